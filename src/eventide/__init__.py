@@ -1,0 +1,1 @@
+"""Store event streams, query them, find patterns in them."""

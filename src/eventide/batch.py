@@ -1,0 +1,52 @@
+"""What travels between operators: a block of rows and the watermark behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+START_OF_TIME_US = -(2**63)
+"""The watermark before any event has been seen."""
+END_OF_TIME_US = 2**63 - 1
+"""The watermark after the last event: nothing will follow."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRange:
+    """[start_us, end_us). The default is all of time.
+
+    >>> TimeRange(0, 10).overlaps(TimeRange(10, 20))
+    False
+    """
+
+    start_us: int = START_OF_TIME_US
+    end_us: int = END_OF_TIME_US
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no instant lies inside."""
+        return self.start_us >= self.end_us
+
+    def overlaps(self, other: TimeRange) -> bool:
+        """Whether an instant lies inside both."""
+        return max(self.start_us, other.start_us) < min(self.end_us, other.end_us)
+
+    def intersect(self, other: TimeRange) -> TimeRange:
+        """Return the instants inside both."""
+        return TimeRange(max(self.start_us, other.start_us), min(self.end_us, other.end_us))
+
+
+ALL_TIME = TimeRange()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows, and the promise that no row before `watermark_us` will follow.
+
+    Rows of a stream have `ts` and `seq` and are sorted by them. What an operator such as a
+    window aggregate derives has the columns its plan node says, in no order.
+    """
+
+    rows: pa.RecordBatch
+    watermark_us: int

@@ -1,0 +1,116 @@
+"""Every error Eventide raises: one class a stage, each saying what, where and what would work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of query text, `text[start:end]`.
+
+    >>> Span(7, 10).of("SELECT car FROM cars")
+    'car'
+    """
+
+    start: int
+    end: int
+
+    def of(self, text: str) -> str:
+        """Return the piece of `text` this span covers."""
+        return text[self.start : self.end]
+
+
+class EventideError(Exception):
+    """The root of all errors of this package.
+
+    `span` is the place in the query text, `text` that text, and `hint` says what would work.
+    `str(error)` is the paragraph a person reads.
+    """
+
+    def __init__(self, message: str, *, span: Span | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.span = span
+        self.hint = hint
+        self.text: str | None = None
+
+    def located_in(self, text: str) -> Self:
+        """Remember the text that `span` points into; the innermost text wins."""
+        if self.text is None:
+            self.text = text
+        return self
+
+    def __str__(self) -> str:
+        lines = [self.message]
+        if self.text is not None and self.span is not None:
+            lines += point_at(self.text, self.span)
+        if self.hint is not None:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class SchemaError(EventideError, ValueError):
+    """A schema is wrong, or rows do not fit one."""
+
+
+class IngestError(EventideError, ValueError):
+    """Events cannot be read from a file, a frame or a list."""
+
+
+class StoreError(EventideError, OSError):
+    """A database folder cannot be read or written as asked."""
+
+
+class ParseError(EventideError, ValueError):
+    """A query text does not follow the grammar."""
+
+
+class BindError(EventideError, ValueError):
+    """A query names something that does not exist, or uses it with the wrong type."""
+
+
+class PlanError(EventideError, ValueError):
+    """A plan is malformed. Seeing one of these from a query text is a defect of Eventide."""
+
+
+class UnsupportedError(EventideError, NotImplementedError):
+    """A query that is right, but that this engine cannot run."""
+
+
+class EvaluationError(EventideError, ArithmeticError):
+    """A value met at run time has no answer: an overflow, a failed cast."""
+
+
+class StateError(EventideError, ValueError):
+    """A dumped state cannot be loaded: wrong version, wrong operator, or damaged."""
+
+
+def point_at(text: str, span: Span) -> list[str]:
+    r"""Return the line of `text` that `span` starts in, and a line of carets under it.
+
+    >>> for line in point_at("SELECT sped\nFROM cars", Span(7, 11)):
+    ...     print(line)
+      SELECT sped
+             ^^^^
+    """
+    start = min(span.start, len(text))
+    line_start = text.rfind("\n", 0, start) + 1
+    line_end = text.find("\n", start)
+    line_end = len(text) if line_end < 0 else line_end
+    line = text[line_start:line_end]
+    width = max(1, min(span.end, line_end) - start)
+    # Tabs are kept in the margin so that the carets stand under the place in any terminal.
+    margin = "".join("\t" if char == "\t" else " " for char in text[line_start:start])
+    return [f"  {line}", f"  {margin}{'^' * width}"]
+
+
+def listed(names: list[str] | tuple[str, ...], limit: int = 12) -> str:
+    """Join names for a hint, cutting long lists short.
+
+    >>> listed(["car", "speed"])
+    'car, speed'
+    """
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown}, … ({len(names)} in all)"

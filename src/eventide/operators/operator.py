@@ -1,0 +1,45 @@
+"""The contract of an operator."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from eventide.batch import Batch
+
+State = TypeVar("State")
+
+
+class Operator(Protocol[State]):
+    """A frozen configuration whose state is a value that any engine can keep, dump and load.
+
+    One state holds many keys, so that one call covers a whole batch. `step` never changes the
+    state it is given: an engine may keep the old one and retry. Results do not depend on how
+    the events were cut into batches.
+    """
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the results."""
+        ...
+
+    def initial_state(self) -> State:
+        """Return the state before the first batch."""
+        ...
+
+    def step(self, state: State, batch: Batch) -> tuple[State, Batch]:
+        """Take a batch in; return the state after it and the results it completes.
+
+        The watermark of the results promises to the next operator what the batch's own
+        promised to this one.
+        """
+        ...
+
+    def dump(self, state: State) -> bytes:
+        """Write the state out, with a version."""
+        ...
+
+    def load(self, dumped: bytes) -> State:
+        """Read back what `dump` wrote; `StateError` if it is not that."""
+        ...

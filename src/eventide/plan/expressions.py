@@ -1,0 +1,166 @@
+"""Expressions: what is computed for one row. A closed union of frozen values.
+
+A parser builds expressions without types; `bind` returns the same tree with every `type` set.
+Operators are calls too: `speed > 3` is `Call(">", (Column("speed"), Literal(3)))`, so that the
+table in functions.py is the only place that knows what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import assert_never
+
+from eventide.errors import Span
+from eventide.schema import INT64, NULL, DataType
+
+Scalar = bool | int | float | str | bytes | Decimal | None
+"""A constant. Timestamps and intervals are int microseconds; the literal's type tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A field of the source's rows."""
+
+    name: str
+    type: DataType = NULL
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant."""
+
+    value: Scalar
+    type: DataType
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function or an operator applied to arguments, by its name in `functions.FUNCTIONS`."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: DataType = NULL
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A value as another type."""
+
+    argument: Expression
+    type: DataType
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate by its name in `aggregates.AGGREGATES`; `COUNT(*)` has no argument."""
+
+    function: str
+    argument: Expression | None
+    type: DataType = NULL
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeFrame:
+    """The events of [ts - preceding_us, ts], as RANGE means it: peers of the row included."""
+
+    preceding_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsFrame:
+    """The event and the `preceding` ones before it in order of (ts, seq)."""
+
+    preceding: int
+
+
+Frame = RangeFrame | RowsFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """An aggregate over the frame of each event, `AVG(x) OVER (PARTITION BY … RANGE …)`."""
+
+    aggregate: Aggregate
+    keys: tuple[Expression, ...]
+    frame: Frame
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def type(self) -> DataType:
+        """The type of the aggregate."""
+        return self.aggregate.type
+
+
+Expression = Column | Literal | Call | Cast | Aggregate | Over
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An expression and the name of the column it becomes."""
+
+    name: str
+    expression: Expression
+
+    @property
+    def type(self) -> DataType:
+        """The type of the column."""
+        return self.expression.type
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """Return the direct parts of an expression."""
+    match expression:
+        case Column() | Literal():
+            return ()
+        case Call(arguments=arguments):
+            return arguments
+        case Cast(argument=argument):
+            return (argument,)
+        case Aggregate(argument=argument):
+            return () if argument is None else (argument,)
+        case Over(aggregate=aggregate, keys=keys):
+            return (aggregate, *keys)
+    assert_never(expression)
+
+
+def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """Return the expression with `change` applied to each direct part."""
+    match expression:
+        case Column() | Literal() | Aggregate(argument=None):
+            return expression
+        case Call(arguments=arguments):
+            return replace(expression, arguments=tuple(map(change, arguments)))
+        case Cast(argument=argument):
+            return replace(expression, argument=change(argument))
+        case Aggregate(argument=argument):
+            assert argument is not None
+            return replace(expression, argument=change(argument))
+        case Over(aggregate=aggregate, keys=keys):
+            changed = change(aggregate)
+            assert isinstance(changed, Aggregate)
+            return replace(expression, aggregate=changed, keys=tuple(map(change, keys)))
+    assert_never(expression)
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """Yield the expression and all its parts, outermost first."""
+    yield expression
+    for child in children(expression):
+        yield from walk(child)
+
+
+def columns_of(expression: Expression) -> frozenset[str]:
+    """Return the names of the columns an expression reads."""
+    return frozenset(part.name for part in walk(expression) if isinstance(part, Column))
+
+
+def integer(value: int) -> Literal:
+    """Return an int64 constant."""
+    return Literal(value, INT64)

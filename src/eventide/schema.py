@@ -1,0 +1,241 @@
+"""What an event looks like: data types, attributes, and the schema of a stream."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import pyarrow as pa
+
+from eventide.errors import SchemaError, listed
+
+TS = "ts"
+"""The event's time: microseconds since 1970-01-01 UTC."""
+SEQ = "seq"
+"""The event's place in arrival order: the tie-break between equal times."""
+
+# The years 0001 to 9999, which Python's datetime, Arrow, DuckDB and Spark can all show.
+MIN_TS_US = -62_135_596_800_000_000
+MAX_TS_US = 253_402_300_799_999_999
+
+Kind = Literal[
+    "bool", "int64", "float64", "string", "timestamp", "decimal", "binary", "interval", "null"
+]
+
+ALIASES: Mapping[str, Kind] = {
+    "boolean": "bool",
+    "int": "int64",
+    "integer": "int64",
+    "bigint": "int64",
+    "long": "int64",
+    "float": "float64",
+    "double": "float64",
+    "str": "string",
+    "text": "string",
+    "varchar": "string",
+    "datetime": "timestamp",
+    "bytes": "binary",
+    "blob": "binary",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """A type of value. `interval` and `null` exist in queries only, never in a stream.
+
+    >>> DataType.parse("decimal(10,2)")
+    DataType(kind='decimal', precision=10, scale=2)
+    >>> str(DataType.parse("double"))
+    'float64'
+    """
+
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind == "decimal" and not (
+            1 <= self.precision <= 38 and 0 <= self.scale <= self.precision
+        ):
+            message = f"decimal({self.precision},{self.scale}) is not a decimal type"
+            raise SchemaError(message, hint="precision is 1 to 38, scale 0 to the precision")
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})" if self.kind == "decimal" else self.kind
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether arithmetic works on it."""
+        return self.kind in ("int64", "float64", "decimal")
+
+    @property
+    def arrow(self) -> pa.DataType:
+        """The Arrow type that holds it; intervals are microseconds."""
+        if self.kind == "decimal":
+            return pa.decimal128(self.precision, self.scale)
+        return ARROW_TYPES[self.kind]
+
+    @classmethod
+    def parse(cls, text: str) -> DataType:
+        """Read a type name as users write it."""
+        name = text.strip().lower()
+        decimal = re.fullmatch(r"(?:decimal|numeric)\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", name)
+        if decimal:
+            return cls("decimal", int(decimal[1]), int(decimal[2] or 0))
+        kind = ALIASES.get(name, name)
+        if kind not in STORABLE_KINDS or kind == "decimal":
+            message = f"unknown type {text!r}"
+            raise SchemaError(message, hint=f"the types are {', '.join(TYPE_NAMES)}")
+        return cls(next(known for known in get_args(Kind) if known == kind))
+
+    @classmethod
+    def from_arrow(cls, arrow: pa.DataType) -> DataType | None:
+        """Return the type that can hold every value of an Arrow type, or None."""
+        if pa.types.is_dictionary(arrow):
+            return cls.from_arrow(arrow.value_type)
+        if pa.types.is_decimal(arrow):
+            return cls("decimal", arrow.precision, arrow.scale) if arrow.precision <= 38 else None
+        for holds, kind in ARROW_KINDS:
+            if holds(arrow):
+                return cls(kind)
+        return None
+
+
+BOOL = DataType("bool")
+INT64 = DataType("int64")
+FLOAT64 = DataType("float64")
+STRING = DataType("string")
+TIMESTAMP = DataType("timestamp")
+BINARY = DataType("binary")
+INTERVAL = DataType("interval")
+NULL = DataType("null")
+
+STORABLE_KINDS = ("bool", "int64", "float64", "string", "timestamp", "decimal", "binary")
+TYPE_NAMES = ("bool", "int64", "float64", "string", "timestamp", "decimal(p,s)", "binary")
+
+ARROW_TYPES: Mapping[Kind, pa.DataType] = {
+    "bool": pa.bool_(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "timestamp": pa.timestamp("us"),
+    "binary": pa.binary(),
+    "interval": pa.duration("us"),
+    "null": pa.null(),
+}
+
+ARROW_KINDS: tuple[tuple[Callable[[pa.DataType], bool], Kind], ...] = (
+    (pa.types.is_boolean, "bool"),
+    (pa.types.is_integer, "int64"),
+    (pa.types.is_floating, "float64"),
+    (pa.types.is_string, "string"),
+    (pa.types.is_large_string, "string"),
+    (pa.types.is_string_view, "string"),
+    (pa.types.is_timestamp, "timestamp"),
+    (pa.types.is_date, "timestamp"),
+    (pa.types.is_binary, "binary"),
+    (pa.types.is_large_binary, "binary"),
+    (pa.types.is_fixed_size_binary, "binary"),
+    (pa.types.is_binary_view, "binary"),
+    (pa.types.is_duration, "interval"),
+    (pa.types.is_null, "null"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A named, typed, nullable field of an event."""
+
+    name: str
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The attributes of a stream's events, beside the `ts` and `seq` that every event has.
+
+    >>> schema = Schema.of({"car": "string", "speed": "float64"})
+    >>> schema.names
+    ('car', 'speed')
+    >>> schema.arrow.names
+    ['ts', 'seq', 'car', 'speed']
+    """
+
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        seen: dict[str, str] = {TS: TS, SEQ: SEQ}
+        for attribute in self.attributes:
+            check_attribute(attribute)
+            folded = attribute.name.lower()
+            if folded in seen:
+                message = f"attribute {attribute.name!r} clashes with {seen[folded]!r}"
+                raise SchemaError(
+                    message, hint="names differ by more than case; ts and seq are always there"
+                )
+            seen[folded] = attribute.name
+
+    @classmethod
+    def of(cls, types: Mapping[str, str | DataType]) -> Schema:
+        """Build a schema from names and types, as `create_stream` takes them."""
+        return cls(
+            tuple(
+                Attribute(name, kind if isinstance(kind, DataType) else DataType.parse(kind))
+                for name, kind in types.items()
+            )
+        )
+
+    @classmethod
+    def from_arrow(cls, arrow: pa.Schema) -> Schema:
+        """Build a schema from an Arrow one, leaving out `ts` and `seq`."""
+        types: dict[str, str | DataType] = {}
+        for field in arrow:
+            if field.name in (TS, SEQ):
+                continue
+            found = DataType.from_arrow(field.type)
+            if found is None or found.kind not in STORABLE_KINDS:
+                message = f"column {field.name!r} has type {field.type}, which no stream can hold"
+                raise SchemaError(message, hint=f"the types are {', '.join(TYPE_NAMES)}")
+            types[field.name] = found
+        return cls.of(types)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names, without `ts` and `seq`."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The Arrow schema of a stored batch: `ts`, `seq`, then the attributes."""
+        return pa.schema([(name, data_type.arrow) for name, data_type in self.fields()])
+
+    def fields(self) -> Iterator[tuple[str, DataType]]:
+        """Yield every field of an event with its type, `ts` and `seq` first."""
+        yield TS, TIMESTAMP
+        yield SEQ, INT64
+        for attribute in self.attributes:
+            yield attribute.name, attribute.type
+
+    def type_of(self, name: str) -> DataType:
+        """Return the type of a field."""
+        for field, data_type in self.fields():
+            if field == name:
+                return data_type
+        message = f"no attribute {name!r}"
+        raise SchemaError(message, hint=f"there are {listed((TS, SEQ, *self.names))}")
+
+    def to_json(self) -> dict[str, str]:
+        """Return what `of` reads back."""
+        return {attribute.name: str(attribute.type) for attribute in self.attributes}
+
+
+def check_attribute(attribute: Attribute) -> None:
+    """Refuse names that cannot be written in a query, and types that cannot be stored."""
+    if not attribute.name or any(char in attribute.name for char in '"\n\r\0'):
+        message = f"{attribute.name!r} is not an attribute name"
+        raise SchemaError(message, hint="use letters, digits and underscores")
+    if attribute.type.kind not in STORABLE_KINDS:
+        message = f"attribute {attribute.name!r} cannot have type {attribute.type}"
+        raise SchemaError(message, hint=f"the types are {', '.join(TYPE_NAMES)}")

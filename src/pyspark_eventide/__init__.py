@@ -1,0 +1,1 @@
+"""Lets Spark find `format("eventide")` without a call to register it."""
