@@ -1,1 +1,9 @@
-"""engines."""
+"""Run a plan: here over history, here live, or on Spark. The same operators everywhere.
+
+build.py    a plan becomes a pipeline of operators
+slices.py   where a plan can be cut in time, so that the parts run side by side
+history.py  a plan over stored events, in threads
+live.py     a plan over events as they arrive
+rest.py     the ordinary SQL around our operators, by DuckDB
+spark/      the same on Spark
+"""

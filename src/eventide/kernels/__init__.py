@@ -1,1 +1,12 @@
-"""kernels."""
+"""Inner loops: numpy and numba only, arrays in, arrays out, nothing raised.
+
+compiled.py     how a kernel is compiled, and the types of its arrays
+groups.py       rows to groups: windows by key, keys in order
+sums.py         exact integer and doubled float sums, by group and by frame
+extremes.py     smallest, largest, first and last, by group and by frame
+frames.py       which rows belong to the frame of a row, or to a hopping window
+ordering.py     is it sorted, and the order that sorts it
+
+Inputs are read-only views (`frozen`), outputs are writable: a kernel is then compiled once for
+each type of value, and cannot change what it is given.
+"""

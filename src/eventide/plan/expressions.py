@@ -49,11 +49,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A value as another type."""
+    """A value as another type; where it has no counterpart, an error, or null if `or_null`."""
 
     argument: Expression
     type: DataType
     span: Span | None = field(default=None, compare=False)
+    or_null: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +134,26 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """Return the expression with `change` applied to each direct part."""
     match expression:
-        case Column() | Literal() | Aggregate(argument=None):
+        case Column() | Literal():
             return expression
         case Call(arguments=arguments):
             return replace(expression, arguments=tuple(map(change, arguments)))
         case Cast(argument=argument):
             return replace(expression, argument=change(argument))
-        case Aggregate(argument=argument):
-            assert argument is not None
-            return replace(expression, argument=change(argument))
+        case Aggregate():
+            return rebuild_aggregate(expression, change)
         case Over(aggregate=aggregate, keys=keys):
             changed = change(aggregate)
             assert isinstance(changed, Aggregate)
             return replace(expression, aggregate=changed, keys=tuple(map(change, keys)))
     assert_never(expression)
+
+
+def rebuild_aggregate(aggregate: Aggregate, change: Callable[[Expression], Expression]) -> Aggregate:
+    """Return the aggregate with `change` applied to its argument, if it has one."""
+    if aggregate.argument is None:
+        return aggregate
+    return replace(aggregate, argument=change(aggregate.argument))
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

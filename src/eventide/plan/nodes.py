@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import PlanError, Span
-from eventide.plan.expressions import Aggregate, Expression, Frame, Named, RangeFrame, RowsFrame
+from eventide.plan.expressions import (
+    Aggregate,
+    Expression,
+    Frame,
+    Named,
+    RangeFrame,
+    RowsFrame,
+    rebuild_aggregate,
+)
 from eventide.schema import TIMESTAMP, DataType
 
 WINDOW_START = "window_start"
@@ -164,3 +173,39 @@ def scans_of(plan: Plan) -> tuple[Scan, ...]:
     if isinstance(plan, Scan):
         return (plan,)
     return tuple(scan for source in sources_of(plan) for scan in scans_of(source))
+
+
+def rebuild_sources(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
+    """Return the node with `change` applied to each plan directly below it."""
+    match plan:
+        case Scan():
+            return plan
+        case Relational(inputs=inputs):
+            return replace(plan, inputs=tuple((name, change(each)) for name, each in inputs))
+        case _:
+            return replace(plan, source=change(plan.source))
+
+
+def rebuild_expressions(plan: Plan, change: Callable[[Expression], Expression]) -> Plan:
+    """Return the node with `change` applied to each of its own expressions."""
+
+    def named(items: tuple[Named, ...]) -> tuple[Named, ...]:
+        return tuple(Named(item.name, change(item.expression)) for item in items)
+
+    def aggregated(items: tuple[NamedAggregate, ...]) -> tuple[NamedAggregate, ...]:
+        return tuple(
+            replace(item, aggregate=rebuild_aggregate(item.aggregate, change)) for item in items
+        )
+
+    match plan:
+        case Scan() | Relational():
+            return plan
+        case Filter(condition=condition):
+            return replace(plan, condition=change(condition))
+        case Project(items=items):
+            return replace(plan, items=named(items))
+        case WindowAggregate(keys=keys, aggregates=aggregates):
+            return replace(plan, keys=named(keys), aggregates=aggregated(aggregates))
+        case SlidingAggregate(keys=keys, aggregates=aggregates):
+            return replace(plan, keys=tuple(map(change, keys)), aggregates=aggregated(aggregates))
+    assert_never(plan)

@@ -1,0 +1,198 @@
+"""The door for users: open a database, append events, ask, subscribe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.engines.history import run_history
+from eventide.engines.live import LiveEngine
+from eventide.errors import PlanError
+from eventide.ingest.coerce import to_events
+from eventide.lang.sql import plan_sql
+from eventide.plan.explain import explain as explain_plan
+from eventide.plan.nodes import Plan, scans_of
+from eventide.plan.times import parse_duration
+from eventide.result import Result
+from eventide.schema import SEQ, DataType, Schema
+from eventide.store import Appended, Snapshot, Store, StoredStream, TableSource
+from eventide.subscription import OnResult, Subscription
+
+Duration = timedelta | str
+"""A length of time: a timedelta, or text such as "10 s" or "1 min 30 s"."""
+
+
+class Stream:
+    """A named, append-only, schema-checked sequence of events."""
+
+    def __init__(self, stored: StoredStream, database: Database) -> None:
+        self.stored = stored
+        self.database = database
+
+    @property
+    def name(self) -> str:
+        """The name queries use."""
+        return self.stored.name
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes of the events, beside `ts` and `seq`."""
+        return self.stored.schema
+
+    def append(self, data: object) -> Appended:
+        """Store events for good, in any order; they are on disk when this returns.
+
+        `data` is an Arrow table, a pandas or polars frame, or a list of dictionaries. All of it
+        is stored, or, with an error that names the row, none.
+        """
+        events = to_events(data, self.schema)
+        appended = self.stored.append(events)
+        self.database.publish(self.name, numbered(events, appended.first_seq))
+        return appended
+
+    def snapshot(self) -> Snapshot:
+        """Return what is stored now, unmoved by later appends."""
+        return self.stored.snapshot()
+
+    def __len__(self) -> int:
+        return self.snapshot().row_count
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name} {kind}" for name, kind in self.schema.fields())
+        return f"<Stream {self.name} ({fields}): {len(self):,} events>"
+
+
+class Database:
+    """A folder of streams, and the queries over them. `eventide.open` makes it.
+
+    >>> import tempfile
+    >>> db = Database(tempfile.mkdtemp())
+    >>> cars = db.create_stream("cars", {"car": "string", "speed": "float64"})
+    >>> cars.append([{"ts": 0, "car": "a", "speed": 50.0}, {"ts": 1, "car": "a", "speed": 60.0}])
+    Appended(rows=2, first_seq=0)
+    >>> print(db.sql("SELECT car, speed FROM cars WHERE speed > 55"))
+    car │ speed
+    ────┼──────
+    a   │    60
+    1 row
+    """
+
+    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+        self.store = Store.open(path, create=create)
+        self.subscriptions: list[Subscription] = []
+
+    @property
+    def path(self) -> Path:
+        """The database's folder."""
+        return self.store.path
+
+    def streams(self) -> tuple[str, ...]:
+        """Return the names of the streams."""
+        return self.store.streams()
+
+    def create_stream(self, name: str, attributes: Mapping[str, str | DataType]) -> Stream:
+        """Create a stream; `attributes` are names and types, `ts` and `seq` come by themselves."""
+        return Stream(self.store.create_stream(name, Schema.of(attributes)), self)
+
+    def stream(self, name: str) -> Stream:
+        """Return a stream by its name."""
+        return Stream(self.store.stream(name), self)
+
+    def catalog(self) -> dict[str, Schema]:
+        """Return the schema of every stream."""
+        return {name: self.store.stream(name).schema for name in self.streams()}
+
+    def sql(self, text: str) -> Result:
+        """Answer a query over all that is stored."""
+        plan = plan_sql(text, self.catalog())
+        names = {scan.stream for scan in scans_of(plan)}
+        return Result(
+            run_history(plan, {name: self.store.stream(name).snapshot() for name in names})
+        )
+
+    def explain(self, text: str) -> str:
+        """Return how a query would be answered."""
+        return explain_plan(plan_sql(text, self.catalog()))
+
+    def subscribe(
+        self, text: str, on_result: OnResult | None = None, *, lateness: Duration = "0 s"
+    ) -> Subscription:
+        """Run a query live over what is appended to this database from now on.
+
+        `on_result` gets each piece of the answer once it is complete: when the watermark, the
+        newest time seen less `lateness`, has passed it. Events behind the watermark are stored
+        but too late for this query; the subscription counts and keeps them.
+        """
+        plan = plan_sql(text, self.catalog())
+        subscription = live_query(plan, self.catalog(), on_result, lateness)
+        self.subscriptions.append(subscription)
+        return subscription
+
+    def publish(self, stream: str, events: pa.RecordBatch) -> None:
+        """Hand new events to the standing queries over a stream."""
+        self.subscriptions = [each for each in self.subscriptions if not each.finished]
+        for subscription in self.subscriptions:
+            if subscription.engine.stream == stream:
+                subscription.push(events)
+
+    def __repr__(self) -> str:
+        return f"<Database {self.path}: {', '.join(self.streams()) or 'no streams yet'}>"
+
+
+def open_database(path: str | Path, *, create: bool = True) -> Database:
+    """Open the database in a folder; a folder that does not exist becomes an empty one."""
+    return Database(path, create=create)
+
+
+def live_query(
+    plan: Plan, catalog: Mapping[str, Schema], on_result: OnResult | None, lateness: Duration
+) -> Subscription:
+    """Return a standing query that is fed by hand."""
+    return Subscription(LiveEngine.of(plan, catalog, duration_us(lateness)), on_result)
+
+
+def duration_us(duration: Duration) -> int:
+    """Return a length of time in microseconds.
+
+    >>> duration_us("1 min 30 s")
+    90000000
+    """
+    if isinstance(duration, timedelta):
+        return duration // timedelta(microseconds=1)
+    parsed = parse_duration(duration)
+    if parsed is None:
+        message = f"{duration!r} is not a length of time"
+        raise PlanError(message, hint='write a timedelta, or text such as "10 s" or "2 h"')
+    return parsed
+
+
+def numbered(events: pa.Table, first_seq: int) -> pa.RecordBatch:
+    """Return events in arrival order with their numbers."""
+    seq = np.arange(first_seq, first_seq + events.num_rows, dtype=np.int64)
+    table = events.append_column(SEQ, pa.array(seq)).combine_chunks()
+    return pa.RecordBatch.from_arrays(
+        [chunks.combine_chunks() for chunks in table.columns], schema=table.schema
+    )
+
+
+def sql(text: str, **streams: object) -> Result:
+    """Answer a query over tables in memory: Arrow, pandas or polars, each with a `ts` column.
+
+    >>> cars = pa.table({"ts": [0, 1, 2], "car": ["a", "a", "b"], "speed": [50.0, 60.0, 70.0]})
+    >>> sql("SELECT car, speed FROM cars WHERE speed > 55", cars=cars).rows()
+    [{'car': 'a', 'speed': 60.0}, {'car': 'b', 'speed': 70.0}]
+    """
+    sources = {name: table_source(name, data) for name, data in streams.items()}
+    plan = plan_sql(text, {name: source.schema for name, source in sources.items()})
+    return Result(run_history(plan, sources))
+
+
+def table_source(name: str, data: object) -> TableSource:
+    """Return a table in memory as a stream; its row order is the arrival order."""
+    table = to_arrow(data)
+    schema = Schema.from_arrow(table.schema)
+    return TableSource(name, schema, to_events(table, schema))

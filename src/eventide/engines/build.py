@@ -1,0 +1,114 @@
+"""A plan becomes a pipeline: the operators from the scan to the result, with their states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import pyarrow as pa
+
+from eventide.batch import ALL_TIME, Batch, TimeRange
+from eventide.errors import StateError, UnsupportedError
+from eventide.operators.filter_project import FilterRows, ProjectRows
+from eventide.operators.operator import Operator
+from eventide.operators.sliding_aggregate import AggregateFrames
+from eventide.operators.state import join_parts, split_parts
+from eventide.operators.window_aggregate import AggregateWindows
+from eventide.plan.nodes import (
+    Filter,
+    Plan,
+    Project,
+    Relational,
+    Row,
+    Scan,
+    SlidingAggregate,
+    WindowAggregate,
+)
+
+States = tuple[Any, ...]
+"""The state of each operator of a pipeline, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A scan and the operators above it, bottom first."""
+
+    scan: Scan
+    operators: tuple[Operator[Any], ...]
+
+    @property
+    def input_schema(self) -> pa.Schema:
+        """The columns the scan hands over."""
+        return arrow_schema(self.scan.row)
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the results."""
+        return self.operators[-1].output_schema if self.operators else self.input_schema
+
+    def initial_state(self) -> States:
+        """Return the states before the first batch."""
+        return tuple(operator.initial_state() for operator in self.operators)
+
+    def step(self, states: States, batch: Batch) -> tuple[States, Batch]:
+        """Send a batch through all operators."""
+        after: list[Any] = []
+        for operator, state in zip(self.operators, states, strict=True):
+            state_after, batch = operator.step(state, batch)
+            after.append(state_after)
+        return tuple(after), batch
+
+    def dump(self, states: States) -> bytes:
+        """Write all states out."""
+        return join_parts(
+            [operator.dump(state) for operator, state in zip(self.operators, states, strict=True)]
+        )
+
+    def load(self, dumped: bytes) -> States:
+        """Read back what `dump` wrote."""
+        parts = split_parts(dumped)
+        if len(parts) != len(self.operators):
+            message = f"expected the states of {len(self.operators)} operators, got {len(parts)}"
+            raise StateError(message, hint="load a state with the query that wrote it")
+        return tuple(
+            operator.load(part) for operator, part in zip(self.operators, parts, strict=True)
+        )
+
+
+def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME) -> Pipeline:
+    """Return the pipeline of a plan over one scan.
+
+    With `owned`, windows and frames report only what starts or stands there; see slices.py.
+    """
+    match plan:
+        case Scan():
+            return Pipeline(plan, ())
+        case Relational():
+            message = "this query needs ordinary SQL around Eventide's own operators"
+            hint = "ORDER BY, LIMIT, DISTINCT, joins and GROUP BY without a window need an end"
+            raise UnsupportedError(message, hint=f"run it over history instead: {hint}")
+        case _:
+            below = build_pipeline(plan.source, owned)
+            return Pipeline(below.scan, (*below.operators, build_operator(plan, owned)))
+
+
+def build_operator(
+    node: Filter | Project | WindowAggregate | SlidingAggregate, owned: TimeRange
+) -> Operator[Any]:
+    """Return the operator of one node."""
+    schema = arrow_schema(node.row)
+    match node:
+        case Filter(condition=condition):
+            return FilterRows(condition, schema)
+        case Project(items=items):
+            return ProjectRows(items, schema)
+        case WindowAggregate():
+            return AggregateWindows(node, schema, owned)
+        case SlidingAggregate():
+            return AggregateFrames(node, schema, owned)
+    assert_never(node)
+
+
+def arrow_schema(row: Row) -> pa.Schema:
+    """Return the Arrow schema of a node's rows."""
+    return pa.schema([(name, kind.arrow) for name, kind in row.items()])

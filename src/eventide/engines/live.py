@@ -1,0 +1,104 @@
+"""Run a plan over events as they arrive: the same operators behind an ordering stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import Batch, TimeRange
+from eventide.engines.build import Pipeline, States, build_pipeline
+from eventide.ingest.ordering import Ordering, OrderingState, times
+from eventide.operators.state import dump_rows, join_parts, load_rows, split_parts
+from eventide.plan.nodes import Plan
+from eventide.schema import SEQ, TS, Schema
+
+
+@dataclass(frozen=True, slots=True)
+class LiveState:
+    """All that a live query remembers."""
+
+    ordering: OrderingState
+    operators: States
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What came of one push: rows that are complete now, and events that were too late."""
+
+    results: pa.RecordBatch
+    late: pa.RecordBatch
+    watermark_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEngine:
+    """A pipeline behind an ordering stage: configuration only, the state travels."""
+
+    pipeline: Pipeline
+    ordering: Ordering
+
+    @classmethod
+    def of(cls, plan: Plan, catalog: Mapping[str, Schema], lateness_us: int) -> LiveEngine:
+        """Build the engine of a plan; `UnsupportedError` if it cannot run live."""
+        pipeline = build_pipeline(plan)
+        schema = catalog[pipeline.scan.stream].arrow
+        names = [TS, SEQ, *(n for n, _ in pipeline.scan.columns if n not in (TS, SEQ))]
+        wanted = pa.schema([schema.field(name) for name in names])
+        return cls(pipeline, Ordering(wanted, lateness_us))
+
+    @property
+    def stream(self) -> str:
+        """The stream whose events the query reads."""
+        return self.pipeline.scan.stream
+
+    def initial_state(self) -> LiveState:
+        """Return the state before the first event."""
+        return LiveState(self.ordering.initial_state(), self.pipeline.initial_state())
+
+    def push(
+        self, state: LiveState, arrived: pa.RecordBatch, newest_us: int | None = None
+    ) -> tuple[LiveState, Arrival]:
+        """Take events in arrival order; they have `ts`, `seq` and the columns of the scan."""
+        wanted = arrived.select(self.ordering.schema.names)
+        ordering, batch, late = self.ordering.step(state.ordering, wanted, newest_us)
+        return self.forward(LiveState(ordering, state.operators), batch, late)
+
+    def finish(self, state: LiveState) -> tuple[LiveState, Arrival]:
+        """Complete all that is open: no event will follow."""
+        ordering, batch = self.ordering.finish(state.ordering)
+        nothing = pa.RecordBatch.from_pylist([], schema=self.ordering.schema)
+        return self.forward(LiveState(ordering, state.operators), batch, nothing)
+
+    def forward(
+        self, state: LiveState, batch: Batch, late: pa.RecordBatch
+    ) -> tuple[LiveState, Arrival]:
+        """Send what the ordering stage let go through the operators."""
+        time_range = self.pipeline.scan.time_range
+        rows = within(batch.rows.select(self.pipeline.input_schema.names), time_range)
+        operators, results = self.pipeline.step(state.operators, Batch(rows, batch.watermark_us))
+        arrival = Arrival(results.rows, late, batch.watermark_us)
+        return LiveState(state.ordering, operators), arrival
+
+    def dump(self, state: LiveState) -> bytes:
+        """Write the state out."""
+        facts = {"watermark_us": state.ordering.watermark_us}
+        ordering = dump_rows("Ordering", state.ordering.waiting, facts)
+        return join_parts([ordering, self.pipeline.dump(state.operators)])
+
+    def load(self, dumped: bytes) -> LiveState:
+        """Read back what `dump` wrote."""
+        ordering, operators = split_parts(dumped)
+        waiting, facts = load_rows("Ordering", ordering, self.ordering.schema)
+        return LiveState(
+            OrderingState(waiting, facts["watermark_us"]), self.pipeline.load(operators)
+        )
+
+
+def within(rows: pa.RecordBatch, time_range: TimeRange) -> pa.RecordBatch:
+    """Return the rows of a time range; rows come in order."""
+    bounds = [time_range.start_us, max(time_range.start_us, time_range.end_us)]
+    start, end = np.searchsorted(times(rows), bounds)
+    return rows.slice(int(start), int(end - start))

@@ -1,0 +1,59 @@
+"""The ordinary SQL around our operators, run by DuckDB over their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.errors import BindError
+
+
+def run_rest(text: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
+    """Return the rows of a statement over named tables."""
+    with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
+        for name, table in inputs.items():
+            connection.register(name, table)
+        try:
+            result = connection.execute(text).to_arrow_table()
+        except duckdb.Error as error:
+            message = f"the SQL around the streams is wrong: {first_line(error)}"
+            raise BindError(message, hint=f"what remained was: {text}") from error
+    return with_plain_types(result)
+
+
+def with_plain_types(table: pa.Table) -> pa.Table:
+    """Return the table with DuckDB's own types as ours: sums of integers come as HUGEINT."""
+    for place, field in enumerate(table.schema):
+        plain = plain_type(field.type)
+        if plain is not None:
+            column = table.column(place)
+            if pa.types.is_decimal(field.type) and not fits_int64(column):
+                continue
+            table = table.set_column(place, field.name, column.cast(plain))
+    return table
+
+
+def plain_type(found: pa.DataType) -> pa.DataType | None:
+    """Return the type of ours that stands for one of DuckDB's, or None if it is ours."""
+    if found in (pa.decimal128(38, 0), pa.decimal128(39, 0)) or (
+        pa.types.is_integer(found) and found != pa.int64()
+    ):
+        return pa.int64()
+    if pa.types.is_date(found):
+        return pa.timestamp("us")
+    return None
+
+
+def fits_int64(column: pa.ChunkedArray) -> bool:
+    """Whether every value of a decimal column without a fraction fits 64 bits."""
+    bounds = pc.min_max(column)
+    values = [bounds["min"].as_py(), bounds["max"].as_py()]
+    return all(value is None or -(2**63) <= value < 2**63 for value in values)
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error of DuckDB says, without its own drawing of the text."""
+    return str(error).splitlines()[0]

@@ -1,0 +1,176 @@
+"""Tables, data frames and dicts become events of a schema."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeGuard, cast
+
+import pyarrow as pa
+
+from eventide.errors import IngestError, SchemaError, listed
+from eventide.ingest.convert import CONVERT_ERRORS, Misfit, convert
+from eventide.schema import SEQ, TIMESTAMP, TS, DataType, Schema
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+ACCEPTED = (
+    "an Arrow table or record batch, a pandas or polars data frame, a dict, a list of dicts, "
+    "or an object with __arrow_c_stream__"
+)
+
+
+def to_events(data: object, schema: Schema) -> pa.Table:
+    """Return `ts` and the attributes, in the schema's order, with exactly its Arrow types.
+
+    `data` is a table, a data frame, one dict or a list of dicts; see `ACCEPTED`. Nothing is lost
+    on the way: a value that does not fit is an error that names its column and row. Times may
+    have any unit and zone; without a zone they are UTC, and nanoseconds are cut to the
+    microsecond before. In dicts a missing key is null; in frames a missing column is an error.
+
+    >>> events = to_events({"ts": "2024-01-01T00:00:01+01:00", "speed": 3},
+    ...                    Schema.of({"speed": "float64"}))
+    >>> events.to_pylist()
+    [{'ts': datetime.datetime(2023, 12, 31, 23, 0, 1), 'speed': 3.0}]
+    """
+    types = event_types(schema)
+    if isinstance(data, Mapping):
+        data = [data]
+    if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
+        columns = columns_of_dicts(data, types)
+    elif is_pandas(data):
+        columns = columns_of_pandas(data, types)
+    else:
+        table = as_table(data)
+        check_names(table.column_names, types)
+        columns = {name: converted(name, table.column(name), types[name]) for name in types}
+    return with_times(pa.table(columns))
+
+
+def event_types(schema: Schema) -> dict[str, DataType]:
+    """Return the names and types of `ts` and the attributes."""
+    return {TS: TIMESTAMP} | {attribute.name: attribute.type for attribute in schema.attributes}
+
+
+def as_table(data: object) -> pa.Table:
+    """Return tabular data as an Arrow table."""
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if hasattr(data, "__arrow_c_stream__"):
+        try:
+            return pa.table(data)
+        except (*CONVERT_ERRORS, TypeError) as error:
+            message = f"cannot read the {type(data).__name__}: {error}"
+            raise IngestError(message, hint=f"pass {ACCEPTED}") from error
+    message = f"cannot read events from {type(data).__name__}"
+    raise IngestError(message, hint=f"pass {ACCEPTED}")
+
+
+def is_pandas(data: object) -> TypeGuard[DataFrame]:
+    """Whether it is a pandas data frame, found out without importing pandas."""
+    return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
+
+
+def columns_of_pandas(
+    frame: DataFrame, types: Mapping[str, DataType]
+) -> dict[str, pa.ChunkedArray]:
+    """Convert each column; NaN is null, as pandas means it."""
+    check_names([str(name) for name in frame.columns], types)
+    columns = {}
+    for name, data_type in types.items():
+        try:
+            column = pa.chunked_array([pa.array(frame[name], from_pandas=True)])
+        except (*CONVERT_ERRORS, TypeError):
+            # Objects of several types; the slow way names the row of one that does not fit.
+            columns[name] = column_of_values(name, frame[name].tolist(), data_type)
+        else:
+            columns[name] = converted(name, column, data_type)
+    return columns
+
+
+def check_names(names: Sequence[str], types: Mapping[str, DataType]) -> None:
+    """Refuse columns that are missing, unknown, or there twice."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        message = f"column {listed(twice)} is there twice"
+        raise SchemaError(message, hint="give every column a name of its own")
+    check_known(names, types)
+    missing = [name for name in types if name not in names]
+    if missing:
+        message = f"column {listed(missing)} is missing"
+        raise SchemaError(message, hint=f"the columns are {listed(list(names))}")
+
+
+def check_known(names: Sequence[str], types: Mapping[str, DataType]) -> None:
+    """Refuse columns that the stream does not have."""
+    unknown = [name for name in names if name not in types]
+    if SEQ in unknown:
+        message = "the events have a column 'seq', which the stream numbers by itself"
+        raise SchemaError(message, hint="drop the column, or rename it to keep its values")
+    if unknown:
+        message = f"the stream has no attribute {listed([repr(name) for name in unknown])}"
+        folded = {name.lower(): name for name in types}
+        close = difflib.get_close_matches(str(unknown[0]).lower(), folded, n=1)
+        guess = f"did you mean {folded[close[0]]!r}? " if close else ""
+        raise SchemaError(message, hint=f"{guess}it has {listed(list(types))}")
+
+
+def converted(name: str, column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
+    """Convert a column, or say which row cannot be."""
+    try:
+        return convert(name, column, data_type)
+    except Misfit as misfit:
+        message = f"row {misfit.row}, {misfit}"
+        raise IngestError(message, hint=misfit.hint) from None
+
+
+def columns_of_dicts(
+    rows: Sequence[object], types: Mapping[str, DataType]
+) -> dict[str, pa.ChunkedArray]:
+    """Return a column for each name; keys that a row does not have are null."""
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            message = f"row {number} is {type(row).__name__}, not a dict"
+            raise IngestError(message, hint=f"pass {ACCEPTED}")
+    events = cast("Sequence[Mapping[str, object]]", rows)
+    check_known(list(dict.fromkeys(key for event in events for key in event)), types)
+    return {
+        name: column_of_values(name, [event.get(name) for event in events], data_type)
+        for name, data_type in types.items()
+    }
+
+
+def column_of_values(name: str, values: list[object], data_type: DataType) -> pa.ChunkedArray:
+    """Convert Python values, which may be of several types."""
+    try:
+        column = pa.chunked_array([pa.array(values)])
+    except (*CONVERT_ERRORS, TypeError):
+        # Arrow knows no one type for them (an int and a Decimal, say): convert one by one.
+        parts = [single(name, row, value, data_type) for row, value in enumerate(values)]
+        return pa.chunked_array(parts, data_type.arrow)
+    return converted(name, column, data_type)
+
+
+def single(name: str, row: int, value: object, data_type: DataType) -> pa.Array:
+    """Convert one Python value."""
+    try:
+        column = convert(name, pa.chunked_array([pa.array([value])]), data_type)
+    except (*CONVERT_ERRORS, TypeError, Misfit):
+        misfit = Misfit(name, row, value, data_type)
+        message = f"row {row}, {misfit}"
+        raise IngestError(message, hint=misfit.hint) from None
+    return column.combine_chunks()
+
+
+def with_times(events: pa.Table) -> pa.Table:
+    """Refuse events without a time."""
+    ts = events.column(TS)
+    if ts.null_count:
+        row = ts.is_null().index(True).as_py()
+        message = f"row {row}, column 'ts': null is not a time"
+        raise IngestError(message, hint="every event has a time; drop or repair the row")
+    return events

@@ -1,0 +1,213 @@
+"""Convert one column to one type, losing nothing, or find the first value that does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.schema import MAX_TS_US, MIN_TS_US, DataType
+
+UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
+HAS_ZONE = r"\d:\d.*(Z|[+-]\d\d(:?\d\d)?)$|\dZ$"
+CONVERT_ERRORS = (pa.ArrowException, ValueError, OverflowError)
+
+EXPECTED = {
+    "bool": "true or false",
+    "int64": "a whole number from -2^63 to 2^63 - 1",
+    "float64": "a number that a double holds exactly",
+    "string": "text in UTF-8",
+    "timestamp": (
+        "a time in the years 0001 to 9999: a timestamp, ISO-8601 text or microseconds since 1970"
+    ),
+    "decimal": "a whole number or a decimal that fits without rounding",
+    "binary": "bytes",
+}
+
+Converter = Callable[[pa.ChunkedArray], pa.ChunkedArray]
+
+
+class Misfit(Exception):  # noqa: N818 - never leaves this package: callers say where it was
+    """The value at `row` of a column cannot become its type."""
+
+    def __init__(self, column: str, row: int, value: object, data_type: DataType) -> None:
+        super().__init__(column, row, value, data_type)
+        self.column = column
+        self.row = row
+        self.value = value
+        self.data_type = data_type
+
+    @property
+    def hint(self) -> str:
+        """What would fit."""
+        return f"{self.data_type} takes {EXPECTED[self.data_type.kind]}"
+
+    def __str__(self) -> str:
+        return f"column {self.column!r}: {shown(self.value)} does not fit {self.data_type}"
+
+
+def shown(value: object) -> str:
+    """Return a value for a message, cut short.
+
+    >>> shown("abc")
+    "'abc'"
+    """
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def convert(name: str, column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
+    """Return the column with exactly the Arrow type of `data_type`, or raise `Misfit`."""
+    return checked(name, column, data_type, lambda part: to_type(part, data_type))
+
+
+def parse_text(name: str, column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
+    """Do the same for text from a file that has nothing but text."""
+    return checked(name, column, data_type, lambda part: text_to_type(part, data_type))
+
+
+def checked(
+    name: str, column: pa.ChunkedArray, data_type: DataType, convert_part: Converter
+) -> pa.ChunkedArray:
+    """Convert, and if that fails, find the row."""
+    try:
+        return convert_part(column)
+    except CONVERT_ERRORS:
+        row = first_failure(column, convert_part)
+        raise Misfit(name, row, value_at(column, row), data_type) from None
+
+
+def first_failure(column: pa.ChunkedArray, convert_part: Converter) -> int:
+    """Return the first row that cannot be converted, halving the part where it must be."""
+    start, rows = 0, len(column)
+    while rows > 1:
+        half = rows // 2
+        if succeeds(convert_part, column.slice(start, half)):
+            start, rows = start + half, rows - half
+        else:
+            rows = half
+    return start
+
+
+def succeeds(convert_part: Converter, column: pa.ChunkedArray) -> bool:
+    """Whether every value of the column can be converted."""
+    try:
+        convert_part(column)
+    except CONVERT_ERRORS:
+        return False
+    return True
+
+
+def value_at(column: pa.ChunkedArray, row: int) -> object:
+    """Return a value as Python sees it, or its bytes if it is broken text."""
+    scalar = column[row]
+    try:
+        value: object = scalar.as_py()
+    except CONVERT_ERRORS:
+        buffer = getattr(scalar, "as_buffer", None)
+        value = buffer().to_pybytes() if buffer is not None else str(scalar)
+    return value
+
+
+def to_type(column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
+    """Convert losslessly, as one may from typed data; raise anything of `CONVERT_ERRORS`."""
+    source, target = column.type, data_type.arrow
+    if pa.types.is_dictionary(source):
+        return to_type(column.cast(source.value_type), data_type)
+    if column.null_count == len(column):
+        return pa.chunked_array([pa.nulls(len(column), target)])
+    if data_type.kind == "timestamp":
+        return to_timestamp(column)
+    if not may_become(source, data_type):
+        message = f"{source} does not become {target}"
+        raise ValueError(message)
+    if data_type.kind == "decimal" and pa.types.is_integer(source):
+        # Arrow asks for room for any integer; go through a type that has it.
+        column = column.cast(pa.decimal256(60, data_type.scale))
+    result = column.cast(target)
+    if data_type.kind == "string":
+        result.validate(full=True)  # text that says it is UTF-8 may not be
+    return result
+
+
+def may_become(source: pa.DataType, data_type: DataType) -> bool:
+    """Whether values of an Arrow type may become another type, if they fit."""
+    found = DataType.from_arrow(source)
+    if found is None:
+        return False
+    match data_type.kind:
+        case "int64" | "float64":
+            return found.is_numeric
+        case "decimal":
+            # A float is almost never the decimal it was written as.
+            return found.kind in ("int64", "decimal")
+        case kind:
+            return found.kind == kind
+
+
+def to_timestamp(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Convert timestamps, dates, microseconds or ISO-8601 text to UTC microseconds.
+
+    Times without a zone are UTC. Nanoseconds are cut to the microsecond before.
+    """
+    source = column.type
+    if pa.types.is_integer(source):
+        return in_years(column.cast(pa.int64()))
+    if pa.types.is_date(source):
+        return to_timestamp(column.cast(pa.timestamp("ms")))
+    if pa.types.is_timestamp(source):
+        counts = column.cast(pa.int64())
+        if source.unit == "ns":
+            return in_years(floor_divide(counts, 1000))
+        return in_years(pc.multiply_checked(counts, UNIT_US[source.unit]))
+    if DataType.from_arrow(source) == DataType("string"):
+        return parse_iso(column.cast(pa.string()))
+    message = f"{source} is not a time"
+    raise ValueError(message)
+
+
+def floor_divide(counts: pa.ChunkedArray, divisor: int) -> pa.ChunkedArray:
+    """Divide towards minus infinity; Arrow's own division goes towards zero."""
+    missing = counts.is_null().to_numpy(zero_copy_only=False)
+    floored = np.floor_divide(counts.fill_null(0).to_numpy(), divisor)
+    return pa.chunked_array([pa.array(floored, mask=missing)])
+
+
+def in_years(counts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Turn microseconds into timestamps, refusing those that not every tool can show."""
+    bounds = pc.min_max(counts).as_py()
+    if bounds["min"] is not None and not MIN_TS_US <= bounds["min"] <= bounds["max"] <= MAX_TS_US:
+        message = "a time lies outside the years 0001 to 9999"
+        raise ValueError(message)
+    return counts.cast(pa.timestamp("us"))
+
+
+def parse_iso(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Parse ISO-8601 text, with or without a zone, digits below the microsecond cut off."""
+    text = pc.utf8_trim_whitespace(column)
+    text = pc.replace_substring_regex(text, r"(\.\d{6})\d+", r"\1")
+    zoned = pc.match_substring_regex(text, HAS_ZONE)
+    absent = pa.scalar(None, pa.string())
+    with_zone = pc.if_else(zoned, text, absent).cast(pa.timestamp("us", "UTC"))
+    without = pc.if_else(zoned, absent, text).cast(pa.timestamp("us"))
+    return in_years(pc.coalesce(with_zone.cast(pa.int64()), without.cast(pa.int64())))
+
+
+def text_to_type(column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
+    """Parse text; raise anything of `CONVERT_ERRORS`."""
+    if data_type.kind in ("string", "binary"):
+        return column.cast(data_type.arrow)
+    text = pc.utf8_trim_whitespace(column)
+    if data_type.kind == "timestamp":
+        return parse_time(text)
+    return text.cast(data_type.arrow)
+
+
+def parse_time(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Parse ISO-8601 text, or whole numbers of microseconds."""
+    numeric = pc.match_substring_regex(text, r"^[+-]?\d+$")
+    absent = pa.scalar(None, pa.string())
+    counts = in_years(pc.if_else(numeric, text, absent).cast(pa.int64()))
+    return pc.coalesce(counts, parse_iso(pc.if_else(numeric, absent, text)))

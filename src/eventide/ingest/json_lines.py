@@ -1,0 +1,167 @@
+"""JSON lines files, one object a line, and which line of one is broken.
+
+A key that a line does not have is null. Lines are parsed one by one, in a second pass, only when
+an error needs the number of one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.json as arrow_json
+
+from eventide.errors import IngestError, listed
+from eventide.ingest.convert import EXPECTED, shown
+from eventide.schema import DataType
+
+BLOCK_BYTES = 16 << 20
+INT64_BOUND = 2**63
+Types = Mapping[str, DataType]
+
+ONE_A_LINE = "write one JSON object a line, and nothing around them"
+
+
+def json_schema(path: Path) -> pa.Schema:
+    """Guess the types from the first block of the file."""
+    if next(parsed_lines(path), None) is None:
+        message = f"{path} is empty"
+        raise IngestError(message, hint="give a schema, or a file with events")
+    try:
+        return open_json(path, None).schema
+    except (pa.ArrowException, OSError) as error:
+        raise json_blame(path, {}, {}, error) from error
+
+
+def json_batches(path: Path, chunk_rows: int, types: Types) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file; times are as they stand, text or numbers."""
+    first = next((entry for _, entry in parsed_lines(path)), None)
+    if first is None:
+        return
+    read_as = {name: arrow_type(data_type, first.get(name)) for name, data_type in types.items()}
+    try:
+        for batch in open_json(path, pa.schema(read_as.items())):
+            for start in range(0, batch.num_rows, chunk_rows):
+                yield batch.slice(start, chunk_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise json_blame(path, types, read_as, error) from error
+
+
+def arrow_type(data_type: DataType, example: object) -> pa.DataType:
+    """Return the type to read a column with. Times may be numbers or text, so look at one."""
+    if data_type.kind == "timestamp":
+        return pa.int64() if isinstance(example, int) else pa.string()
+    return data_type.arrow
+
+
+def open_json(path: Path, explicit: pa.Schema | None) -> arrow_json.JSONStreamingReader:
+    """Open a file for reading in blocks."""
+    stream = pa.input_stream(str(path), compression="gzip" if path.suffix == ".gz" else None)
+    return arrow_json.open_json(
+        stream,
+        read_options=arrow_json.ReadOptions(block_size=BLOCK_BYTES),
+        parse_options=arrow_json.ParseOptions(
+            explicit_schema=explicit, unexpected_field_behavior="infer"
+        ),
+    )
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield every line that is not blank, with its number."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield number, line
+
+
+def parsed_lines(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield every object with the number of its line, or say which line is none."""
+    try:
+        for number, line in numbered_lines(path):
+            yield number, parsed(line, f"{path}, line {number}")
+    except (OSError, EOFError) as error:
+        message = f"cannot read {path}: {error}"
+        raise IngestError(message, hint="check that the file is whole") from error
+
+
+def parsed(line: bytes, where: str) -> dict[str, object]:
+    """Parse one line."""
+    try:
+        pairs = json.loads(line, object_pairs_hook=Pairs)
+    except json.JSONDecodeError as error:
+        message = f"{where}: not JSON ({error.msg}): {error.doc.strip()!r:.80}"
+        raise IngestError(message, hint=ONE_A_LINE) from error
+    except UnicodeDecodeError as error:
+        message = f"{where}: {error.object[error.start :][:20]!r} is not UTF-8"
+        raise IngestError(message, hint="save the file as UTF-8") from error
+    if not isinstance(pairs, Pairs):
+        message = f"{where}: not an object: {line.strip().decode()!r:.80}"
+        raise IngestError(message, hint=ONE_A_LINE)
+    entry = dict(pairs)
+    if len(entry) < len(pairs):
+        twice = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
+        message = f"{where}: key {listed(twice)} is there twice"
+        raise IngestError(message, hint="give every key of an object a name of its own")
+    return entry
+
+
+class Pairs(list[tuple[str, object]]):
+    """The keys and values of a JSON object, before a repeated key hides another."""
+
+
+def json_line(path: Path, row: int) -> int | None:
+    """Return the line of a row."""
+    for number, (line, _) in enumerate(numbered_lines(path)):
+        if number == row:
+            return line
+    return None
+
+
+def json_blame(
+    path: Path, types: Types, read_as: Mapping[str, pa.DataType], error: Exception
+) -> IngestError:
+    """Find the line that Arrow could not read."""
+    try:
+        for line, entry in parsed_lines(path):
+            check_entry(entry, types, read_as, f"{path}, line {line}")
+    except IngestError as found:
+        return found
+    row = re.search(r" in row (\d+)$", str(error))
+    line_of_row = json_line(path, int(row[1])) if row else None
+    where = f"{path}, line {line_of_row}" if line_of_row is not None else f"cannot read {path}"
+    message = f"{where}: {error}"
+    return IngestError(message, hint="give every key values of one type, and a schema that fits")
+
+
+def check_entry(
+    entry: Mapping[str, object], types: Types, read_as: Mapping[str, pa.DataType], where: str
+) -> None:
+    """Refuse keys and values that Arrow's reader does not take."""
+    for name, value in entry.items() if types else ():
+        if name not in types:
+            message = f"{where}: the stream has no attribute {name!r}"
+            raise IngestError(message, hint=f"it has {listed(list(types))}")
+        if value is not None and not fits(value, read_as[name]):
+            message = f"{where}, column {name!r}: {shown(value)} does not fit {types[name]}"
+            hint = f"{types[name]} takes {EXPECTED[types[name].kind]}"
+            if types[name].kind == "timestamp":
+                hint = "write all times of a file as text, or all as numbers"
+            raise IngestError(message, hint=hint)
+
+
+def fits(value: object, arrow: pa.DataType) -> bool:
+    """Whether a JSON value is what Arrow's reader takes for a type."""
+    if pa.types.is_boolean(arrow):
+        return isinstance(value, bool)
+    if pa.types.is_integer(arrow):
+        return type(value) is int and -INT64_BOUND <= value < INT64_BOUND
+    if pa.types.is_floating(arrow):
+        return type(value) in (int, float)
+    if pa.types.is_decimal(arrow):
+        return type(value) in (int, float, str)
+    return isinstance(value, str)

@@ -1,0 +1,97 @@
+"""Put events in order of time as they arrive, and tell the late ones.
+
+    arrives     a@10  c@30  b@20 | d@27  e@40 | f@24      lateness 5
+    watermark                 25 |         35 |   35      the newest time less the lateness
+    leaves                   a b |        d c |           what lies before the watermark
+    late                         |            |    f      behind where the watermark was before
+
+The watermark moves between batches, never inside one: what arrives together is not late for one
+another, however it is shuffled. Events at the watermark itself wait, for equal ones may follow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, Batch
+from eventide.errors import PlanError
+from eventide.kernels.ordering import sorting_order
+from eventide.schema import SEQ, TS
+
+
+@dataclass(frozen=True, slots=True)
+class OrderingState:
+    """Events that wait for the watermark, in order, and the watermark."""
+
+    waiting: pa.RecordBatch
+    watermark_us: int = START_OF_TIME_US
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """Holds events back for `lateness_us`; what comes later than that is late."""
+
+    schema: pa.Schema
+    lateness_us: int = 0
+
+    def __post_init__(self) -> None:
+        if self.lateness_us < 0:
+            message = f"lateness must not be negative, got {self.lateness_us} us"
+            raise PlanError(message)
+
+    def initial_state(self) -> OrderingState:
+        """Return the state before the first event."""
+        return OrderingState(pa.RecordBatch.from_pylist([], schema=self.schema))
+
+    def step(
+        self, state: OrderingState, arrived: pa.RecordBatch, newest_us: int | None = None
+    ) -> tuple[OrderingState, Batch, pa.RecordBatch]:
+        """Take arrivals in; return (state, what leaves in order, what is late).
+
+        `newest_us` is the newest time seen anywhere, when these arrivals are only a part of
+        what arrived together.
+        """
+        ts = times(arrived)
+        on_time = ts >= state.watermark_us
+        late = arrived.filter(pa.array(~on_time))
+        if newest_us is None and len(ts):
+            newest_us = int(ts.max())
+        watermark_us = state.watermark_us
+        if newest_us is not None:
+            watermark_us = max(watermark_us, newest_us - self.lateness_us)
+        accepted = arrived if late.num_rows == 0 else arrived.filter(pa.array(on_time))
+        state, batch = self.release(state, accepted, watermark_us)
+        return state, batch, late
+
+    def finish(self, state: OrderingState) -> tuple[OrderingState, Batch]:
+        """Return all that waits: no event will follow."""
+        nothing = pa.RecordBatch.from_pylist([], schema=self.schema)
+        return self.release(state, nothing, END_OF_TIME_US)
+
+    def release(
+        self, state: OrderingState, accepted: pa.RecordBatch, watermark_us: int
+    ) -> tuple[OrderingState, Batch]:
+        """Merge the accepted events in; let go what lies before the watermark."""
+        waiting = in_order(pa.concat_batches([state.waiting, accepted]))
+        ready = waiting.num_rows
+        if watermark_us != END_OF_TIME_US:
+            ready = int(np.searchsorted(times(waiting), watermark_us))
+        state = OrderingState(waiting.slice(ready), watermark_us)
+        return state, Batch(waiting.slice(0, ready), watermark_us)
+
+
+def in_order(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows in order of (ts, seq)."""
+    order = sorting_order(times(rows), rows.column(SEQ).to_numpy())
+    return rows if order is None else rows.take(pa.array(order))
+
+
+def times(rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the times of rows in microseconds."""
+    times: np.ndarray[tuple[int], np.dtype[np.int64]] = (
+        rows.column(TS).view(pa.int64()).to_numpy(zero_copy_only=False)
+    )
+    return times

@@ -1,0 +1,264 @@
+"""A block: a SELECT over one stream that our operators can do completely → a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from eventide.errors import BindError, Span, UnsupportedError
+from eventide.lang.sql.expressions import Translator
+from eventide.lang.sql.names import check_names, fresh, item_name
+from eventide.lang.sql.scope import Scope, refuse
+from eventide.lang.sql.spans import span_of
+from eventide.lang.sql.window import is_window, window_and_keys
+from eventide.plan.expressions import (
+    Aggregate,
+    Column,
+    Expression,
+    Frame,
+    Named,
+    Over,
+    rebuild,
+    walk,
+)
+from eventide.plan.nodes import (
+    WINDOW_END,
+    WINDOW_START,
+    Filter,
+    NamedAggregate,
+    Plan,
+    Project,
+    Scan,
+    SlidingAggregate,
+    Window,
+    WindowAggregate,
+)
+from eventide.plan.render import render
+
+_WINDOW_COLUMNS = frozenset({WINDOW_START, WINDOW_END})
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A planned block: `names` are its columns, `extra` those that hold the extra expressions."""
+
+    plan: Plan
+    names: tuple[str, ...]
+    extra: tuple[str, ...]
+
+
+def plan_block(
+    select: exp.Select, scope: Scope, text: str, extras: Sequence[exp.Expression] = ()
+) -> Block:
+    """Return the plan of a SELECT over one stream.
+
+    `extras` are further expressions, computed for what stands around the block; they become
+    hidden columns unless an item already computes the same. `UnsupportedError` says that our
+    operators cannot do it.
+    """
+    windowed = is_windowed(select)
+    scope = replace(scope, pseudo=_WINDOW_COLUMNS) if windowed else scope
+    translator = Translator(scope, text)
+    nodes = expand_stars(select.expressions, scope)
+    named = [(item_name(node, [scope]), node) for node in nodes]
+    check_names(named)
+    items = [Named(name, translator.translate(node.unalias())) for name, node in named]
+    hidden, extra = _hide([translator.translate(each) for each in extras], items)
+    source = _filtered_scan(select, scope, text)
+    build = _windowed_plan if windowed else _row_plan
+    plan = build(_Parts(select, translator, source, [*items, *hidden]))
+    return Block(plan, tuple(item.name for item in items), extra)
+
+
+def is_windowed(select: exp.Select) -> bool:
+    """Whether a SELECT groups by TUMBLE or HOP."""
+    group = select.args.get("group")
+    return group is not None and any(is_window(each) for each in group.expressions)
+
+
+def expand_stars(nodes: list[exp.Expression], scope: Scope) -> list[exp.Expression]:
+    """Return the SELECT list with each `*` replaced by the columns it means."""
+    expanded: list[exp.Expression] = []
+    for node in nodes:
+        star = node.this if isinstance(node, exp.Column) else node
+        if not isinstance(star, exp.Star):
+            expanded.append(node)
+            continue
+        if scope.pseudo:
+            message = "* cannot stand beside GROUP BY"
+            raise BindError(message, span=span_of(node), hint="name the columns")
+        if star.args.get("replace") or star.args.get("rename"):
+            raise refuse("* REPLACE and * RENAME are beyond our operators", node, "name the columns")
+        left_out = {each.name.lower() for each in star.args.get("except_") or ()}
+        kept = [name for name in scope.starred if name.lower() not in left_out]
+        expanded += [exp.column(name, quoted=True) for name in kept]
+    return expanded
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What both kinds of block are built from."""
+
+    select: exp.Select
+    translator: Translator
+    source: Plan
+    items: list[Named]
+
+
+def _hide(extras: list[Expression], items: list[Named]) -> tuple[list[Named], tuple[str, ...]]:
+    """Return the hidden columns that are needed, and the column that holds each extra."""
+    hidden: list[Named] = []
+    names = []
+    for extra in extras:
+        same = (item.name for item in [*items, *hidden] if item.expression == extra)
+        name = next(same, None)
+        if name is None:
+            name = fresh("order_by", [item.name for item in [*items, *hidden]])
+            hidden.append(Named(name, extra))
+        names.append(name)
+    return hidden, tuple(names)
+
+
+def _filtered_scan(select: exp.Select, scope: Scope, text: str) -> Plan:
+    table = select.args["from_"].this
+    scan = Scan(scope.stream, span=span_of(table))
+    where = select.args.get("where")
+    if where is None:
+        return scan
+    # The bounds of a window do not exist yet when WHERE is asked.
+    condition = Translator(replace(scope, pseudo=frozenset()), text).translate(where.this)
+    refuse_aggregates(condition, "WHERE")
+    return Filter(scan, condition)
+
+
+def refuse_aggregates(expression: Expression, place: str) -> None:
+    """Refuse aggregates where rows are looked at one by one."""
+    for part in walk(expression):
+        if isinstance(part, Aggregate | Over):
+            message = f"{render(part)} stands in {place}, where no aggregate may"
+            hint = "use HAVING after GROUP BY, or filter in a SELECT around this one"
+            raise BindError(message, span=part.span, hint=hint)
+
+
+def _row_plan(parts: _Parts) -> Plan:
+    sliding = _Sliding([])
+    items = tuple(Named(item.name, sliding.lift(item.expression)) for item in parts.items)
+    return Project(sliding.stack(parts.source), items)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sliding:
+    """The aggregates over frames met so far."""
+
+    found: list[tuple[Over, str]]
+
+    def lift(self, expression: Expression) -> Expression:
+        """Return the expression with every OVER replaced by the column it is computed in."""
+        match expression:
+            case Over(aggregate=aggregate, keys=keys, span=span):
+                for inner in (aggregate.argument, *keys):
+                    if inner is not None:
+                        refuse_aggregates(inner, "OVER")
+                return Column(self._name(expression), span=span)
+            case Aggregate(span=span):
+                message = f"{render(expression)} needs a window"
+                raise UnsupportedError(message, span=span, hint="GROUP BY TUMBLE(ts, …)")
+        return rebuild(expression, self.lift)
+
+    def _name(self, over: Over) -> str:
+        for known, name in self.found:
+            if known == over:
+                return name
+        name = fresh(f"over_{len(self.found)}", ())
+        self.found.append((over, name))
+        return name
+
+    def stack(self, source: Plan) -> Plan:
+        """Return the source below one node for each set of keys and frame."""
+        groups: dict[tuple[tuple[Expression, ...], Frame], list[NamedAggregate]] = {}
+        for over, name in self.found:
+            group = groups.setdefault((over.keys, over.frame), [])
+            group.append(NamedAggregate(name, over.aggregate))
+        for (keys, frame), aggregates in groups.items():
+            source = SlidingAggregate(source, keys, frame, tuple(aggregates))
+        return source
+
+
+def _windowed_plan(parts: _Parts) -> Plan:
+    window, key_nodes = window_and_keys(parts.select, parts.translator.scope)
+    grouping = _Grouping.of(parts, [parts.translator.translate(node) for node in key_nodes])
+    items = [Named(item.name, grouping.lift(item.expression, item.name)) for item in parts.items]
+    having = parts.select.args.get("having")
+    condition = None
+    if having is not None:
+        condition = grouping.lift(parts.translator.translate(having.this))
+    plan: Plan = grouping.aggregate(parts.source, window)
+    if condition is not None:
+        plan = Filter(plan, condition)
+    return Project(plan, tuple(items))
+
+
+@dataclass(frozen=True, slots=True)
+class _Grouping:
+    """The keys of a GROUP BY and the aggregates met so far."""
+
+    keys: list[Named]
+    aggregates: list[NamedAggregate]
+
+    @classmethod
+    def of(cls, parts: _Parts, expressions: list[Expression]) -> _Grouping:
+        keys: list[Named] = []
+        for expression in expressions:
+            refuse_aggregates(expression, "GROUP BY")
+            if any(key.expression == expression for key in keys):
+                continue
+            aliases = (item.name for item in parts.items if item.expression == expression)
+            name = expression.name if isinstance(expression, Column) else next(aliases, None)
+            used = [*_WINDOW_COLUMNS, *(key.name for key in keys)]
+            keys.append(Named(fresh(name or render(expression), used), expression))
+        return cls(keys, [])
+
+    def lift(self, expression: Expression, name: str | None = None) -> Expression:
+        """Return the expression over keys, window bounds and aggregates, which become columns."""
+        for key in self.keys:
+            if key.expression == expression:
+                return Column(key.name, span=expression.span)
+        match expression:
+            case Aggregate():
+                return Column(self._name(expression, name), span=expression.span)
+            case Column(name=column, span=span):
+                if column not in _WINDOW_COLUMNS:
+                    raise _ungrouped(column, span)
+                return expression
+            case Over(span=span):
+                message = "OVER cannot stand beside GROUP BY"
+                hint = "put one of them in a SELECT around the other"
+                raise UnsupportedError(message, span=span, hint=hint)
+        return rebuild(expression, self.lift)
+
+    def _name(self, aggregate: Aggregate, wanted: str | None) -> str:
+        if aggregate.argument is not None:
+            refuse_aggregates(aggregate.argument, "an aggregate")
+            for part in walk(aggregate.argument):
+                if isinstance(part, Column) and part.name in _WINDOW_COLUMNS:
+                    message = f"{part.name} is not known until the window is complete"
+                    raise BindError(message, span=part.span, hint="leave it out of the aggregate")
+        for known in self.aggregates:
+            if known.aggregate == aggregate:
+                return known.name
+        used = [key.name for key in self.keys] + [item.name for item in self.aggregates]
+        name = fresh(wanted or render(aggregate), [*used, *_WINDOW_COLUMNS])
+        self.aggregates.append(NamedAggregate(name, aggregate))
+        return name
+
+    def aggregate(self, source: Plan, window: Window) -> WindowAggregate:
+        """Return the node that computes all of it."""
+        return WindowAggregate(source, tuple(self.keys), window, tuple(self.aggregates))
+
+
+def _ungrouped(column: str, span: Span | None) -> BindError:
+    message = f"{column} is neither grouped nor aggregated"
+    hint = f"add {column} to GROUP BY, or take first({column}) or max({column})"
+    return BindError(message, span=span, hint=hint)

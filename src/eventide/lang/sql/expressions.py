@@ -1,0 +1,288 @@
+"""sqlglot's expressions → ours. Names are resolved here, types are left to `bind`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+from sqlglot import exp
+
+from eventide.errors import BindError, Span
+from eventide.lang.sql.functions import (
+    ANONYMOUS,
+    DATE_PARTS,
+    FIXED,
+    PART_ALIASES,
+    aggregate_name,
+)
+from eventide.lang.sql.intervals import interval_us
+from eventide.lang.sql.literals import data_type, is_timestamp, number, timestamp
+from eventide.lang.sql.over import frame_of, order_columns, window_of
+from eventide.lang.sql.scope import Scope, refuse
+from eventide.lang.sql.spans import close_brackets, span_of
+from eventide.plan.bind import suggestion
+from eventide.plan.expressions import Aggregate, Call, Cast, Column, Expression, Literal, Over
+from eventide.plan.functions import DATE_PARTS as PARTS
+from eventide.plan.functions import FUNCTIONS
+from eventide.plan.times import unit_us
+from eventide.schema import BOOL, INT64, INTERVAL, NULL, SEQ, STRING, TS
+
+_NULL = Literal(None, NULL)
+
+
+@dataclass(frozen=True)
+class Translator:
+    """Turns the expressions of one SELECT into ours. `text` is the query, for spans."""
+
+    scope: Scope
+    text: str
+
+    def span(self, node: exp.Expression) -> Span | None:
+        """Return where a node stands in the query."""
+        span = span_of(node)
+        return None if span is None else close_brackets(span, self.text)
+
+    def translate(self, node: exp.Expression) -> Expression:  # noqa: PLR0911, PLR0912
+        """Return our form of an expression; `UnsupportedError` if our operators have none."""
+        fixed = FIXED.get(type(node))
+        if fixed is not None:
+            return self.call(node, fixed[0], *self.parts(node, fixed[1]))
+        if aggregate_name(node) is not None:
+            return self.aggregate(node)
+        if type(node) in DATE_PARTS:
+            return self.part_of(node, DATE_PARTS[type(node)], node.this)
+        match node:
+            case exp.Paren():
+                return self.translate(node.this)
+            case exp.Column():
+                return self.column(node)
+            case exp.Literal() | exp.Boolean() | exp.Null() | exp.Interval():
+                return self.constant(node)
+            case exp.Cast():
+                return self.cast(node)
+            case exp.Like() | exp.ILike() | exp.Escape() | exp.In() | exp.Between() | exp.Is():
+                return self.predicate(node)
+            case exp.Case() | exp.If():
+                return self.conditional(node)
+            case exp.Trim():
+                return self.trim(node)
+            case exp.Log():
+                return self.logarithm(node)
+            case exp.Extract():
+                return self.part_of(node, node.name, node.expression)
+            case exp.TimestampTrunc() | exp.DateTrunc():
+                return self.truncation(node)
+            case exp.UnixToTime():
+                return self.from_epoch(node)
+            case exp.Filter():
+                return self.filtered(node)
+            case exp.Window():
+                return self.over(node)
+            case exp.Anonymous():
+                return self.named_function(node)
+        what = f"{node.sql(dialect='duckdb')} is beyond Eventide's own operators"
+        raise refuse(what, node, "compute it in a SELECT around this one")
+
+    def call(self, node: exp.Expression, name: str, *arguments: Expression) -> Call:
+        """Return a call that stands where `node` does."""
+        return Call(name, arguments, span=self.span(node))
+
+    def parts(self, node: exp.Expression, keys: tuple[str, ...]) -> list[Expression]:
+        """Return the translated arguments of a node, those left out left out."""
+        found: list[Expression] = []
+        for key in keys:
+            value = node.args.get(key)
+            values = value if isinstance(value, list) else [value]
+            found += [self.translate(each) for each in values if isinstance(each, exp.Expression)]
+        return found
+
+    def column(self, node: exp.Column) -> Expression:
+        """Return a column, or what an alias of the SELECT list stands for."""
+        if isinstance(node.this, exp.Star):
+            message = "* stands where one value is needed"
+            raise BindError(message, span=self.span(node), hint="name a column")
+        found = self.scope.resolve(node)
+        if isinstance(found, str):
+            return Column(found, span=self.span(node))
+        # An alias may not be used in its own definition, nor may two define each other.
+        others = {key: item for key, item in self.scope.aliases.items() if item is not found}
+        return Translator(self.scope.with_aliases(others), self.text).translate(found)
+
+    def constant(self, node: exp.Expression) -> Expression:
+        """Return a literal."""
+        match node:
+            case exp.Boolean():
+                return Literal(bool(node.this), BOOL, self.span(node))
+            case exp.Null():
+                return Literal(None, NULL, self.span(node))
+            case exp.Interval():
+                return self.interval(node)
+        assert isinstance(node, exp.Literal)
+        if node.is_string:
+            return Literal(str(node.this), STRING, self.span(node))
+        return number(str(node.this), self.span(node))
+
+    def interval(self, node: exp.Interval) -> Expression:
+        """Return an interval: a constant, or a number of units."""
+        amount, unit = node.this, node.args.get("unit")
+        length = unit_us(unit.name) if isinstance(unit, exp.Var) else None
+        if isinstance(amount, exp.Literal) or length is None:
+            return Literal(interval_us(node), INTERVAL, self.span(node))
+        return self.call(node, "*", self.translate(amount), Literal(length, INTERVAL))
+
+    def cast(self, node: exp.Cast) -> Expression:
+        """Return a cast; of a string literal to a timestamp, the timestamp."""
+        if is_timestamp(node.to) and isinstance(node.this, exp.Literal) and node.this.is_string:
+            return timestamp(node.this, or_null=isinstance(node, exp.TryCast))
+        argument = self.translate(node.this)
+        target = data_type(node.to, self.span(node))
+        return Cast(argument, target, self.span(node), or_null=isinstance(node, exp.TryCast))
+
+    def predicate(self, node: exp.Expression) -> Expression:
+        """Return LIKE, IN, BETWEEN or IS."""
+        match node:
+            case exp.Escape():
+                return self.like(node.this, self.translate(node.expression))
+            case exp.Like() | exp.ILike():
+                return self.like(node)
+            case exp.In():
+                if node.args.get("query") or node.args.get("unnest") or not node.expressions:
+                    what = "IN over anything but a list of values is beyond Eventide's operators"
+                    raise refuse(what, node, "list the values, as in IN (1, 2)")
+                return self.call(node, "in", *self.parts(node, ("this", "expressions")))
+            case exp.Between():
+                value, low, high = self.parts(node, ("this", "low", "high"))
+                above = self.call(node, ">=", value, low)
+                return self.call(node, "and", above, self.call(node, "<=", value, high))
+        value, test = self.translate(node.this), self.translate(node.expression)
+        if test == _NULL:
+            return self.call(node, "is null", value)
+        return self.call(node, "is not distinct from", value, test)
+
+    def like(self, node: exp.Expression, *escape: Expression) -> Expression:
+        """Return a LIKE, negated if the node says so."""
+        name = "ilike" if isinstance(node, exp.ILike) else "like"
+        if not isinstance(node, exp.Like | exp.ILike):
+            raise refuse(f"ESCAPE after {node.key.upper()}", node, "ESCAPE belongs to LIKE")
+        found = self.call(node, name, *self.parts(node, ("this", "expression")), *escape)
+        return self.call(node, "not", found) if node.args.get("negate") else found
+
+    def conditional(self, node: exp.Expression) -> Expression:
+        """Return a CASE of either form, or an IF, as one CASE."""
+        if isinstance(node, exp.If):
+            parts = self.parts(node, ("this", "true"))
+            otherwise = self.parts(node, ("false",)) or [_NULL]
+            return self.call(node, "case", *parts, *otherwise)
+        parts = []
+        for branch in node.args["ifs"]:
+            condition, value = self.parts(branch, ("this", "true"))
+            if node.this is not None:
+                condition = self.call(branch.this, "=", self.translate(node.this), condition)
+            parts += [condition, value]
+        return self.call(node, "case", *parts, *(self.parts(node, ("default",)) or [_NULL]))
+
+    def trim(self, node: exp.Trim) -> Expression:
+        """Return TRIM, LTRIM or RTRIM."""
+        position = str(node.args.get("position") or "BOTH").upper()
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(position, "trim")
+        return self.call(node, name, *self.parts(node, ("this", "expression")))
+
+    def logarithm(self, node: exp.Log) -> Expression:
+        """LOG(x) is to base 10, LOG(b, x) to base b."""
+        parts = self.parts(node, ("this", "expression"))
+        if len(parts) == 1:
+            return self.call(node, "log10", *parts)
+        base, value = parts
+        if isinstance(base, Literal) and base.value in (2, 10):
+            return self.call(node, f"log{base.value}", value)
+        return self.call(node, "/", *(self.call(node, "log10", each) for each in (value, base)))
+
+    def part_of(self, node: exp.Expression, part: str, value: exp.Expression) -> Expression:
+        """Return EXTRACT, whose `epoch` is a function of its own."""
+        name = PART_ALIASES.get(part.lower(), part.lower())
+        if name == "epoch":
+            return self.call(node, "epoch", self.translate(value))
+        word = Literal(name, STRING, self.span(node))
+        return self.call(node, "extract", word, self.translate(value))
+
+    def truncation(self, node: exp.Expression) -> Expression:
+        """Return DATE_TRUNC."""
+        unit = node.args["unit"].name.lower()
+        word = Literal(PART_ALIASES.get(unit, unit), STRING, self.span(node))
+        return self.call(node, "date_trunc", word, self.translate(node.this))
+
+    def from_epoch(self, node: exp.UnixToTime) -> Expression:
+        """EPOCH_MS(x) and MAKE_TIMESTAMP(x), which sqlglot reads as one function."""
+        names = {"3": "epoch_ms", "6": "make_timestamp"}
+        name = names.get(node.args["scale"].name if node.args.get("scale") else "")
+        if name is None:
+            raise refuse("this reading of a number as a time", node, "use MAKE_TIMESTAMP(…)")
+        return self.call(node, name, self.translate(node.this))
+
+    def aggregate(self, node: exp.Expression) -> Aggregate:
+        """Return an aggregate of ours."""
+        name, argument = aggregate_name(node), node.this
+        assert name is not None
+        if isinstance(argument, exp.Distinct | exp.Order) or node.expressions:
+            what = f"{node.sql(dialect='duckdb')} is beyond Eventide's own windows"
+            raise refuse(what, node, "leave out DISTINCT and ORDER BY inside the aggregate")
+        inner = None if argument is None or isinstance(argument, exp.Star) else argument
+        translated = None if inner is None else self.translate(inner)
+        return Aggregate(name, translated, span=self.span(node))
+
+    def filtered(self, node: exp.Filter) -> Aggregate:
+        """agg(x) FILTER (WHERE c) -> agg(CASE WHEN c THEN x END)."""
+        inner = self.translate(node.this)
+        if not isinstance(inner, Aggregate) or inner.function in ("first", "last"):
+            what = "FILTER works with the aggregates that ignore nulls"
+            raise refuse(what, node, "put the condition into WHERE")
+        condition = self.translate(node.expression.this)
+        value = inner.argument or Literal(1, INT64)
+        chosen = self.call(node, "case", condition, value, _NULL)
+        return Aggregate(inner.function, chosen, span=self.span(node))
+
+    def over(self, node: exp.Window) -> Over:
+        """Return an aggregate over a frame of ours."""
+        window = window_of(node, self.scope)
+        frame = frame_of(window)
+        names = [self.column(each) for each in order_columns(window)]
+        if not names or [each.name for each in names if isinstance(each, Column)] not in (
+            [TS],
+            [TS, SEQ],
+        ):
+            raise refuse("a frame of events is ordered by ts", window, "write ORDER BY ts")
+        inner = self.translate(node.this)
+        if not isinstance(inner, Aggregate):
+            raise refuse("only aggregates have a frame of events", node, "use an aggregate")
+        keys = tuple(self.translate(key) for key in window.args.get("partition_by") or ())
+        return Over(inner, keys, frame, self.span(node))
+
+    def named_function(self, node: exp.Anonymous) -> Expression:
+        """Return a function that sqlglot does not know."""
+        name = node.name.lower()
+        name = ANONYMOUS.get(name, name)
+        first = node.expressions[0] if node.expressions else None
+        if name == "date_part" and isinstance(first, exp.Literal) and len(node.expressions) == 2:
+            return self.part_of(node, str(first.this), node.expressions[1])
+        if name in PARTS and len(node.expressions) == 1 and first is not None:
+            return self.part_of(node, name, first)
+        if name in FUNCTIONS and FUNCTIONS[name].form == "call":
+            return self.call(node, name, *self.parts(node, ("expressions",)))
+        raise unknown_function(node, self.span(node))
+
+
+def unknown_function(node: exp.Anonymous, span: Span | None) -> BindError:
+    """Return the error for a function that neither sqlglot nor we know."""
+    known = [name for name, function in FUNCTIONS.items() if function.form == "call"]
+    name = node.name.lower()
+    if name in ("tumble", "hop"):
+        message = f"{name.upper()} stands outside GROUP BY"
+        hint = f"group by it: GROUP BY {name.upper()}(ts, INTERVAL '10' SECOND)"
+        return BindError(message, span=span, hint=hint)
+    hint = suggestion(name, known, "function")
+    return BindError(f"no function {name!r}", span=span, hint=hint)
+
+
+def conjoin(conditions: list[Expression]) -> Expression:
+    """Return the AND of conditions."""
+    return reduce(lambda left, right: Call("and", (left, right)), conditions)

@@ -1,0 +1,147 @@
+"""Which of sqlglot's nodes is which function of ours.
+
+A node not found here is no function of our operators: a plain query that uses one runs on the
+engine's SQL instead, and elsewhere it is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+_BINARY = ("this", "expression")
+_UNARY = ("this",)
+
+FIXED: Mapping[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
+    **{
+        node: (name, _BINARY)
+        for node, name in (
+            (exp.EQ, "="),
+            (exp.NEQ, "<>"),
+            (exp.LT, "<"),
+            (exp.LTE, "<="),
+            (exp.GT, ">"),
+            (exp.GTE, ">="),
+            (exp.NullSafeEQ, "is not distinct from"),
+            (exp.NullSafeNEQ, "is distinct from"),
+            (exp.And, "and"),
+            (exp.Or, "or"),
+            (exp.Add, "+"),
+            (exp.Sub, "-"),
+            (exp.Mul, "*"),
+            (exp.Div, "/"),
+            (exp.Mod, "%"),
+            (exp.DPipe, "||"),
+            (exp.Pow, "power"),
+            (exp.Atan2, "atan2"),
+            (exp.StartsWith, "starts_with"),
+            (exp.EndsWith, "ends_with"),
+            (exp.Contains, "contains"),
+            (exp.Nullif, "nullif"),
+            (exp.Left, "left"),
+            (exp.Right, "right"),
+        )
+    },
+    **{
+        node: (name, _UNARY)
+        for node, name in (
+            (exp.Not, "not"),
+            (exp.Neg, "negate"),
+            (exp.Lower, "lower"),
+            (exp.Upper, "upper"),
+            (exp.Reverse, "reverse"),
+            (exp.Length, "length"),
+            (exp.Abs, "abs"),
+            (exp.Sign, "sign"),
+            (exp.Floor, "floor"),
+            (exp.Ceil, "ceil"),
+            (exp.Sqrt, "sqrt"),
+            (exp.Cbrt, "cbrt"),
+            (exp.Exp, "exp"),
+            (exp.Ln, "ln"),
+            (exp.Sin, "sin"),
+            (exp.Cos, "cos"),
+            (exp.Tan, "tan"),
+            (exp.Asin, "asin"),
+            (exp.Acos, "acos"),
+            (exp.Atan, "atan"),
+            (exp.Degrees, "degrees"),
+            (exp.Radians, "radians"),
+            (exp.IsNan, "isnan"),
+            (exp.TimeToUnix, "epoch"),
+        )
+    },
+    exp.Pi: ("pi", ()),
+    exp.Round: ("round", ("this", "decimals")),
+    exp.Substring: ("substring", ("this", "start", "length")),
+    exp.Replace: ("replace", ("this", "expression", "replacement")),
+    exp.RegexpLike: ("regexp_matches", ("this", "expression", "flag")),
+    exp.Coalesce: ("coalesce", ("this", "expressions")),
+    exp.Greatest: ("greatest", ("this", "expressions")),
+    exp.Least: ("least", ("this", "expressions")),
+    exp.Concat: ("concat", ("expressions",)),
+}
+"""A node whose arguments are ours, in order."""
+
+DATE_PARTS: Mapping[type[exp.Expression], str] = {
+    exp.Year: "year",
+    exp.Quarter: "quarter",
+    exp.Month: "month",
+    exp.Week: "week",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.DayOfWeek: "dow",
+    exp.DayOfWeekIso: "isodow",
+    exp.DayOfYear: "doy",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+}
+
+PART_ALIASES: Mapping[str, str] = {
+    "years": "year",
+    "months": "month",
+    "weeks": "week",
+    "days": "day",
+    "dayofweek": "dow",
+    "dayofyear": "doy",
+    "weekday": "dow",
+    "hours": "hour",
+    "minutes": "minute",
+    "seconds": "second",
+    "milliseconds": "millisecond",
+    "ms": "millisecond",
+    "microseconds": "microsecond",
+    "us": "microsecond",
+}
+
+ANONYMOUS: Mapping[str, str] = {
+    "prefix": "starts_with",
+    "suffix": "ends_with",
+    "datepart": "date_part",
+    "strip": "trim",
+}
+"""Other names of functions that sqlglot does not know."""
+
+_AGGREGATES: Mapping[type[exp.Expression], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev",
+    exp.First: "first",
+    exp.Last: "last",
+}
+
+
+def aggregate_name(node: exp.Expression) -> str | None:
+    """Return the name of an aggregate of ours, or None."""
+    return _AGGREGATES.get(type(node))
+
+
+def is_aggregate(node: exp.Expression) -> bool:
+    """Whether a node is an aggregate of anyone's."""
+    return isinstance(node, exp.AggFunc)

@@ -1,0 +1,31 @@
+"""INTERVAL '10' SECOND → microseconds."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from eventide.errors import BindError
+from eventide.lang.sql.scope import refuse
+from eventide.lang.sql.spans import span_of
+from eventide.plan.times import parse_duration, scaled_duration
+
+_VARIABLE = ("month", "year", "quarter", "decade", "century", "millennium", "mon")
+_UNITS_HINT = "use a unit that has one length: days, hours, minutes, seconds, milliseconds"
+
+
+def interval_us(node: exp.Interval) -> int:
+    """Return the length of a constant interval."""
+    amount, unit = node.this, node.args.get("unit")
+    if not isinstance(amount, exp.Literal):
+        what = f"{node.sql(dialect='duckdb')} is not a constant interval"
+        raise refuse(what, node, "write it as INTERVAL '10' SECOND")
+    text = str(amount.this)
+    words = f"{text} {unit.name if unit is not None else ''}".lower().split()
+    if any(word.removesuffix("s").startswith(_VARIABLE) for word in words):
+        what = "months and years vary in length"
+        raise refuse(what, node, _UNITS_HINT)
+    us = parse_duration(text) if unit is None else scaled_duration(text, unit.name)
+    if us is None:
+        message = f"{text!r} is not an interval"
+        raise BindError(message, span=span_of(node), hint="write it as INTERVAL '10' SECOND")
+    return us

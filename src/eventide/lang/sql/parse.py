@@ -1,0 +1,82 @@
+"""Query text → sqlglot's syntax tree, with sqlglot's errors turned into ours."""
+
+from __future__ import annotations
+
+import re
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError as SqlglotParseError
+from sqlglot.errors import SqlglotError, TokenError
+
+from eventide.errors import ParseError, Span, UnsupportedError
+from eventide.lang.sql.dialect import Eventide
+from eventide.lang.sql.spans import span_of
+
+_HINT = "a query is SELECT … FROM stream [WHERE …] [GROUP BY …]"
+
+
+def parse(text: str) -> exp.Query:
+    """Return the one query that the text holds."""
+    try:
+        statements = [each for each in sqlglot.parse(text, dialect=Eventide) if each is not None]
+    except SqlglotParseError as error:
+        raise _parse_error(error, text) from None
+    except TokenError:
+        raise _token_error(text) from None
+    except SqlglotError as error:
+        message = f"cannot read the query: {error}"
+        raise ParseError(message, hint=_HINT) from None
+    if not statements:
+        message = "the query is empty"
+        raise ParseError(message, hint=_HINT)
+    if len(statements) > 1:
+        message = "more than one statement"
+        raise ParseError(message, span=span_of(statements[1]), hint="run them one at a time")
+    return _query(statements[0])
+
+
+def _query(statement: exp.Expression) -> exp.Query:
+    if isinstance(statement, exp.Query):
+        return statement
+    kind = statement.key.upper() if not isinstance(statement, exp.Command) else str(statement.this)
+    if isinstance(statement, exp.Column | exp.Alias | exp.Literal | exp.Binary):
+        message = "not a query"
+        raise ParseError(message, span=span_of(statement), hint=_HINT)
+    message = f"{kind} is not a query"
+    hint = "only SELECT is SQL here; create streams and append events through the Python API"
+    raise UnsupportedError(message, span=Span(0, len(kind)), hint=hint)
+
+
+def _parse_error(error: SqlglotParseError, text: str) -> ParseError:
+    first = error.errors[0] if error.errors else {}
+    highlight = str(first.get("highlight") or "")
+    span = _place(text, int(first.get("line") or 1), int(first.get("col") or 1), highlight)
+    shown = f"near {highlight!r}" if highlight else "at the end"
+    return ParseError(f"cannot read the query {shown}", span=span, hint=_hint(first, highlight))
+
+
+def _place(text: str, line: int, column: int, highlight: str) -> Span:
+    """Return the token that ends at a line and column, both counted from one."""
+    lines = text.split("\n")
+    end = sum(len(each) + 1 for each in lines[: line - 1]) + column
+    return Span(max(0, end - max(1, len(highlight))), end)
+
+
+def _hint(first: dict[str, object], highlight: str) -> str:
+    description = str(first.get("description") or "")
+    expected = re.match(r"Expect(?:ed|ing) (.+?)(?: but got .*)?$", description)
+    if expected:
+        return f"expected {expected[1]}"
+    if highlight in ("(", ","):
+        return f"something is missing after {highlight!r}"
+    return _HINT
+
+
+def _token_error(text: str) -> ParseError:
+    for quote, what in (("'", "string"), ('"', "quoted name")):
+        if text.count(quote) % 2:
+            place = text.rfind(quote)
+            message = f"a {what} is not closed"
+            return ParseError(message, span=Span(place, place + 1), hint=f"end it with {quote}")
+    return ParseError("the query has characters that are not SQL", hint=_HINT)

@@ -1,0 +1,87 @@
+"""What the names in one SELECT mean: a stream's fields, then the SELECT's own aliases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from eventide.errors import BindError, UnsupportedError
+from eventide.lang.sql.spans import span_of
+from eventide.plan.bind import suggestion
+from eventide.schema import SEQ, Schema
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The stream a block reads, and what its SELECT list calls things.
+
+    `pseudo` are columns that exist beside the stream's: the bounds of a window.
+    """
+
+    stream: str
+    alias: str
+    schema: Schema
+    aliases: dict[str, exp.Expression] = field(default_factory=dict)
+    windows: dict[str, exp.Window] = field(default_factory=dict)
+    pseudo: frozenset[str] = frozenset()
+
+    @property
+    def fields(self) -> list[str]:
+        """The columns of the stream, as its schema spells them."""
+        return [name for name, _ in self.schema.fields()]
+
+    @property
+    def starred(self) -> list[str]:
+        """The columns that `*` means."""
+        return [name for name in self.fields if name != SEQ]
+
+    def with_aliases(self, aliases: dict[str, exp.Expression]) -> Scope:
+        """Return the scope with other aliases."""
+        return replace(self, aliases=aliases)
+
+    def owns(self, column: exp.Column) -> bool:
+        """Whether a column is one of this stream's, by its qualifier and its name."""
+        qualifier = column.table
+        if qualifier and qualifier.lower() != self.alias.lower():
+            return False
+        return self.find(column.name) is not None
+
+    def find(self, name: str) -> str | None:
+        """Return how the schema spells a name, or None; case does not matter."""
+        folded = name.lower()
+        return next((each for each in self.fields if each.lower() == folded), None)
+
+    def resolve(self, column: exp.Column) -> str | exp.Expression:
+        """Return the name of a column, or the expression an alias stands for."""
+        name, qualifier = column.name, column.table
+        if qualifier and qualifier.lower() != self.alias.lower():
+            message = f"no stream {qualifier!r} in this FROM"
+            raise BindError(
+                message, span=span_of(column), hint=f"its columns are {self.alias}.…, or plain"
+            )
+        if not qualifier and name.lower() in self.pseudo:
+            return name.lower()
+        found = self.find(name)
+        if found is not None:
+            return found
+        aliased = None if qualifier else self.aliases.get(name.lower())
+        if aliased is not None:
+            return aliased
+        message = f"no column {name!r} in {self.stream}"
+        known = [*self.fields, *sorted(self.pseudo)]
+        raise BindError(message, span=span_of(column), hint=suggestion(name, known, "column"))
+
+
+def scope_of(select: exp.Select, table: exp.Table, stream: str, schema: Schema) -> Scope:
+    """Return the scope of a SELECT from one stream."""
+    aliases = {
+        item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)
+    }
+    windows = {each.name.lower(): each for each in select.args.get("windows") or ()}
+    return Scope(stream, table.alias or stream, schema, aliases, windows)
+
+
+def refuse(what: str, node: exp.Expression, hint: str) -> UnsupportedError:
+    """Return the error for syntax that our own operators cannot do."""
+    return UnsupportedError(what, span=span_of(node), hint=hint)

@@ -1,0 +1,48 @@
+"""Where in the query text a piece of syntax stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from eventide.errors import Span
+
+
+def span_of(node: exp.Expression) -> Span | None:
+    """Return the smallest piece of text that holds all marked parts of a node.
+
+    sqlglot marks names, literals and the names of functions; the rest is what lies between.
+    """
+    return union(_marked(part) for part in node.walk())
+
+
+def _marked(node: exp.Expression) -> Span | None:
+    start, end = node.meta.get("start"), node.meta.get("end")
+    return Span(start, end + 1) if isinstance(start, int) and isinstance(end, int) else None
+
+
+def union(spans: Iterable[Span | None]) -> Span | None:
+    """Return the span from the first start to the last end."""
+    known = [span for span in spans if span is not None]
+    if not known:
+        return None
+    return Span(min(span.start for span in known), max(span.end for span in known))
+
+
+def close_brackets(span: Span, text: str) -> Span:
+    """Stretch a span over the closing brackets that belong to it.
+
+    >>> close_brackets(Span(0, 9), "avg(speed) > 3").of("avg(speed) > 3")
+    'avg(speed)'
+    """
+    end = span.end
+    missing = span.of(text).count("(") - span.of(text).count(")")
+    for _ in range(missing):
+        place = end
+        while place < len(text) and text[place].isspace():
+            place += 1
+        if text[place : place + 1] != ")":
+            break
+        end = place + 1
+    return Span(span.start, end)

@@ -1,0 +1,72 @@
+"""GROUP BY …, TUMBLE(ts, size) or HOP(ts, slide, size)."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from eventide.errors import BindError
+from eventide.lang.sql.intervals import interval_us
+from eventide.lang.sql.scope import Scope, refuse
+from eventide.lang.sql.spans import span_of
+from eventide.plan.nodes import Window
+from eventide.schema import TS
+
+_FORMS = {
+    "tumble": "TUMBLE(ts, INTERVAL '10' SECOND)",
+    "hop": "HOP(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND): how often, then how long",
+}
+
+
+def is_window(node: exp.Expression) -> bool:
+    """Whether an item of GROUP BY is TUMBLE or HOP."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _FORMS
+
+
+def window_and_keys(select: exp.Select, scope: Scope) -> tuple[Window, list[exp.Expression]]:
+    """Return the window of a GROUP BY and the other things it groups by."""
+    group = select.args["group"]
+    for extension in ("all", "rollup", "cube", "grouping_sets", "totals"):
+        if group.args.get(extension):
+            raise refuse("a window has plain keys", group, "list the keys one by one")
+    windows = [each for each in group.expressions if is_window(each)]
+    if len(windows) > 1:
+        message = "two windows in one GROUP BY"
+        raise BindError(message, span=span_of(windows[1]), hint="one TUMBLE or HOP is enough")
+    keys = [_key(each, select) for each in group.expressions if not is_window(each)]
+    return _window(windows[0], scope), keys
+
+
+def _key(node: exp.Expression, select: exp.Select) -> exp.Expression:
+    """Return what is grouped by: a number means an item of the SELECT list."""
+    if not (isinstance(node, exp.Literal) and node.is_int):
+        return node
+    place = int(node.name)
+    if not 1 <= place <= len(select.expressions):
+        message = f"GROUP BY {place} points outside the SELECT list"
+        raise BindError(message, span=span_of(node), hint=f"it has {len(select.expressions)} items")
+    item: exp.Expression = select.expressions[place - 1].unalias()
+    return item
+
+
+def _window(node: exp.Expression, scope: Scope) -> Window:
+    name = node.name.lower()
+    column, *lengths = node.expressions or [None]
+    if len(lengths) != (1 if name == "tumble" else 2):
+        message = f"{name.upper()} takes {'two' if name == 'tumble' else 'three'} arguments"
+        raise BindError(message, span=span_of(node), hint=_FORMS[name])
+    if not (isinstance(column, exp.Column) and scope.resolve(column) == TS):
+        message = f"{name.upper()} goes over ts"
+        raise BindError(message, span=span_of(column or node), hint=_FORMS[name])
+    sizes = [_length(each, name) for each in lengths]
+    return Window(size_us=sizes[-1], slide_us=sizes[0])
+
+
+def _length(node: exp.Expression, name: str) -> int:
+    if not isinstance(node, exp.Interval):
+        message = "a window's length is an interval"
+        raise BindError(message, span=span_of(node), hint=_FORMS[name])
+    us = interval_us(node)
+    if us <= 0:
+        message = "a window's length must be positive"
+        raise BindError(message, span=span_of(node), hint=_FORMS[name])
+    return us

@@ -1,0 +1,59 @@
+"""Rows in, rows out, no state: the rows a condition holds on, and expressions of each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from eventide.batch import Batch
+from eventide.errors import StateError
+from eventide.operators.evaluate import evaluate, evaluate_predicate
+from eventide.plan.expressions import Expression, Named
+
+
+class Stateless:
+    """The state of an operator that keeps nothing."""
+
+    def initial_state(self) -> None:
+        """Return nothing."""
+
+    def dump(self, state: None) -> bytes:  # noqa: ARG002 - the contract of an operator
+        """Write nothing."""
+        return b""
+
+    def load(self, dumped: bytes) -> None:
+        """Read nothing back."""
+        if dumped:
+            message = f"expected an empty state, found {len(dumped)} bytes"
+            raise StateError(message)
+
+
+@dataclass(frozen=True)
+class FilterRows(Stateless):
+    """Keeps the rows on which `condition` is true."""
+
+    condition: Expression
+    output_schema: pa.Schema
+
+    def step(self, state: None, batch: Batch) -> tuple[None, Batch]:
+        """Return the rows that pass."""
+        if batch.rows.num_rows == 0:
+            return state, batch
+        rows = batch.rows.filter(evaluate_predicate(self.condition, batch.rows))
+        return state, Batch(rows, batch.watermark_us)
+
+
+@dataclass(frozen=True)
+class ProjectRows(Stateless):
+    """Computes the named expressions."""
+
+    items: tuple[Named, ...]
+    output_schema: pa.Schema
+
+    def step(self, state: None, batch: Batch) -> tuple[None, Batch]:
+        """Return one row for each."""
+        columns = [evaluate(item.expression, batch.rows) for item in self.items]
+        return state, Batch(
+            pa.RecordBatch.from_arrays(columns, schema=self.output_schema), batch.watermark_us
+        )

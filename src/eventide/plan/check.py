@@ -1,0 +1,111 @@
+"""Check a plan: what every pass relies on and must leave true."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import assert_never
+
+from eventide.errors import PlanError
+from eventide.plan.expressions import Aggregate, Call, Column, Expression, Named, Over, walk
+from eventide.plan.functions import FUNCTIONS
+from eventide.plan.nodes import (
+    WINDOW_END,
+    WINDOW_START,
+    Filter,
+    NamedAggregate,
+    Plan,
+    Project,
+    Relational,
+    Row,
+    Scan,
+    SlidingAggregate,
+    WindowAggregate,
+    sources_of,
+)
+from eventide.plan.render import render
+from eventide.schema import BOOL, NULL, SEQ, TS
+
+
+def check_plan(plan: Plan, *, after: str) -> Plan:
+    """Return the plan, or raise `PlanError` naming the pass that broke it."""
+    try:
+        _check(plan)
+    except PlanError as error:
+        message = f"after {after}: {error.message}"
+        raise PlanError(message, span=error.span) from error
+    return plan
+
+
+def _check(plan: Plan) -> None:
+    for source in sources_of(plan):
+        _check(source)
+    match plan:
+        case Scan():
+            _check_names(name for name, _ in plan.columns)
+            _check_present(plan, plan.row, TS)
+        case Filter(source=source, condition=condition):
+            _check_expression(condition, source.row)
+            _require(condition.type == BOOL, f"{render(condition)} is no condition")
+        case Project(source=source, items=items):
+            _check_items(items, source.row)
+        case WindowAggregate(source=source, keys=keys, aggregates=aggregates):
+            _check_present(plan, source.row, TS)
+            _check_items(keys, source.row)
+            _check_aggregates(aggregates, source.row)
+            names = [key.name for key in keys] + [item.name for item in aggregates]
+            _check_names([*names, WINDOW_START, WINDOW_END])
+        case SlidingAggregate(source=source, keys=keys, aggregates=aggregates):
+            _check_present(plan, source.row, TS, SEQ)
+            for key in keys:
+                _check_expression(key, source.row)
+            _check_aggregates(aggregates, source.row)
+            _check_names([*source.row, *(item.name for item in aggregates)])
+        case Relational(inputs=inputs):
+            _check_names(name for name, _ in inputs)
+        case _:
+            assert_never(plan)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise PlanError(message)
+
+
+def _check_present(plan: Plan, row: Row, *names: str) -> None:
+    for name in names:
+        _require(name in row, f"{type(plan).__name__} needs {name}")
+
+
+def _check_names(names: Iterable[str]) -> None:
+    for name, count in Counter(names).items():
+        _require(count == 1, f"the name {name!r} appears {count} times")
+
+
+def _check_items(items: tuple[Named, ...], row: Row) -> None:
+    _check_names(item.name for item in items)
+    for item in items:
+        _check_expression(item.expression, row)
+
+
+def _check_aggregates(items: tuple[NamedAggregate, ...], row: Row) -> None:
+    _check_names(item.name for item in items)
+    for item in items:
+        _require(item.aggregate.type != NULL, f"{render(item.aggregate)} has no type")
+        if item.aggregate.argument is not None:
+            _check_expression(item.aggregate.argument, row)
+
+
+def _check_expression(expression: Expression, row: Row) -> None:
+    """Check a row-local expression."""
+    for part in walk(expression):
+        text = render(part)
+        match part:
+            case Column(name=name, type=data_type):
+                _require(name in row, f"no column {name!r}")
+                _require(row[name] == data_type, f"{name} is {row[name]}, not {data_type}")
+            case Call(function=function):
+                _require(function in FUNCTIONS, f"no function {function!r}")
+                _require(part.type != NULL, f"{text} has no type")
+            case Aggregate() | Over():
+                _require(False, f"{text} stands where only row-local expressions may")

@@ -1,0 +1,65 @@
+"""Scans read only the columns that something above them uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import assert_never
+
+from eventide.plan.aggregates import AGGREGATES
+from eventide.plan.expressions import Expression, columns_of
+from eventide.plan.nodes import (
+    Filter,
+    NamedAggregate,
+    Plan,
+    Project,
+    Relational,
+    Scan,
+    SlidingAggregate,
+    WindowAggregate,
+)
+from eventide.schema import SEQ, TS
+
+Names = frozenset[str]
+_ORDER: Names = frozenset({TS, SEQ})
+
+
+def prune_columns(plan: Plan) -> Plan:
+    """Project(a, Scan(a, b)) -> Project(a, Scan(a)). `ts` always stays."""
+    return _prune(plan, frozenset(plan.row))
+
+
+def _prune(plan: Plan, needed: Names) -> Plan:
+    """Return the plan with at least the needed columns of its row."""
+    match plan:
+        case Scan(columns=columns):
+            kept = tuple(column for column in columns if column[0] in needed | {TS})
+            return replace(plan, columns=kept)
+        case Filter(source=source, condition=condition):
+            return replace(plan, source=_prune(source, needed | columns_of(condition)))
+        case Project(source=source, items=items):
+            below = _read_by(item.expression for item in items)
+            return replace(plan, source=_prune(source, below))
+        case WindowAggregate(source=source, keys=keys, aggregates=aggregates):
+            below = _read_by(key.expression for key in keys) | _arguments(aggregates)
+            order = _ORDER if _needs_order(aggregates) else frozenset({TS})
+            return replace(plan, source=_prune(source, below | order))
+        case SlidingAggregate(source=source, keys=keys, aggregates=aggregates):
+            below = needed | _read_by(keys) | _arguments(aggregates) | _ORDER
+            return replace(plan, source=_prune(source, below))
+        case Relational(inputs=inputs):
+            pruned = tuple((name, _prune(source, frozenset(source.row))) for name, source in inputs)
+            return replace(plan, inputs=pruned)
+    assert_never(plan)
+
+
+def _read_by(expressions: Iterable[Expression]) -> Names:
+    return frozenset[str]().union(*map(columns_of, expressions))
+
+
+def _arguments(items: tuple[NamedAggregate, ...]) -> Names:
+    return _read_by(item.aggregate for item in items)
+
+
+def _needs_order(items: tuple[NamedAggregate, ...]) -> bool:
+    return any(AGGREGATES[item.aggregate.function].needs_order for item in items)

@@ -1,0 +1,86 @@
+"""Bounds on `ts` move into the scan, where the store can skip what lies outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import reduce
+
+from eventide.batch import ALL_TIME, END_OF_TIME_US, TimeRange
+from eventide.plan.expressions import Call, Column, Expression, Literal
+from eventide.plan.nodes import Filter, Plan, Scan, rebuild_sources
+from eventide.schema import BOOL, TS
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_NEVER = TimeRange(0, 0)
+
+
+def push_down_time_range(plan: Plan) -> Plan:
+    """Filter(ts >= a AND ts < b AND p, Scan) -> Filter(p, Scan from a until b)."""
+    plan = rebuild_sources(plan, push_down_time_range)
+    match plan:
+        case Filter(source=Scan() as scan, condition=condition):
+            return _push(scan, condition)
+    return plan
+
+
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """Yield the parts of a chain of ANDs, left to right."""
+    match condition:
+        case Call(function="and", arguments=(left, right)):
+            yield from conjuncts(left)
+            yield from conjuncts(right)
+        case _:
+            yield condition
+
+
+def conjoin(conditions: list[Expression]) -> Expression:
+    """Return the AND of conditions, the inverse of `conjuncts`."""
+    return reduce(lambda left, right: Call("and", (left, right), BOOL), conditions)
+
+
+def _push(scan: Scan, condition: Expression) -> Plan:
+    time_range, rest = scan.time_range, []
+    for part in conjuncts(condition):
+        bound = bound_of(part)
+        if bound is None:
+            rest.append(part)
+        else:
+            time_range = time_range.intersect(bound)
+    moved = replace(scan, time_range=_NEVER if time_range.is_empty else time_range)
+    return Filter(moved, conjoin(rest)) if rest else moved
+
+
+def bound_of(condition: Expression) -> TimeRange | None:
+    """Return the instants on which a comparison of `ts` with a constant holds, or None.
+
+    Times are whole microseconds, so every comparison is a half-open range.
+    """
+    match condition:
+        case Literal(value=None | False):
+            return _NEVER
+        case Literal(value=True):
+            return ALL_TIME
+        case Call(function=name, arguments=(Column(name="ts"), Literal(value=value))):
+            return _range(name, value) if name in _MIRRORED else None
+        case Call(function=name, arguments=(Literal(value=value), Column(name="ts"))):
+            return _range(_MIRRORED[name], value) if name in _MIRRORED else None
+    return None
+
+
+def _range(comparison: str, value: object) -> TimeRange | None:
+    if value is None:
+        return _NEVER
+    assert isinstance(value, int), f"{TS} is compared with {value!r}"
+    if value >= END_OF_TIME_US - 1:
+        return None
+    match comparison:
+        case ">=":
+            return TimeRange(start_us=value)
+        case ">":
+            return TimeRange(start_us=value + 1)
+        case "<":
+            return TimeRange(end_us=value)
+        case "<=":
+            return TimeRange(end_us=value + 1)
+    return TimeRange(value, value + 1)

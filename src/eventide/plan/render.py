@@ -1,0 +1,130 @@
+"""Expressions as text, for plans and errors. The text is what a person would have written."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from eventide.plan.expressions import (
+    Aggregate,
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Frame,
+    Literal,
+    Over,
+    RangeFrame,
+    RowsFrame,
+)
+from eventide.plan.functions import FUNCTIONS, Function
+from eventide.plan.times import format_duration, format_timestamp
+
+_TIGHTEST = 10
+
+
+def render(expression: Expression) -> str:
+    """Return an expression as text.
+
+    >>> from eventide.plan.expressions import integer
+    >>> total = Call("+", (Column("a"), integer(1)))
+    >>> render(Call("*", (total, Column("b"))))
+    '(a + 1) * b'
+    """
+    match expression:
+        case Column(name=name):
+            return name
+        case Literal():
+            return _literal(expression)
+        case Call():
+            return _call(expression)
+        case Cast(argument=argument, type=data_type, or_null=or_null):
+            return f"{'TRY_CAST' if or_null else 'CAST'}({render(argument)} AS {data_type})"
+        case Aggregate(function=function, argument=argument):
+            return f"{function}({'*' if argument is None else render(argument)})"
+        case Over(aggregate=aggregate, keys=keys, frame=frame):
+            return f"{render(aggregate)} OVER ({render_over(keys, frame)})"
+    assert_never(expression)
+
+
+def render_over(keys: tuple[Expression, ...], frame: Frame) -> str:
+    """Return the keys and the frame of a window as text."""
+    by = f"by {', '.join(map(render, keys))}, " if keys else ""
+    return by + render_frame(frame)
+
+
+def render_frame(frame: Frame) -> str:
+    """Return a frame as text."""
+    match frame:
+        case RangeFrame(preceding_us=preceding):
+            return f"last {format_duration(preceding)}"
+        case RowsFrame(preceding=preceding):
+            return f"last {preceding + 1} rows"
+    assert_never(frame)
+
+
+def _literal(literal: Literal) -> str:
+    value = literal.value
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    if isinstance(value, int) and literal.type.kind == "timestamp":
+        return f"TIMESTAMP '{format_timestamp(value)}'"
+    if isinstance(value, int) and literal.type.kind == "interval":
+        return f"INTERVAL '{format_duration(value)}'"
+    return str(value)
+
+
+def _call(call: Call) -> str:
+    function = FUNCTIONS.get(call.function)
+    if function is None or function.form == "call":
+        return f"{call.function}({', '.join(map(render, call.arguments))})"
+    if function.form == "case":
+        return _case(call.arguments)
+    first, *others = (_inside(each, function) for each in call.arguments)
+    match function.form:
+        case "prefix":
+            return f"-{first}" if function.name == "negate" else _negated(call.arguments[0], first)
+        case "postfix":
+            return f"{first} {function.name.upper()}"
+        case "in":
+            return f"{first} IN ({', '.join(map(render, call.arguments[1:]))})"
+    # The right side of the same precedence needs brackets: a - (b - c).
+    right = _inside(call.arguments[1], function, tighter=function.name not in ("and", "or"))
+    escape = f" ESCAPE {others[1]}" if len(others) > 1 else ""
+    return f"{first} {function.name.upper()} {right}{escape}"
+
+
+def _negated(argument: Expression, text: str) -> str:
+    match argument:
+        case Call(function="is null", arguments=(inner,)):
+            return f"{_inside(inner, FUNCTIONS['is null'])} IS NOT NULL"
+        case Call(function="like" | "ilike" | "in" as name):
+            return text.replace(f" {name.upper()} ", f" NOT {name.upper()} ", 1)
+    return f"NOT {text}"
+
+
+def _inside(expression: Expression, outer: Function, *, tighter: bool = False) -> str:
+    text = render(expression)
+    inner = _precedence(expression)
+    needs = inner < outer.precedence or (tighter and inner == outer.precedence)
+    return f"({text})" if needs else text
+
+
+def _precedence(expression: Expression) -> int:
+    if isinstance(expression, Call) and expression.function in FUNCTIONS:
+        return FUNCTIONS[expression.function].precedence
+    if isinstance(expression, Literal) and str(expression.value).startswith("-"):
+        return FUNCTIONS["negate"].precedence
+    return _TIGHTEST
+
+
+def _case(arguments: tuple[Expression, ...]) -> str:
+    *branches, otherwise = map(render, arguments)
+    pairs = zip(branches[::2], branches[1::2], strict=True)
+    whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
+    return f"CASE {whens} ELSE {otherwise} END"

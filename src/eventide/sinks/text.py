@@ -1,0 +1,76 @@
+"""Rows as a table in a terminal or a notebook."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from html import escape
+
+import pyarrow as pa
+
+SHOWN_ROWS = 20
+SHOWN_WIDTH = 40
+
+
+def as_text(table: pa.Table, limit: int = SHOWN_ROWS) -> str:
+    """Return the first rows as aligned columns, numbers to the right."""
+    names, cells = table.column_names, shown_cells(table, limit)
+    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    right = [is_number(field.type) for field in table.schema]
+    lines = [" │ ".join(pad(*each) for each in zip(names, widths, right, strict=True)).rstrip()]
+    lines.append("─┼─".join("─" * width for width in widths))
+    for row in cells:
+        lines.append(
+            " │ ".join(pad(*each) for each in zip(row, widths, right, strict=True)).rstrip()
+        )
+    return "\n".join([*lines, row_count(table, limit)])
+
+
+def as_html(table: pa.Table, limit: int = SHOWN_ROWS) -> str:
+    """Return the first rows as an HTML table."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in shown_cells(table, limit)
+    )
+    note = escape(row_count(table, limit))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{note}</p>"
+
+
+def row_count(table: pa.Table, limit: int) -> str:
+    """Say how many rows there are, and how many of them are shown."""
+    rows = f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}"
+    return rows if table.num_rows <= limit else f"{rows}, the first {limit} shown"
+
+
+def shown_cells(table: pa.Table, limit: int) -> list[list[str]]:
+    """Return the first rows as text."""
+    columns = [table.column(i).slice(0, limit).to_pylist() for i in range(table.num_columns)]
+    return [[cell(value) for value in row] for row in zip(*columns, strict=True)]
+
+
+def cell(value: object) -> str:
+    """Return one value as text, short enough for a column."""
+    match value:
+        case None:
+            text = "null"
+        case float():
+            text = f"{value:.6g}"
+        case datetime():
+            text = value.isoformat(sep=" ")
+        case bytes():
+            text = value.hex()
+        case _:
+            text = str(value).replace("\n", "⏎")
+    return text if len(text) <= SHOWN_WIDTH else text[: SHOWN_WIDTH - 1] + "…"
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether a column reads better to the right."""
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    )
+
+
+def pad(text: str, width: int, right: bool) -> str:
+    """Return text in a column."""
+    return text.rjust(width) if right else text.ljust(width)

@@ -1,0 +1,59 @@
+"""One writer at a time: an advisory lock on a file, freed by the system if its holder dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from eventide.errors import StoreError
+
+if sys.platform != "win32":
+    import fcntl
+
+LOCK_FILE = "lock"
+WAIT_S = 10.0
+POLL_S = 0.005
+
+
+@contextlib.contextmanager
+def write_lock(folder: Path) -> Iterator[None]:
+    """Hold the folder's write lock, waiting for another writer up to `WAIT_S` seconds."""
+    if sys.platform == "win32":
+        message = f"cannot write to {folder}: Windows has no flock to keep other writers out"
+        raise StoreError(message, hint="write from Linux, macOS or WSL; reading works anywhere")
+    try:
+        descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        message = f"cannot write to {folder}: {error.strerror}"
+        raise StoreError(message, hint="check that the folder exists and is writable") from error
+    try:
+        acquire(descriptor, folder)
+        try:
+            yield
+        finally:
+            # Closing would free it as well, unless a forked child still holds the descriptor.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+    finally:
+        os.close(descriptor)
+
+
+def acquire(descriptor: int, folder: Path) -> None:
+    """Lock, or say what stands in the way."""
+    if sys.platform == "win32":
+        return
+    deadline = time.monotonic() + WAIT_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                message = f"another writer has held {folder / LOCK_FILE} for {WAIT_S:g} s"
+                hint = "try again when it is done; a lock dies with the process that holds it"
+                raise StoreError(message, hint=hint) from None
+            time.sleep(POLL_S)
+        else:
+            return

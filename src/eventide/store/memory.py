@@ -1,0 +1,125 @@
+"""An Arrow table as an event source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import ALL_TIME, TimeRange
+from eventide.errors import SchemaError
+from eventide.schema import SEQ, TS, Schema
+from eventide.store.order import Int64s, int64_view, sort_order
+from eventide.store.source import NO_TIME, SCAN_ROWS, TimeSlice, check_columns
+
+SMALL_CHUNK_ROWS = 1 << 18
+
+
+class TableSource:
+    """Events held in memory. The table has the schema's columns; `seq` may be left out.
+
+    Without `seq`, arrival order is the order of the rows. A table in order of (ts, seq) is used
+    as it is, and scans are slices of it; any other is sorted once.
+
+    >>> table = pa.table({"ts": pa.array([20, 10], pa.timestamp("us")), "car": ["b", "a"]})
+    >>> source = TableSource("cars", Schema.of({"car": "string"}), table)
+    >>> next(source.scan(["seq", "car"])).to_pydict()
+    {'seq': [1, 0], 'car': ['a', 'b']}
+    """
+
+    __slots__ = ("name", "schema", "table")
+
+    def __init__(self, name: str, schema: Schema, table: pa.Table) -> None:
+        self.name = name
+        self.schema = schema
+        self.table = in_order(checked(schema, table))
+
+    def __repr__(self) -> str:
+        return f"<TableSource {self.name}: {self.row_count:,} events>"
+
+    @property
+    def row_count(self) -> int:
+        """How many events there are."""
+        rows: int = self.table.num_rows
+        return rows
+
+    @property
+    def ts(self) -> Int64s:
+        """The events' times, ascending."""
+        return int64_view(self.table.column(TS))
+
+    @property
+    def time_range(self) -> TimeRange:
+        """[first ts, last ts + 1), or an empty range if there are no events."""
+        if not self.row_count:
+            return NO_TIME
+        return TimeRange(int(self.ts[0]), int(self.ts[-1]) + 1)
+
+    def scan(
+        self, columns: Sequence[str], time_range: TimeRange = ALL_TIME
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the events of a time range in order of (ts, seq), in batches, none empty."""
+        check_columns(self.schema, columns)
+        start, end = self.rows_in(time_range)
+        part = self.table.select(list(columns)).slice(start, max(0, end - start))
+        return (batch for batch in part.to_batches(max_chunksize=SCAN_ROWS) if batch.num_rows)
+
+    def slices(self, time_range: TimeRange, target_rows: int) -> list[TimeSlice]:
+        """Cut a time range into disjoint, ordered slices of about `target_rows` rows each."""
+        start, end = self.rows_in(time_range)
+        if start >= end:
+            return []
+        covered = time_range.intersect(self.time_range)
+        ts = self.ts
+        inner = {int(ts[row]) for row in range(start, end, max(1, target_rows))}
+        cuts = sorted(
+            {covered.start_us, covered.end_us} | {c for c in inner if c > covered.start_us}
+        )
+        rows = np.searchsorted(ts, cuts)
+        return [
+            TimeSlice(TimeRange(begin, finish), int(after - before))
+            for begin, finish, before, after in zip(cuts, cuts[1:], rows, rows[1:], strict=False)
+        ]
+
+    def rows_in(self, time_range: TimeRange) -> tuple[int, int]:
+        """Return the first row in a time range, and the first row after it."""
+        start, end = np.searchsorted(self.ts, [time_range.start_us, time_range.end_us])
+        return int(start), int(end)
+
+
+def checked(schema: Schema, table: pa.Table) -> pa.Table:
+    """Return the columns in the schema's order, `seq` added if absent, or say what is wrong."""
+    if SEQ not in table.column_names:
+        table = table.append_column(SEQ, pa.array(np.arange(table.num_rows, dtype=np.int64)))
+    expected = schema.arrow
+    if sorted(table.column_names) != sorted(expected.names):
+        message = f"the table has columns {', '.join(table.column_names)}"
+        raise SchemaError(message, hint=f"the stream has {', '.join(expected.names)}")
+    table = table.select(expected.names)
+    for field in table.schema:
+        wanted = expected.field(field.name).type
+        if field.type != wanted:
+            message = f"column {field.name!r} has type {field.type}, not {wanted}"
+            raise SchemaError(message, hint="convert it with ingest.coerce.to_events")
+    if table.column(TS).null_count or table.column(SEQ).null_count:
+        message = "ts or seq is null in some row"
+        raise SchemaError(message, hint="every event has a time; drop those rows")
+    return joined(table)
+
+
+def joined(table: pa.Table) -> pa.Table:
+    """Return the table in chunks that are large enough to scan well, `ts` and `seq` in one."""
+    chunks = max(column.num_chunks for column in table.columns)
+    if chunks > 1 and table.num_rows < chunks * SMALL_CHUNK_ROWS:
+        return table.combine_chunks()
+    for index, name in enumerate(table.column_names):
+        if name in (TS, SEQ) and table.column(index).num_chunks != 1:
+            table = table.set_column(index, name, table.column(index).combine_chunks())
+    return table
+
+
+def in_order(table: pa.Table) -> pa.Table:
+    """Return the table sorted by (ts, seq); the same object if it is."""
+    order = sort_order(int64_view(table.column(TS)), int64_view(table.column(SEQ)))
+    return table if order is None else table.take(pa.array(order))

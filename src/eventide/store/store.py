@@ -1,0 +1,149 @@
+"""A database: a folder of streams.
+
+DB/eventide.json           marks the folder, with the format's version
+DB/lock                    held while a stream is created or dropped
+DB/streams/<name>/         one stream: manifest and segment files, and its own lock
+DB/dropped-<id>/           a dropped stream on its way out
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import shutil
+import uuid
+from pathlib import Path
+
+from eventide.errors import StoreError, listed
+from eventide.schema import Schema
+from eventide.store.durable import sync_folder, write_atomically
+from eventide.store.lock import write_lock
+from eventide.store.manifest import Manifest, load_manifest, versions_in, write_manifest
+from eventide.store.stream import StoredStream
+
+FORMAT = 1
+MARKER = "eventide.json"
+STREAMS = "streams"
+DROPPED = "dropped-"
+STREAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
+
+
+class Store:
+    """The streams of one database folder."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return f"<Store {self.path}: {listed(self.streams()) or 'no streams'}>"
+
+    @classmethod
+    def open(cls, path: str | Path, *, create: bool = True) -> Store:
+        """Open a database folder, making a new one where there is nothing yet."""
+        folder = Path(path).absolute()
+        try:
+            if not (folder / MARKER).exists():
+                initialise(folder, create=create)
+            check_format(folder / MARKER)
+        except StoreError:
+            raise
+        except OSError as error:
+            message = f"cannot open {folder}: {error.strerror or error}"
+            raise StoreError(message, hint="check the path and its permissions") from error
+        return cls(folder)
+
+    def streams(self) -> tuple[str, ...]:
+        """Return the names of the streams, sorted."""
+        folder = self.path / STREAMS
+        if not folder.is_dir():
+            return ()
+        return tuple(sorted(entry.name for entry in folder.iterdir() if versions_in(entry)))
+
+    def create_stream(self, name: str, schema: Schema) -> StoredStream:
+        """Make a new, empty stream."""
+        if not STREAM_NAME.fullmatch(name):
+            message = f"{name!r} is not a stream name"
+            raise StoreError(message, hint="use up to 100 letters, digits, _ and -")
+        with write_lock(self.path):
+            for existing in self.streams():
+                # Some file systems, and SQL, do not tell names apart by case.
+                if existing.lower() == name.lower():
+                    message = f"stream {existing!r} exists already"
+                    raise StoreError(message, hint="drop it first, or choose another name")
+            folder = self.path / STREAMS / name
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                write_manifest(folder, Manifest(version=1, schema=schema))
+                sync_folder(folder.parent)
+                sync_folder(self.path)
+            except StoreError:
+                raise
+            except OSError as error:
+                message = f"cannot create {folder}: {error}"
+                raise StoreError(message, hint="check the disk and the permissions") from error
+        return StoredStream(name, schema, folder)
+
+    def stream(self, name: str) -> StoredStream:
+        """Return a stream that exists."""
+        names = self.streams()
+        if name not in names:
+            raise no_stream(name, names)
+        folder = self.path / STREAMS / name
+        return StoredStream(name, load_manifest(folder).schema, folder)
+
+    def drop_stream(self, name: str) -> None:
+        """Delete a stream and all its events. Snapshots of it can no longer be read."""
+        with write_lock(self.path):
+            if name not in self.streams():
+                raise no_stream(name, self.streams())
+            folder = self.path / STREAMS / name
+            with write_lock(folder):
+                # The rename is the moment it is gone; deleting many files is not atomic.
+                folder.rename(self.path / f"{DROPPED}{uuid.uuid4().hex}")
+                sync_folder(folder.parent)
+            for leftover in self.path.glob(f"{DROPPED}*"):
+                shutil.rmtree(leftover, ignore_errors=True)
+
+
+def initialise(folder: Path, *, create: bool) -> None:
+    """Make an empty database, refusing a folder that holds something else."""
+    if not create:
+        message = f"{folder} is not an Eventide database"
+        hint = "check the path" if folder.exists() else "there is no such folder"
+        raise StoreError(message, hint=hint)
+    if folder.exists() and not folder.is_dir():
+        message = f"{folder} is a file, not a database folder"
+        raise StoreError(message, hint="an Eventide database is a folder of its own")
+    folder.mkdir(parents=True, exist_ok=True)
+    # A crash while the marker is written leaves a temporary file of its name.
+    if any(not entry.name.startswith(MARKER) for entry in folder.iterdir()):
+        if (folder / MARKER).exists():
+            return
+        message = f"{folder} is not an Eventide database, and not empty"
+        raise StoreError(message, hint="choose a new folder for the database")
+    write_atomically(folder / MARKER, json.dumps({"format": FORMAT}).encode())
+    sync_folder(folder.parent)
+
+
+def check_format(marker: Path) -> None:
+    """Refuse a database from a later Eventide, and one whose marker is damaged."""
+    try:
+        version = int(json.loads(marker.read_bytes())["format"])
+    except (ValueError, KeyError, TypeError) as error:
+        message = f"{marker} is damaged: {error}"
+        hint = f'if the folder is a database, write {{"format": {FORMAT}}} into it'
+        raise StoreError(message, hint=hint) from error
+    if version > FORMAT:
+        message = f"{marker.parent} has format {version}; this Eventide reads up to {FORMAT}"
+        raise StoreError(message, hint="open it with the version that wrote it")
+
+
+def no_stream(name: str, names: tuple[str, ...]) -> StoreError:
+    """Return the error for a stream that does not exist."""
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    guess = f"did you mean {close[0]!r}? " if close else ""
+    there_are = f"the streams are {listed(names)}" if names else "there are no streams yet"
+    return StoreError(f"no stream {name!r}", hint=guess + there_are)

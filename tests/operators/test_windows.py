@@ -1,0 +1,238 @@
+"""Window and frame operators against their twins: any chunking, dumped and loaded on the way."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.batch import END_OF_TIME_US, Batch
+from eventide.engines.build import Pipeline, build_pipeline
+from eventide.errors import EvaluationError, StateError
+from eventide.plan.bind import bind
+from eventide.plan.expressions import Aggregate, Column, Frame, Named, RangeFrame, RowsFrame
+from eventide.plan.nodes import (
+    NamedAggregate,
+    Plan,
+    Scan,
+    SlidingAggregate,
+    Window,
+    WindowAggregate,
+)
+from eventide.schema import Schema
+from tests.naive import windows as naive
+
+SCHEMA = Schema.of(
+    {
+        "car": "string",
+        "lane": "int64",
+        "speed": "float64",
+        "gear": "int64",
+        "toll": "decimal(12,2)",
+        "seen": "timestamp",
+        "lit": "bool",
+        "tag": "binary",
+    }
+)
+
+ALL_AGGREGATES: list[tuple[str, str, str]] = [
+    ("n", "count(*)", "seq"),
+    *(
+        (f"{f}_speed", f, "speed")
+        for f in ("count", "sum", "avg", "min", "max", "stddev", "first", "last")
+    ),
+    *((f"{f}_gear", f, "gear") for f in ("sum", "avg", "min", "max", "stddev", "last")),
+    *((f"{f}_toll", f, "toll") for f in ("sum", "avg", "min", "max", "first")),
+    *((f"{f}_car", f, "car") for f in ("count", "min", "max", "first")),
+    ("min_seen", "min", "seen"),
+    ("max_lit", "max", "lit"),
+    ("max_tag", "max", "tag"),
+]
+
+
+def named_aggregate(name: str, function: str, attribute: str) -> NamedAggregate:
+    if function == "count(*)":
+        return NamedAggregate(name, Aggregate("count", None))
+    return NamedAggregate(name, Aggregate(function, Column(attribute)))
+
+
+AGGREGATES = tuple(named_aggregate(*each) for each in ALL_AGGREGATES)
+KEYS = ("car", "lane")
+
+
+def window_plan(size: int, slide: int) -> Plan:
+    keys = tuple(Named(name, Column(name)) for name in KEYS)
+    plan = WindowAggregate(Scan("cars"), keys, Window(size, slide), AGGREGATES)
+    return bind(plan, {"cars": SCHEMA})
+
+
+def frame_plan(frame: Frame) -> Plan:
+    plan = SlidingAggregate(Scan("cars"), tuple(map(Column, KEYS)), frame, AGGREGATES)
+    return bind(plan, {"cars": SCHEMA})
+
+
+speeds = st.one_of(
+    st.none(),
+    st.integers(-20, 20).map(lambda quarters: quarters / 4),
+    st.sampled_from([0.1, 1e16, -1e16, 3.3, 1e-9]),
+)
+events = st.lists(
+    st.fixed_dictionaries(
+        {
+            "ts": st.integers(-30, 60),
+            "car": st.sampled_from(["a", "b", None]),
+            "lane": st.sampled_from([1, 2, None]),
+            "speed": speeds,
+            "gear": st.none() | st.integers(-5, 5) | st.sampled_from([2**61, -(2**61)]),
+            "toll": st.none() | st.integers(-999, 999).map(lambda cents: Decimal(cents) / 100),
+            "seen": st.none() | st.integers(0, 10),
+            "lit": st.none() | st.booleans(),
+            "tag": st.none() | st.binary(max_size=2),
+        }
+    ),
+    max_size=25,
+).map(lambda rows: naive.in_order({**row, "seq": i} for i, row in enumerate(rows)))
+
+
+def to_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, schema=SCHEMA.arrow)
+
+
+def run(pipeline: Pipeline, rows: list[dict[str, Any]], cuts: list[int]) -> list[dict[str, Any]]:
+    """Feed the rows cut into batches, with the state dumped and loaded after each."""
+    found: list[dict[str, Any]] = []
+    states = pipeline.initial_state()
+    bounds = sorted({0, len(rows), *(cut for cut in cuts if cut <= len(rows))})
+    for start, end in pairwise(bounds):
+        chunk = rows[start:end]
+        states, results = pipeline.step(states, Batch(to_batch(chunk), chunk[-1]["ts"]))
+        found += plain_rows(results.rows)
+        states = pipeline.load(pipeline.dump(states))
+    states, results = pipeline.step(states, Batch(to_batch([]), END_OF_TIME_US))
+    return found + plain_rows(results.rows)
+
+
+def plain_rows(rows: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Rows with timestamps as integers, as the twins have them."""
+    columns = [
+        column.view(pa.int64()) if pa.types.is_timestamp(column.type) else column
+        for column in rows.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, rows.schema.names).to_pylist()
+
+
+def same_bag(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
+    def rank(row: dict[str, Any]) -> str:
+        return repr([row.get(name) for name in ("window_start", "seq", *KEYS)])
+
+    found, expected = sorted(found, key=rank), sorted(expected, key=rank)
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        assert one.keys() == other.keys()
+        for name in one:
+            assert same_value(name, one[name], other[name]), (name, one, other)
+
+
+def same_value(name: str, found: Any, expected: Any) -> bool:  # noqa: ANN401
+    if isinstance(expected, float) and isinstance(found, float):
+        # Only deviations may differ, and only where the exact root is not a double.
+        tolerance = 1e-12 if name.startswith("stddev") else 0.0
+        exact = found == expected or (math.isnan(found) and math.isnan(expected))
+        return exact or math.isclose(
+            found, expected, rel_tol=tolerance or 2e-16, abs_tol=1e-9 * (tolerance > 0)
+        )
+    return bool(found == expected)
+
+
+def fits(rows: list[dict[str, Any]]) -> bool:
+    """Whether no int64 sum over these rows can overflow."""
+    return sum(abs(row["gear"] or 0) for row in rows) < 2**63
+
+
+cuts = st.lists(st.integers(0, 25), max_size=6)
+
+
+@settings(deadline=None, max_examples=150)
+@given(events.filter(fits), st.integers(1, 25), st.integers(1, 25), cuts)
+def test_windows(rows: list[dict[str, Any]], size: int, slide: int, cuts: list[int]) -> None:
+    found = run(build_pipeline(window_plan(size, slide)), rows, cuts)
+    same_bag(found, naive.windows(rows, KEYS, size, slide, ALL_AGGREGATES))
+
+
+@settings(deadline=None, max_examples=100)
+@given(events.filter(fits), st.integers(0, 30), cuts)
+def test_range_frames(rows: list[dict[str, Any]], preceding: int, cuts: list[int]) -> None:
+    found = run(build_pipeline(frame_plan(RangeFrame(preceding))), rows, cuts)
+    same_bag(found, naive.range_frames(rows, KEYS, preceding, ALL_AGGREGATES))
+
+
+@settings(deadline=None, max_examples=100)
+@given(events.filter(fits), st.integers(0, 6), cuts)
+def test_rows_frames(rows: list[dict[str, Any]], preceding: int, cuts: list[int]) -> None:
+    found = run(build_pipeline(frame_plan(RowsFrame(preceding))), rows, cuts)
+    same_bag(found, naive.rows_frames(rows, KEYS, preceding, ALL_AGGREGATES))
+
+
+def event(ts: int, **values: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {"seq": ts, "car": "a", "lane": 1, "ts": ts} | values
+
+
+def test_a_sum_that_does_not_fit_is_an_error() -> None:
+    rows = [event(0, gear=2**62), event(1, gear=2**62)]
+    with pytest.raises(EvaluationError, match="does not fit int64"):
+        run(build_pipeline(window_plan(10, 10)), rows, [])
+
+
+def test_a_sum_that_overflows_only_on_the_way_is_none() -> None:
+    rows = [event(0, gear=2**62), event(1, gear=2**62), event(2, gear=-(2**62))]
+    found = run(build_pipeline(window_plan(10, 10)), rows, [1, 2])
+    assert found[0]["sum_gear"] == 2**62
+
+
+def test_infinity_leaves_a_frame_without_a_trace() -> None:
+    rows = [event(0, speed=math.inf), event(5, speed=1.5), event(20, speed=2.5)]
+    found = run(build_pipeline(frame_plan(RangeFrame(10))), rows, [])
+    assert [row["sum_speed"] for row in found] == [math.inf, math.inf, 2.5]
+
+
+def test_state_is_bounded_by_what_open_windows_need() -> None:
+    pipeline = build_pipeline(window_plan(20, 10))
+    states = pipeline.initial_state()
+    for start in range(0, 1000, 10):
+        rows = [event(start + i, speed=1.0) for i in range(10)]
+        states, _ = pipeline.step(states, Batch(to_batch(rows), start + 10))
+    assert states[-1].partials.num_rows <= 3
+    frames = build_pipeline(frame_plan(RangeFrame(30)))
+    states = frames.initial_state()
+    for start in range(0, 1000, 10):
+        rows = [event(start + i, speed=1.0) for i in range(10)]
+        states, _ = frames.step(states, Batch(to_batch(rows), start + 10))
+    assert states[-1].rows.num_rows <= 31
+
+
+def test_a_step_does_not_change_the_state_it_was_given() -> None:
+    pipeline = build_pipeline(window_plan(10, 5))
+    states, _ = pipeline.step(pipeline.initial_state(), Batch(to_batch([event(0, speed=1.0)]), 0))
+    before = pipeline.dump(states)
+    pipeline.step(states, Batch(to_batch([event(30, speed=2.0)]), 30))
+    assert pipeline.dump(states) == before
+
+
+@pytest.mark.parametrize("damage", [lambda d: d[:-9], lambda _: b"", lambda d: b"\0" * len(d)])
+def test_a_damaged_state_is_refused(damage: Any) -> None:  # noqa: ANN401
+    pipeline = build_pipeline(window_plan(10, 10))
+    with pytest.raises(StateError):
+        pipeline.load(damage(pipeline.dump(pipeline.initial_state())))
+
+
+def test_the_state_of_another_query_is_refused() -> None:
+    windows, frames = window_plan(10, 10), frame_plan(RangeFrame(10))
+    dumped = build_pipeline(frames).dump(build_pipeline(frames).initial_state())
+    with pytest.raises(StateError, match="expected a state of AggregateWindows"):
+        build_pipeline(windows).load(dumped)
