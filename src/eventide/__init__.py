@@ -14,22 +14,56 @@
 Reading it for the first time? Start at engines/history.py, which is short and touches all of it.
 """
 
-from eventide.database import Database, Stream, sql
-from eventide.database import open_database as open
-from eventide.errors import EventideError
-from eventide.result import Result
-from eventide.schema import Schema
-from eventide.subscription import Subscription
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eventide.database import Database, Stream, sql
+    from eventide.database import open_database as open
+    from eventide.engines.spark.database import SparkDatabase
+    from eventide.engines.spark.database import spark_database as spark
+    from eventide.errors import EventideError
+    from eventide.result import Result
+    from eventide.schema import Schema
+    from eventide.subscription import Subscription
 
 __version__ = "0.1.0"
+
+# Names are looked up when they are used: a Spark worker, or `eventide --help`, needs few of them.
+HOMES = {
+    "Database": ("eventide.database", "Database"),
+    "EventideError": ("eventide.errors", "EventideError"),
+    "Result": ("eventide.result", "Result"),
+    "Schema": ("eventide.schema", "Schema"),
+    "SparkDatabase": ("eventide.engines.spark.database", "SparkDatabase"),
+    "Stream": ("eventide.database", "Stream"),
+    "Subscription": ("eventide.subscription", "Subscription"),
+    "open": ("eventide.database", "open_database"),
+    "spark": ("eventide.engines.spark.database", "spark_database"),
+    "sql": ("eventide.database", "sql"),
+}
 
 __all__ = [
     "Database",
     "EventideError",
     "Result",
     "Schema",
+    "SparkDatabase",
     "Stream",
     "Subscription",
     "open",
+    "spark",
     "sql",
 ]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    if name not in HOMES:
+        message = f"module 'eventide' has no attribute {name!r}"
+        raise AttributeError(message)
+    module, attribute = HOMES[name]
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +10,15 @@ import pyarrow as pa
 
 from eventide.engines.history import run_history
 from eventide.engines.live import LiveEngine
-from eventide.errors import PlanError
-from eventide.ingest.coerce import to_events
+from eventide.ingest.coerce import as_table, to_events
 from eventide.lang.sql import plan_sql
 from eventide.plan.explain import explain as explain_plan
 from eventide.plan.nodes import Plan, scans_of
-from eventide.plan.times import parse_duration
+from eventide.plan.times import Duration, duration_us
 from eventide.result import Result
 from eventide.schema import SEQ, DataType, Schema
 from eventide.store import Appended, Snapshot, Store, StoredStream, TableSource
 from eventide.subscription import OnResult, Subscription
-
-Duration = timedelta | str
-"""A length of time: a timedelta, or text such as "10 s" or "1 min 30 s"."""
 
 
 class Stream:
@@ -155,21 +150,6 @@ def live_query(
     return Subscription(LiveEngine.of(plan, catalog, duration_us(lateness)), on_result)
 
 
-def duration_us(duration: Duration) -> int:
-    """Return a length of time in microseconds.
-
-    >>> duration_us("1 min 30 s")
-    90000000
-    """
-    if isinstance(duration, timedelta):
-        return duration // timedelta(microseconds=1)
-    parsed = parse_duration(duration)
-    if parsed is None:
-        message = f"{duration!r} is not a length of time"
-        raise PlanError(message, hint='write a timedelta, or text such as "10 s" or "2 h"')
-    return parsed
-
-
 def numbered(events: pa.Table, first_seq: int) -> pa.RecordBatch:
     """Return events in arrival order with their numbers."""
     seq = np.arange(first_seq, first_seq + events.num_rows, dtype=np.int64)
@@ -192,7 +172,11 @@ def sql(text: str, **streams: object) -> Result:
 
 
 def table_source(name: str, data: object) -> TableSource:
-    """Return a table in memory as a stream; its row order is the arrival order."""
-    table = to_arrow(data)
+    """Return a table in memory as a stream; a `seq` column, or else its rows, tell arrival order."""
+    table = as_table(data)
     schema = Schema.from_arrow(table.schema)
-    return TableSource(name, schema, to_events(table, schema))
+    if SEQ not in table.column_names:
+        return TableSource(name, schema, to_events(table, schema))
+    events = to_events(table.drop_columns([SEQ]), schema)
+    seq = table.column(SEQ).cast(pa.int64())
+    return TableSource(name, schema, events.append_column(SEQ, seq))

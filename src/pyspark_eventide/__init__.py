@@ -1,1 +1,5 @@
-"""Lets Spark find `format("eventide")` without a call to register it."""
+"""Lets Spark find `format("eventide")` by itself: it looks into packages named `pyspark_…`."""
+
+from eventide.engines.spark.source import EventideSource as DefaultSource
+
+__all__ = ["DefaultSource"]

@@ -55,9 +55,8 @@ def exact_sum(values: list[Any]) -> Any:  # noqa: ANN401
 
 
 def exact_average(values: list[Any]) -> float:
-    if all(map(math.isfinite, values)):
-        return float(sum(map(Fraction, values)) / len(values))
-    return float(exact_sum(values))
+    """The sum as a double, divided once."""
+    return float(exact_sum(values)) / len(values)
 
 
 def sample_deviation(values: list[Any]) -> float:
@@ -136,9 +135,12 @@ def framed(
     holds: Callable[[Event, Event], bool],
     aggregates: Aggregates,
 ) -> list[Event]:
-    rows = []
+    by_key: dict[tuple[Any, ...], list[Event]] = {}
     for event in ordered:
-        same_key = [o for o in ordered if all(o[name] == event[name] for name in keys)]
-        frame = [other for other in same_key if holds(event, other)]
-        rows.append({**event, **computed(frame, aggregates)})
+        by_key.setdefault(tuple(event[name] for name in keys), []).append(event)
+    rows = []
+    for same_key in by_key.values():
+        for event in same_key:
+            frame = [other for other in same_key if holds(event, other)]
+            rows.append({**event, **computed(frame, aggregates)})
     return rows

@@ -9,11 +9,12 @@ import pyarrow as pa
 
 from eventide.batch import ALL_TIME, Batch, TimeRange
 from eventide.errors import StateError, UnsupportedError
-from eventide.operators.filter_project import FilterRows, ProjectRows
+from eventide.operators.filter_project import FilterRows, ProjectRows, Stateless
 from eventide.operators.operator import Operator
 from eventide.operators.sliding_aggregate import AggregateFrames
 from eventide.operators.state import join_parts, split_parts
 from eventide.operators.window_aggregate import AggregateWindows
+from eventide.plan.expressions import Expression
 from eventide.plan.nodes import (
     Filter,
     Plan,
@@ -35,6 +36,20 @@ class Pipeline:
 
     scan: Scan
     operators: tuple[Operator[Any], ...]
+
+    @property
+    def stateless(self) -> tuple[Operator[None], ...]:
+        """The operators below the first one that remembers anything."""
+        kept: list[Operator[None]] = []
+        for operator in self.operators:
+            if not isinstance(operator, Stateless):
+                break
+            kept.append(operator)
+        return tuple(kept)
+
+    def above(self, operators: int) -> Pipeline:
+        """Return the pipeline without its lowest operators: its input is what they hand over."""
+        return Pipeline(self.scan, self.operators[operators:])
 
     @property
     def input_schema(self) -> pa.Schema:
@@ -107,6 +122,37 @@ def build_operator(
         case SlidingAggregate():
             return AggregateFrames(node, schema, owned)
     assert_never(node)
+
+
+def common_keys(plan: Plan) -> tuple[Expression, ...]:
+    """Return the keys by which a plan's rows may be spread: those that all its operators share.
+
+    They are expressions over the scan's columns. None at all means that the rows belong
+    together.
+    """
+    match plan:
+        case WindowAggregate(keys=named, source=source):
+            own = tuple(key.expression for key in named)
+        case SlidingAggregate(keys=own, source=source):
+            pass
+        case Filter(source=source) | Project(source=source):
+            return common_keys(source)
+        case _:
+            return ()
+    if not keeps_state(source):
+        return own
+    return tuple(key for key in common_keys(source) if key in own)
+
+
+def keeps_state(plan: Plan) -> bool:
+    """Whether an operator of a plan over one scan remembers earlier rows."""
+    match plan:
+        case Scan():
+            return False
+        case Filter(source=source) | Project(source=source):
+            return keeps_state(source)
+        case _:
+            return True
 
 
 def arrow_schema(row: Row) -> pa.Schema:

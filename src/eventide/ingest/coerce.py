@@ -79,17 +79,24 @@ def columns_of_pandas(
     frame: DataFrame, types: Mapping[str, DataType]
 ) -> dict[str, pa.ChunkedArray]:
     """Convert each column; NaN is null, as pandas means it."""
-    check_names([str(name) for name in frame.columns], types)
+    names = [str(name) for name in frame.columns]
+    check_names(names, types)
     columns = {}
     for name, data_type in types.items():
+        series = frame.iloc[:, names.index(name)]
         try:
-            column = pa.chunked_array([pa.array(frame[name], from_pandas=True)])
+            column = as_chunked(pa.array(series, from_pandas=True))
         except (*CONVERT_ERRORS, TypeError):
-            # Objects of several types; the slow way names the row of one that does not fit.
-            columns[name] = column_of_values(name, frame[name].tolist(), data_type)
+            # Objects of several types: the slow way takes them, or names the first that is wrong.
+            columns[name] = column_of_values(name, series.tolist(), data_type)
         else:
             columns[name] = converted(name, column, data_type)
     return columns
+
+
+def as_chunked(values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return an array as a column; pandas' Arrow types give one already."""
+    return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
 
 
 def check_names(names: Sequence[str], types: Mapping[str, DataType]) -> None:
@@ -124,8 +131,7 @@ def converted(name: str, column: pa.ChunkedArray, data_type: DataType) -> pa.Chu
     try:
         return convert(name, column, data_type)
     except Misfit as misfit:
-        message = f"row {misfit.row}, {misfit}"
-        raise IngestError(message, hint=misfit.hint) from None
+        raise refusal(misfit) from None
 
 
 def columns_of_dicts(
@@ -144,26 +150,26 @@ def columns_of_dicts(
     }
 
 
-def column_of_values(name: str, values: list[object], data_type: DataType) -> pa.ChunkedArray:
+def column_of_values(
+    name: str, values: list[object], data_type: DataType, first_row: int = 0
+) -> pa.ChunkedArray:
     """Convert Python values, which may be of several types."""
     try:
-        column = pa.chunked_array([pa.array(values)])
-    except (*CONVERT_ERRORS, TypeError):
-        # Arrow knows no one type for them (an int and a Decimal, say): convert one by one.
-        parts = [single(name, row, value, data_type) for row, value in enumerate(values)]
-        return pa.chunked_array(parts, data_type.arrow)
-    return converted(name, column, data_type)
-
-
-def single(name: str, row: int, value: object, data_type: DataType) -> pa.Array:
-    """Convert one Python value."""
-    try:
-        column = convert(name, pa.chunked_array([pa.array([value])]), data_type)
+        return convert(name, pa.chunked_array([pa.array(values)]), data_type)
     except (*CONVERT_ERRORS, TypeError, Misfit):
-        misfit = Misfit(name, row, value, data_type)
-        message = f"row {row}, {misfit}"
-        raise IngestError(message, hint=misfit.hint) from None
-    return column.combine_chunks()
+        if len(values) == 1:
+            misfit = Misfit(name, first_row, values[0], data_type)
+            raise refusal(misfit) from None
+    # Arrow may know no one type for good values (an int and a Decimal, say): convert the halves.
+    half = len(values) // 2
+    left = column_of_values(name, values[:half], data_type, first_row)
+    right = column_of_values(name, values[half:], data_type, first_row + half)
+    return pa.chunked_array([*left.chunks, *right.chunks], data_type.arrow)
+
+
+def refusal(misfit: Misfit) -> IngestError:
+    """Return the error for a value that does not fit."""
+    return IngestError(f"row {misfit.row}, {misfit}", hint=misfit.hint)
 
 
 def with_times(events: pa.Table) -> pa.Table:

@@ -101,13 +101,13 @@ def succeeds(convert_part: Converter, column: pa.ChunkedArray) -> bool:
 
 
 def value_at(column: pa.ChunkedArray, row: int) -> object:
-    """Return a value as Python sees it, or its bytes if it is broken text."""
+    """Return a value as Python sees it, or what Python cannot show as bytes or a count."""
     scalar = column[row]
     try:
         value: object = scalar.as_py()
     except CONVERT_ERRORS:
-        buffer = getattr(scalar, "as_buffer", None)
-        value = buffer().to_pybytes() if buffer is not None else str(scalar)
+        is_time = pa.types.is_temporal(column.type)
+        value = scalar.value if is_time else scalar.as_buffer().to_pybytes()
     return value
 
 

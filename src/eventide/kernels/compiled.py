@@ -27,7 +27,11 @@ def kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Retur
     The lock of the interpreter is released while a kernel runs, so that slices of a query run
     in parallel threads.
     """
-    compiled: Callable[Arguments, Returned] = numba.njit(nogil=True, cache=True)(function)
+    compiled: Callable[Arguments, Returned]
+    try:
+        compiled = numba.njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # no folder to keep machine code in can be written to
+        compiled = numba.njit(nogil=True)(function)
     return compiled
 
 

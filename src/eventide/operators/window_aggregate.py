@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, START_OF_TIME_US, Batch, TimeRange
+from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.frames import window_frames
 from eventide.kernels.groups import group_by_pane, order_by_key
@@ -92,6 +92,18 @@ class AggregateWindows:
         return WindowState(partials, partials.num_rows, closed_us), Batch(
             results, batch.watermark_us
         )
+
+    @property
+    def merges_in_any_order(self) -> bool:
+        """Whether partials need not come in order of time: only FIRST and LAST care."""
+        edges = ("first", "last")
+        return all(item.aggregate.function not in edges for item in self.node.aggregates)
+
+    def combine(self, partials: pa.RecordBatch) -> pa.RecordBatch:
+        """Return all windows of partials that were lifted elsewhere, in any order."""
+        order = np.argsort(int64s(partials.column("pane")), kind="stable")
+        merged = self.merge(partials.take(pa.array(order)))
+        return self.close(merged, START_OF_TIME_US, END_OF_TIME_US)
 
     def dump(self, state: WindowState) -> bytes:
         """Write the state out."""

@@ -1,10 +1,13 @@
 """Turn a query into a checked, optimised plan. Decides everything, runs nothing.
 
 expressions.py  what is computed for a row
-functions.py    the functions an expression may call, with their types
-aggregates.py   the aggregates a window may compute, with their types
 nodes.py        what is done with rows
+functions.py    the functions an expression may call; signatures.py has their type rules
+aggregates.py   the aggregates a window may compute, with their types
+types.py        how types mix, and which casts exist
+constants.py    casts of constants; times.py reads and prints times and durations
 bind.py         names become typed columns
+check.py        what must hold of every plan
 passes/         rewrites, one a file, in the order of passes/__init__.py
-explain.py      a plan as text
+explain.py      a plan as text; render.py does its expressions
 """

@@ -131,7 +131,9 @@ def bind_expression(expression: Expression, row: Row) -> Expression:
         case Call():
             return bind_call(rebuild(expression, lambda part: bind_expression(part, row)))
         case Cast():
-            return _bind_cast(replace(expression, argument=bind_expression(expression.argument, row)))
+            return _bind_cast(
+                replace(expression, argument=bind_expression(expression.argument, row))
+            )
         case Aggregate():
             return bind_aggregate(expression, row)
         case Over(aggregate=aggregate, keys=keys):
@@ -286,5 +288,3 @@ def _cast_hint(arguments: tuple[Expression, ...]) -> str | None:
 def _sql_name(data_type: DataType) -> str:
     names: Mapping[str, str] = {"int64": "bigint", "float64": "double", "string": "varchar"}
     return names.get(data_type.kind, str(data_type))
-
-

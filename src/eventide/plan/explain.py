@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.plan.expressions import Column, Expression, Named
+from eventide.plan.expressions import Expression, Named
 from eventide.plan.nodes import (
     Filter,
     NamedAggregate,
@@ -26,6 +26,7 @@ from eventide.plan.times import format_duration, format_timestamp
 def explain(plan: Plan) -> str:
     """Return the plan as indented text.
 
+    >>> from eventide.plan.expressions import Column
     >>> from eventide.schema import FLOAT64
     >>> print(explain(Filter(Scan("cars", (("speed", FLOAT64),)), Column("fast"))))
     Filter fast
@@ -70,9 +71,8 @@ def _item(item: Named) -> str:
 
 
 def _named(expression: Expression, name: str) -> str:
-    if isinstance(expression, Column) and expression.name == name:
-        return name
-    return f"{render(expression)} AS {name}"
+    text = render(expression)
+    return text if text == name else f"{text} AS {name}"
 
 
 def _computed(aggregates: tuple[NamedAggregate, ...]) -> str:

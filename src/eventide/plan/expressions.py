@@ -149,7 +149,9 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression]) 
     assert_never(expression)
 
 
-def rebuild_aggregate(aggregate: Aggregate, change: Callable[[Expression], Expression]) -> Aggregate:
+def rebuild_aggregate(
+    aggregate: Aggregate, change: Callable[[Expression], Expression]
+) -> Aggregate:
     """Return the aggregate with `change` applied to its argument, if it has one."""
     if aggregate.argument is None:
         return aggregate

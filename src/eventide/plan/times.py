@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from eventide.errors import PlanError
+
+Duration = timedelta | str
+"""A length of time in a call: a timedelta, or text such as "10 s" or "1 min 30 s"."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -134,3 +139,18 @@ def format_duration(us: int) -> str:
     if us:
         parts.append(f"{us} us")
     return " ".join(parts) or "0 s"
+
+
+def duration_us(duration: Duration) -> int:
+    """Return a length of time, as a caller gave it, in microseconds.
+
+    >>> duration_us("1 min 30 s")
+    90000000
+    """
+    if isinstance(duration, timedelta):
+        return duration // _MICROSECOND
+    parsed = parse_duration(duration)
+    if parsed is None:
+        message = f"{duration!r} is not a length of time"
+        raise PlanError(message, hint='write a timedelta, or text such as "10 s" or "2 h"')
+    return parsed

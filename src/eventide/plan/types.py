@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 
 from eventide.schema import FLOAT64, NULL, DataType, Kind
 
@@ -73,8 +72,7 @@ def common_pair(left: DataType, right: DataType) -> DataType | None:
 
 def common_type(types: Iterable[DataType]) -> DataType | None:
     """Return the type that holds the values of all, or None."""
-
-    def join(left: DataType | None, right: DataType) -> DataType | None:
-        return None if left is None else common_pair(left, right)
-
-    return reduce(join, types, NULL)
+    common: DataType | None = NULL
+    for each in types:
+        common = None if common is None else common_pair(common, each)
+    return common

@@ -73,9 +73,7 @@ class TableSource:
         covered = time_range.intersect(self.time_range)
         ts = self.ts
         inner = {int(ts[row]) for row in range(start, end, max(1, target_rows))}
-        cuts = sorted(
-            {covered.start_us, covered.end_us} | {c for c in inner if c > covered.start_us}
-        )
+        cuts = sorted({covered.start_us, covered.end_us} | inner)
         rows = np.searchsorted(ts, cuts)
         return [
             TimeSlice(TimeRange(begin, finish), int(after - before))

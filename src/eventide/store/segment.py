@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from eventide.errors import StoreError
 from eventide.schema import SEQ, TS
-from eventide.store.durable import remove, sync_file
+from eventide.store.durable import remove, sync_file, sync_folder
 from eventide.store.order import int64_view
 
 BLOCK_ROWS = 65_536
@@ -132,17 +132,22 @@ def write_segments(
 ) -> tuple[Segment, ...]:
     """Write sorted batches to as many files of about `SEGMENT_ROWS` rows as they need.
 
-    `first_seq` is taken off every `seq`. The files are on the disk on return, their names are
-    not: sync the folder. After an error none of the files is left.
+    `first_seq` is taken off every `seq`. On return the files and their names are on the disk;
+    after an error none of the files is left.
     """
     rest = (batch for batch in batches if batch.num_rows)
     segments: list[Segment] = []
     try:
         for first in rest:
             segments.append(write_segment(folder, take_segment(chain([first], rest)), first_seq))
-    except BaseException:
+        sync_folder(folder)
+    except BaseException as error:
         for segment in segments:
             remove(folder / segment.file)
+        if isinstance(error, (OSError, pa.ArrowException)) and not isinstance(error, StoreError):
+            message = f"cannot write a segment to {folder}: {error}"
+            hint = "nothing was stored; check the disk's free space and the folder's permissions"
+            raise StoreError(message, hint=hint) from error
         raise
     return tuple(segments)
 
@@ -174,12 +179,8 @@ def write_segment(folder: Path, batches: Iterator[pa.RecordBatch], first_seq: in
                     blocks.append(block_statistics(block))
         sync_file(path)
         size = path.stat().st_size
-    except BaseException as error:
+    except BaseException:
         remove(path)
-        if isinstance(error, (OSError, pa.ArrowException)) and not isinstance(error, StoreError):
-            message = f"cannot write {path}: {error}"
-            hint = "nothing was stored; check the disk's free space and the folder's permissions"
-            raise StoreError(message, hint=hint) from error
         raise
     return Segment(path.name, sum(b.rows for b in blocks), size, first_seq, tuple(blocks))
 

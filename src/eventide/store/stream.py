@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ from eventide.store.compaction import (
     sweep,
     without_expired,
 )
-from eventide.store.durable import remove, sync_folder
+from eventide.store.durable import remove
 from eventide.store.lock import write_lock
 from eventide.store.manifest import Manifest, load_manifest, manifest_path, write_manifest
 from eventide.store.order import int64_view, sort_order
@@ -63,7 +64,12 @@ class StoredStream:
         returns they are on the disk; if it raises, none of them is visible.
         """
         staged = self.stage(events.to_batches() or [pa.RecordBatch.from_pylist([], events.schema)])
-        return self.commit([staged])
+        try:
+            return self.commit([staged])
+        except BaseException:
+            with contextlib.suppress(StoreError):
+                self.remove_unlisted([staged], self.current())
+            raise
 
     def stage(self, events: Iterable[pa.RecordBatch]) -> StagedSegment:
         """Write events to files that are not part of the stream until `commit`.
@@ -75,13 +81,8 @@ class StoredStream:
         try:
             for chunk in self.chunks(events):
                 segments += write_segments(self.path, numbered_and_sorted(chunk, self.schema))
-            if segments:
-                sync_folder(self.path)
-        except BaseException as error:
+        except BaseException:
             self.remove_files(segments)
-            if isinstance(error, OSError) and not isinstance(error, StoreError):
-                message = f"cannot write to {self.path}: {error}"
-                raise StoreError(message, hint="nothing was stored") from error
             raise
         return StagedSegment(tuple(segments))
 
@@ -183,11 +184,6 @@ class StoredStream:
         """Merge some segments, commit, and return the new version."""
         merged = merge_segments(self.path, self.schema, run)
         following = replaced(manifest, run, merged, time.time())
-        try:
-            sync_folder(self.path)
-        except BaseException:
-            self.remove_files(merged)
-            raise
         self.publish(following, merged)
         return following
 

@@ -1,1 +1,10 @@
-"""engines/spark."""
+"""The same queries on Spark. Adapters that place work; the embedded operators compute.
+
+database.py   a query becomes a DataFrame: over the store, over other DataFrames, over a stream
+session.py    a local session that is set up well
+types.py      Spark's types and ours, and how columns cross the border
+history.py    work items: a task opens the store itself and runs the operators there
+frames.py     any DataFrame: shuffled once, in blocks by bucket of keys
+stream.py     a streaming DataFrame: the live engine as a stateful processor, a state a bucket
+source.py     the store as a data source: `format("eventide")`
+"""

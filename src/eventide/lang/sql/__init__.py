@@ -1,1 +1,44 @@
-def plan_sql(text, catalog): raise NotImplementedError
+"""SQL: query text → plan.
+
+parse.py        text → sqlglot's syntax tree; its errors become ours
+cut.py          finds the blocks our operators can do, leaves the rest to DuckDB or Spark
+block.py        a SELECT over one stream → plan nodes
+window.py       GROUP BY TUMBLE and HOP
+over.py         OVER (… RANGE | ROWS …)
+ordering.py     ORDER BY, LIMIT and DISTINCT around a block
+remainder.py    a SELECT that stays SQL, and what its streams deliver
+rest.py         what remains, as DuckDB's and Spark's text
+expressions.py  scalar expressions; functions.py, literals.py and intervals.py are its tables
+scope.py        what the names in a SELECT mean
+names.py        what its columns are called
+spans.py        where in the text it stands
+dialect.py      our grammar: DuckDB's, and what we add
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eventide.errors import EventideError
+from eventide.lang.sql.cut import plan_query
+from eventide.lang.sql.parse import parse
+from eventide.plan.bind import bind
+from eventide.plan.nodes import Plan
+from eventide.plan.passes import optimise
+from eventide.schema import Schema
+
+
+def plan_sql(text: str, catalog: Mapping[str, Schema]) -> Plan:
+    """Return the checked, optimised plan of a query over the streams of a catalog.
+
+    >>> from eventide.plan.explain import explain
+    >>> cars = Schema.of({"car": "string", "speed": "float64"})
+    >>> print(explain(plan_sql("SELECT car FROM cars WHERE speed > 3", {"cars": cars})))
+    Project car
+      Filter speed > 3.0
+        Scan cars (ts, car, speed)
+    """
+    try:
+        return optimise(bind(plan_query(parse(text), catalog, text), catalog))
+    except EventideError as error:
+        raise error.located_in(text) from None

@@ -50,7 +50,7 @@ class Block:
 
 
 def plan_block(
-    select: exp.Select, scope: Scope, text: str, extras: Sequence[exp.Expression] = ()
+    select: exp.Select, scope: Scope, text: str, extras: Sequence[exp.Expr] = ()
 ) -> Block:
     """Return the plan of a SELECT over one stream.
 
@@ -78,9 +78,9 @@ def is_windowed(select: exp.Select) -> bool:
     return group is not None and any(is_window(each) for each in group.expressions)
 
 
-def expand_stars(nodes: list[exp.Expression], scope: Scope) -> list[exp.Expression]:
+def expand_stars(nodes: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
     """Return the SELECT list with each `*` replaced by the columns it means."""
-    expanded: list[exp.Expression] = []
+    expanded: list[exp.Expr] = []
     for node in nodes:
         star = node.this if isinstance(node, exp.Column) else node
         if not isinstance(star, exp.Star):
@@ -90,7 +90,7 @@ def expand_stars(nodes: list[exp.Expression], scope: Scope) -> list[exp.Expressi
             message = "* cannot stand beside GROUP BY"
             raise BindError(message, span=span_of(node), hint="name the columns")
         if star.args.get("replace") or star.args.get("rename"):
-            raise refuse("* REPLACE and * RENAME are beyond our operators", node, "name the columns")
+            refuse("* REPLACE and * RENAME are beyond our operators", node, "name the columns")
         left_out = {each.name.lower() for each in star.args.get("except_") or ()}
         kept = [name for name in scope.starred if name.lower() not in left_out]
         expanded += [exp.column(name, quoted=True) for name in kept]
@@ -143,7 +143,7 @@ def refuse_aggregates(expression: Expression, place: str) -> None:
 
 
 def _row_plan(parts: _Parts) -> Plan:
-    sliding = _Sliding([])
+    sliding = _Sliding([], parts.translator.scope.fields)
     items = tuple(Named(item.name, sliding.lift(item.expression)) for item in parts.items)
     return Project(sliding.stack(parts.source), items)
 
@@ -153,6 +153,7 @@ class _Sliding:
     """The aggregates over frames met so far."""
 
     found: list[tuple[Over, str]]
+    taken: list[str]
 
     def lift(self, expression: Expression) -> Expression:
         """Return the expression with every OVER replaced by the column it is computed in."""
@@ -171,7 +172,7 @@ class _Sliding:
         for known, name in self.found:
             if known == over:
                 return name
-        name = fresh(f"over_{len(self.found)}", ())
+        name = fresh(f"over_{len(self.found)}", self.taken)
         self.found.append((over, name))
         return name
 

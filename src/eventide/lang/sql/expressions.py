@@ -37,12 +37,12 @@ class Translator:
     scope: Scope
     text: str
 
-    def span(self, node: exp.Expression) -> Span | None:
+    def span(self, node: exp.Expr) -> Span | None:
         """Return where a node stands in the query."""
         span = span_of(node)
         return None if span is None else close_brackets(span, self.text)
 
-    def translate(self, node: exp.Expression) -> Expression:  # noqa: PLR0911, PLR0912
+    def translate(self, node: exp.Expr) -> Expression:  # noqa: PLR0911, PLR0912
         """Return our form of an expression; `UnsupportedError` if our operators have none."""
         fixed = FIXED.get(type(node))
         if fixed is not None:
@@ -81,19 +81,19 @@ class Translator:
             case exp.Anonymous():
                 return self.named_function(node)
         what = f"{node.sql(dialect='duckdb')} is beyond Eventide's own operators"
-        raise refuse(what, node, "compute it in a SELECT around this one")
+        return refuse(what, node, "compute it in a SELECT around this one")
 
-    def call(self, node: exp.Expression, name: str, *arguments: Expression) -> Call:
+    def call(self, node: exp.Expr, name: str, *arguments: Expression) -> Call:
         """Return a call that stands where `node` does."""
         return Call(name, arguments, span=self.span(node))
 
-    def parts(self, node: exp.Expression, keys: tuple[str, ...]) -> list[Expression]:
+    def parts(self, node: exp.Expr, keys: tuple[str, ...]) -> list[Expression]:
         """Return the translated arguments of a node, those left out left out."""
         found: list[Expression] = []
         for key in keys:
             value = node.args.get(key)
             values = value if isinstance(value, list) else [value]
-            found += [self.translate(each) for each in values if isinstance(each, exp.Expression)]
+            found += [self.translate(each) for each in values if isinstance(each, exp.Expr)]
         return found
 
     def column(self, node: exp.Column) -> Expression:
@@ -108,7 +108,7 @@ class Translator:
         others = {key: item for key, item in self.scope.aliases.items() if item is not found}
         return Translator(self.scope.with_aliases(others), self.text).translate(found)
 
-    def constant(self, node: exp.Expression) -> Expression:
+    def constant(self, node: exp.Expr) -> Expression:
         """Return a literal."""
         match node:
             case exp.Boolean():
@@ -138,7 +138,7 @@ class Translator:
         target = data_type(node.to, self.span(node))
         return Cast(argument, target, self.span(node), or_null=isinstance(node, exp.TryCast))
 
-    def predicate(self, node: exp.Expression) -> Expression:
+    def predicate(self, node: exp.Expr) -> Expression:
         """Return LIKE, IN, BETWEEN or IS."""
         match node:
             case exp.Escape():
@@ -148,7 +148,7 @@ class Translator:
             case exp.In():
                 if node.args.get("query") or node.args.get("unnest") or not node.expressions:
                     what = "IN over anything but a list of values is beyond Eventide's operators"
-                    raise refuse(what, node, "list the values, as in IN (1, 2)")
+                    refuse(what, node, "list the values, as in IN (1, 2)")
                 return self.call(node, "in", *self.parts(node, ("this", "expressions")))
             case exp.Between():
                 value, low, high = self.parts(node, ("this", "low", "high"))
@@ -159,15 +159,15 @@ class Translator:
             return self.call(node, "is null", value)
         return self.call(node, "is not distinct from", value, test)
 
-    def like(self, node: exp.Expression, *escape: Expression) -> Expression:
+    def like(self, node: exp.Expr, *escape: Expression) -> Expression:
         """Return a LIKE, negated if the node says so."""
         name = "ilike" if isinstance(node, exp.ILike) else "like"
         if not isinstance(node, exp.Like | exp.ILike):
-            raise refuse(f"ESCAPE after {node.key.upper()}", node, "ESCAPE belongs to LIKE")
+            refuse(f"ESCAPE after {node.key.upper()}", node, "ESCAPE belongs to LIKE")
         found = self.call(node, name, *self.parts(node, ("this", "expression")), *escape)
         return self.call(node, "not", found) if node.args.get("negate") else found
 
-    def conditional(self, node: exp.Expression) -> Expression:
+    def conditional(self, node: exp.Expr) -> Expression:
         """Return a CASE of either form, or an IF, as one CASE."""
         if isinstance(node, exp.If):
             parts = self.parts(node, ("this", "true"))
@@ -197,7 +197,7 @@ class Translator:
             return self.call(node, f"log{base.value}", value)
         return self.call(node, "/", *(self.call(node, "log10", each) for each in (value, base)))
 
-    def part_of(self, node: exp.Expression, part: str, value: exp.Expression) -> Expression:
+    def part_of(self, node: exp.Expr, part: str, value: exp.Expr) -> Expression:
         """Return EXTRACT, whose `epoch` is a function of its own."""
         name = PART_ALIASES.get(part.lower(), part.lower())
         if name == "epoch":
@@ -205,7 +205,7 @@ class Translator:
         word = Literal(name, STRING, self.span(node))
         return self.call(node, "extract", word, self.translate(value))
 
-    def truncation(self, node: exp.Expression) -> Expression:
+    def truncation(self, node: exp.Expr) -> Expression:
         """Return DATE_TRUNC."""
         unit = node.args["unit"].name.lower()
         word = Literal(PART_ALIASES.get(unit, unit), STRING, self.span(node))
@@ -216,16 +216,16 @@ class Translator:
         names = {"3": "epoch_ms", "6": "make_timestamp"}
         name = names.get(node.args["scale"].name if node.args.get("scale") else "")
         if name is None:
-            raise refuse("this reading of a number as a time", node, "use MAKE_TIMESTAMP(…)")
+            refuse("this reading of a number as a time", node, "use MAKE_TIMESTAMP(…)")
         return self.call(node, name, self.translate(node.this))
 
-    def aggregate(self, node: exp.Expression) -> Aggregate:
+    def aggregate(self, node: exp.Expr) -> Aggregate:
         """Return an aggregate of ours."""
         name, argument = aggregate_name(node), node.this
         assert name is not None
         if isinstance(argument, exp.Distinct | exp.Order) or node.expressions:
             what = f"{node.sql(dialect='duckdb')} is beyond Eventide's own windows"
-            raise refuse(what, node, "leave out DISTINCT and ORDER BY inside the aggregate")
+            refuse(what, node, "leave out DISTINCT and ORDER BY inside the aggregate")
         inner = None if argument is None or isinstance(argument, exp.Star) else argument
         translated = None if inner is None else self.translate(inner)
         return Aggregate(name, translated, span=self.span(node))
@@ -235,7 +235,7 @@ class Translator:
         inner = self.translate(node.this)
         if not isinstance(inner, Aggregate) or inner.function in ("first", "last"):
             what = "FILTER works with the aggregates that ignore nulls"
-            raise refuse(what, node, "put the condition into WHERE")
+            refuse(what, node, "put the condition into WHERE")
         condition = self.translate(node.expression.this)
         value = inner.argument or Literal(1, INT64)
         chosen = self.call(node, "case", condition, value, _NULL)
@@ -250,10 +250,10 @@ class Translator:
             [TS],
             [TS, SEQ],
         ):
-            raise refuse("a frame of events is ordered by ts", window, "write ORDER BY ts")
+            refuse("a frame of events is ordered by ts", window, "write ORDER BY ts")
         inner = self.translate(node.this)
         if not isinstance(inner, Aggregate):
-            raise refuse("only aggregates have a frame of events", node, "use an aggregate")
+            refuse("only aggregates have a frame of events", node, "use an aggregate")
         keys = tuple(self.translate(key) for key in window.args.get("partition_by") or ())
         return Over(inner, keys, frame, self.span(node))
 

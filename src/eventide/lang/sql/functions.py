@@ -13,7 +13,7 @@ from sqlglot import exp
 _BINARY = ("this", "expression")
 _UNARY = ("this",)
 
-FIXED: Mapping[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
+FIXED: Mapping[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     **{
         node: (name, _BINARY)
         for node, name in (
@@ -84,7 +84,7 @@ FIXED: Mapping[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
 }
 """A node whose arguments are ours, in order."""
 
-DATE_PARTS: Mapping[type[exp.Expression], str] = {
+DATE_PARTS: Mapping[type[exp.Expr], str] = {
     exp.Year: "year",
     exp.Quarter: "quarter",
     exp.Month: "month",
@@ -120,11 +120,10 @@ ANONYMOUS: Mapping[str, str] = {
     "prefix": "starts_with",
     "suffix": "ends_with",
     "datepart": "date_part",
-    "strip": "trim",
 }
 """Other names of functions that sqlglot does not know."""
 
-_AGGREGATES: Mapping[type[exp.Expression], str] = {
+_AGGREGATES: Mapping[type[exp.Expr], str] = {
     exp.Count: "count",
     exp.Sum: "sum",
     exp.Avg: "avg",
@@ -137,11 +136,11 @@ _AGGREGATES: Mapping[type[exp.Expression], str] = {
 }
 
 
-def aggregate_name(node: exp.Expression) -> str | None:
+def aggregate_name(node: exp.Expr) -> str | None:
     """Return the name of an aggregate of ours, or None."""
     return _AGGREGATES.get(type(node))
 
 
-def is_aggregate(node: exp.Expression) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate of anyone's."""
     return isinstance(node, exp.AggFunc)

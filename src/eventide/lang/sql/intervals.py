@@ -18,12 +18,12 @@ def interval_us(node: exp.Interval) -> int:
     amount, unit = node.this, node.args.get("unit")
     if not isinstance(amount, exp.Literal):
         what = f"{node.sql(dialect='duckdb')} is not a constant interval"
-        raise refuse(what, node, "write it as INTERVAL '10' SECOND")
+        refuse(what, node, "write it as INTERVAL '10' SECOND")
     text = str(amount.this)
     words = f"{text} {unit.name if unit is not None else ''}".lower().split()
     if any(word.removesuffix("s").startswith(_VARIABLE) for word in words):
         what = "months and years vary in length"
-        raise refuse(what, node, _UNITS_HINT)
+        refuse(what, node, _UNITS_HINT)
     us = parse_duration(text) if unit is None else scaled_duration(text, unit.name)
     if us is None:
         message = f"{text!r} is not an interval"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal, DecimalException
 
 from sqlglot import exp
@@ -17,20 +18,20 @@ from eventide.schema import BINARY, BOOL, FLOAT64, INT64, STRING, TIMESTAMP, Dat
 _INT64_MAX = 2**63 - 1
 _DEFAULT_DECIMAL = DataType("decimal", 18, 3)
 
-_TYPES: dict[exp.DataType.Type, DataType] = {
-    exp.DataType.Type.BOOLEAN: BOOL,
-    exp.DataType.Type.INT: INT64,
-    exp.DataType.Type.BIGINT: INT64,
-    exp.DataType.Type.DOUBLE: FLOAT64,
-    exp.DataType.Type.FLOAT: FLOAT64,
-    exp.DataType.Type.TEXT: STRING,
-    exp.DataType.Type.VARCHAR: STRING,
-    exp.DataType.Type.CHAR: STRING,
-    exp.DataType.Type.TIMESTAMP: TIMESTAMP,
-    exp.DataType.Type.TIMESTAMPNTZ: TIMESTAMP,
-    exp.DataType.Type.DATETIME: TIMESTAMP,
-    exp.DataType.Type.VARBINARY: BINARY,
-    exp.DataType.Type.BINARY: BINARY,
+_TYPES: Mapping[exp.DType, DataType] = {
+    exp.DType.BOOLEAN: BOOL,
+    exp.DType.INT: INT64,
+    exp.DType.BIGINT: INT64,
+    exp.DType.DOUBLE: FLOAT64,
+    exp.DType.FLOAT: FLOAT64,
+    exp.DType.TEXT: STRING,
+    exp.DType.VARCHAR: STRING,
+    exp.DType.CHAR: STRING,
+    exp.DType.TIMESTAMP: TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: TIMESTAMP,
+    exp.DType.DATETIME: TIMESTAMP,
+    exp.DType.VARBINARY: BINARY,
+    exp.DType.BINARY: BINARY,
 }
 
 
@@ -74,15 +75,13 @@ def timestamp(node: exp.Literal, *, or_null: bool = False) -> Literal:
 
 def data_type(node: exp.DataType, span: Span | None) -> DataType:
     """Return our type for the type of a CAST."""
-    if node.this == exp.DataType.Type.DECIMAL:
+    if node.this == exp.DType.DECIMAL:
         return _decimal(node, span)
     found = _TYPES.get(node.this)
     if found is None or node.expressions:
         what = f"the type {node.sql(dialect='duckdb')} is beyond Eventide's own operators"
         hint = "use boolean, bigint, double, varchar, timestamp, decimal(p,s) or blob"
-        error = refuse(what, node, hint)
-        error.span = error.span or span
-        raise error
+        refuse(what, node, hint, span=span)
     return found
 
 

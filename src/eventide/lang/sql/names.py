@@ -15,7 +15,7 @@ from eventide.lang.sql.spans import span_of
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def item_name(node: exp.Expression, scopes: Iterable[Scope] = ()) -> str:
+def item_name(node: exp.Expr, scopes: Iterable[Scope] = ()) -> str:
     """Return the name of an item: its alias, its column as the schema spells it, or its text."""
     if isinstance(node, exp.Alias):
         return str(node.alias)
@@ -25,7 +25,7 @@ def item_name(node: exp.Expression, scopes: Iterable[Scope] = ()) -> str:
     return node.sql(dialect=Eventide, normalize_functions="lower", comments=False)
 
 
-def check_names(items: list[tuple[str, exp.Expression]]) -> None:
+def check_names(items: list[tuple[str, exp.Expr]]) -> None:
     """Refuse two columns of one name; engines would disagree on what to call the second."""
     seen: set[str] = set()
     for name, node in items:

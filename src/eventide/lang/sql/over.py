@@ -46,7 +46,7 @@ def frame_of(window: exp.Window) -> Frame:
     """Return the frame of a window, if it is one that ends at the current row."""
     spec = window.args.get("spec")
     if spec is None:
-        raise refuse("an OVER without a frame has no bound in time", window, _FRAME_HINT)
+        refuse("an OVER without a frame has no bound in time", window, _FRAME_HINT)
     start, end = spec.args.get("start"), spec.args.get("end")
     ends_here = end is None or str(end).upper() == "CURRENT ROW"
     starts_before = spec.args.get("start_side") == "PRECEDING" or start == "CURRENT ROW"
@@ -57,7 +57,7 @@ def frame_of(window: exp.Window) -> Frame:
             return RowsFrame(0 if here else int(start.name))
         if kind == "RANGE" and (here or isinstance(start, exp.Interval)):
             return RangeFrame(0 if here else _preceding(start))
-    raise refuse("this frame is beyond Eventide's own operators", window, _FRAME_HINT)
+    return refuse("this frame is beyond Eventide's own operators", window, _FRAME_HINT)
 
 
 def _preceding(start: exp.Interval) -> int:

@@ -36,7 +36,7 @@ def parse(text: str) -> exp.Query:
     return _query(statements[0])
 
 
-def _query(statement: exp.Expression) -> exp.Query:
+def _query(statement: exp.Expr) -> exp.Query:
     if isinstance(statement, exp.Query):
         return statement
     kind = statement.key.upper() if not isinstance(statement, exp.Command) else str(statement.this)

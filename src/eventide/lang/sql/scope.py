@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NoReturn
 
 from sqlglot import exp
 
-from eventide.errors import BindError, UnsupportedError
+from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
 from eventide.schema import SEQ, Schema
@@ -22,7 +23,7 @@ class Scope:
     stream: str
     alias: str
     schema: Schema
-    aliases: dict[str, exp.Expression] = field(default_factory=dict)
+    aliases: dict[str, exp.Expr] = field(default_factory=dict)
     windows: dict[str, exp.Window] = field(default_factory=dict)
     pseudo: frozenset[str] = frozenset()
 
@@ -36,7 +37,7 @@ class Scope:
         """The columns that `*` means."""
         return [name for name in self.fields if name != SEQ]
 
-    def with_aliases(self, aliases: dict[str, exp.Expression]) -> Scope:
+    def with_aliases(self, aliases: dict[str, exp.Expr]) -> Scope:
         """Return the scope with other aliases."""
         return replace(self, aliases=aliases)
 
@@ -52,7 +53,7 @@ class Scope:
         folded = name.lower()
         return next((each for each in self.fields if each.lower() == folded), None)
 
-    def resolve(self, column: exp.Column) -> str | exp.Expression:
+    def resolve(self, column: exp.Column) -> str | exp.Expr:
         """Return the name of a column, or the expression an alias stands for."""
         name, qualifier = column.name, column.table
         if qualifier and qualifier.lower() != self.alias.lower():
@@ -82,6 +83,6 @@ def scope_of(select: exp.Select, table: exp.Table, stream: str, schema: Schema) 
     return Scope(stream, table.alias or stream, schema, aliases, windows)
 
 
-def refuse(what: str, node: exp.Expression, hint: str) -> UnsupportedError:
-    """Return the error for syntax that our own operators cannot do."""
-    return UnsupportedError(what, span=span_of(node), hint=hint)
+def refuse(what: str, node: exp.Expr, hint: str, *, span: Span | None = None) -> NoReturn:
+    """Raise the error for syntax that our own operators cannot do."""
+    raise UnsupportedError(what, span=span_of(node) or span, hint=hint)

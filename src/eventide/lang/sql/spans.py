@@ -9,7 +9,7 @@ from sqlglot import exp
 from eventide.errors import Span
 
 
-def span_of(node: exp.Expression) -> Span | None:
+def span_of(node: exp.Expr) -> Span | None:
     """Return the smallest piece of text that holds all marked parts of a node.
 
     sqlglot marks names, literals and the names of functions; the rest is what lies between.
@@ -17,7 +17,7 @@ def span_of(node: exp.Expression) -> Span | None:
     return union(_marked(part) for part in node.walk())
 
 
-def _marked(node: exp.Expression) -> Span | None:
+def _marked(node: exp.Expr) -> Span | None:
     start, end = node.meta.get("start"), node.meta.get("end")
     return Span(start, end + 1) if isinstance(start, int) and isinstance(end, int) else None
 

@@ -17,17 +17,17 @@ _FORMS = {
 }
 
 
-def is_window(node: exp.Expression) -> bool:
+def is_window(node: exp.Expr) -> bool:
     """Whether an item of GROUP BY is TUMBLE or HOP."""
     return isinstance(node, exp.Anonymous) and node.name.lower() in _FORMS
 
 
-def window_and_keys(select: exp.Select, scope: Scope) -> tuple[Window, list[exp.Expression]]:
+def window_and_keys(select: exp.Select, scope: Scope) -> tuple[Window, list[exp.Expr]]:
     """Return the window of a GROUP BY and the other things it groups by."""
     group = select.args["group"]
     for extension in ("all", "rollup", "cube", "grouping_sets", "totals"):
         if group.args.get(extension):
-            raise refuse("a window has plain keys", group, "list the keys one by one")
+            refuse("a window has plain keys", group, "list the keys one by one")
     windows = [each for each in group.expressions if is_window(each)]
     if len(windows) > 1:
         message = "two windows in one GROUP BY"
@@ -36,7 +36,7 @@ def window_and_keys(select: exp.Select, scope: Scope) -> tuple[Window, list[exp.
     return _window(windows[0], scope), keys
 
 
-def _key(node: exp.Expression, select: exp.Select) -> exp.Expression:
+def _key(node: exp.Expr, select: exp.Select) -> exp.Expr:
     """Return what is grouped by: a number means an item of the SELECT list."""
     if not (isinstance(node, exp.Literal) and node.is_int):
         return node
@@ -44,11 +44,11 @@ def _key(node: exp.Expression, select: exp.Select) -> exp.Expression:
     if not 1 <= place <= len(select.expressions):
         message = f"GROUP BY {place} points outside the SELECT list"
         raise BindError(message, span=span_of(node), hint=f"it has {len(select.expressions)} items")
-    item: exp.Expression = select.expressions[place - 1].unalias()
+    item: exp.Expr = select.expressions[place - 1].unalias()
     return item
 
 
-def _window(node: exp.Expression, scope: Scope) -> Window:
+def _window(node: exp.Expr, scope: Scope) -> Window:
     name = node.name.lower()
     column, *lengths = node.expressions or [None]
     if len(lengths) != (1 if name == "tumble" else 2):
@@ -61,7 +61,7 @@ def _window(node: exp.Expression, scope: Scope) -> Window:
     return Window(size_us=sizes[-1], slide_us=sizes[0])
 
 
-def _length(node: exp.Expression, name: str) -> int:
+def _length(node: exp.Expr, name: str) -> int:
     if not isinstance(node, exp.Interval):
         message = "a window's length is an interval"
         raise BindError(message, span=span_of(node), hint=_FORMS[name])

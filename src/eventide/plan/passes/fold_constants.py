@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import replace
 
 from eventide.plan.constants import cast_constant
 from eventide.plan.expressions import Call, Cast, Expression, Literal, Scalar, rebuild
@@ -45,7 +44,7 @@ def fold(expression: Expression) -> Expression:
         case Call(function="and" | "or" as name, arguments=(left, right)):
             return _fold_logic(expression, absorbing=name == "or", left=left, right=right)
         case Call(function="not", arguments=(Literal(value=bool(value)),)):
-            return replace(expression.arguments[0], value=not value)
+            return Literal(not value, BOOL, expression.span)
         case Call(function="negate", arguments=(Literal(value=int(value)),)):
             return _whole(expression, -value)
         case Call(arguments=(Literal() as left, Literal() as right)):

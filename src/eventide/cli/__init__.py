@@ -1,0 +1,28 @@
+"""Eventide from a shell: one file a subcommand.
+
+ingest.py     eventide ingest     files into a stream
+query.py      eventide sql        the rows of a query; eventide explain, how it would run
+streams.py    eventide streams    what a database holds
+demo.py       eventide demo       the product in two minutes
+app.py        the command itself: errors, exit codes, --debug
+terminal.py   colours, tables, numbers
+
+The subcommands import what they need when they run: `eventide --help` answers at once.
+"""
+
+from eventide.cli.app import eventide
+from eventide.cli.demo import demo
+from eventide.cli.ingest import ingest
+from eventide.cli.query import explain, sql
+from eventide.cli.streams import streams
+
+for command in (ingest, sql, explain, streams, demo):
+    eventide.add_command(command)
+
+
+def main() -> None:
+    """Run the command line; what the `eventide` script calls."""
+    eventide()
+
+
+__all__ = ["eventide", "main"]

@@ -1,0 +1,181 @@
+"""`eventide ingest`: files into a stream, all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import click
+
+from eventide.cli.app import ASKED_WRONGLY, Command, Failure
+from eventide.cli.progress import Advance, counting, rows_in
+from eventide.cli.terminal import notices, output, plural, span_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from eventide.schema import Schema
+    from eventide.store import StagedSegment, Store, StoredStream
+
+
+@click.command(cls=Command, short_help="Store the events of files in a stream.")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE…")
+@click.option(
+    "--into",
+    "database",
+    required=True,
+    metavar="DB",
+    type=click.Path(path_type=Path),
+    help="The database: a folder.",
+)
+@click.option("--stream", "name", required=True, metavar="NAME", help="The stream to append to.")
+@click.option("--ts", "ts", default="ts", metavar="COLUMN", help="The column with the time [ts].")
+@click.option(
+    "--attribute",
+    "attributes",
+    multiple=True,
+    metavar="NAME:TYPE",
+    help="Attributes of a new stream, instead of those found in the first file. Repeat it.",
+)
+@click.option("--no-progress", is_flag=True, help="Show no progress bar.")
+def ingest(
+    files: tuple[Path, ...],
+    database: Path,
+    name: str,
+    ts: str,
+    attributes: tuple[str, ...],
+    no_progress: bool,
+) -> None:
+    """Append the events in FILEs to a stream: Parquet, CSV, JSON lines or Arrow.
+
+    The suffix says the format; .csv.gz and .jsonl.gz work too. A database or a stream that does
+    not exist is created, with the columns and types of the first file. Times are ISO-8601 text,
+    timestamps, or microseconds since 1970; those without a zone are UTC.
+
+    Either all events of all files are stored, or, if one does not fit, none.
+
+    Examples:
+      eventide ingest cars.csv --into traffic.ev --stream cars
+      eventide ingest 2026-*.parquet --into traffic.ev --stream cars --ts measured_at
+      eventide ingest log.jsonl --into web.ev --stream hits
+          --attribute path:string --attribute cost:"decimal(10,2)"
+
+    Types: bool, int64, float64, string, timestamp, decimal(p,s), binary
+    """
+    from eventide.store import Store
+
+    check_files(files)
+    schema = declared_schema(attributes) or inferred_schema(files[0], ts)
+    started = perf_counter()
+    with stream_for(Store.open(database), name, schema, declared=bool(attributes)) as stream:
+        with counting(notices(), "reading", rows_in(files), shown=not no_progress) as advance:
+            rows = store_files(stream, files, ts, advance)
+        print_summary(stream, rows, perf_counter() - started)
+
+
+def check_files(files: Sequence[Path]) -> None:
+    """Refuse arguments that are not files we can read, before anything is touched."""
+    from eventide.errors import IngestError
+    from eventide.ingest.files import format_of
+
+    for path in files:
+        try:
+            format_of(path)
+        except IngestError as error:
+            raise Failure(str(error), ASKED_WRONGLY) from error
+
+
+def declared_schema(attributes: Sequence[str]) -> Schema | None:
+    """Return the schema that `--attribute` gives, if any."""
+    from eventide.errors import SchemaError
+    from eventide.schema import Schema
+
+    types: dict[str, str] = {}
+    for attribute in attributes:
+        name, colon, kind = attribute.rpartition(":")
+        if not colon or not name or name in types:
+            problem = "is given twice" if name in types else "is not NAME:TYPE"
+            text = f"--attribute {attribute!r} {problem}\nhint: write --attribute speed:float64"
+            raise Failure(text, ASKED_WRONGLY)
+        types[name] = kind
+    try:
+        return Schema.of(types) if types else None
+    except SchemaError as error:
+        raise Failure(str(error), ASKED_WRONGLY) from error
+
+
+def inferred_schema(path: Path, ts: str) -> Schema:
+    """Return the schema of a file, naming the option that helps if the time is elsewhere."""
+    from eventide.errors import SchemaError
+    from eventide.ingest.files import infer_schema
+
+    try:
+        return infer_schema(path, ts=ts)
+    except SchemaError as error:
+        if "which should hold the time" in error.message and error.hint is not None:
+            raise SchemaError(error.message, hint=f"{error.hint}, with --ts COLUMN") from error
+        raise
+
+
+@contextmanager
+def stream_for(
+    store: Store, name: str, schema: Schema, *, declared: bool
+) -> Iterator[StoredStream]:
+    """Lend the stream. One that was not there is created, and gone again after an error."""
+    if name in store.streams():
+        stream = store.stream(name)
+        if declared and stream.schema != schema:
+            text = (
+                f"stream {name!r} has other attributes\nhint: it has {fields_text(stream.schema)}"
+            )
+            raise Failure(text, ASKED_WRONGLY)
+        yield stream
+        return
+    stream = store.create_stream(name, schema)
+    try:
+        yield stream
+    except BaseException:
+        # Someone else may have found it in the meantime.
+        if stream.snapshot().row_count == 0:
+            store.drop_stream(name)
+        raise
+    created = f"created stream {name} ({fields_text(schema)})"
+    notices().print(created, markup=False, soft_wrap=True)
+
+
+def fields_text(schema: Schema) -> str:
+    """Return the attributes as a person writes them."""
+    return ", ".join(f"{each.name} {each.type}" for each in schema.attributes) or "no attributes"
+
+
+def store_files(stream: StoredStream, files: Sequence[Path], ts: str, advance: Advance) -> int:
+    """Stage all files, then commit once: an error in any of them leaves the stream as it was."""
+    staged: list[StagedSegment] = []
+    try:
+        for path in files:
+            staged.append(stream.stage(batches_of(path, stream.schema, ts, advance)))
+    except BaseException:
+        stream.discard(staged)
+        raise
+    return stream.commit(staged).rows
+
+
+def batches_of(path: Path, schema: Schema, ts: str, advance: Advance) -> Iterator[pa.RecordBatch]:
+    """Yield the events of a file, counting them."""
+    from eventide.ingest.files import read_events
+
+    for table in read_events(path, schema, ts=ts):
+        yield from table.to_batches()
+        advance(table.num_rows)
+
+
+def print_summary(stream: StoredStream, rows: int, seconds: float) -> None:
+    """Say what was stored."""
+    times = stream.snapshot().time_range
+    span = "" if times.is_empty else f"; it spans {span_text(times.start_us, times.end_us - 1)}"
+    rate = f"{rows / max(seconds, 1e-9):,.0f} events/s"
+    text = f"stored {plural(rows, 'event')} in {stream.name}, {seconds:.2f} s, {rate}{span}"
+    output().print(text, markup=False, soft_wrap=True)

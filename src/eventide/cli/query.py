@@ -1,0 +1,169 @@
+"""`eventide sql` and `eventide explain`: the rows of a query, and how it would run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import click
+
+from eventide.cli.app import ASKED_WRONGLY, FAILED, Command, Failure
+from eventide.cli.terminal import notices, output, plural, table_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMATS = ("table", "csv", "jsonl", "parquet")
+SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+
+database_argument = click.argument("database", metavar="DB", type=click.Path(path_type=Path))
+query_argument = click.argument("query", metavar="QUERY")
+
+
+@click.command(cls=Command, short_help="Answer a query: a table, CSV, JSON lines or Parquet.")
+@database_argument
+@query_argument
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="How to write the rows [table on a terminal, else csv; with --output, by its suffix].",
+)
+@click.option(
+    "--output",
+    "target",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to a file. Parquet needs one.",
+)
+@click.option(
+    "--limit-rows",
+    type=click.IntRange(min=0),
+    default=50,
+    metavar="N",
+    help="Rows that a table shows [50]. The other formats write all.",
+)
+@click.option("--time", "timed", is_flag=True, help="Say how long the query took, on stderr.")
+def sql(
+    database: Path, query: str, form: str | None, target: Path | None, limit_rows: int, timed: bool
+) -> None:
+    """Answer QUERY over all that the database DB has stored. With - the query comes from stdin.
+
+    Every stream has a column ts, the time in UTC, and seq, the order of arrival.
+
+    Examples:
+      eventide sql traffic.ev "SELECT * FROM cars WHERE speed > 130 ORDER BY ts LIMIT 10"
+      eventide sql traffic.ev --format csv - < query.sql > minutes.csv
+      eventide sql traffic.ev "SELECT * FROM cars" --output cars.parquet
+
+    Windows:
+      SELECT car, window_start, AVG(speed) AS mean FROM cars
+      GROUP BY car, TUMBLE(ts, INTERVAL '1' MINUTE)
+
+      SELECT car, window_start, COUNT(*) AS n FROM cars
+      GROUP BY car, HOP(ts, INTERVAL '10' SECOND, INTERVAL '1' MINUTE)
+
+      SELECT ts, car, AVG(speed) OVER (PARTITION BY car ORDER BY ts
+        RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW) AS lately FROM cars
+    """
+    form = form or default_form(target)
+    if form == "parquet" and target is None:
+        text = "Parquet cannot go to the terminal\nhint: name a file with --output rows.parquet"
+        raise Failure(text, ASKED_WRONGLY)
+    from eventide.database import open_database
+
+    text = query_text(query)
+    opened = open_database(database, create=False)
+    started = perf_counter()
+    rows = opened.sql(text).to_arrow()
+    seconds = perf_counter() - started
+    hand_over(rows, form, target, limit_rows)
+    if timed:
+        notices().print(f"{plural(rows.num_rows, 'row')} in {seconds:.3f} s", style="dim")
+
+
+@click.command(cls=Command, short_help="Show how a query would be answered.")
+@database_argument
+@query_argument
+def explain(database: Path, query: str) -> None:
+    """Show how QUERY would be answered, without running it. With - it comes from stdin.
+
+    The last step comes first, what it reads is indented below it.
+
+    Example:
+      eventide explain traffic.ev "SELECT car, MAX(speed) AS top FROM cars
+                                   WHERE ts >= TIMESTAMP '2026-03-02 08:00:00'
+                                   GROUP BY car, TUMBLE(ts, INTERVAL '1' MINUTE)"
+    """
+    from eventide.database import open_database
+
+    plan = open_database(database, create=False).explain(query_text(query))
+    output().print(plan, markup=False, soft_wrap=True)
+
+
+def query_text(argument: str) -> str:
+    """Return the query: the argument, or stdin where the argument is a dash."""
+    text = sys.stdin.read() if argument == "-" else argument
+    if not text.strip():
+        problem = "the query is empty\nhint: try SELECT * FROM a stream"
+        raise Failure(problem, ASKED_WRONGLY)
+    return text
+
+
+def default_form(target: Path | None) -> str:
+    """Return the format nobody named: by the file's suffix, or by who reads."""
+    if target is None:
+        return "table" if output().is_terminal else "csv"
+    if target.suffix.lower() in SUFFIXES:
+        return SUFFIXES[target.suffix.lower()]
+    text = f"cannot tell the format of {target}\nhint: add --format csv, jsonl or parquet"
+    raise Failure(text, ASKED_WRONGLY)
+
+
+def hand_over(rows: pa.Table, form: str, target: Path | None, limit: int) -> None:
+    """Write rows to a file, or to the terminal."""
+    if form == "table":
+        show_table(rows, target, limit)
+        return
+    from eventide.sinks.files import WRITERS
+
+    if target is None:
+        WRITERS[form](rows, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    write_file(rows, form, target)
+    notices().print(f"wrote {plural(rows.num_rows, 'row')} to {target}", markup=False)
+
+
+def write_file(rows: pa.Table, form: str, target: Path) -> None:
+    """Write a file whole: what was there before stays until the new one is complete."""
+    from eventide.sinks.files import WRITERS
+
+    unfinished = target.with_name(f".{target.name}.unfinished")
+    try:
+        with unfinished.open("wb") as out:
+            WRITERS[form](rows, out)
+        unfinished.replace(target)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        what = f"cannot write {target}: {error.strerror or error}"
+        text = f"{what}\nhint: check the path and its permissions"
+        raise Failure(text, FAILED) from error
+
+
+def show_table(rows: pa.Table, target: Path | None, limit: int) -> None:
+    """Print rows for a person."""
+    from rich.console import Console
+
+    from eventide.sinks.text import row_count
+
+    if target is not None:
+        with target.open("w", encoding="utf-8") as out:
+            Console(file=out, width=10_000).print(table_of(rows, limit))
+        return
+    terminal = output()
+    # Without a terminal there is no width to fit into.
+    terminal.print(table_of(rows, limit), width=None if terminal.is_terminal else 10_000)
+    terminal.print(row_count(rows, limit), style="dim")

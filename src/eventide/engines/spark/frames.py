@@ -1,0 +1,201 @@
+"""Over any DataFrame: shuffled once, in blocks by bucket of keys, then the embedded operators.
+
+    rows ─ mapInArrow: filter, pack by bucket ─ shuffle ─ mapInArrow: unpack, sort, operators
+
+What is row-local runs before the shuffle, and windows whose aggregates do not depend on order
+are reduced to partials there too. A block holds the rows of one bucket, so the shuffle moves a
+few large values instead of many small rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from eventide.batch import END_OF_TIME_US, Batch
+from eventide.engines.buckets import buckets_of, from_bytes, split_by_bucket, to_bytes
+from eventide.engines.build import Pipeline, build_pipeline, common_keys, keeps_state
+from eventide.engines.live import within
+from eventide.engines.spark.history import scanned
+from eventide.engines.spark.types import from_the_border, spark_schema
+from eventide.errors import SchemaError
+from eventide.ingest.ordering import in_order
+from eventide.operators.columns import concat_batches
+from eventide.operators.evaluate import evaluate
+from eventide.operators.window_aggregate import AggregateWindows
+from eventide.plan.expressions import Expression
+from eventide.plan.nodes import Plan
+from eventide.schema import SEQ, TS, Schema
+from eventide.store.source import EventSource
+
+BLOCK_ROWS = 1_000_000
+PACKED = "bucket int, payload binary"
+PACKED_ARROW = pa.schema([("bucket", pa.int32()), ("payload", pa.binary())])
+SEQ_BITS = 33
+"""A row's number within its partition; the partition's number stands above it."""
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How a plan's rows are spread: what runs before the shuffle, by which keys, and into what."""
+
+    pipeline: Pipeline
+    keys: tuple[Expression, ...]
+    buckets: int
+
+    @classmethod
+    def of(cls, plan: Plan, buckets: int) -> Spread:
+        """Return how a plan is spread; rows that belong together go into one bucket."""
+        keys = common_keys(plan)
+        return cls(build_pipeline(plan), keys, buckets if keys else 1)
+
+    @property
+    def windows(self) -> AggregateWindows | None:
+        """The window operator, if it can be fed with partials."""
+        lowest = self.pipeline.operators[len(self.pipeline.stateless)]
+        usable = isinstance(lowest, AggregateWindows) and lowest.merges_in_any_order
+        return lowest if usable else None  # type: ignore[return-value]
+
+    def pack(self, batches: Batches) -> Batches:
+        """Yield the blocks of rows that come in any order."""
+        for block in in_blocks(batches):
+            batch = Batch(block, END_OF_TIME_US)
+            for operator in self.pipeline.stateless:
+                _, batch = operator.step(None, batch)
+            if self.windows is None:
+                keys = [evaluate(key, batch.rows) for key in self.keys]
+                yield blocks(batch.rows, keys, self.buckets)
+            else:
+                partials = self.windows.lift(in_order(batch.rows))
+                yield blocks(partials, partials.columns[: len(self.keys)], self.buckets)
+
+    def unpack(self, batches: Batches) -> Batches:
+        """Yield the results of the blocks of one partition."""
+        payloads = (value for batch in batches for value in batch.column(1).to_pylist())
+        parts = from_bytes(payloads)
+        if not parts:
+            return
+        rows = concat_batches(parts, parts[0].schema)
+        below = len(self.pipeline.stateless)
+        if self.windows is None:
+            rest = self.pipeline.above(below)
+            rows = in_order(rows).select(self.pipeline.input_schema.names)
+        else:
+            rest = self.pipeline.above(below + 1)
+            rows = self.windows.combine(rows)
+        _, results = rest.step(rest.initial_state(), Batch(rows, END_OF_TIME_US))
+        if results.rows.num_rows:
+            yield results.rows
+
+
+def over_frame(plan: Plan, frame: DataFrame, schema: Schema) -> DataFrame:
+    """Return the rows of a plan over one scan, over the rows of a DataFrame."""
+    pipeline = build_pipeline(plan)
+    names = columns_read(pipeline)
+    events = frame.select([f"`{name}`" for name in names if name in frame.columns])
+    arrow = pa.schema([(name, schema.type_of(name).arrow) for name in names])
+
+    def read(batches: Batches) -> Batches:
+        for rows in numbered(batches):
+            yield within(in_order(checked(from_the_border(rows, arrow))), pipeline.scan.time_range)
+
+    if not keeps_state(plan):
+        return events.mapInArrow(
+            lambda batches: row_by_row(pipeline, read(batches)),
+            spark_schema(pipeline.output_schema),
+        )
+    spread = Spread.of(plan, shuffle_partitions(frame.sparkSession))
+    packed = events.mapInArrow(lambda batches: spread.pack(read(batches)), PACKED)
+    return shuffled(packed, spread)
+
+
+def over_store_by_key(spark: SparkSession, plan: Plan, source: EventSource) -> DataFrame:
+    """Return the rows of a plan that cannot be cut in time, over a stored stream."""
+    spread = Spread.of(plan, shuffle_partitions(spark))
+    slices = scanned(spark, spread.pipeline.scan, source)
+    names = columns_read(spread.pipeline)
+
+    def pack(items: Batches) -> Batches:
+        for batch in items:
+            for item in batch.column(0).to_pylist():
+                yield from spread.pack(source.scan(names, slices[item].read))
+
+    packed = spark.range(0, len(slices), 1, max(1, len(slices))).mapInArrow(pack, PACKED)
+    return shuffled(packed, spread)
+
+
+def shuffled(packed: DataFrame, spread: Spread) -> DataFrame:
+    """Bring the blocks of each bucket together and compute."""
+    together = packed.repartitionById(spread.buckets, f.col("bucket"))
+    return together.mapInArrow(spread.unpack, spark_schema(spread.pipeline.output_schema))
+
+
+def shuffle_partitions(spark: SparkSession) -> int:
+    """Return how many buckets rows are spread over."""
+    return int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
+
+
+def row_by_row(pipeline: Pipeline, batches: Batches) -> Batches:
+    """Yield the results of a pipeline without state."""
+    for rows in batches:
+        named = rows.select(pipeline.input_schema.names)
+        _, results = pipeline.step(pipeline.initial_state(), Batch(named, END_OF_TIME_US))
+        if results.rows.num_rows:
+            yield results.rows
+
+
+def columns_read(pipeline: Pipeline) -> list[str]:
+    """Return the columns to read: what the plan scans, and the order of rows."""
+    scanned_names = pipeline.input_schema.names
+    return [TS, SEQ, *(name for name in scanned_names if name not in (TS, SEQ))]
+
+
+def numbered(batches: Batches) -> Batches:
+    """Yield rows with a `seq`; where there is none, by partition and place in it."""
+    context = TaskContext.get()
+    place = (context.partitionId() if context else 0) << SEQ_BITS
+    for rows in batches:
+        if SEQ in rows.schema.names:
+            yield rows
+            continue
+        seq = pa.array(np.arange(place, place + rows.num_rows, dtype=np.int64))
+        place += rows.num_rows
+        yield rows.append_column(SEQ, seq)
+
+
+def checked(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Refuse rows without a time."""
+    if rows.column(TS).null_count:
+        message = f"the DataFrame has {rows.column(TS).null_count} rows without a ts"
+        raise SchemaError(message, hint="df.where('ts is not null')")
+    return rows
+
+
+def in_blocks(batches: Iterable[pa.RecordBatch]) -> Batches:
+    """Yield the rows in few, large batches."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= BLOCK_ROWS:
+            yield concat_batches(waiting, batch.schema)
+            waiting = []
+    if waiting:
+        yield concat_batches(waiting, waiting[0].schema)
+
+
+def blocks(rows: pa.RecordBatch, keys: list[pa.Array], count: int) -> pa.RecordBatch:
+    """Return one block of bytes for each bucket that has rows."""
+    parts = split_by_bucket(rows, buckets_of(keys, rows.num_rows, count), count)
+    arrays = [
+        pa.array([bucket for bucket, _ in parts], pa.int32()),
+        pa.array([to_bytes(part) for _, part in parts], pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=PACKED_ARROW)

@@ -1,0 +1,253 @@
+"""The store as a Spark data source: `spark.read.format("eventide")`, and writing, batch or stream.
+
+Reading: a partition is a slice of time, read by its own worker. Options `stream` (needed if the
+database has several), `from` and `to` (ISO times or microseconds, [from, to)) and `columns`
+prune before anything is read; where Spark pushes filters down, those on `ts` prune too.
+
+Writing: each task stages a segment, and the driver commits all of them at once. In a stream the
+query and the batch number make that commit happen exactly once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import datasource as ds
+from pyspark.sql import types as t
+
+from eventide.batch import ALL_TIME, TimeRange
+from eventide.engines.spark.types import attributes_of, spark_schema
+from eventide.errors import StoreError, UnsupportedError, listed
+from eventide.ingest.coerce import to_events
+from eventide.plan.times import parse_timestamp
+from eventide.schema import SEQ, TS, Schema
+from eventide.store import Snapshot, StagedSegment, Store, StoredStream
+
+PARTITION_ROWS = 1_000_000
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class EventideSource(ds.DataSource):
+    """A stream of a database: option `path` is the database, `stream` the stream."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what `format` takes."""
+        return "eventide"
+
+    def schema(self) -> t.StructType:
+        """Return the columns of the stream."""
+        stream = self.stored()
+        chosen = [name.strip() for name in self.options.get("columns", "").split(",") if name]
+        names = chosen or [TS, SEQ, *stream.schema.names]
+        fields = [(name, stream.schema.type_of(name).arrow) for name in names]
+        return spark_schema(pa.schema(fields))
+
+    def reader(self, schema: t.StructType) -> ds.DataSourceReader:
+        """Return what reads a snapshot of the stream."""
+        start_us = self.instant("from", ALL_TIME.start_us)
+        end_us = self.instant("to", ALL_TIME.end_us)
+        kind = PruningReader if filters_are_pushed() else SliceReader
+        names = tuple(schema.fieldNames())
+        return kind(self.stored().snapshot(), names, TimeRange(start_us, end_us))
+
+    def writer(self, schema: t.StructType, overwrite: bool) -> ds.DataSourceArrowWriter:
+        """Return what appends the rows of a batch job."""
+        return BatchAppender(self.target(schema, overwrite))
+
+    def streamWriter(  # noqa: N802 - Spark's name
+        self, schema: t.StructType, overwrite: bool
+    ) -> ds.DataSourceStreamArrowWriter:
+        """Return what appends the rows of a streaming query."""
+        return StreamAppender(self.target(schema, overwrite))
+
+    def database(self, *, create: bool = False) -> Store:
+        """Open the database that the options name."""
+        if "path" not in self.options:
+            message = "no database given"
+            raise StoreError(message, hint='.load("folder.ev"), or .option("path", "folder.ev")')
+        return Store.open(self.options["path"], create=create)
+
+    def stored(self) -> StoredStream:
+        """Return the stream that the options name, or the only one there is."""
+        store = self.database()
+        if "stream" in self.options:
+            return store.stream(self.options["stream"])
+        names = store.streams()
+        if len(names) != 1:
+            message = f"{store.path} has {len(names)} streams, and no option says which to read"
+            hint = f'.option("stream", name), with a name of {listed(names)}'
+            raise StoreError(message, hint=hint if names else "append to one first")
+        return store.stream(names[0])
+
+    def target(self, schema: t.StructType, overwrite: bool) -> StoredStream:
+        """Return the stream to append to, created from the rows' schema if it is new."""
+        if overwrite:
+            message = "a stream is append-only: Spark's overwrite mode does not fit it"
+            raise UnsupportedError(message, hint='.mode("append")')
+        if "stream" not in self.options:
+            message = "no stream given to write to"
+            raise StoreError(message, hint='.option("stream", name)')
+        store, name = self.database(create=True), self.options["stream"]
+        if name in store.streams():
+            return store.stream(name)
+        return store.create_stream(name, Schema(attributes_of(schema)))
+
+    def instant(self, option: str, default: int) -> int:
+        """Read an option that is an ISO time, or microseconds."""
+        text = self.options.get(option)
+        if text is None:
+            return default
+        found = int(text) if text.lstrip("-").isdigit() else parse_timestamp(text)
+        if found is None:
+            message = f"option {option!r} is {text!r}, which is not a time"
+            raise StoreError(message, hint="write 2026-01-31T12:00:00, or microseconds since 1970")
+        return found
+
+
+@dataclass
+class SlicePartition(ds.InputPartition):
+    """A slice of time for one task."""
+
+    time_range: TimeRange
+
+
+class SliceReader(ds.DataSourceReader):
+    """Reads a snapshot in slices of time, each by its own task."""
+
+    def __init__(self, source: Snapshot, columns: tuple[str, ...], time_range: TimeRange) -> None:
+        self.source = source
+        self.columns = columns
+        self.time_range = time_range
+
+    def partitions(self) -> Sequence[ds.InputPartition]:
+        """Cut what is asked for into slices."""
+        slices = self.source.slices(self.time_range, PARTITION_ROWS)
+        return [SlicePartition(part.time_range) for part in slices] or [
+            SlicePartition(TimeRange(0, 0))
+        ]
+
+    def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one slice."""
+        assert isinstance(partition, SlicePartition)
+        if not partition.time_range.is_empty:
+            yield from self.source.scan(self.columns, partition.time_range)
+
+
+class PruningReader(SliceReader):
+    """The same, with filters on `ts` pushed down; a reader may only offer that if Spark asks."""
+
+    def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802
+        """Narrow the time range; yield the filters that Spark has to apply itself."""
+        for each in filters:
+            narrowed = time_range_of(each)
+            if narrowed is None:
+                yield each
+            else:
+                self.time_range = self.time_range.intersect(narrowed)
+
+
+def filters_are_pushed() -> bool:
+    """Whether Spark makes this reader to push filters into: only then may it offer to."""
+    return "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
+
+
+def time_range_of(pushed: ds.Filter) -> TimeRange | None:
+    """Return the time range a filter on `ts` means exactly, or None if it is no such filter."""
+    if getattr(pushed, "attribute", None) != (TS,):
+        return None
+    if isinstance(pushed, ds.IsNotNull):
+        return ALL_TIME
+    value = getattr(pushed, "value", None)
+    if not isinstance(value, datetime):
+        return None
+    aware = value if value.tzinfo else value.replace(tzinfo=UTC)
+    instant_us = (aware - EPOCH) // timedelta(microseconds=1)
+    match pushed:
+        case ds.GreaterThanOrEqual():
+            return TimeRange(start_us=instant_us)
+        case ds.GreaterThan():
+            return TimeRange(start_us=instant_us + 1)
+        case ds.LessThan():
+            return TimeRange(end_us=instant_us)
+        case ds.LessThanOrEqual():
+            return TimeRange(end_us=instant_us + 1)
+        case ds.EqualTo():
+            return TimeRange(instant_us, instant_us + 1)
+    return None
+
+
+@dataclass
+class Staged(ds.WriterCommitMessage):
+    """What a task has written, not yet visible."""
+
+    segments: StagedSegment
+    partition: int
+    query: str
+
+
+def stage(stream: StoredStream, rows: Iterator[pa.RecordBatch]) -> Staged:
+    """Write the rows of one task."""
+    context = TaskContext.get()
+    assert context is not None
+    query = context.getLocalProperty("sql.streaming.queryId") or ""
+    events = (
+        batch for each in rows for batch in to_events(without_seq(each), stream.schema).to_batches()
+    )
+    return Staged(stream.stage(events), context.partitionId(), query)
+
+
+def without_seq(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Leave a `seq` column out: the store numbers events as they are committed."""
+    return rows.drop_columns([SEQ]) if SEQ in rows.schema.names else rows
+
+
+def in_task_order(messages: Sequence[ds.WriterCommitMessage | None]) -> list[Staged]:
+    """Return what was staged, so that arrival order follows the order of partitions."""
+    staged = [message for message in messages if isinstance(message, Staged)]
+    return sorted(staged, key=lambda each: each.partition)
+
+
+class BatchAppender(ds.DataSourceArrowWriter):
+    """Appends the rows of a batch job, all or none."""
+
+    def __init__(self, stream: StoredStream) -> None:
+        self.stream = stream
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
+        """Stage the rows of one task."""
+        return stage(self.stream, iterator)
+
+    def commit(self, messages: list[ds.WriterCommitMessage | None]) -> None:
+        """Make the rows of all tasks visible at once."""
+        self.stream.commit([each.segments for each in in_task_order(messages)])
+
+    def abort(self, messages: list[ds.WriterCommitMessage | None]) -> None:
+        """Remove what was staged."""
+        self.stream.discard([each.segments for each in in_task_order(messages)])
+
+
+class StreamAppender(ds.DataSourceStreamArrowWriter):
+    """Appends the rows of a streaming query, each micro-batch exactly once."""
+
+    def __init__(self, stream: StoredStream) -> None:
+        self.stream = stream
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
+        """Stage the rows of one task."""
+        return stage(self.stream, iterator)
+
+    def commit(self, messages: list[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Make the rows of a micro-batch visible, unless an earlier try already has."""
+        staged = in_task_order(messages)
+        if staged:
+            self.stream.commit([each.segments for each in staged], f"{staged[0].query}/{batchId}")
+
+    def abort(self, messages: list[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
+        """Remove what was staged."""
+        self.stream.discard([each.segments for each in in_task_order(messages)])

@@ -1,0 +1,226 @@
+"""Over a streaming DataFrame: the live engine as a stateful processor, one state for each bucket.
+
+    rows ─ mapInArrow: pack by bucket ─ shuffle ─ transformWithState: the live engine ─ unpack
+
+Every partition tells every bucket the newest time it has seen. So all buckets agree on the
+watermark of a micro-batch, to the microsecond and within the batch, exactly as one embedded
+engine would: Spark's own watermark is a batch behind and counts milliseconds. A micro-batch is
+one arrival: see ingest/ordering.py.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from eventide.engines.buckets import from_bytes, to_bytes
+from eventide.engines.build import common_keys
+from eventide.engines.live import LiveEngine, LiveState
+from eventide.engines.spark.frames import Batches, blocks, checked, in_blocks
+from eventide.engines.spark.session import ROCKSDB
+from eventide.engines.spark.types import from_the_border, spark_schema
+from eventide.errors import StateError
+from eventide.ingest.ordering import times
+from eventide.operators.columns import concat_batches
+from eventide.operators.evaluate import evaluate
+from eventide.operators.state import join_parts, split_parts
+from eventide.plan.expressions import Expression
+from eventide.plan.nodes import Plan, scans_of
+from eventide.schema import SEQ, Schema
+
+BUCKETS = 8
+ARRIVED = "bucket int, newest_us bigint, payload binary"
+COMPLETED = "bucket int, late_events bigint, payload binary"
+METRIC = "eventide"
+"""The name under which a streaming query's progress reports late events."""
+
+
+def over_stream(
+    plan: Plan, frame: DataFrame, schema: Schema, lateness_us: int, buckets: int = BUCKETS
+) -> DataFrame:
+    """Return the results of a plan as a streaming DataFrame, each row once it is complete."""
+    (scan,) = scans_of(plan)
+    engine = LiveEngine.of(plan, {scan.stream: schema}, lateness_us)
+    keys = common_keys(plan)
+    spread = ArrivalSpread(engine.ordering.schema, keys, buckets if keys else 1)
+    frame.sparkSession.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    crossing = [f"`{name}`" for name in engine.ordering.schema.names if name in frame.columns]
+    packed = frame.select(crossing).mapInArrow(spread.pack, ARRIVED)
+    completed = packed.groupBy("bucket").transformWithStateInPandas(
+        LiveProcessor(engine, spread.buckets, SEQ in frame.columns),
+        outputStructType=COMPLETED,
+        outputMode="Append",
+        timeMode="None",
+    )
+    late = f.coalesce(f.sum("late_events"), f.lit(0)).alias("late_events")
+    return completed.observe(METRIC, late).mapInArrow(
+        unpack, spark_schema(engine.pipeline.output_schema)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalSpread:
+    """How arrivals are spread over buckets."""
+
+    schema: pa.Schema
+    keys: tuple[Expression, ...]
+    buckets: int
+
+    def pack(self, batches: Batches) -> Batches:
+        """Yield blocks by bucket, and to every bucket the newest time of this partition."""
+        newest_us: int | None = None
+        for rows in in_blocks(self.arrivals(batches)):
+            newest = int(times(rows).max())
+            newest_us = newest if newest_us is None else max(newest_us, newest)
+            packed = blocks(rows, [evaluate(key, rows) for key in self.keys], self.buckets)
+            yield self.labelled(packed.column(0).to_numpy(), newest, packed.column(1))
+        if newest_us is not None:
+            everyone = np.arange(self.buckets)
+            yield self.labelled(everyone, newest_us, pa.nulls(self.buckets, pa.binary()))
+
+    def labelled(
+        self, buckets: npt.NDArray[np.integer], newest_us: int, payloads: pa.Array
+    ) -> pa.RecordBatch:
+        """Return blocks under the labels of their buckets, with the newest time."""
+        labels = np.array(even_labels(self.buckets), np.int32)[buckets]
+        newest = np.full(len(labels), newest_us, np.int64)
+        return pa.RecordBatch.from_arrays(
+            [pa.array(labels), pa.array(newest), payloads], ["bucket", "newest_us", "payload"]
+        )
+
+    def arrivals(self, batches: Batches) -> Batches:
+        """Yield rows with exact types; where they have no `seq`, the bucket will number them."""
+        for rows in batches:
+            if rows.num_rows:
+                whole = rows
+                if SEQ not in rows.schema.names:
+                    whole = rows.append_column(SEQ, pa.array(np.zeros(rows.num_rows, np.int64)))
+                yield checked(from_the_border(whole, self.schema))
+
+
+@dataclass(frozen=True, slots=True)
+class BucketState:
+    """What a bucket remembers: the live engine's state, and how many rows have arrived."""
+
+    live: LiveState
+    arrived: int
+
+
+class LiveProcessor(StatefulProcessor):
+    """The live engine, one state for each bucket of keys."""
+
+    def __init__(self, engine: LiveEngine, buckets: int, rows_are_numbered: bool) -> None:
+        self.engine = engine
+        self.buckets = buckets
+        self.rows_are_numbered = rows_are_numbered
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state: one value of bytes."""
+        self.value = handle.getValueState("state", "value binary")
+
+    def handleInputRows(  # type: ignore[override]  # noqa: N802 - Spark's name and types
+        self,
+        key: tuple[int],
+        rows: Iterator[pd.DataFrame],
+        timerValues: object,  # noqa: ARG002, N803
+    ) -> Iterator[pd.DataFrame]:
+        """Take what has arrived in a micro-batch; hand over what is complete."""
+        blocks: list[bytes] = []
+        newest_us: int | None = None
+        for frame in rows:
+            told = int(frame["newest_us"].max())
+            newest_us = told if newest_us is None else max(newest_us, told)
+            blocks += [block for block in frame["payload"] if block is not None]
+        held = self.value.get()
+        state = self.load(bytes(held[0])) if held is not None else self.initial_state()
+        state, results, late = self.push(state, blocks, newest_us)
+        self.value.update((self.dump(state),))
+        if results.num_rows or late:
+            payload = to_bytes(results) if results.num_rows else None
+            yield pd.DataFrame({"bucket": [key[0]], "late_events": [late], "payload": [payload]})
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+    def push(
+        self, state: BucketState, blocks: list[bytes], newest_us: int | None
+    ) -> tuple[BucketState, pa.RecordBatch, int]:
+        """Return the state after a micro-batch, its results, and how many events were late."""
+        rows = concat_batches(from_bytes(blocks), self.engine.ordering.schema)
+        if not self.rows_are_numbered:
+            seq = np.arange(state.arrived, state.arrived + rows.num_rows, dtype=np.int64)
+            rows = rows.set_column(rows.schema.get_field_index(SEQ), SEQ, pa.array(seq))
+        live, arrival = self.engine.push(state.live, rows, newest_us)
+        after = BucketState(live, state.arrived + rows.num_rows)
+        return after, arrival.results, arrival.late.num_rows
+
+    def initial_state(self) -> BucketState:
+        """Return the state of a bucket before its first row."""
+        return BucketState(self.engine.initial_state(), 0)
+
+    def dump(self, state: BucketState) -> bytes:
+        """Write a bucket's state out, with the number of buckets it was made for."""
+        facts = struct.pack("<qq", self.buckets, state.arrived)
+        return join_parts([facts, self.engine.dump(state.live)])
+
+    def load(self, dumped: bytes) -> BucketState:
+        """Read a bucket's state back."""
+        facts, live = split_parts(dumped)
+        buckets, arrived = struct.unpack("<qq", facts)
+        if buckets != self.buckets:
+            message = f"the checkpoint spreads keys over {buckets} buckets, not {self.buckets}"
+            raise StateError(message, hint=f"restart the query with buckets={buckets}")
+        return BucketState(self.engine.load(live), arrived)
+
+
+@cache
+def even_labels(buckets: int) -> tuple[int, ...]:
+    """Return a number for each bucket, so that Spark spreads them evenly over its partitions.
+
+    Spark places rows by a hash of their key, and puts 3 of the numbers 0 to 7 on one of two
+    partitions and 5 on the other. These hash to every remainder once. They depend on nothing but
+    the number of buckets, for they are the keys of the state.
+    """
+    found: dict[int, int] = {}
+    label = 0
+    while len(found) < buckets:
+        found.setdefault(spark_hash(label) % buckets, label)
+        label += 1
+    return tuple(found[remainder] for remainder in range(buckets))
+
+
+def spark_hash(number: int) -> int:
+    """Return what Spark's `hash` says of an int: Murmur3 in 32 bits, with 42 as its seed.
+
+    >>> spark_hash(0), spark_hash(1)
+    (933211791, -559580957)
+    """
+    mixed = rotated(number * 0xCC9E2D51, 15) * 0x1B873593
+    mixed = rotated(42 ^ (mixed & 0xFFFFFFFF), 13) * 5 + 0xE6546B64
+    mixed = (mixed ^ 4) & 0xFFFFFFFF
+    mixed = (mixed ^ (mixed >> 16)) * 0x85EBCA6B & 0xFFFFFFFF
+    mixed = (mixed ^ (mixed >> 13)) * 0xC2B2AE35 & 0xFFFFFFFF
+    mixed ^= mixed >> 16
+    return mixed - 2**32 if mixed >= 2**31 else mixed
+
+
+def rotated(word: int, bits: int) -> int:
+    """Return the low 32 bits of a word, rotated to the left."""
+    word &= 0xFFFFFFFF
+    return (word << bits | word >> (32 - bits)) & 0xFFFFFFFF
+
+
+def unpack(batches: Batches) -> Batches:
+    """Yield the result rows of blocks."""
+    for batch in batches:
+        yield from from_bytes(batch.column("payload").drop_null().to_pylist())

@@ -1,0 +1,111 @@
+"""Spark's types and ours, and how columns cross the border between the JVM and Python.
+
+A Spark timestamp reaches Arrow as microseconds in UTC under the label of the session's zone; the
+label is dropped. Results show times as TIMESTAMP_NTZ in UTC, which means the same in every
+session. SQL on the Spark side would be no help: `timestampdiff` on TIMESTAMP_NTZ is an hour off
+where the session's zone skips one.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as t
+
+from eventide.errors import SchemaError, listed
+from eventide.schema import SEQ, TS, TYPE_NAMES, Attribute, DataType, Schema
+
+KINDS: tuple[tuple[type[t.DataType], str], ...] = (
+    (t.BooleanType, "bool"),
+    (t.ByteType, "int64"),
+    (t.ShortType, "int64"),
+    (t.IntegerType, "int64"),
+    (t.LongType, "int64"),
+    (t.FloatType, "float64"),
+    (t.DoubleType, "float64"),
+    (t.StringType, "string"),
+    (t.VarcharType, "string"),
+    (t.CharType, "string"),
+    (t.TimestampType, "timestamp"),
+    (t.TimestampNTZType, "timestamp"),
+    (t.DateType, "timestamp"),
+    (t.BinaryType, "binary"),
+)
+
+
+def type_of(spark_type: t.DataType, name: str) -> DataType:
+    """Return our type for a column of a DataFrame."""
+    if isinstance(spark_type, t.DecimalType):
+        return DataType("decimal", spark_type.precision, spark_type.scale)
+    for known, kind in KINDS:
+        if isinstance(spark_type, known):
+            return DataType.parse(kind)
+    message = f"column {name!r} has type {spark_type.simpleString()}, which no stream can hold"
+    raise SchemaError(message, hint=f"drop or convert it; the types are {', '.join(TYPE_NAMES)}")
+
+
+def spark_type(data_type: DataType) -> t.DataType:
+    """Return the Spark type of one of ours."""
+    if data_type.kind == "decimal":
+        return t.DecimalType(data_type.precision, data_type.scale)
+    kinds: dict[str, t.DataType] = {
+        "bool": t.BooleanType(),
+        "int64": t.LongType(),
+        "float64": t.DoubleType(),
+        "string": t.StringType(),
+        "timestamp": t.TimestampNTZType(),
+        "binary": t.BinaryType(),
+        "interval": t.DayTimeIntervalType(),
+        "null": t.NullType(),
+    }
+    return kinds[data_type.kind]
+
+
+def spark_schema(arrow: pa.Schema) -> t.StructType:
+    """Return the Spark schema of result rows."""
+    fields = []
+    for field in arrow:
+        found = DataType.from_arrow(field.type)
+        assert found is not None
+        fields.append(t.StructField(field.name, spark_type(found)))
+    return t.StructType(fields)
+
+
+def schema_of(frame: DataFrame) -> Schema:
+    """Return the schema of a DataFrame's rows as events; it needs a `ts` column."""
+    if TS not in frame.columns:
+        message = f"the DataFrame has no column {TS!r}, only {listed(frame.columns)}"
+        raise SchemaError(message, hint=f"df.withColumnRenamed('your time column', '{TS}')")
+    kind = type_of(frame.schema[TS].dataType, TS)
+    if kind.kind not in ("int64", "timestamp"):
+        message = f"column {TS!r} has type {kind}"
+        raise SchemaError(message, hint="it holds a timestamp, or microseconds as bigint")
+    return Schema(attributes_of(frame.schema))
+
+
+def attributes_of(rows: t.StructType) -> tuple[Attribute, ...]:
+    """Return the columns of rows as attributes, without `ts` and `seq`."""
+    return tuple(
+        Attribute(field.name, type_of(field.dataType, field.name))
+        for field in rows.fields
+        if field.name not in (TS, SEQ)
+    )
+
+
+def from_the_border(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return rows that came from the JVM with exactly the types of `schema`."""
+    columns = []
+    for field in schema:
+        column = rows.column(field.name)
+        if pa.types.is_timestamp(field.type):
+            column = utc_times(column)
+        columns.append(column if column.type == field.type else column.cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def utc_times(column: pa.Array) -> pa.Array:
+    """Return times in UTC without a zone: microseconds, timestamps of any zone, or dates."""
+    if pa.types.is_date(column.type):
+        return column.cast(pa.timestamp("us"))
+    # Through int64, for a cast between zones would shift what is already in UTC.
+    return column.cast(pa.int64()).view(pa.timestamp("us"))

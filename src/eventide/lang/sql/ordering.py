@@ -1,0 +1,83 @@
+"""What stands around a block: ORDER BY, LIMIT, OFFSET and DISTINCT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from eventide.errors import BindError
+from eventide.lang.sql.block import Block, expand_stars
+from eventide.lang.sql.names import identifier, item_name
+from eventide.lang.sql.scope import Scope, refuse
+from eventide.lang.sql.spans import span_of
+
+
+@dataclass(frozen=True)
+class Around:
+    """The clauses around a block.
+
+    `order` has, for each item of ORDER BY, the name of an output column, or None if the next of
+    `extras` has to be computed for it.
+    """
+
+    clauses: dict[str, exp.Expr]
+    order: list[tuple[exp.Ordered, str | None]]
+
+    @property
+    def extras(self) -> list[exp.Expr]:
+        """The expressions of ORDER BY that are no columns of the SELECT list."""
+        return [item.this for item, name in self.order if name is None]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing stands around the block."""
+        return not self.clauses and not self.order
+
+    def check(self, block: Block) -> None:
+        """Refuse to order distinct rows by what they do not have."""
+        hidden = [name for name in block.extra if name not in block.names]
+        if "distinct" in self.clauses and hidden:
+            message = "SELECT DISTINCT can be ordered by its own columns only"
+            place = next(item for item, name in self.order if name is None)
+            raise BindError(message, span=span_of(place), hint="add it to the SELECT list")
+
+    def put(self, rest: exp.Select, block: Block) -> None:
+        """Add the clauses to the SELECT that reads the block."""
+        for key, clause in self.clauses.items():
+            rest.set(key, clause)
+        extra = iter(block.extra)
+        items = []
+        for item, name in self.order:
+            ordered = item.copy()
+            ordered.set("this", exp.column(identifier(name or next(extra))))
+            items.append(ordered)
+        if items:
+            rest.set("order", exp.Order(expressions=items))
+
+
+def around_of(select: exp.Select, scope: Scope) -> Around:
+    """Return what stands around the block that a SELECT would be."""
+    clauses = {
+        key: select.args[key] for key in ("limit", "offset", "distinct") if select.args.get(key)
+    }
+    distinct = clauses.get("distinct")
+    if distinct is not None and distinct.args.get("on"):
+        refuse("DISTINCT ON", select, "put it in a SELECT around this one")
+    order = select.args.get("order")
+    names = [item_name(node, [scope]) for node in expand_stars(select.expressions, scope)]
+    items = order.expressions if order is not None else []
+    return Around(clauses, [(item, _output(item.this, names)) for item in items])
+
+
+def _output(node: exp.Expr, names: list[str]) -> str | None:
+    """Return the output column that an item of ORDER BY means, or None."""
+    if isinstance(node, exp.Literal) and node.is_int:
+        place = int(node.name)
+        if not 1 <= place <= len(names):
+            message = f"ORDER BY {place} points outside the SELECT list"
+            raise BindError(message, span=span_of(node), hint=f"it has {len(names)} columns")
+        return names[place - 1]
+    if isinstance(node, exp.Column) and not node.table:
+        return next((name for name in names if name.lower() == node.name.lower()), None)
+    return None

@@ -1,0 +1,209 @@
+"""A SELECT that stays SQL: which events it needs of each stream, and what it calls its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from eventide.errors import BindError, EventideError
+from eventide.lang.sql.block import refuse_aggregates
+from eventide.lang.sql.expressions import Translator, conjoin
+from eventide.lang.sql.names import check_names, identifier, item_name
+from eventide.lang.sql.scope import Scope
+from eventide.lang.sql.spans import span_of
+from eventide.plan.bind import suggestion
+from eventide.plan.expressions import Column, Expression, Named
+from eventide.plan.nodes import Filter, Plan, Project, Scan
+from eventide.schema import TS
+
+Scopes = dict[int, Scope]
+
+
+def keep_select(
+    select: exp.Select, tables: list[exp.Expr], scopes: Scopes, *, nested: bool
+) -> dict[int, Plan]:
+    """Prepare a SELECT for the engine's SQL; return what each of its streams has to deliver.
+
+    Conditions on one stream move into its plan, columns get the schema's spelling, and every
+    item of the SELECT list gets a name.
+    """
+    known = [scopes[id(table)] for table in tables if id(table) in scopes]
+    all_known = len(known) == len(tables)
+    if all_known and not nested:
+        check_columns(select, known)
+    pushed = _push_conditions(select, tables, scopes)
+    if all_known:
+        _expand_stars(select, known)
+    plans = {
+        id(table): _deliver(select, table, scopes[id(table)], pushed.get(id(table), []))
+        for table in tables
+        if id(table) in scopes
+    }
+    _spell(select, known)
+    _name_items(select, known)
+    return plans
+
+
+def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the nodes of a SELECT, without those of the queries inside it."""
+    for child in node.iter_expressions():
+        if not isinstance(child, exp.Query):
+            yield child
+            yield from own_nodes(child)
+
+
+def check_columns(select: exp.Select, scopes: list[Scope]) -> None:
+    """Refuse columns that no stream has."""
+    aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
+    for node in own_nodes(select):
+        if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
+            continue
+        if any(scope.owns(node) for scope in scopes):
+            continue
+        if not node.table and node.name.lower() in aliases:
+            continue
+        raise _unknown(node, scopes)
+
+
+def _unknown(node: exp.Column, scopes: list[Scope]) -> BindError:
+    qualified = [scope for scope in scopes if scope.alias.lower() == node.table.lower()]
+    if node.table and not qualified:
+        message = f"no stream {node.table!r} in this FROM"
+        names = [scope.alias for scope in scopes]
+        hint = suggestion(node.table, names, "stream")
+        return BindError(message, span=span_of(node), hint=hint)
+    looked_in = qualified or scopes
+    fields = [name for scope in looked_in for name in scope.fields]
+    message = f"no column {node.name!r} in {' or '.join(scope.stream for scope in looked_in)}"
+    hint = suggestion(node.name, list(dict.fromkeys(fields)), "column")
+    return BindError(message, span=span_of(node), hint=hint)
+
+
+def _push_conditions(
+    select: exp.Select, tables: list[exp.Expr], scopes: Scopes
+) -> dict[int, list[Expression]]:
+    """Take the parts of WHERE that look at one stream out of the SELECT."""
+    where = select.args.get("where")
+    if where is None:
+        return {}
+    pushed: dict[int, list[Expression]] = {}
+    kept = []
+    for part in where.this.unnest().flatten() if isinstance(where.this, exp.And) else [where.this]:
+        owner = _owner(part, tables, scopes, select)
+        translated = None if owner is None else _translate(part, scopes[owner])
+        if owner is None or translated is None:
+            kept.append(part)
+        else:
+            pushed.setdefault(owner, []).append(translated)
+    select.set("where", exp.Where(this=exp.and_(*kept, copy=False)) if kept else None)
+    return pushed
+
+
+def _owner(
+    part: exp.Expr, tables: list[exp.Expr], scopes: Scopes, select: exp.Select
+) -> int | None:
+    """Return the one stream a condition looks at, if it may be asked before the joins."""
+    columns = list(part.find_all(exp.Column))
+    if not columns or part.find(exp.Query) or not _preserves_rows(select):
+        return None
+    if len(scopes) < len(tables) and any(not column.table for column in columns):
+        return None
+    owners = {key for column in columns for key, scope in scopes.items() if scope.owns(column)}
+    return owners.pop() if len(owners) == 1 else None
+
+
+def _preserves_rows(select: exp.Select) -> bool:
+    """Whether no join makes up rows of nulls, which a condition would then have to see."""
+    return not any(
+        join.side or join.method or join.kind in ("OUTER", "SEMI", "ANTI")
+        for join in select.args.get("joins") or ()
+    )
+
+
+def _translate(part: exp.Expr, scope: Scope) -> Expression | None:
+    try:
+        condition = Translator(scope.with_aliases({}), "").translate(part)
+        refuse_aggregates(condition, "WHERE")
+    except EventideError:
+        return None
+    return condition
+
+
+def _expand_stars(select: exp.Select, scopes: list[Scope]) -> None:
+    """Replace `*` by the columns it means, except where USING merges some."""
+    if any(join.args.get("using") or join.method for join in select.args.get("joins") or ()):
+        return
+    expanded: list[exp.Expr] = []
+    for item in select.expressions:
+        star = item.this if isinstance(item, exp.Column) else item
+        if not isinstance(star, exp.Star) or any(star.args.values()):
+            expanded.append(item)
+            continue
+        table = item.table if isinstance(item, exp.Column) else ""
+        meant = [scope for scope in scopes if not table or scope.alias.lower() == table.lower()]
+        expanded += [
+            exp.column(identifier(name), table=identifier(scope.alias))
+            for scope in meant
+            for name in scope.starred
+        ]
+    select.set("expressions", expanded)
+
+
+def _deliver(
+    select: exp.Select, table: exp.Expr, scope: Scope, conditions: list[Expression]
+) -> Plan:
+    """Return the plan of one stream: its events, filtered, with the columns that are read."""
+    plan: Plan = Scan(scope.stream, span=span_of(table))
+    if conditions:
+        plan = Filter(plan, conjoin(conditions))
+    names = _columns_read(select, scope)
+    return Project(plan, tuple(Named(name, Column(name)) for name in names))
+
+
+def _columns_read(select: exp.Select, scope: Scope) -> list[str]:
+    """Return the stream's columns that a SELECT reads, also in the queries inside it."""
+    read = {scope.find(column.name) for column in select.find_all(exp.Column) if scope.owns(column)}
+    stars = any(
+        not isinstance(star.parent, exp.Count) and _means(star, scope)
+        for star in select.find_all(exp.Star)
+    )
+    merged = any(join.args.get("using") or join.method for join in select.find_all(exp.Join))
+    if stars or merged:
+        read |= set(scope.starred)
+    return [name for name in scope.fields if name in read] or [TS]
+
+
+def _means(star: exp.Star, scope: Scope) -> bool:
+    parent = star.parent
+    table = parent.table if isinstance(parent, exp.Column) else ""
+    return not table or table.lower() == scope.alias.lower()
+
+
+def _spell(select: exp.Select, scopes: list[Scope]) -> None:
+    """Give columns the schema's spelling: engines differ on which one they show."""
+    for column in select.find_all(exp.Column):
+        if isinstance(column.this, exp.Star):
+            continue
+        for scope in scopes:
+            found = scope.find(column.name) if scope.owns(column) else None
+            if found is not None:
+                column.set("this", identifier(found))
+                break
+
+
+def _name_items(select: exp.Select, scopes: list[Scope]) -> None:
+    """Give every item of the SELECT list the name it has on all engines."""
+    items = []
+    named = []
+    for item in select.expressions:
+        plain = isinstance(item, exp.Alias | exp.Star | exp.Columns) or item.is_star
+        name = item_name(item, scopes)
+        if not plain or isinstance(item, exp.Alias):
+            named.append((name, item))
+        if plain or isinstance(item, exp.Column):
+            items.append(item)
+        else:
+            items.append(exp.alias_(item, identifier(name)))
+    check_names(named)
+    select.set("expressions", items)

@@ -1,0 +1,95 @@
+"""What implementations of functions share: values that are a column or one constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.schema import DataType
+
+Datum: TypeAlias = pa.Array | pa.Scalar
+"""A column, or a constant that stands for a column of equal values."""
+
+Implementation = Callable[[Sequence[Datum], DataType], Datum]
+"""Compute a function from its arguments, of which at least one is a column."""
+
+
+def as_array(datum: Datum, length: int) -> pa.Array:
+    """Return a column of the given length."""
+    if isinstance(datum, pa.Array):
+        return datum
+    return pa.repeat(datum, length)
+
+
+def length_of(arguments: Sequence[Datum]) -> int:
+    """Return the number of rows that the arguments stand for."""
+    return next((len(each) for each in arguments if isinstance(each, pa.Array)), 1)
+
+
+def nulls(length: int, arrow: pa.DataType) -> pa.Array:
+    """Return a column of nulls."""
+    return pa.nulls(length, arrow)
+
+
+def scatter(pieces: Sequence[pa.Array], places: Sequence[pa.Array]) -> pa.Array:
+    """Return the column whose rows `places[i]` are `pieces[i]`; the places cover every row."""
+    values = pa.concat_arrays(list(pieces))
+    order = np.argsort(pa.concat_arrays(list(places)).to_numpy(zero_copy_only=False))
+    return values.take(pa.array(order))
+
+
+def map_distinct(
+    convert: Callable[[object], object], column: pa.Array, arrow: pa.DataType
+) -> pa.Array:
+    """Apply a Python function once to each distinct value; nulls stay null."""
+    encoded = column.dictionary_encode()
+    values = [None if each is None else convert(each) for each in encoded.dictionary.to_pylist()]
+    return pa.array(values, arrow).take(encoded.indices)
+
+
+def per_parameter(
+    kernel: Callable[..., pa.Array],
+    values: pa.Array,
+    parameters: Sequence[Datum],
+    arrow: pa.DataType,
+) -> pa.Array:
+    """Call a kernel that wants constants once for each distinct choice of its parameters.
+
+    Arrow's string kernels take patterns and positions as options, SQL takes them as columns.
+    """
+    if all(isinstance(each, pa.Scalar) for each in parameters):
+        return _apply(kernel, values, [each.as_py() for each in parameters], arrow)
+    names = [str(place) for place in range(len(parameters))]
+    columns = [as_array(each, len(values)) for each in parameters]
+    rows = pa.table([*columns, pa.array(np.arange(len(values)))], names=[*names, "row"])
+    groups = rows.group_by(names).aggregate([("row", "list")])
+    choices = zip(*(groups[name].to_pylist() for name in names), strict=True)
+    places = [each.values for each in groups["row_list"].combine_chunks()]
+    pieces = [
+        _apply(kernel, values.take(place), list(choice), arrow)
+        for place, choice in zip(places, choices, strict=True)
+    ]
+    return scatter(pieces, places) if pieces else nulls(0, arrow)
+
+
+def _apply(
+    kernel: Callable[..., pa.Array], values: pa.Array, choice: list[object], arrow: pa.DataType
+) -> pa.Array:
+    if any(each is None for each in choice):
+        return nulls(len(values), arrow)
+    return kernel(values, *choice)
+
+
+def is_float(datum: Datum) -> bool:
+    """Whether a value is a float, which has NaN."""
+    return bool(pa.types.is_floating(datum.type))
+
+
+def has_nan(datum: Datum) -> bool:
+    """Whether a float is NaN somewhere."""
+    found = pc.is_nan(datum)
+    return bool(found.as_py() if isinstance(found, pa.Scalar) else pc.any(found).as_py())

@@ -1,0 +1,138 @@
+"""Round times and round numbers for the axes, and how to say them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+SECOND, MINUTE, HOUR, DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
+
+STEPS_US = (
+    *(mantissa * 10**power for power in range(6) for mantissa in (1, 2, 5)),
+    *(n * SECOND for n in (1, 2, 5, 10, 15, 30)),
+    *(n * MINUTE for n in (1, 2, 5, 10, 15, 30)),
+    *(n * HOUR for n in (1, 2, 3, 6, 12)),
+    *(n * DAY for n in (1, 2, 7, 14)),
+)
+MONTH_STEPS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 6000, 12_000)
+EPOCH = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A place on an axis and its label."""
+
+    at: float
+    label: str
+
+
+def time_ticks(start_us: int, end_us: int, most: int) -> list[Tick]:
+    """Return up to `most` round times in [start, end].
+
+    >>> [tick.label for tick in time_ticks(0, 2 * HOUR, 5)]
+    ['1 Jan', '00:30', '01:00', '01:30', '02:00']
+    """
+    for step in STEPS_US:
+        first = -(-start_us // step)
+        if end_us // step - first < most:
+            times = [n * step for n in range(first, end_us // step + 1)]
+            return [Tick(at, time_label(at, step)) for at in times]
+    return month_ticks(start_us, end_us, most)
+
+
+def month_ticks(start_us: int, end_us: int, most: int) -> list[Tick]:
+    """Return the starts of months or years in [start, end]."""
+    start, end = moment(start_us), moment(end_us)
+    for step in MONTH_STEPS:
+        first = -(-month_number(start) // step) * step
+        numbers = [n for n in range(first, month_number(end) + 1, step) if n >= 12]
+        months = [datetime(n // 12, n % 12 + 1, 1) for n in numbers]
+        months = [month for month in months if start <= month <= end]
+        if len(months) <= most:
+            form = "%b %Y" if step < 12 else "%Y"
+            return [
+                Tick((month - EPOCH) // timedelta(microseconds=1), month.strftime(form))
+                for month in months
+            ]
+    return []
+
+
+def month_number(day: datetime) -> int:
+    """Return the months since the year 0."""
+    return day.year * 12 + day.month - 1
+
+
+def time_label(ts_us: int, step_us: int) -> str:
+    """Return a time as exactly as the step between ticks asks for; midnight is a date.
+
+    >>> time_label(90_000_000, 30_000_000), time_label(DAY, HOUR)
+    ('00:01:30', '2 Jan')
+    """
+    at = moment(ts_us)
+    if ts_us % DAY == 0:
+        return f"{at.day} {at:%b}"
+    if step_us >= MINUTE:
+        return f"{at:%H:%M}"
+    if step_us >= SECOND:
+        return f"{at:%H:%M:%S}"
+    digits = 6 - int(math.log10(step_us))
+    return f"{at:%M:%S}.{at.microsecond:06d}"[: 6 + digits]
+
+
+def moment(ts_us: int) -> datetime:
+    """Return a time as Python has it."""
+    return EPOCH + timedelta(microseconds=int(ts_us))
+
+
+def day_text(start_us: int, end_us: int) -> str:
+    """Return the day or days of a span, to stand once beside the axis.
+
+    >>> day_text(0, HOUR)
+    'Thu 1 January 1970, UTC'
+    """
+    first, last = moment(start_us), moment(end_us)
+    if first.date() == last.date():
+        return f"{first:%a} {first.day} {first:%B %Y}, UTC"
+    return f"{first.day} {first:%b %Y} to {last.day} {last:%b %Y}, UTC"
+
+
+def value_ticks(low: float, high: float, most: int) -> list[Tick]:
+    """Return about `most` round numbers that enclose [low, high].
+
+    >>> [tick.label for tick in value_ticks(0, 93, 4)]
+    ['0', '50', '100']
+    """
+    if not low < high:
+        pad = abs(low) * 0.1 or 1.0
+        low, high = (0.0, low + pad) if low >= 0 else (low - pad, 0.0)
+    step = round_step((high - low) / max(most - 1, 1))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [Tick(n * step, number(n * step, step)) for n in range(first, last + 1)]
+
+
+def round_step(rough: float) -> float:
+    """Return the round number at or above `rough`: 1, 2, 2.5 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(rough))
+    for mantissa in (1.0, 2.0, 2.5, 5.0):
+        if mantissa * power >= rough * (1 - 1e-9):
+            return mantissa * power
+    return 10 * power
+
+
+def number(value: float, step: float = 0.0) -> str:
+    """Return a number as short as it can be said, as exactly as `step` asks for.
+
+    >>> number(1_250_000, 50_000), number(12_000), number(0.25, 0.05), number(-3.0)
+    ('1.25M', '12k', '0.25', '−3')
+    """
+    size = max(abs(value), step)
+    for least, unit, suffix in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if size >= least:
+            return signed(f"{value / unit:.6g}{suffix}" if value else "0")
+    return signed(f"{value:.6g}")
+
+
+def signed(text: str) -> str:
+    """Return a number with a minus sign as wide as its digits."""
+    return text.replace("-", "−")

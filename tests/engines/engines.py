@@ -1,0 +1,113 @@
+"""The four ways to run a query, behind one call each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import eventide as ev
+from tests.engines.scenarios import SCHEMA, Scenario
+from tests.naive.windows import Event
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def to_table(events: list[Event] | tuple[Event, ...]) -> pa.Table:
+    return pa.Table.from_pylist(list(events), schema=SCHEMA.arrow)
+
+
+def plain(table: pa.Table) -> list[Event]:
+    """Rows with times as microseconds, as the twins have them."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            column = table.column(place).cast(pa.timestamp("us")).cast(pa.int64())
+            table = table.set_column(place, field.name, column)
+    rows: list[Event] = table.to_pylist()
+    return rows
+
+
+def stored(scenario: Scenario, folder: Path) -> ev.Database:
+    """A database into which the scenario's batches were appended as they arrived."""
+    db = ev.open(folder / "db")
+    cars = db.create_stream("cars", SCHEMA.to_json())
+    for batch in scenario.batches:
+        cars.append(to_table(batch).drop_columns(["seq"]))
+    return db
+
+
+def run_table(text: str, events: list[Event]) -> list[Event]:
+    return plain(ev.sql(text, cars=to_table(events)).to_arrow())
+
+
+def run_history(text: str, scenario: Scenario, folder: Path) -> list[Event]:
+    return plain(stored(scenario, folder).sql(text).to_arrow())
+
+
+def run_live(text: str, scenario: Scenario, folder: Path) -> list[Event]:
+    db = ev.open(folder / "db")
+    cars = db.create_stream("cars", SCHEMA.to_json())
+    rows: list[Event] = []
+    lateness = f"{scenario.lateness_us} us"
+    query = db.subscribe(
+        text, lambda result: rows.extend(plain(result.to_arrow())), lateness=lateness
+    )
+    for batch in scenario.batches:
+        cars.append(to_table(batch).drop_columns(["seq"]))
+        query.state = query.engine.load(query.engine.dump(query.state))
+    query.finish()
+    late = [row["seq"] for row in query.late().rows()]
+    assert late == [event["seq"] for event in scenario.late()]
+    return rows
+
+
+def run_spark_store(
+    text: str, scenario: Scenario, folder: Path, session: SparkSession
+) -> list[Event]:
+    return collected(ev.spark(session, stored(scenario, folder).path).sql(text))
+
+
+def run_spark_frame(
+    text: str, scenario: Scenario, folder: Path, session: SparkSession
+) -> list[Event]:
+    path = folder / "events.parquet"
+    pq.write_table(to_table(scenario.events()), path, row_group_size=50_000)
+    frame = session.read.parquet(str(path)).repartition(3)
+    return collected(ev.spark(session).sql(text, cars=frame))
+
+
+def run_spark_stream(
+    text: str, scenario: Scenario, folder: Path, session: SparkSession
+) -> list[Event]:
+    """A last event, far ahead, lets all others leave; itself it waits for ever."""
+    last = max(event["ts"] for event in scenario.events()) + 10**12
+    flush = {"ts": last, "seq": 10**9, "car": "flush", "lane": None, "speed": None}
+    for number, batch in enumerate([*scenario.batches, (flush,)]):
+        table = to_table(batch)
+        table = table.set_column(0, "ts", table.column("ts").cast(pa.int64()))
+        pq.write_table(table, folder / f"{number}.parquet")
+    arriving = (
+        session.readStream.schema("ts long, seq long, car string, lane long, speed double")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(folder / "*.parquet"))
+    )
+    lateness = f"{scenario.lateness_us} us"
+    results = ev.spark(session).stream(text, lateness=lateness, cars=arriving)
+    query = (
+        results.writeStream.format("parquet")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(folder / "out"))
+    )
+    query.awaitTermination()
+    reports = [progress["observedMetrics"] for progress in query.recentProgress]
+    late = sum(report["eventide"]["late_events"] for report in reports if "eventide" in report)
+    assert late == len(scenario.late())
+    return collected(session.read.schema(results.schema).parquet(str(folder / "out")))
+
+
+def collected(frame: DataFrame) -> list[Event]:
+    return plain(frame.toArrow())

@@ -1,0 +1,50 @@
+"""Golden plans: query, `----`, plan. `python -m tests.golden.plans` writes them anew."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from eventide.errors import EventideError
+from eventide.lang.sql import plan_sql
+from eventide.plan.explain import explain
+from eventide.schema import Schema
+
+FILE = Path(__file__).with_name("plans.txt")
+RULE = "----"
+
+CATALOG = {
+    "cars": Schema.of(
+        {"car": "string", "speed": "float64", "lane": "int64", "toll": "decimal(10,2)"}
+    ),
+    "trucks": Schema.of({"car": "string", "load": "int64", "Driver": "string"}),
+}
+
+
+def read() -> Iterator[tuple[str, str]]:
+    """Yield each query, with the comment lines above it, and its plan."""
+    for case in FILE.read_text().strip().split("\n\n"):
+        query, _, plan = case.partition(f"\n{RULE}\n")
+        yield query, plan
+
+
+def planned(query: str) -> str:
+    """Return what the file should say about a query."""
+    lines = [line for line in query.splitlines() if not line.startswith("#")]
+    text = "\n".join(lines)
+    try:
+        return explain(plan_sql(text, CATALOG))
+    except EventideError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def regenerate() -> None:
+    """Write the plans anew, for a person to review."""
+    cases = [f"{query}\n{RULE}\n{planned(query)}\n" for query, _ in read()]
+    FILE.write_text("\n".join(cases))
+    sys.stdout.write(f"{len(cases)} plans\n")
+
+
+if __name__ == "__main__":
+    regenerate()

@@ -1,0 +1,327 @@
+"""Appending, staging and committing: what is refused, and what readers see meanwhile."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
+from multiprocessing import get_context
+from pathlib import Path
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+
+from eventide.batch import TimeRange
+from eventide.errors import SchemaError, StoreError
+from eventide.schema import MAX_TS_US, Schema
+from eventide.store import Snapshot, StagedSegment, Store, StoredStream
+from eventide.store.compaction import FAN_IN, ORPHANS_KEPT_S, RETIRED_KEPT_S
+from eventide.store.lock import write_lock
+from tests.store.events import (
+    COLUMNS,
+    SCHEMA,
+    at,
+    new_stream,
+    scanned,
+    segment_files,
+    table,
+    times,
+    tiny_files,
+)
+
+
+@pytest.fixture
+def stream(tmp_path: Path) -> StoredStream:
+    return new_stream(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        (pa.table({"ts": [1]}), "the events have ts int64"),
+        (at(1).append_column("seq", pa.array([1])), "seq int64"),
+        (table([{"ts": None}]), "ts is null"),
+        (at(MAX_TS_US + 1), "outside the years"),
+    ],
+)
+def test_events_that_do_not_fit_are_refused(
+    stream: StoredStream, events: pa.Table, message: str
+) -> None:
+    with pytest.raises(SchemaError, match=message):
+        stream.append(events)
+    assert segment_files(stream) == []
+
+
+def test_an_empty_append_changes_nothing(stream: StoredStream) -> None:
+    stream.append(at(1))
+    before = stream.snapshot().version
+    assert stream.append(at()).rows == 0
+    assert stream.snapshot().version == before
+    with pytest.raises(SchemaError):
+        stream.append(pa.table({"wrong": pa.array([], pa.int64())}))
+
+
+def test_rows_too_large_for_a_block_are_kept(stream: StoredStream) -> None:
+    with patch("eventide.store.segment.BLOCK_BYTES", 100):
+        stream.append(table([{"ts": ts, "car": "x" * 90} for ts in range(5)]))
+    assert len(stream.snapshot().manifest.segments[0].blocks) == 5
+    assert times(stream.snapshot()) == [0, 1, 2, 3, 4]
+
+
+def test_a_commit_id_is_applied_once(stream: StoredStream) -> None:
+    first = stream.stage(at(1, 2).to_batches())
+    assert stream.commit([first], "batch 7").rows == 2
+    # The same files again: a retry after an answer that got lost must not delete them.
+    assert stream.commit([first], "batch 7").rows == 0
+    again = stream.stage(at(1, 2).to_batches())
+    assert stream.commit([again], "batch 7").rows == 0
+    assert times(stream.snapshot()) == [1, 2]
+    assert len(segment_files(stream)) == 1
+
+
+def test_files_cannot_be_committed_twice(stream: StoredStream) -> None:
+    staged = stream.stage(at(1).to_batches())
+    stream.commit([staged])
+    with pytest.raises(StoreError, match="committed before"):
+        stream.commit([staged])
+    stream.discard([staged])
+    assert times(stream.snapshot()) == [1]
+
+
+def test_discarded_files_cannot_be_committed(stream: StoredStream) -> None:
+    staged = stream.stage(at(1).to_batches())
+    stream.discard([staged])
+    assert segment_files(stream) == []
+    with pytest.raises(StoreError, match="missing or incomplete"):
+        stream.commit([staged])
+
+
+def test_a_failing_source_of_events_leaves_nothing(stream: StoredStream) -> None:
+    def broken() -> object:
+        yield from at(1).to_batches()
+        message = "lost the connection"
+        raise ConnectionError(message)
+
+    with (
+        tiny_files(),
+        patch("eventide.store.stream.SEGMENT_ROWS", 1),
+        pytest.raises(ConnectionError),
+    ):
+        stream.stage(broken())  # type: ignore[arg-type]
+    assert segment_files(stream) == []
+
+
+@pytest.mark.parametrize("name", ["../lock", "/etc/passwd", "seg-.arrow", "manifest-1.json"])
+def test_staged_names_cannot_leave_the_folder(stream: StoredStream, name: str) -> None:
+    entry = stream.stage(at(1).to_batches()).to_json()[0]
+    with pytest.raises(StoreError, match="not the name of a segment"):
+        StagedSegment.from_json([{**entry, "file": name}])
+
+
+def test_a_snapshot_does_not_change(stream: StoredStream) -> None:
+    stream.append(at(3, 1))
+    before = stream.snapshot()
+    shipped = pickle.dumps(before)
+    stream.append(at(2))
+    stream.compact()
+    assert times(before) == [1, 3]
+    assert times(pickle.loads(shipped)) == [1, 3]
+    assert times(stream.snapshot()) == [1, 2, 3]
+
+
+def test_readers_see_whole_appends_while_writers_go_on(stream: StoredStream) -> None:
+    done = threading.Event()
+
+    def write() -> None:
+        try:
+            for turn in range(30):
+                stream.append(at(turn, turn - 10, turn + 10))
+                if turn % 10 == 9:
+                    stream.compact()
+        finally:
+            done.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    counts: list[int] = []
+    while not done.is_set():
+        snapshot = stream.snapshot()
+        found = scanned(snapshot, ["ts", "seq"])
+        assert sorted(seq for _, seq in found) == list(range(snapshot.row_count))  # type: ignore[type-var]
+        counts.append(len(found))
+    writer.join()
+    assert counts == sorted(counts)
+    assert all(count % 3 == 0 for count in counts)
+    assert len(times(stream.snapshot())) == 90
+
+
+def append_many(path: str, turns: int) -> None:
+    stream = Store.open(path).stream("cars")
+    for turn in range(turns):
+        stream.append(at(turn, turn))
+
+
+def test_two_processes_write_without_losing_events(stream: StoredStream, tmp_path: Path) -> None:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        jobs = [pool.submit(append_many, str(tmp_path / "db"), 15) for _ in range(2)]
+        for job in jobs:
+            job.result()
+    found = scanned(stream.snapshot(), ["ts", "seq"])
+    assert sorted(seq for _, seq in found) == list(range(60))  # type: ignore[type-var]
+    assert [ts for ts, _ in found] == [ts for ts in range(15) for _ in range(4)]
+
+
+def test_a_writer_that_waits_too_long_says_why(stream: StoredStream) -> None:
+    with (
+        write_lock(stream.path),
+        patch("eventide.store.lock.WAIT_S", 0.05),
+        pytest.raises(StoreError, match="another writer"),
+    ):
+        stream.append(at(1))
+    assert times(stream.snapshot()) == []
+    assert segment_files(stream) == []
+    stream.append(at(1))
+
+
+def test_small_appends_are_merged_as_they_come(stream: StoredStream) -> None:
+    with patch("os.fsync"):
+        for turn in range(5 * FAN_IN):
+            stream.append(at(turn))
+    assert len(stream.snapshot().manifest.segments) < FAN_IN
+    assert times(stream.snapshot()) == list(range(5 * FAN_IN))
+
+
+def test_compaction_leaves_no_overlap_and_is_idempotent(stream: StoredStream) -> None:
+    with tiny_files():
+        for start in (0, 5, 2, 40, 3):
+            stream.append(at(*range(start, start + 20)))
+        expected = scanned(stream.snapshot())
+        assert stream.compact() > 0
+        segments = sorted(stream.snapshot().manifest.segments, key=lambda s: s.first_key)
+        for before, after in pairwise(segments):
+            assert before.last_key < after.first_key
+        assert scanned(stream.snapshot()) == expected
+        assert stream.compact() == 0
+
+
+def test_replaced_files_go_after_an_hour_and_orphans_after_a_day(stream: StoredStream) -> None:
+    stream.append(at(1, 3))
+    stream.append(at(2))
+    staged = stream.stage(at(9).to_batches())
+    assert stream.compact() == 2
+    assert len(segment_files(stream)) == 4  # two replaced, one merged, one staged
+    with patch("time.time", return_value=time.time() + RETIRED_KEPT_S + 1):
+        stream.compact()
+    assert len(segment_files(stream)) == 2
+    old = time.time() - ORPHANS_KEPT_S - 1
+    os.utime(stream.path / staged.segments[0].file, (old, old))
+    stream.compact()
+    assert len(segment_files(stream)) == 1
+    assert times(stream.snapshot()) == [1, 2, 3]
+
+
+def test_a_failed_compaction_does_not_fail_the_append(
+    stream: StoredStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    with patch("eventide.store.stream.merge_segments", side_effect=OSError("disk full")):
+        for turn in range(FAN_IN):
+            stream.append(at(turn))
+    assert "could not be compacted: disk full" in caplog.text
+    assert times(stream.snapshot()) == list(range(FAN_IN))
+
+
+def test_late_data_is_merged_a_little_at_a_time(stream: StoredStream) -> None:
+    with (
+        patch("eventide.store.segment.BLOCK_ROWS", 100),
+        patch("eventide.store.scan.SCAN_ROWS", 500),
+    ):
+        stream.append(at(*range(0, 20_000, 2)))
+        stream.append(at(*range(1, 20_000, 200)))  # one block over all of the time
+        sizes = [batch.num_rows for batch in stream.snapshot().scan(["ts"])]
+        assert max(sizes) <= 1200
+        assert times(stream.snapshot()) == sorted([*range(0, 20_000, 2), *range(1, 20_000, 200)])
+
+
+def test_a_range_scan_reads_only_the_blocks_it_needs(stream: StoredStream) -> None:
+    with patch("eventide.store.segment.BLOCK_ROWS", 10):
+        stream.append(at(*range(100)))
+    path = segment_files(stream)[0]
+    snapshot = stream.snapshot()
+    with patch("eventide.store.scan.SegmentReader.read", autospec=True) as read:
+        read.side_effect = lambda _, piece, __: pa.record_batch({"ts": [piece.index]})
+        list(snapshot.scan(["ts"], TimeRange(25, 41)))
+    assert [call.args[1].index for call in read.call_args_list] == [2, 3, 4]
+    path.unlink()
+    assert scanned(snapshot, COLUMNS, TimeRange(100, 200)) == []
+
+
+@pytest.mark.parametrize("columns", [[], ["colour"]])
+def test_unknown_columns_are_refused_before_the_first_batch(
+    stream: StoredStream, columns: list[str]
+) -> None:
+    with pytest.raises(SchemaError):
+        stream.snapshot().scan(columns)
+
+
+def test_a_damaged_segment_is_named(stream: StoredStream) -> None:
+    stream.append(at(*range(1000)))
+    snapshot, path = stream.snapshot(), segment_files(stream)[0]
+    content = path.read_bytes()
+    path.write_bytes(content[:-100])
+    assert_damaged(snapshot, path, "bytes, the manifest says")
+    path.write_bytes(b"x" * len(content))
+    assert_damaged(snapshot, path, "is damaged")
+    path.unlink()
+    assert_damaged(snapshot, path, "is missing")
+
+
+def assert_damaged(snapshot: Snapshot, path: Path, message: str) -> None:
+    with pytest.raises(StoreError, match=message) as caught:
+        times(snapshot)
+    assert path.name in caught.value.message
+    assert caught.value.hint is not None
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda content: content[:-20], "damaged"),
+        (lambda _: b"", "damaged"),
+        (lambda content: content.replace(b'"rows":1', b'"rows":2'), "checksum"),
+        (lambda content: content.replace(b'"format":1', b'"format":99'), "format 99"),
+        (lambda _: b"[]", "damaged"),
+    ],
+)
+def test_a_damaged_manifest_is_named(stream: StoredStream, damage: object, message: str) -> None:
+    stream.append(at(1))
+    path = max(stream.path.glob("manifest-*.json"))
+    assert callable(damage)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(StoreError, match=message) as caught:
+        stream.snapshot()
+    assert path.name in caught.value.message
+    path.unlink()
+    assert times(stream.snapshot()) == []  # as the hint says: the version before
+
+
+def test_old_manifests_are_swept(stream: StoredStream) -> None:
+    for turn in range(20):
+        stream.append(at(turn))
+    assert len(list(stream.path.glob("manifest-*.json"))) == 8
+
+
+def test_a_handle_notices_another_schema(stream: StoredStream, tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "db")
+    store.drop_stream("cars")
+    with pytest.raises(StoreError, match="holds no stream"):
+        stream.snapshot()
+    with pytest.raises(StoreError):
+        stream.append(at(1))
+    store.create_stream("cars", Schema.of({"other": "bool"}))
+    with pytest.raises(StoreError, match="another schema"):
+        stream.append(at(1))
+    assert stream.schema == SCHEMA

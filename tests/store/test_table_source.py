@@ -1,0 +1,63 @@
+"""Arrow tables as event sources: what is shared, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eventide.batch import ALL_TIME, TimeRange
+from eventide.errors import SchemaError
+from eventide.schema import Schema
+from eventide.store import TableSource
+
+SCHEMA = Schema.of({"speed": "float64"})
+
+
+def sorted_table(rows: int) -> pa.Table:
+    ts = pa.array(np.arange(rows), pa.timestamp("us"))
+    return pa.table({"ts": ts, "speed": np.linspace(0.0, 1.0, rows)})
+
+
+def test_a_sorted_table_is_not_copied() -> None:
+    table = sorted_table(2_000_000)
+    source = TableSource("cars", SCHEMA, table)
+    before = pa.total_allocated_bytes()
+    batches = list(source.scan(["speed"], TimeRange(10, 1_900_000)))
+    assert pa.total_allocated_bytes() == before
+    assert sum(batch.num_rows for batch in batches) == 1_899_990
+    start = table.column("speed").chunk(0).buffers()[1].address
+    assert batches[0].column(0).buffers()[1].address == start
+
+
+def test_small_chunks_are_joined_once() -> None:
+    table = pa.concat_tables([sorted_table(10).slice(row, 1) for row in range(10)])
+    assert [batch.num_rows for batch in TableSource("cars", SCHEMA, table).scan(["speed"])] == [10]
+
+
+def test_slices_count_rows_exactly() -> None:
+    slices = TableSource("cars", SCHEMA, sorted_table(100)).slices(ALL_TIME, 30)
+    assert [piece.rows for piece in slices] == [30, 30, 30, 10]
+    assert TableSource("cars", SCHEMA, sorted_table(0)).slices(ALL_TIME, 30) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pa.table({"ts": pa.array([1], pa.timestamp("us"))}), "has columns ts"),
+        (sorted_table(1).append_column("x", pa.array([1])), "has columns ts, speed, x"),
+        (pa.table({"ts": [1], "speed": [1.0]}), "'ts' has type int64"),
+        (
+            pa.table({"ts": pa.array([None], pa.timestamp("us")), "speed": [1.0]}),
+            "ts or seq is null",
+        ),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(table: pa.Table, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        TableSource("cars", SCHEMA, table)
+
+
+def test_unknown_columns_are_refused() -> None:
+    with pytest.raises(SchemaError, match="no attribute 'sped'"):
+        TableSource("cars", SCHEMA, sorted_table(1)).scan(["sped"])
