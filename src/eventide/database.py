@@ -172,7 +172,7 @@ def sql(text: str, **streams: object) -> Result:
 
 
 def table_source(name: str, data: object) -> TableSource:
-    """Return a table in memory as a stream; a `seq` column, or else its rows, tell arrival order."""
+    """Return a table in memory as a stream; `seq`, or else the order of rows, is the arrival order."""
     table = as_table(data)
     schema = Schema.from_arrow(table.schema)
     if SEQ not in table.column_names:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.schema import MAX_TS_US, MIN_TS_US
-from eventide.store.source import balanced_slices
+from eventide.store.source import MOST_SLICES, balanced_slices
 
 instants = st.integers(MIN_TS_US, MAX_TS_US) | st.integers(MAX_TS_US - 5, MAX_TS_US)
 spans = st.builds(
@@ -20,8 +20,8 @@ spans = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=200)
-@given(st.lists(spans, min_size=1, max_size=6), instants, instants, st.integers(1, 10**8))
+@settings(deadline=None, max_examples=100)
+@given(st.lists(spans, min_size=1, max_size=6), instants, instants, st.integers(10**6, 10**9))
 def test_slices_tile_the_data_exactly(
     found: list[tuple[int, int, int]], start: int, end: int, target_rows: int
 ) -> None:
@@ -51,3 +51,7 @@ def test_slices_are_balanced() -> None:
 def test_an_instant_with_many_rows_stays_whole() -> None:
     slices = balanced_slices([(5, 5, 1_000_000), (0, 9, 10)], ALL_TIME, 10)
     assert max(piece.rows for piece in slices) >= 1_000_000
+
+
+def test_there_are_never_millions_of_slices() -> None:
+    assert len(balanced_slices([(0, 10**12, 10**9)], ALL_TIME, 1)) <= MOST_SLICES

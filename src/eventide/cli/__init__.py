@@ -5,7 +5,7 @@ query.py      eventide sql        the rows of a query; eventide explain, how it 
 streams.py    eventide streams    what a database holds
 demo.py       eventide demo       the product in two minutes
 app.py        the command itself: errors, exit codes, --debug
-terminal.py   colours, tables, numbers
+terminal.py   where it prints: tables, errors in colour
 
 The subcommands import what they need when they run: `eventide --help` answers at once.
 """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from eventide.cli.app import FAILED, Command, Failure
+from eventide.cli.app import Command
 from eventide.cli.terminal import output
 
 
@@ -38,9 +38,6 @@ def demo(events: int, folder: Path, no_spark: bool) -> None:
       eventide demo
       eventide demo --events 200000 --no-spark --folder /tmp/demo
     """
-    from eventide.demo.story import Mismatch, run_demo
+    from eventide.demo.story import run_demo
 
-    try:
-        run_demo(folder, events, with_spark=not no_spark, console=output())
-    except Mismatch as mismatch:
-        raise Failure(str(mismatch), FAILED) from mismatch
+    run_demo(folder, events, with_spark=not no_spark, console=output())

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from eventide.cli.app import ASKED_WRONGLY, Command, Failure
-from eventide.cli.progress import Advance, counting, rows_in
-from eventide.cli.terminal import notices, output, plural, span_text
+from eventide.cli.terminal import notices, output
+from eventide.sinks.words import plural, span_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from eventide.schema import Schema
+    from eventide.sinks.progress import Advance
     from eventide.store import StagedSegment, Store, StoredStream
 
 
@@ -65,6 +66,7 @@ def ingest(
 
     Types: bool, int64, float64, string, timestamp, decimal(p,s), binary
     """
+    from eventide.sinks.progress import counting, rows_in
     from eventide.store import Store
 
     check_files(files)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from eventide.cli.app import ASKED_WRONGLY, FAILED, Command, Failure
-from eventide.cli.terminal import notices, output, plural, table_of
+from eventide.cli.terminal import UNLIMITED, notices, output, table_of
+from eventide.sinks.words import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -161,9 +162,8 @@ def show_table(rows: pa.Table, target: Path | None, limit: int) -> None:
 
     if target is not None:
         with target.open("w", encoding="utf-8") as out:
-            Console(file=out, width=10_000).print(table_of(rows, limit))
+            Console(file=out, width=UNLIMITED).print(table_of(rows, limit))
         return
     terminal = output()
-    # Without a terminal there is no width to fit into.
-    terminal.print(table_of(rows, limit), width=None if terminal.is_terminal else 10_000)
+    terminal.print(table_of(rows, limit))
     terminal.print(row_count(rows, limit), style="dim")

@@ -9,7 +9,8 @@ import click
 
 from eventide.cli.app import Command
 from eventide.cli.query import database_argument
-from eventide.cli.terminal import output, size_text, span_text
+from eventide.cli.terminal import output
+from eventide.sinks.words import size_text, span_text
 
 if TYPE_CHECKING:
     from eventide.store import Snapshot
@@ -33,7 +34,7 @@ def streams(database: Path) -> None:
     if not store.streams():
         terminal.print("no streams yet; eventide ingest creates one", style="dim")
         return
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
     table.add_column("stream", style="bold", no_wrap=True)
     table.add_column("events", justify="right", no_wrap=True)
     table.add_column("time (UTC)", no_wrap=True)
@@ -41,7 +42,7 @@ def streams(database: Path) -> None:
     table.add_column("attributes")
     for name in store.streams():
         table.add_row(*described(store.stream(name).snapshot()))
-    terminal.print(table, width=None if terminal.is_terminal else 10_000)
+    terminal.print(table)
 
 
 def described(snapshot: Snapshot) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What the commands print: errors in colour, tables, numbers a person can read."""
+"""What the commands print: results, notices, errors in colour."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+UNLIMITED = 10_000
+"""Columns, where lines go to a file or a pipe."""
+
+
 class Terminal(Console):
     """A rich console that leaves a closed pipe to the command."""
 
@@ -22,8 +26,9 @@ class Terminal(Console):
 
 
 def output() -> Terminal:
-    """Return the console for results."""
-    return Terminal(highlight=False)
+    """Return the console for results; without a terminal there is no width to fit into."""
+    terminal = Terminal(highlight=False)
+    return terminal if terminal.is_terminal else Terminal(highlight=False, width=UNLIMITED)
 
 
 def notices() -> Terminal:
@@ -51,8 +56,7 @@ def table_of(rows: pa.Table, limit: int) -> Table:
 
     from eventide.sinks.text import is_number, shown_cells
 
-    # Without a terminal there is no width to fit into.
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
     for field in rows.schema:
         right = is_number(field.type)
         table.add_column(Text(field.name), justify="right" if right else "left", no_wrap=True)
@@ -63,46 +67,3 @@ def table_of(rows: pa.Table, limit: int) -> Table:
             *(Text(cell, "dim" if null else "") for cell, null in zip(cells, missing, strict=True))
         )
     return table
-
-
-def size_text(count: int) -> str:
-    """Return a number of bytes as a person says it.
-
-    >>> size_text(71_403_112)
-    '71.4 MB'
-    >>> size_text(512)
-    '512 bytes'
-    """
-    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if count >= unit:
-            return f"{count / unit:.1f} {name}"
-    return f"{count} bytes"
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a count with its noun.
-
-    >>> plural(1, "event"), plural(1200, "event")
-    ('1 event', '1,200 events')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def span_text(start_us: int, end_us: int) -> str:
-    """Return the time from the first to the last event; the date is not said twice.
-
-    >>> span_text(0, 90_000_000)
-    '1970-01-01 00:00:00 to 00:01:30'
-    """
-    first, last = time_text(start_us), time_text(end_us)
-    if first[:11] == last[:11]:
-        last = last[11:]
-    return first if first.endswith(last) else f"{first} to {last}"
-
-
-def time_text(ts_us: int) -> str:
-    """Return a time to the second, in UTC."""
-    from datetime import datetime, timedelta
-
-    moment = datetime(1970, 1, 1) + timedelta(microseconds=ts_us)
-    return moment.isoformat(sep=" ", timespec="seconds")

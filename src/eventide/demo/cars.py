@@ -1,8 +1,9 @@
 """Connected cars around Marburg: trips, stops, speeding, hard braking, and a patchy network.
 
-Cars start their trips over the first part of the morning. A moving car reports every second, a
-parked one every half minute. Reports arrive within a few seconds, in a slightly different order;
-a car without a network keeps its reports and sends them all when it is back, minutes late.
+Cars start over the first part of the morning; towards noon many are home. A moving car reports
+every second, a parked one every half minute. Reports arrive within a few seconds, in a slightly
+different order; a car without a network keeps its reports and sends them all when it is back,
+minutes late.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Drive:
 def make_events(count: int, seed: int = SEED) -> pa.Table:
     """Return `count` events in the order in which they arrive."""
     rng = np.random.default_rng(seed)
-    seconds = count // CARS
+    seconds = int(1.6 * count / CARS) + 10  # cars park at times
     drive = simulate(rng, seconds)
     while drive.reports.sum() < count:
         seconds = int(seconds * 1.25) + 10
@@ -64,13 +65,18 @@ def simulate(rng: np.random.Generator, seconds: int) -> Drive:
     accel = np.zeros((seconds, CARS))
     begins = (rng.beta(1.3, 3.0, CARS) * seconds * 0.45).astype(np.int64)
     hurry = rng.normal(1.0, 0.09, CARS)
+    home = (rng.uniform(0.62, 1.15, CARS) * seconds).astype(np.int64)
     target, until, brake = np.zeros(CARS), begins.copy(), np.full(CARS, 2.0)
-    now = np.zeros(CARS)
+    now, mood = np.zeros(CARS), np.zeros(CARS)
     for second in range(seconds):
         due = np.flatnonzero(until <= second)
         if len(due):
             target[due], until[due], brake[due] = next_aims(rng, second, hurry[due])
-        change = np.clip((target - now) / 3.6, -brake, 1.6) + rng.normal(0, 0.15, CARS)
+            target[home <= second] = 0
+        # Nobody holds a speed: it drifts for half a minute or so.
+        mood = 0.97 * mood + rng.normal(0, 0.012, CARS)
+        change = np.clip((target * (1 + mood) - now) / 3.6, -brake, 1.6)
+        change += rng.normal(0, 0.12, CARS)
         change = np.where((target == 0) & (now < 1), -now / 3.6, change)
         after = np.maximum(now + 3.6 * change, 0)
         accel[second], speed[second] = (after - now) / 3.6, after
@@ -81,7 +87,7 @@ def simulate(rng: np.random.Generator, seconds: int) -> Drive:
 
 def next_aims(
     rng: np.random.Generator, second: int, hurry: np.ndarray[tuple[int], np.dtype[np.float64]]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return what some drivers aim for now, until when, and how hard they may brake."""
     n = len(hurry)
     target = rng.choice(TARGETS, n) * hurry
@@ -90,7 +96,7 @@ def next_aims(
     lasts = np.where(target == 0, rng.exponential(45, n) + 8, rng.exponential(100, n) + 20)
     parks = (target == 0) & (rng.random(n) < 0.08)
     lasts = np.where(parks, rng.uniform(300, 1200, n), lasts)
-    emergency = rng.random(n) < 0.015
+    emergency = rng.random(n) < 0.03
     target = np.where(emergency, rng.uniform(0, 15, n), target)
     lasts = np.where(emergency, rng.uniform(4, 12, n), lasts)
     brake = np.where(emergency, rng.uniform(6.5, 9.5, n), rng.uniform(1.2, 2.6, n))

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from eventide.errors import EvaluationError
 from eventide.operators.functions_datum import map_distinct
+from eventide.operators.functions_numbers import round_exactly
 from eventide.plan.constants import exact_decimal
 from eventide.plan.times import parse_timestamp
 from eventide.schema import BINARY, DataType
@@ -62,8 +63,7 @@ def cast_or_null(column: pa.Array, source: DataType, target: DataType) -> pa.Arr
 
 def _to_int64(column: pa.Array, source: DataType) -> pa.Array:
     if source.kind == "decimal":
-        whole = pc.round(column, ndigits=0, round_mode="half_towards_infinity")
-        wide = pc.cast(whole, pa.decimal256(76, source.scale))
+        wide = round_exactly(column, 0)
         least, most = (pa.scalar(Decimal(each), wide.type) for each in (-_INT64_LIMIT, _INT64_MAX))
         fits = pc.and_(pc.greater_equal(wide, least), pc.less_equal(wide, most))
         return pc.cast(_only(wide, fits), pa.int64())
@@ -91,7 +91,7 @@ def _to_decimal(column: pa.Array, source: DataType, target: DataType) -> pa.Arra
     if source.kind != "decimal":
         column = pc.cast(column, pa.decimal128(19, 0))
     if source.scale > target.scale:
-        column = pc.round(column, ndigits=target.scale, round_mode="half_towards_infinity")
+        column = round_exactly(column, target.scale)
     wide = pc.cast(column, pa.decimal256(76, max(source.scale, target.scale)))
     # One step below the first number that is too long: that one may not fit in 76 digits either.
     most = _EXACT.scaleb(

@@ -108,15 +108,27 @@ def round_half_away(arguments: Sequence[Datum], result: DataType) -> Datum:
     """Round to so many digits after the point, halves away from zero."""
     value = arguments[0]
     if len(arguments) == 1:
-        return pc.cast(pc.round(value, ndigits=0, round_mode=_HALF_AWAY), result.arrow)
+        return pc.cast(round_exactly(value, 0), result.arrow)
 
     def kernel(column: pa.Array, digits: int) -> pa.Array:
         if _keeps_all(result, digits):
-            return column
-        return pc.round(column, ndigits=digits, round_mode=_HALF_AWAY)
+            return pc.cast(column, result.arrow)
+        return pc.cast(round_exactly(column, digits), result.arrow)
 
     column = as_array(value, length_of(arguments))
     return per_parameter(kernel, column, arguments[1:], result.arrow)
+
+
+def round_exactly(value: Datum, digits: int) -> Datum:
+    """Round halves away from zero; decimals come out wide enough for what rounding adds."""
+    return pc.round(widen(value), ndigits=digits, round_mode=_HALF_AWAY)
+
+
+def widen(value: Datum) -> Datum:
+    """Return decimals with room to grow: where 9.9 has no room for 10, Arrow rounds it to 0."""
+    if not pa.types.is_decimal(value.type):
+        return value
+    return pc.cast(value, pa.decimal256(76, value.type.scale))
 
 
 def _keeps_all(number: DataType, digits: int) -> bool:
@@ -129,7 +141,7 @@ def whole(round_: Callable[[Datum], Datum]) -> Implementation:
     """Return FLOOR or CEIL."""
 
     def apply(arguments: Sequence[Datum], result: DataType) -> Datum:
-        return pc.cast(round_(arguments[0]), result.arrow)
+        return pc.cast(round_(widen(arguments[0])), result.arrow)
 
     return apply
 

@@ -81,14 +81,15 @@ def substring(arguments: Sequence[Datum], result: DataType) -> Datum:
     start = pc.if_else(pc.less(offset, 0), from_end, from_start)
     if len(arguments) == 3:
         stop = pc.add(start, arguments[2])
-        start, stop = pc.min_element_wise(start, stop), pc.max_element_wise(start, stop)
+        start, stop = (
+            pc.min_element_wise(start, stop, skip_nulls=False),
+            pc.max_element_wise(start, stop, skip_nulls=False),
+        )
     else:
         stop = length
     zero = pa.scalar(0, pa.int64())
-    missing = pc.is_null(pc.add(start, stop))
     bounds = [pc.max_element_wise(zero, each, skip_nulls=False) for each in (start, stop)]
-    found = per_parameter(_slice, column, bounds, result.arrow)
-    return pc.if_else(missing, pa.scalar(None, pa.string()), found)
+    return per_parameter(_slice, column, bounds, result.arrow)
 
 
 def _slice(column: pa.Array, start: int, stop: int) -> pa.Array:

@@ -166,9 +166,11 @@ def rounding(types: Types) -> Signature | None:
     number = _numbers(types[:1])
     if number is None or not all(_fits(each, INT64) for each in types[1:]):
         return None
-    whole = number.kind == "decimal" and len(types) == 1
-    result = DataType("decimal", number.precision, 0) if whole else number
-    return Signature((number, INT64)[: len(types)], result)
+    if number.kind == "decimal" and len(types) == 1:
+        return Signature((number,), DataType("decimal", number.precision, 0))
+    # 99.95 to one digit is 100.0, which is one digit longer.
+    grown = decimal_of(number.precision - number.scale + 1, number.scale)
+    return Signature((number, INT64)[: len(types)], grown if number.kind == "decimal" else number)
 
 
 def whole_number(types: Types) -> Signature | None:

@@ -152,7 +152,7 @@ KEYWORDS = (
     "DESC|ASC|TUMBLE|HOP|AVG|COUNT|SUM|MIN|MAX|STDDEV|FIRST|LAST|CASE|WHEN|THEN|ELSE|END|USING"
 )
 TOKENS = re.compile(
-    rf"(?P<comment>--[^\n]*)|(?P<text>'[^']*')|(?P<keyword>\b(?:{KEYWORDS})\b)"
+    rf"(?P<comment>(?:--|\#)[^\n]*)|(?P<text>'[^']*')|(?P<keyword>\b(?:{KEYWORDS})\b)"
     r"|(?P<number>\b\d+(?:\.\d+)?\b)"
 )
 

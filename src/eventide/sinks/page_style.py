@@ -26,7 +26,7 @@ overflow:hidden}
 .facts dd{margin:0;font-size:25px;line-height:1.25;font-weight:640;letter-spacing:-.02em;
 font-variant-numeric:tabular-nums;white-space:nowrap}
 .facts dt{font-size:13.5px;line-height:1.4;color:var(--soft)}
-figure{margin:22px 0 8px}
+figure{margin:22px 0 24px}
 .chart{border:1px solid var(--line);border-radius:12px;background:var(--card);overflow-x:auto;
 padding:6px}
 .chart svg{display:block;width:100%;min-width:680px;height:auto}

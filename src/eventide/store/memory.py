@@ -11,7 +11,7 @@ from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import SchemaError
 from eventide.schema import SEQ, TS, Schema
 from eventide.store.order import Int64s, int64_view, sort_order
-from eventide.store.source import NO_TIME, SCAN_ROWS, TimeSlice, check_columns
+from eventide.store.source import MOST_SLICES, NO_TIME, SCAN_ROWS, TimeSlice, check_columns
 
 SMALL_CHUNK_ROWS = 1 << 18
 
@@ -72,7 +72,8 @@ class TableSource:
             return []
         covered = time_range.intersect(self.time_range)
         ts = self.ts
-        inner = {int(ts[row]) for row in range(start, end, max(1, target_rows))}
+        step = max(1, target_rows, (end - start) // MOST_SLICES)
+        inner = {int(ts[row]) for row in range(start, end, step)}
         cuts = sorted({covered.start_us, covered.end_us} | inner)
         rows = np.searchsorted(ts, cuts)
         return [

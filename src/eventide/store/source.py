@@ -19,6 +19,9 @@ NO_TIME = TimeRange(0, 0)
 SCAN_ROWS = 1 << 19
 """How many rows a scanned batch has, about: enough for kernels, little enough for caches."""
 
+MOST_SLICES = 10_000
+"""However few rows a slice is asked to have, there are not more than about this many."""
+
 
 @dataclass(frozen=True, slots=True)
 class TimeSlice:
@@ -94,12 +97,12 @@ def balanced_slices(
     lowest, highest = np.interp(
         [covered.start_us - start, covered.end_us - start], times, rows_before
     )
-    count = max(1, round((highest - lowest) / max(1, target_rows)))
+    count = min(MOST_SLICES, max(1, round((highest - lowest) / max(1, target_rows))))
     wanted = np.linspace(lowest, highest, count + 1)[1:-1]
     # Whole microseconds only; where many rows share an instant, several cuts fall together. Over
     # centuries the arithmetic is coarser than a microsecond, and may land outside.
     inner = {start + int(offset) for offset in np.interp(wanted, rows_before, times)}
-    cuts = sorted({covered.start_us, covered.end_us} | {c for c in inner if True})
+    cuts = sorted({covered.start_us, covered.end_us} | {c for c in inner if in_range(c, covered)})
     rows = np.rint(np.interp([cut - start for cut in cuts], times, rows_before)).astype(int)
     return [
         TimeSlice(TimeRange(begin, end), int(after - before))

@@ -16,7 +16,6 @@ CONFIGURATION = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Fewer, larger batches: a kernel call has a price of its own.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.driver.memory": "4g",

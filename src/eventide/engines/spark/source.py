@@ -2,7 +2,9 @@
 
 Reading: a partition is a slice of time, read by its own worker. Options `stream` (needed if the
 database has several), `from` and `to` (ISO times or microseconds, [from, to)) and `columns`
-prune before anything is read; where Spark pushes filters down, those on `ts` prune too.
+prune before anything is read. Filters are not pushed down: Spark 4.3 keeps what one query has
+pushed for the next query over the same DataFrame, which then misses rows. Queries through
+`eventide.spark` prune by time on their own.
 
 Writing: each task stages a segment, and the driver commits all of them at once. In a stream the
 query and the batch number make that commit happen exactly once.
@@ -10,10 +12,8 @@ query and the batch number make that commit happen exactly once.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -29,7 +29,6 @@ from eventide.schema import SEQ, TS, Schema
 from eventide.store import Snapshot, StagedSegment, Store, StoredStream
 
 PARTITION_ROWS = 1_000_000
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class EventideSource(ds.DataSource):
@@ -52,9 +51,8 @@ class EventideSource(ds.DataSource):
         """Return what reads a snapshot of the stream."""
         start_us = self.instant("from", ALL_TIME.start_us)
         end_us = self.instant("to", ALL_TIME.end_us)
-        kind = PruningReader if filters_are_pushed() else SliceReader
         names = tuple(schema.fieldNames())
-        return kind(self.stored().snapshot(), names, TimeRange(start_us, end_us))
+        return SliceReader(self.stored().snapshot(), names, TimeRange(start_us, end_us))
 
     def writer(self, schema: t.StructType, overwrite: bool) -> ds.DataSourceArrowWriter:
         """Return what appends the rows of a batch job."""
@@ -118,7 +116,7 @@ class SlicePartition(ds.InputPartition):
 
 
 class SliceReader(ds.DataSourceReader):
-    """Reads a snapshot in slices of time, each by its own task."""
+    """Reads a snapshot in slices of time, each by its own task. No `pushFilters`: see above."""
 
     def __init__(self, source: Snapshot, columns: tuple[str, ...], time_range: TimeRange) -> None:
         self.source = source
@@ -137,49 +135,6 @@ class SliceReader(ds.DataSourceReader):
         assert isinstance(partition, SlicePartition)
         if not partition.time_range.is_empty:
             yield from self.source.scan(self.columns, partition.time_range)
-
-
-class PruningReader(SliceReader):
-    """The same, with filters on `ts` pushed down; a reader may only offer that if Spark asks."""
-
-    def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802
-        """Narrow the time range; yield the filters that Spark has to apply itself."""
-        for each in filters:
-            narrowed = time_range_of(each)
-            if narrowed is None:
-                yield each
-            else:
-                self.time_range = self.time_range.intersect(narrowed)
-
-
-def filters_are_pushed() -> bool:
-    """Whether Spark makes this reader to push filters into: only then may it offer to."""
-    return "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
-
-
-def time_range_of(pushed: ds.Filter) -> TimeRange | None:
-    """Return the time range a filter on `ts` means exactly, or None if it is no such filter."""
-    if getattr(pushed, "attribute", None) != (TS,):
-        return None
-    if isinstance(pushed, ds.IsNotNull):
-        return ALL_TIME
-    value = getattr(pushed, "value", None)
-    if not isinstance(value, datetime):
-        return None
-    aware = value if value.tzinfo else value.replace(tzinfo=UTC)
-    instant_us = (aware - EPOCH) // timedelta(microseconds=1)
-    match pushed:
-        case ds.GreaterThanOrEqual():
-            return TimeRange(start_us=instant_us)
-        case ds.GreaterThan():
-            return TimeRange(start_us=instant_us + 1)
-        case ds.LessThan():
-            return TimeRange(end_us=instant_us)
-        case ds.LessThanOrEqual():
-            return TimeRange(end_us=instant_us + 1)
-        case ds.EqualTo():
-            return TimeRange(instant_us, instant_us + 1)
-    return None
 
 
 @dataclass

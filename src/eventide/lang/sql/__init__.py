@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from eventide.errors import EventideError
 from eventide.lang.sql.cut import plan_query
 from eventide.lang.sql.parse import parse
+from eventide.lang.sql.spans import close_brackets
 from eventide.plan.bind import bind
 from eventide.plan.nodes import Plan
 from eventide.plan.passes import optimise
@@ -41,4 +42,5 @@ def plan_sql(text: str, catalog: Mapping[str, Schema]) -> Plan:
     try:
         return optimise(bind(plan_query(parse(text), catalog, text), catalog))
     except EventideError as error:
+        error.span = None if error.span is None else close_brackets(error.span, text)
         raise error.located_in(text) from None

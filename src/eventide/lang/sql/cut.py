@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -112,7 +113,10 @@ class Cutter:
                 return self._replace(select, *block)
         elif is_windowed(select):
             what = "TUMBLE and HOP work over one stream"
-            refuse(what, select.args["group"], "window each stream first, then join")
+            hint = "window each stream first, then join"
+            if len(tables) == 1:
+                hint = "name the stream in FROM and put the conditions on its events in WHERE"
+            refuse(what, select.args["group"], hint)
         return self._keep(select, tables, ctes, nested=nested)
 
     def _sole_scope(self, select: exp.Select, tables: list[exp.Expr], ctes: Names) -> Scope | None:
@@ -205,13 +209,13 @@ def sources_of(select: exp.Select) -> Iterator[exp.Expr]:
 
 def inner_queries(select: exp.Select) -> Iterator[exp.Expr]:
     """Yield the queries directly inside a SELECT, without its CTEs."""
-    stack = [child for key, child in _children(select) if key != "with_"]
-    while stack:
-        node = stack.pop()
+    waiting = deque(child for key, child in _children(select) if key != "with_")
+    while waiting:
+        node = waiting.popleft()
         if isinstance(node, exp.Query):
             yield node
         else:
-            stack += [child for _, child in _children(node)]
+            waiting.extendleft(reversed([child for _, child in _children(node)]))
 
 
 def _children(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:

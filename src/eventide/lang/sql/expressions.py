@@ -131,8 +131,9 @@ class Translator:
         return self.call(node, "*", self.translate(amount), Literal(length, INTERVAL))
 
     def cast(self, node: exp.Cast) -> Expression:
-        """Return a cast; of a string literal to a timestamp, the timestamp."""
-        if is_timestamp(node.to) and isinstance(node.this, exp.Literal) and node.this.is_string:
+        """Return a cast; of a string literal to a timestamp or a date, the timestamp."""
+        is_time = is_timestamp(node.to) or node.to.this == exp.DType.DATE
+        if is_time and isinstance(node.this, exp.Literal) and node.this.is_string:
             return timestamp(node.this, or_null=isinstance(node, exp.TryCast))
         argument = self.translate(node.this)
         target = data_type(node.to, self.span(node))

@@ -28,9 +28,9 @@ def rest_sql(
 ) -> tuple[str, str]:
     """Return what remains of a query as DuckDB's SQL and as Spark's."""
     _refuse_unknown_functions(rest)
-    common = rest.transform(_null_on_zero).transform(_in_utc)
+    common = rest.transform(_null_on_zero).transform(_in_utc).transform(_as_our_types)
     integers = _integer_columns(inputs, catalog)
-    duckdb = common.transform(lambda node: _narrow_sum(node, integers))
+    duckdb = _narrow_sums(common.copy(), integers)
     spark = common.transform(_spark_names)
     return duckdb.sql(dialect="duckdb"), spark.sql(dialect="spark")
 
@@ -53,6 +53,8 @@ def _null_on_zero(node: exp.Expr) -> exp.Expr:
         isinstance(divisor, exp.Literal) and not _is_zero(divisor)
     ):
         return node
+    # Done here for all engines, so sqlglot need not do it for some.
+    node.set("safe", False)
     node.set("expression", exp.Nullif(this=divisor.unnest(), expression=exp.Literal.number(0)))
     return node
 
@@ -77,6 +79,14 @@ def _in_utc(node: exp.Expr) -> exp.Expr:
     return node
 
 
+def _as_our_types(node: exp.Expr) -> exp.Expr:
+    """CAST(… AS INT) -> CAST(… AS BIGINT): our operators have one integer and one float."""
+    wider = {exp.DType.INT: exp.DType.BIGINT, exp.DType.FLOAT: exp.DType.DOUBLE}
+    if isinstance(node, exp.DataType) and node.this in wider:
+        return exp.DataType(this=wider[node.this], nested=False)
+    return node
+
+
 def _integer_columns(inputs: Mapping[str, Plan], catalog: Mapping[str, Schema]) -> frozenset[str]:
     """Return the names that are int64 columns in every stream that has them."""
     integers: set[str] = set()
@@ -87,20 +97,31 @@ def _integer_columns(inputs: Mapping[str, Plan], catalog: Mapping[str, Schema]) 
     return frozenset(integers - others)
 
 
-def _narrow_sum(node: exp.Expr, integers: frozenset[str]) -> exp.Expr:
-    """SUM(int) -> CAST(SUM(int) AS BIGINT): DuckDB would give a type that only it has."""
-    inner = node.parent if isinstance(node, exp.Sum) else None
-    if not isinstance(node, exp.Sum) or isinstance(inner, exp.Window | exp.Filter | exp.Cast):
-        return node
-    columns = [column.name.lower() for column in node.find_all(exp.Column)]
-    whole = all(
-        isinstance(part, exp.Column | exp.Identifier | exp.Add | exp.Sub | exp.Mul | exp.Paren)
-        or (isinstance(part, exp.Literal) and part.is_int)
-        for part in node.this.walk()
-    )
-    if not (whole and columns and integers.issuperset(columns)):
-        return node
-    return exp.cast(node, exp.DataType.Type.BIGINT)
+def _narrow_sums(rest: exp.Expr, integers: frozenset[str]) -> exp.Expr:
+    """Turn SUM(int) into CAST(SUM(int) AS BIGINT): DuckDB would give a type that only it has."""
+    for node in list(rest.find_all(exp.Sum)):
+        if not _is_integer(node.this, integers):
+            continue
+        whole: exp.Expr = node
+        while isinstance(whole.parent, exp.Window | exp.Filter) and whole.arg_key == "this":
+            whole = whole.parent
+        whole.replace(exp.cast(whole.copy(), exp.DType.BIGINT))
+    return rest
+
+
+def _is_integer(node: exp.Expr, integers: frozenset[str]) -> bool:
+    """Whether an expression is surely an int64."""
+    match node:
+        case exp.Column():
+            return node.name.lower() in integers
+        case exp.Literal():
+            return node.is_int
+        case exp.Paren() | exp.Neg() | exp.Distinct():
+            inner = node.expressions or [node.this]
+            return all(_is_integer(each, integers) for each in inner)
+        case exp.Add() | exp.Sub() | exp.Mul():
+            return _is_integer(node.this, integers) and _is_integer(node.expression, integers)
+    return False
 
 
 def _spark_names(node: exp.Expr) -> exp.Expr:

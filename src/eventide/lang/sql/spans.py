@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from sqlglot import exp
 
 from eventide.errors import Span
+
+# A closing bracket, perhaps behind a word that sqlglot does not mark: the unit of an interval,
+# or the type of a cast.
+_CLOSING = re.compile(r"\s*(?:(?:AS\s+)?[A-Za-z]+\s*)?\)", re.IGNORECASE)
 
 
 def span_of(node: exp.Expr) -> Span | None:
@@ -39,10 +44,8 @@ def close_brackets(span: Span, text: str) -> Span:
     end = span.end
     missing = span.of(text).count("(") - span.of(text).count(")")
     for _ in range(missing):
-        place = end
-        while place < len(text) and text[place].isspace():
-            place += 1
-        if text[place : place + 1] != ")":
+        closing = _CLOSING.match(text, end)
+        if closing is None:
             break
-        end = place + 1
+        end = closing.end()
     return Span(span.start, end)

@@ -24,7 +24,7 @@ class Line:
     values: Values
     color: Color | None = None
     faint: bool = False
-    """Thin and pale: what another series is the summary of."""
+    """Thinner: what another series is the summary of."""
     stepped: bool = False
     """Each value holds until the next time, as a window's does."""
 

@@ -35,7 +35,7 @@ font:12px ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neu
 .ev-chart .ev-grid{stroke:var(--grid)}.ev-chart .ev-axis{stroke:var(--axis)}
 .ev-chart .ev-num{font-size:11px;font-variant-numeric:tabular-nums}
 .ev-line{fill:none;stroke:var(--c);stroke-width:1.75;stroke-linejoin:round;stroke-linecap:round}
-.ev-faint{stroke-width:1;opacity:.38}
+.ev-faint{stroke-width:1.2;opacity:.8}
 .ev-bar,.ev-dot,.ev-period{fill:var(--c)}.ev-period{opacity:.88}.ev-period:hover{opacity:1}
 .ev-dot{stroke:var(--paper);stroke-width:.75}
 .ev-band{fill:var(--ink);opacity:0}.ev-band:hover{opacity:.07}
@@ -92,7 +92,8 @@ def draw_head(panel: Panel, colors: list[Color], time: TimeScale, top: float) ->
         f"{unit if panel.unit else ''}</text>"
     )
     named = [(each.name, color) for each, color in zip(panel.series, colors, strict=True)]
-    named = [(name, color) for name, color in named if name]
+    if len(named) == 1:
+        return  # the title says it
     x = time.right
     for name, color in reversed(named):
         x -= len(name) * LETTER

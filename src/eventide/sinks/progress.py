@@ -7,12 +7,22 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 
 Advance = Callable[[int], None]
 
 
 def silently(_: int) -> None:
     """Count nothing: what `counting` yields when there is no terminal to show a bar on."""
+
+
+class Rate(ProgressColumn):
+    """How many events a second."""
+
+    def render(self, task: Task) -> Text:
+        """Return the speed, once there is one."""
+        return Text(f"{task.speed:,.0f}/s" if task.speed else "", "dim")
 
 
 @contextmanager
@@ -23,21 +33,8 @@ def counting(
     if not shown or not console.is_terminal:
         yield silently
         return
-    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        """How many events a second."""
-
-        def render(self, task: Task) -> Text:
-            return Text(f"{task.speed or 0:,.0f}/s", "dim")
-
-    columns = (
-        TextColumn("  {task.description}"),
-        BarColumn(28),
-        TextColumn("{task.completed:,} events"),
-        Rate(),
-    )
+    counted = TextColumn("{task.completed:,.0f} events")
+    columns = (TextColumn("  {task.description}"), BarColumn(28), counted, Rate())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=total)
         yield lambda rows: progress.advance(task, rows)

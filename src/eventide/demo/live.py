@@ -1,0 +1,66 @@
+"""Ask a question while the events arrive, and compare with history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pyarrow as pa
+
+import eventide
+from eventide.demo.agree import check_agree
+from eventide.demo.cars import ATTRIBUTES
+from eventide.demo.queries import Question
+
+LATENESS = "10 s"
+BATCH_ROWS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """What a live query saw and said."""
+
+    rows: pa.Table
+    late: pa.Table
+    seconds: float
+    batches: int
+    slowest: float
+    """The longest time from the arrival of a batch to its results, in seconds."""
+
+
+def run_live(
+    folder: Path, question: Question, events: pa.Table, advance: Callable[[int], None]
+) -> LiveRun:
+    """Append events as they arrive to a new database that a subscription watches."""
+    database = eventide.open(folder)
+    stream = database.create_stream("cars", ATTRIBUTES)
+    pieces: list[pa.Table] = []
+    subscription = database.subscribe(
+        question.text, lambda result: pieces.append(result.to_arrow()), lateness=LATENESS
+    )
+    started = perf_counter()
+    slowest = 0.0
+    for first in range(0, events.num_rows, BATCH_ROWS):
+        arrived = perf_counter()
+        stream.append(events.slice(first, BATCH_ROWS))
+        slowest = max(slowest, perf_counter() - arrived)
+        advance(min(BATCH_ROWS, events.num_rows - first))
+    last = subscription.finish().to_arrow()
+    seconds = perf_counter() - started
+    late = subscription.late().to_arrow()
+    assert late.num_rows == subscription.late_count, "the demo has few late events: all are kept"
+    rows = pa.concat_tables(pieces) if pieces else last
+    batches = -(-events.num_rows // BATCH_ROWS)
+    return LiveRun(rows, late, seconds, batches, slowest)
+
+
+def check_against_history(question: Question, events: pa.Table, run: LiveRun) -> None:
+    """Refuse a live answer that is not the history's answer without the late events."""
+    on_time = np.ones(events.num_rows, np.bool_)
+    # seq counts arrivals from 0, and so is the row in `events`.
+    on_time[run.late["seq"].to_numpy()] = False
+    history = eventide.sql(question.text, cars=events.filter(pa.array(on_time)))
+    check_agree(f"{question.name}, live and over history", run.rows, history.to_arrow())

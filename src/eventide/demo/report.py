@@ -1,0 +1,163 @@
+"""The page with the charts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+import eventide
+from eventide.demo.history import Answer
+from eventide.demo.live import BATCH_ROWS, LATENESS, LiveRun
+from eventide.demo.pictures import arrivals_chart, cars_chart, results_chart
+from eventide.demo.queries import BRAKING, MINUTES, SPEEDING, SUDDEN
+from eventide.sinks.page import Block, Code, Facts, Figure, Heading, Page, Paragraph, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the demo found out, for the page to show."""
+
+    answers: Sequence[Answer]
+    live: LiveRun
+    events: int
+    stored_bytes: int
+    store_seconds: float
+    store_means: str
+    """What wrote the store: "a Spark job", "the embedded engine"."""
+    spark_version: str | None
+
+    def rows_of(self, name: str) -> pa.Table:
+        """Return the rows of a question."""
+        return next(each.rows for each in self.answers if each.question.name == name)
+
+
+def demo_page(database: eventide.Database, found: Measured) -> Page:
+    """Return the whole page."""
+    return Page(
+        "Two hundred cars, one question, asked every way",
+        "What `eventide demo` just did on this machine: it stored a morning of reports from "
+        "connected cars, asked about them over history and live, and compared the answers.",
+        (
+            facts(found),
+            *what_arrived(database, found),
+            *what_was_asked(database, found),
+            *how_it_compares(found),
+            *while_it_happened(found),
+            Heading("The questions"),
+            *(Code(each.question.text, each.question.words) for each in found.answers),
+        ),
+        footer=f"Written by Eventide {eventide.__version__}. Times are UTC. "
+        "Point at a chart to read its values.",
+    )
+
+
+def facts(found: Measured) -> Facts:
+    """Return the numbers at the top."""
+    minutes = next(each for each in found.answers if each.question is MINUTES)
+    return Facts(
+        (
+            (f"{found.events:,}", "events stored"),
+            (f"{found.stored_bytes / found.events:.1f} bytes", "on disk for each"),
+            (rate(found.events, minutes.seconds), "events a second, over history"),
+            (rate(found.events, found.live.seconds), "events a second, stored and live"),
+            (f"{found.live.late.num_rows:,}", "events too late for the live query"),
+        )
+    )
+
+
+def what_arrived(database: eventide.Database, found: Measured) -> list[Block]:
+    """Tell about the events."""
+    return [
+        Heading("What arrived"),
+        Paragraph(
+            "A moving car reports every second: position, speed, acceleration. Reports arrive in "
+            "nearly the right order, except where a car lost the network: it sends what it kept "
+            f"once it is back, minutes late. {found.store_means.capitalize()} stored them in "
+            f"{found.store_seconds:.1f} seconds, ordered by time."
+        ),
+        Figure(
+            arrivals_chart(database, found.live.late),
+            f"Late means more than {LATENESS} behind the newest event when it arrived.",
+        ),
+    ]
+
+
+def what_was_asked(database: eventide.Database, found: Measured) -> list[Block]:
+    """Tell about the answers."""
+    minutes, braking = found.rows_of(MINUTES.name), found.rows_of(BRAKING.name)
+    top, sudden = found.rows_of(SPEEDING.name), found.rows_of(SUDDEN.name)
+    return [
+        Heading("What the questions found"),
+        Paragraph(
+            "One query gives the average speed of every car in every minute: steps, over the "
+            "single reports behind them."
+        ),
+        Figure(cars_chart(database, minutes, top)),
+        Paragraph(
+            "Others look for situations: minutes above 140 km/h, windows with hard braking, and "
+            "reports far above what the same car did in the five minutes before."
+        ),
+        Figure(
+            results_chart(minutes, braking, sudden, top),
+            "The ten cars that were above 140 km/h in the most minutes.",
+        ),
+    ]
+
+
+def how_it_compares(found: Measured) -> list[Block]:
+    """Tell how long it took, each way."""
+    told = (
+        "Spark ran the same texts over the same store. Every row was compared, bit by bit."
+        if found.spark_version
+        else "This run left Spark out."
+    )
+    columns = (
+        "question",
+        "rows",
+        "embedded",
+        f"Spark {found.spark_version or ''}".strip(),
+        "rows agree",
+    )
+    rows = tuple(
+        (
+            each.question.name,
+            f"{each.rows.num_rows:,}",
+            f"{each.seconds:.2f} s",
+            "–" if each.spark_seconds is None else f"{each.spark_seconds:.2f} s",
+            "–" if each.spark_seconds is None else "✓ all",
+        )
+        for each in found.answers
+    )
+    return [
+        Heading("Here and on Spark"),
+        Paragraph(told),
+        Table(columns, rows, right=frozenset(columns[1:4])),
+    ]
+
+
+def while_it_happened(found: Measured) -> list[Block]:
+    """Tell about the live run."""
+    live = found.live
+    return [
+        Heading("Live"),
+        Paragraph(
+            f"Then the events arrived once more, {BATCH_ROWS:,} at a time, at a database with a "
+            f"subscription to “{MINUTES.name}”. It gave {live.rows.num_rows:,} windows, each as "
+            f"soon as it was complete, and never took longer than {live.slowest * 1000:.0f} ms "
+            f"from a batch to its results, storing included. {live.late.num_rows:,} events came "
+            "too late; they are stored and counted. The answer equals that of history without "
+            "them, row by row."
+        ),
+        Code(
+            'db.subscribe(text, on_result=show, lateness="10 s")\n'
+            "cars.append(events)        # stored, and answered, when this returns"
+        ),
+    ]
+
+
+def rate(events: int, seconds: float) -> str:
+    """Return events a second, rounded to what is certain."""
+    per_second = events / max(seconds, 1e-9)
+    return f"{per_second / 1e6:.1f} M" if per_second >= 1e6 else f"{per_second / 1e3:,.0f} k"

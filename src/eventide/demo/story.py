@@ -1,0 +1,171 @@
+"""The demo in order: make events, store them, ask over history and live, write a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.console import Console
+
+import eventide
+from eventide.demo.cars import ATTRIBUTES, CARS, make_events, write_files
+from eventide.demo.folder import fresh_folder
+from eventide.demo.history import Answer, ask_all
+from eventide.demo.live import LiveRun, check_against_history, run_live
+from eventide.demo.queries import LIVE, QUESTIONS
+from eventide.demo.report import Measured, demo_page
+from eventide.demo.spark import SparkSide, spark_is_installed, start_spark
+from eventide.demo.telling import Step, Teller
+from eventide.ingest.files import read_events
+from eventide.sinks.page import render
+from eventide.sinks.words import size_text, span_text
+
+STREAM = "cars"
+
+
+def run_demo(folder: Path, events: int, *, with_spark: bool, console: Console) -> Path:
+    """Run the demo into a folder; return its page. Raise `DisagreementError` if answers differ."""
+    started = perf_counter()
+    story = Story(Teller(console), fresh_folder(folder))
+    console.print(f"[bold]Eventide[/bold] with {CARS} connected cars\n", highlight=False)
+    made, files = story.make(events)
+    spark = story.start_spark() if with_spark else None
+    try:
+        database, seconds = story.store(files, events, spark)
+        answers = story.ask(database, spark)
+    finally:
+        if spark is not None:
+            spark.stop()
+    live = story.ask_live(made)
+    found = Measured(
+        answers=answers,
+        live=live,
+        events=events,
+        stored_bytes=stored_bytes(database),
+        store_seconds=seconds,
+        store_means="the embedded engine" if spark is None else "a Spark job",
+        spark_version=None if spark is None else spark.version,
+    )
+    page = story.write_page(database, found)
+    done = f"\nDone in {perf_counter() - started:.0f} s. Now open [bold]{page}[/bold]"
+    console.print(done, highlight=False, soft_wrap=True)
+    command = f'eventide sql {story.path} "SELECT * FROM cars LIMIT 5"'  # noqa: S608
+    console.print(f"or ask: [cyan]{command}[/cyan]", highlight=False, soft_wrap=True)
+    return page
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The steps, and where they put things."""
+
+    teller: Teller
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """The database of the demo."""
+        return self.folder / "traffic.ev"
+
+    def make(self, count: int) -> tuple[pa.Table, list[Path]]:
+        """Make the events and write them as files, in the order of their arrival."""
+        with self.teller.step("making events") as step:
+            events = make_events(count)
+            files = write_files(events, self.folder / "arrived")
+            ts = pc.min_max(events["ts"].cast(pa.int64())).as_py()
+            step.say(f"{count:,} events, {span_text(ts['min'], ts['max'])}")
+        return events, files
+
+    def start_spark(self) -> SparkSide | None:
+        """Start Spark, or say why there is none."""
+        if not spark_is_installed():
+            self.teller.note("no Spark here; pip install 'eventide[spark]' adds it")
+            return None
+        with self.teller.step("starting Spark") as step:
+            spark = start_spark()
+            step.say(f"Spark {spark.version} started on this machine")
+        return spark
+
+    def store(
+        self, files: Sequence[Path], rows: int, spark: SparkSide | None
+    ) -> tuple[eventide.Database, float]:
+        """Ingest the files, by a Spark job if there is Spark; return how long it took as well."""
+        database = eventide.open(self.path)
+        stream = database.create_stream(STREAM, ATTRIBUTES)
+        means = "here" if spark is None else "by a Spark job"
+        with self.teller.step(f"storing {means}", rows) as step:
+            if spark is None:
+                ingest_here(stream, files, step)
+            else:
+                spark.ingest(files, self.path, STREAM, lambda share: step.reach(int(share * rows)))
+            seconds = step.seconds
+            size = size_text(stored_bytes(database))
+            step.say(f"stored {means}: {size}, {rows / seconds:,.0f} events/s")
+        assert len(stream) == rows, f"{len(stream):,} of {rows:,} events were stored"
+        return database, seconds
+
+    def ask(self, database: eventide.Database, spark: SparkSide | None) -> list[Answer]:
+        """Ask all questions over history."""
+        with self.teller.step("asking over history") as step:
+            answers = list(ask_all(database, QUESTIONS, spark))
+            ways = "" if spark is None else ", here and on Spark: the same rows"
+            step.say(f"{len(answers)} questions over history{ways}")
+        self.teller.table(
+            ("question", "rows", "embedded", "Spark", "agree"),
+            [answer_row(answer) for answer in answers],
+        )
+        return answers
+
+    def ask_live(self, events: pa.Table) -> LiveRun:
+        """Ask one question while the events arrive again, and compare with history."""
+        rows = events.num_rows
+        with self.teller.step("live", rows) as step:
+            run = run_live(self.folder / "live.ev", LIVE, events, step.advance)
+            step.say(
+                f"the same live: {run.rows.num_rows:,} windows, {rows / run.seconds:,.0f} events/s "
+                f"stored and answered"
+            )
+        with self.teller.step("comparing") as step:
+            check_against_history(LIVE, events, run)
+            step.say(f"{run.late.num_rows:,} events came too late; without them history agrees")
+        return run
+
+    def write_page(self, database: eventide.Database, found: Measured) -> Path:
+        """Write the page."""
+        path = self.folder / "index.html"
+        with self.teller.step("drawing") as step:
+            path.write_text(render(demo_page(database, found)), encoding="utf-8")
+            step.say("a page with charts")
+        return path
+
+
+def answer_row(answer: Answer) -> tuple[str, ...]:
+    """Return an answer as a row for the terminal."""
+    on_spark = answer.spark_seconds
+    return (
+        answer.question.name,
+        f"{answer.rows.num_rows:,}",
+        f"{answer.seconds:.2f} s",
+        "–" if on_spark is None else f"{on_spark:.2f} s",
+        "–" if on_spark is None else "[green]✓[/green]",
+    )
+
+
+def ingest_here(stream: eventide.Stream, files: Sequence[Path], step: Step) -> None:
+    """Stage all files, commit once."""
+
+    def batches(path: Path) -> Iterator[pa.RecordBatch]:
+        for table in read_events(path, stream.schema):
+            yield from table.to_batches()
+            step.advance(table.num_rows)
+
+    stream.stored.commit([stream.stored.stage(batches(path)) for path in files])
+
+
+def stored_bytes(database: eventide.Database) -> int:
+    """Return how much of the disk the stream takes."""
+    segments = database.stream(STREAM).snapshot().manifest.segments
+    return sum(segment.bytes for segment in segments)

@@ -1,0 +1,287 @@
+"""Every mistake gets a paragraph that says what, where, and what would work."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventide.errors import BindError, EventideError, ParseError, UnsupportedError
+from eventide.lang.sql import plan_sql
+from tests.golden.plans import CATALOG
+
+MISTAKES: list[tuple[type[EventideError], str]] = [
+    (
+        ParseError,
+        """\
+cannot read the query near 'WHERE'
+  SELECT car FROM WHERE speed > 3
+                  ^^^^^
+hint: expected table name""",
+    ),
+    (
+        ParseError,
+        """\
+a string is not closed
+  SELECT 'car FROM cars
+         ^
+hint: end it with '""",
+    ),
+    (
+        ParseError,
+        """\
+cannot read the query near '('
+  SELECT car FROM cars WHERE (
+                             ^
+hint: something is missing after '('""",
+    ),
+    (
+        ParseError,
+        """\
+more than one statement
+  SELECT car FROM cars; SELECT lane FROM cars
+                               ^^^^^^^^^^^^^^
+hint: run them one at a time""",
+    ),
+    (
+        UnsupportedError,
+        """\
+INSERT is not a query
+  INSERT INTO cars VALUES (1)
+  ^^^^^^
+hint: only SELECT is SQL here; create streams and append events through the Python API""",
+    ),
+    (
+        UnsupportedError,
+        """\
+CREATE is not a query
+  CREATE TABLE x (a INT)
+  ^^^^^^
+hint: only SELECT is SQL here; create streams and append events through the Python API""",
+    ),
+    (
+        BindError,
+        """\
+no stream 'crs'
+  SELECT car FROM crs
+                  ^^^
+hint: did you mean 'cars'?""",
+    ),
+    (
+        BindError,
+        """\
+no column 'sped' in cars
+  SELECT car, sped FROM cars
+              ^^^^
+hint: did you mean 'speed'?""",
+    ),
+    (
+        BindError,
+        """\
+no column 'zzz' in cars
+  SELECT count(zzz) FROM cars
+               ^^^
+hint: there are ts, seq, car, speed, lane, toll""",
+    ),
+    (
+        BindError,
+        """\
+no stream 'x' in this FROM
+  SELECT x.car FROM cars AS c
+         ^^^^^
+hint: its columns are c.…, or plain""",
+    ),
+    (
+        BindError,
+        """\
+no column 'lod' in trucks
+  SELECT t.lod FROM cars c JOIN trucks t ON c.car = t.car
+         ^^^^^
+hint: did you mean 'load'?""",
+    ),
+    (
+        BindError,
+        """\
+no function 'lenght'
+  SELECT lenght(car) FROM cars
+         ^^^^^^^^^^^
+hint: did you mean 'length'?""",
+    ),
+    (
+        BindError,
+        """\
+> takes two values of one type, not string and int64
+  SELECT car FROM cars WHERE car > 3
+                             ^^^^^^^
+hint: cast one side, as in CAST(car AS bigint)""",
+    ),
+    (
+        BindError,
+        """\
++ takes two numbers, two intervals, or a timestamp and an interval, not timestamp and int64
+  SELECT ts + 1 FROM cars
+         ^^^^^^""",
+    ),
+    (
+        BindError,
+        """\
+sum takes numbers, not string
+  SELECT sum(car) FROM cars GROUP BY TUMBLE(ts, INTERVAL '1' SECOND)
+         ^^^^^^^^
+hint: cast it, as in CAST(car AS double)""",
+    ),
+    (
+        BindError,
+        """\
+lane is int64, not a condition
+  SELECT car FROM cars WHERE lane
+                             ^^^^
+hint: compare it, as in … <> 0""",
+    ),
+    (
+        BindError,
+        """\
+'yesterday' is not a timestamp
+  SELECT car FROM cars WHERE ts > 'yesterday'
+                                  ^^^^^^^^^^^
+hint: write it as '2026-01-31 12:00:00'""",
+    ),
+    (
+        BindError,
+        """\
+'2026-13-01' is not a timestamp
+  SELECT car FROM cars WHERE ts > TIMESTAMP '2026-13-01'
+                                            ^^^^^^^^^^^^
+hint: write it as '2026-01-31 12:00:00'""",
+    ),
+    (
+        BindError,
+        """\
+a timestamp cannot be cast to int64
+  SELECT CAST(ts AS BIGINT) FROM cars
+              ^^
+hint: EPOCH_US(…) gives the microseconds since 1970""",
+    ),
+    (
+        BindError,
+        """\
+EXTRACT does not know 'fortnight'
+  SELECT date_part('fortnight', ts) FROM cars
+         ^^^^^^^^^^^^^^^^^^^^^^^^^^
+hint: year, quarter, month, week, day, dow, isodow, doy, hour, minute, second, millisecond, \
+microsecond""",
+    ),
+    (
+        BindError,
+        """\
+speed is neither grouped nor aggregated
+  SELECT car, speed FROM cars GROUP BY car, TUMBLE(ts, INTERVAL '10' SECOND)
+              ^^^^^
+hint: add speed to GROUP BY, or take first(speed) or max(speed)""",
+    ),
+    (
+        BindError,
+        """\
+avg(speed) stands in WHERE, where no aggregate may
+  SELECT car FROM cars WHERE avg(speed) > 3 GROUP BY car, TUMBLE(ts, INTERVAL '1' HOUR)
+                             ^^^^^^^^^^
+hint: use HAVING after GROUP BY, or filter in a SELECT around this one""",
+    ),
+    (
+        BindError,
+        """\
+two columns are called 'CAR'
+  SELECT car, lower(car) AS CAR FROM cars
+              ^^^^^^^^^^^^^^^^^
+hint: rename one with AS""",
+    ),
+    (
+        BindError,
+        """\
+GROUP BY 3 points outside the SELECT list
+  SELECT car, count(*) FROM cars GROUP BY 3, TUMBLE(ts, INTERVAL '10' SECOND)
+                                          ^
+hint: it has 2 items""",
+    ),
+    (
+        BindError,
+        """\
+a window's length must be positive
+  SELECT count(*) FROM cars GROUP BY TUMBLE(ts, INTERVAL '0' SECOND)
+                                                         ^^^
+hint: TUMBLE(ts, INTERVAL '10' SECOND)""",
+    ),
+    (
+        BindError,
+        """\
+HOP takes three arguments
+  SELECT count(*) FROM cars GROUP BY HOP(ts, INTERVAL '1' SECOND)
+                                     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+hint: HOP(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND): how often, then how long""",
+    ),
+    (
+        UnsupportedError,
+        """\
+months and years vary in length
+  SELECT count(*) FROM cars GROUP BY TUMBLE(ts, INTERVAL '1' MONTH)
+                                                         ^^^
+hint: use a unit that has one length: days, hours, minutes, seconds, milliseconds""",
+    ),
+    (
+        BindError,
+        """\
+TUMBLE stands outside GROUP BY
+  SELECT TUMBLE(ts, INTERVAL '1' SECOND) FROM cars
+         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+hint: group by it: GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)""",
+    ),
+    (
+        UnsupportedError,
+        """\
+MEDIAN(speed) is beyond Eventide's own operators
+  SELECT median(speed) FROM cars GROUP BY TUMBLE(ts, INTERVAL '1' SECOND)
+         ^^^^^^^^^^^^^
+hint: compute it in a SELECT around this one""",
+    ),
+    (
+        UnsupportedError,
+        """\
+TUMBLE and HOP work over one stream
+  SELECT count(*) FROM cars JOIN trucks USING (car) GROUP BY TUMBLE(ts, INTERVAL '1' SECOND)
+                                                             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+hint: window each stream first, then join""",
+    ),
+    (
+        BindError,
+        """\
+SELECT DISTINCT can be ordered by its own columns only
+  SELECT DISTINCT car FROM cars ORDER BY speed
+                                         ^^^^^
+hint: add it to the SELECT list""",
+    ),
+    (
+        BindError,
+        """\
+no window 'w'
+  SELECT sum(lane) OVER w FROM cars
+                        ^
+hint: there is no window yet""",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "paragraph"), MISTAKES, ids=lambda each: str(each).split("\n")[0])
+def test_a_mistake_is_explained(kind: type[EventideError], paragraph: str) -> None:
+    query = paragraph.split("\n")[1].removeprefix("  ")
+    with pytest.raises(kind) as caught:
+        plan_sql(query, CATALOG)
+    assert str(caught.value) == paragraph
+
+
+def test_the_caret_finds_its_line() -> None:
+    with pytest.raises(BindError) as caught:
+        plan_sql("SELECT car,\n\tsped\nFROM cars", CATALOG)
+    assert "\n  \tsped\n  \t^^^^\n" in str(caught.value)
+
+
+def test_an_empty_query_is_refused() -> None:
+    with pytest.raises(ParseError, match="the query is empty"):
+        plan_sql("  -- nothing\n", CATALOG)
