@@ -32,7 +32,7 @@ bench: $(READY) ## Measure against named rivals, write benchmarks/results.md
 	@$(RUN)/python -m benchmarks
 
 golden: $(READY) ## Write the golden plans anew, for a diff to review
-	@$(RUN)/python -m tests.golden.regenerate
+	@$(RUN)/python -m tests.golden.plans
 
 lock: $(READY) ## Pin versions anew in requirements.lock
 	@$(RUN)/pip install --quiet uv

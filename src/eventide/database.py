@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from eventide.engines.history import run_history
 from eventide.engines.live import LiveEngine
+from eventide.engines.placement import describe_embedded
+from eventide.errors import pointing_into
 from eventide.ingest.coerce import as_table, to_events
 from eventide.lang.sql import plan_sql
 from eventide.plan.explain import explain as explain_plan
@@ -104,14 +106,18 @@ class Database:
     def sql(self, text: str) -> Result:
         """Answer a query over all that is stored."""
         plan = plan_sql(text, self.catalog())
-        names = {scan.stream for scan in scans_of(plan)}
-        return Result(
-            run_history(plan, {name: self.store.stream(name).snapshot() for name in names})
-        )
+        with pointing_into(text):
+            return Result(run_history(plan, self.snapshots(plan)))
 
     def explain(self, text: str) -> str:
-        """Return how a query would be answered."""
-        return explain_plan(plan_sql(text, self.catalog()))
+        """Return how a query would be answered: its plan, and where it would run."""
+        plan = plan_sql(text, self.catalog())
+        return f"{explain_plan(plan)}\n\n{describe_embedded(plan, self.snapshots(plan))}"
+
+    def snapshots(self, plan: Plan) -> dict[str, Snapshot]:
+        """Return what is stored now of the streams that a plan reads."""
+        names = {scan.stream for scan in scans_of(plan)}
+        return {name: self.store.stream(name).snapshot() for name in names}
 
     def subscribe(
         self, text: str, on_result: OnResult | None = None, *, lateness: Duration = "0 s"
@@ -168,11 +174,12 @@ def sql(text: str, **streams: object) -> Result:
     """
     sources = {name: table_source(name, data) for name, data in streams.items()}
     plan = plan_sql(text, {name: source.schema for name, source in sources.items()})
-    return Result(run_history(plan, sources))
+    with pointing_into(text):
+        return Result(run_history(plan, sources))
 
 
 def table_source(name: str, data: object) -> TableSource:
-    """Return a table in memory as a stream; `seq`, or else the order of rows, is the arrival order."""
+    """Return a table in memory as a stream; its `seq`, or else its rows, tell arrival order."""
     table = as_table(data)
     schema = Schema.from_arrow(table.schema)
     if SEQ not in table.column_names:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -85,6 +87,16 @@ class EvaluationError(EventideError, ArithmeticError):
 
 class StateError(EventideError, ValueError):
     """A dumped state cannot be loaded: wrong version, wrong operator, or damaged."""
+
+
+@contextmanager
+def pointing_into(text: str) -> Iterator[None]:
+    """Give errors that are raised inside the text that their spans point into."""
+    try:
+        yield
+    except EventideError as error:
+        error.located_in(text)
+        raise
 
 
 def point_at(text: str, span: Span) -> list[str]:

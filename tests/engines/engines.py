@@ -80,15 +80,32 @@ def run_spark_frame(
 
 
 def run_spark_stream(
-    text: str, scenario: Scenario, folder: Path, session: SparkSession
+    text: str, scenario: Scenario, folder: Path, session: SparkSession, runs: int = 1
 ) -> list[Event]:
-    """A last event, far ahead, lets all others leave; itself it waits for ever."""
+    """The query over files that arrive one by one; with `runs`, stopped and started in between.
+
+    A last event, far ahead, lets all others leave; itself it waits for ever.
+    """
     last = max(event["ts"] for event in scenario.events()) + 10**12
     flush = {"ts": last, "seq": 10**9, "car": "flush", "lane": None, "speed": None}
-    for number, batch in enumerate([*scenario.batches, (flush,)]):
-        table = to_table(batch)
-        table = table.set_column(0, "ts", table.column("ts").cast(pa.int64()))
-        pq.write_table(table, folder / f"{number}.parquet")
+    batches = [*scenario.batches, (flush,)]
+    late = 0
+    for run in range(runs):
+        for number, batch in enumerate(batches):
+            if number * runs // len(batches) == run:
+                write_arrivals(batch, folder / f"{number}.parquet")
+        late += run_once(text, scenario, folder, session)
+    assert late == len(scenario.late())
+    return collected(session.read.parquet(str(folder / "out")))
+
+
+def write_arrivals(batch: tuple[Event, ...], path: Path) -> None:
+    table = to_table(batch)
+    pq.write_table(table.set_column(0, "ts", table.column("ts").cast(pa.int64())), path)
+
+
+def run_once(text: str, scenario: Scenario, folder: Path, session: SparkSession) -> int:
+    """Run over all files that are there; return how many events were late."""
     arriving = (
         session.readStream.schema("ts long, seq long, car string, lane long, speed double")
         .option("maxFilesPerTrigger", 1)
@@ -104,9 +121,7 @@ def run_spark_stream(
     )
     query.awaitTermination()
     reports = [progress["observedMetrics"] for progress in query.recentProgress]
-    late = sum(report["eventide"]["late_events"] for report in reports if "eventide" in report)
-    assert late == len(scenario.late())
-    return collected(session.read.schema(results.schema).parquet(str(folder / "out")))
+    return sum(report["eventide"]["late_events"] for report in reports if "eventide" in report)
 
 
 def collected(frame: DataFrame) -> list[Event]:

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from eventide.engines.live import LiveEngine
+from eventide.engines.spark.stream import LiveProcessor, even_labels
+from eventide.errors import StateError
+from eventide.lang.sql import plan_sql
 from tests.engines import engines
-from tests.engines.scenarios import QUERIES, SCENARIOS, Query, as_bag
+from tests.engines.scenarios import QUERIES, SCENARIOS, SCHEMA, Query, as_bag
 from tests.naive.windows import Event
 
 if TYPE_CHECKING:
@@ -63,3 +67,27 @@ def test_spark_stream(query: str, scenario: str, tmp_path: Path, spark: SparkSes
     asked, arrived = QUERIES[query], SCENARIOS[scenario]()
     found = engines.run_spark_stream(asked.text, arrived, tmp_path, spark)
     assert as_bag(found) == reference(asked, arrived.on_time())
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("query", ["tumbling", "rows"])
+def test_a_restarted_stream_goes_on_where_it_was(
+    query: str, tmp_path: Path, spark: SparkSession
+) -> None:
+    asked, arrived = QUERIES[query], SCENARIOS["mixed"]()
+    found = engines.run_spark_stream(asked.text, arrived, tmp_path, spark, runs=2)
+    assert as_bag(found) == reference(asked, arrived.on_time())
+
+
+@pytest.mark.spark
+def test_a_checkpoint_keeps_its_number_of_buckets(spark: SparkSession) -> None:
+    plan = plan_sql(QUERIES["tumbling"].text, {"cars": SCHEMA})
+    engine = LiveEngine.of(plan, {"cars": SCHEMA}, 0)
+    eight = LiveProcessor(engine, 8, True)
+    with pytest.raises(StateError, match="over 8 buckets, not 4"):
+        LiveProcessor(engine, 4, True).load(eight.dump(eight.initial_state()))
+    from pyspark.sql import functions as f
+
+    labels = spark.createDataFrame([(label,) for label in even_labels(8)], "label int")
+    placed = labels.select(f.pmod(f.hash("label"), f.lit(8)).alias("place")).collect()
+    assert sorted(row.place for row in placed) == list(range(8))

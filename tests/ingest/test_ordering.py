@@ -58,7 +58,7 @@ def test_nothing_is_lost_and_all_is_in_order(batches: list[list[int]], lateness:
             bound = newest - lateness
             expected_late += [(t, n) for t, n in zip(batch, numbers, strict=True) if t < bound]
         state, ready, late = ordering.step(state, arrivals(batch, number))
-        newest = max([newest] * (newest is not None) + batch, default=None)
+        newest = max([*batch, *([] if newest is None else [newest])], default=None)
         assert all(ts < ready.watermark_us for ts, _ in times_and_numbers(ready.rows))
         left += times_and_numbers(ready.rows)
         found_late += times_and_numbers(late)

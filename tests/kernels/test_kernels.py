@@ -133,9 +133,9 @@ def test_variance_survives_a_large_mean(values: list[float], mean: float) -> Non
     sum_floats_by_group(array, frozen(np.zeros(len(values))), one_group, *sums)
     sum_floats_by_group(frozen(high), frozen(low), one_group, *square_sums)
     out = np.empty(1)
-    sample_variance(
-        ints([len(values)]), tuple(map(frozen, sums)), tuple(map(frozen, square_sums)), out
-    )
+    of_values = (frozen(sums[0]), frozen(sums[1]))
+    of_squares = (frozen(square_sums[0]), frozen(square_sums[1]))
+    sample_variance(ints([len(values)]), of_values, of_squares, out)
     exact_mean = sum(map(Fraction, shifted)) / len(values)
     exact = sum((Fraction(v) - exact_mean) ** 2 for v in shifted) / (len(values) - 1)
     assert math.isclose(out[0], float(exact), rel_tol=1e-12, abs_tol=1e-9)

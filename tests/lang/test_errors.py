@@ -260,6 +260,38 @@ hint: add it to the SELECT list""",
     (
         BindError,
         """\
+two columns are called 'ts'
+  SELECT * FROM cars, trucks
+         ^
+hint: rename one with AS""",
+    ),
+    (
+        BindError,
+        """\
+'ts' is a column of c and of t
+  SELECT load FROM cars c JOIN trucks t ON c.car = t.car WHERE ts > '2026-01-01'
+                                                               ^^
+hint: say which, as in c.ts""",
+    ),
+    (
+        BindError,
+        """\
+a query has no clock: its answer depends on the events alone
+  SELECT car FROM cars WHERE ts > now() - INTERVAL '1' HOUR
+                                  ^^^
+hint: write the time as TIMESTAMP '2026-01-31 12:00:00'""",
+    ),
+    (
+        UnsupportedError,
+        """\
+SAMPLE on a stream
+  SELECT car FROM cars TABLESAMPLE 10%
+                  ^^^^^^^^^^^^^^^^^^^
+hint: leave it out, or use it on a subquery""",
+    ),
+    (
+        BindError,
+        """\
 no window 'w'
   SELECT sum(lane) OVER w FROM cars
                         ^

@@ -135,7 +135,7 @@ def outage_delay(
     begin = rng.uniform(0.1, 0.9, CARS) * seconds
     # About one car in three has an outage; it lasts minutes, less in a very short demo.
     lasts = rng.uniform(45, 240, CARS) * (rng.random(CARS) < 0.35)
-    end = begin + np.minimum(lasts, seconds / 5)
+    end = begin + np.minimum(lasts, seconds / 8)
     cut_off = (second >= begin[car]) & (second < end[car])
     return np.where(cut_off, end[car] - second, 0.0)
 

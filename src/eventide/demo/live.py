@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
-import eventide
+from eventide.database import open_database, sql
 from eventide.demo.agree import check_agree
 from eventide.demo.cars import ATTRIBUTES
 from eventide.demo.queries import Question
@@ -35,7 +35,7 @@ def run_live(
     folder: Path, question: Question, events: pa.Table, advance: Callable[[int], None]
 ) -> LiveRun:
     """Append events as they arrive to a new database that a subscription watches."""
-    database = eventide.open(folder)
+    database = open_database(folder)
     stream = database.create_stream("cars", ATTRIBUTES)
     pieces: list[pa.Table] = []
     subscription = database.subscribe(
@@ -62,5 +62,5 @@ def check_against_history(question: Question, events: pa.Table, run: LiveRun) ->
     on_time = np.ones(events.num_rows, np.bool_)
     # seq counts arrivals from 0, and so is the row in `events`.
     on_time[run.late["seq"].to_numpy()] = False
-    history = eventide.sql(question.text, cars=events.filter(pa.array(on_time)))
+    history = sql(question.text, cars=events.filter(pa.array(on_time)))
     check_agree(f"{question.name}, live and over history", run.rows, history.to_arrow())

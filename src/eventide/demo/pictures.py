@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import eventide
+from eventide.database import Database
 from eventide.sinks.chart import Bars, Chart, Line, Panel, Period, Periods, Points
 
 FAST = 140
@@ -22,7 +22,7 @@ Times = np.ndarray[tuple[int], np.dtype[np.int64]]
 Values = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
-def arrivals_chart(database: eventide.Database, late: pa.Table) -> Chart:
+def arrivals_chart(database: Database, late: pa.Table) -> Chart:
     """Return events a second over all of the time, and under them the late ones."""
     times = database.stream("cars").snapshot().time_range
     span = (times.end_us - times.start_us) / 1e6
@@ -57,7 +57,7 @@ def arrivals_chart(database: eventide.Database, late: pa.Table) -> Chart:
     )
 
 
-def cars_chart(database: eventide.Database, minutes: pa.Table, top: pa.Table) -> Chart:
+def cars_chart(database: Database, minutes: pa.Table, top: pa.Table) -> Chart:
     """Return the speed of some cars, report by report and minute by minute."""
     times = database.stream("cars").snapshot().time_range
     middle = (times.start_us + times.end_us) // 2
@@ -71,9 +71,7 @@ def cars_chart(database: eventide.Database, minutes: pa.Table, top: pa.Table) ->
     return Chart("Speed of three cars", panels, start_us=start, end_us=end)
 
 
-def car_panel(
-    database: eventide.Database, minutes: pa.Table, car: str, start_us: int, end_us: int
-) -> Panel:
+def car_panel(database: Database, minutes: pa.Table, car: str, start_us: int, end_us: int) -> Panel:
     """Return one car's reports and averages."""
     first, last = (np.datetime_as_string(np.datetime64(ts, "us")) for ts in (start_us, end_us))
     reports = database.sql(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import pyarrow as pa
 
-import eventide
+from eventide.database import Database
 from eventide.demo.history import Answer
 from eventide.demo.live import BATCH_ROWS, LATENESS, LiveRun
 from eventide.demo.pictures import arrivals_chart, cars_chart, results_chart
@@ -25,7 +26,7 @@ class Measured:
     stored_bytes: int
     store_seconds: float
     store_means: str
-    """What wrote the store: "a Spark job", "the embedded engine"."""
+    """What wrote the store: "A Spark job", "The embedded engine"."""
     spark_version: str | None
 
     def rows_of(self, name: str) -> pa.Table:
@@ -33,7 +34,7 @@ class Measured:
         return next(each.rows for each in self.answers if each.question.name == name)
 
 
-def demo_page(database: eventide.Database, found: Measured) -> Page:
+def demo_page(database: Database, found: Measured) -> Page:
     """Return the whole page."""
     return Page(
         "Two hundred cars, one question, asked every way",
@@ -46,9 +47,12 @@ def demo_page(database: eventide.Database, found: Measured) -> Page:
             *how_it_compares(found),
             *while_it_happened(found),
             Heading("The questions"),
-            *(Code(each.question.text, each.question.words) for each in found.answers),
+            *(
+                Code(each.question.text, each.question.words, unfolded=each.question is MINUTES)
+                for each in found.answers
+            ),
         ),
-        footer=f"Written by Eventide {eventide.__version__}. Times are UTC. "
+        footer=f"Written by Eventide {version('eventide')}. Times are UTC. "
         "Point at a chart to read its values.",
     )
 
@@ -67,14 +71,14 @@ def facts(found: Measured) -> Facts:
     )
 
 
-def what_arrived(database: eventide.Database, found: Measured) -> list[Block]:
+def what_arrived(database: Database, found: Measured) -> list[Block]:
     """Tell about the events."""
     return [
         Heading("What arrived"),
         Paragraph(
             "A moving car reports every second: position, speed, acceleration. Reports arrive in "
             "nearly the right order, except where a car lost the network: it sends what it kept "
-            f"once it is back, minutes late. {found.store_means.capitalize()} stored them in "
+            f"once it is back, minutes late. {found.store_means} stored them in "
             f"{found.store_seconds:.1f} seconds, ordered by time."
         ),
         Figure(
@@ -84,7 +88,7 @@ def what_arrived(database: eventide.Database, found: Measured) -> list[Block]:
     ]
 
 
-def what_was_asked(database: eventide.Database, found: Measured) -> list[Block]:
+def what_was_asked(database: Database, found: Measured) -> list[Block]:
     """Tell about the answers."""
     minutes, braking = found.rows_of(MINUTES.name), found.rows_of(BRAKING.name)
     top, sudden = found.rows_of(SPEEDING.name), found.rows_of(SUDDEN.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,21 +42,38 @@ class SparkSide:
 
     def sql(self, database: Path, text: str) -> pa.Table:
         """Answer a query by a Spark job."""
-        import eventide
+        from eventide.engines.spark.database import spark_database
 
-        frame = eventide.spark(self.session, str(database)).sql(text)
-        return frame.toArrow()
+        return spark_database(self.session, str(database)).sql(text).toArrow()
 
     def stop(self) -> None:
         """End the session."""
         self.session.stop()
 
 
-def start_spark() -> SparkSide:
-    """Start a local session."""
+def start_spark(log: Path) -> SparkSide:
+    """Start a local session; what Java has to say goes to a file."""
     from eventide.engines.spark.session import local_session
 
-    return SparkSide(local_session("eventide demo"))
+    with errors_to(log):
+        return SparkSide(local_session("eventide demo"))
+
+
+@contextmanager
+def errors_to(log: Path) -> Iterator[None]:
+    """Send what this process and those it starts write on stderr to a file.
+
+    A process that was started in the block keeps writing there: Java's warnings are for the
+    curious, and would tear the progress bar apart.
+    """
+    terminal = os.dup(2)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 
-import eventide
+from eventide.database import Database, Stream, open_database
 from eventide.demo.cars import ATTRIBUTES, CARS, make_events, write_files
 from eventide.demo.folder import fresh_folder
 from eventide.demo.history import Answer, ask_all
@@ -47,7 +47,7 @@ def run_demo(folder: Path, events: int, *, with_spark: bool, console: Console) -
         events=events,
         stored_bytes=stored_bytes(database),
         store_seconds=seconds,
-        store_means="the embedded engine" if spark is None else "a Spark job",
+        store_means="The embedded engine" if spark is None else "A Spark job",
         spark_version=None if spark is None else spark.version,
     )
     page = story.write_page(database, found)
@@ -85,15 +85,15 @@ class Story:
             self.teller.note("no Spark here; pip install 'eventide[spark]' adds it")
             return None
         with self.teller.step("starting Spark") as step:
-            spark = start_spark()
+            spark = start_spark(self.folder / "spark.log")
             step.say(f"Spark {spark.version} started on this machine")
         return spark
 
     def store(
         self, files: Sequence[Path], rows: int, spark: SparkSide | None
-    ) -> tuple[eventide.Database, float]:
+    ) -> tuple[Database, float]:
         """Ingest the files, by a Spark job if there is Spark; return how long it took as well."""
-        database = eventide.open(self.path)
+        database = open_database(self.path)
         stream = database.create_stream(STREAM, ATTRIBUTES)
         means = "here" if spark is None else "by a Spark job"
         with self.teller.step(f"storing {means}", rows) as step:
@@ -107,7 +107,7 @@ class Story:
         assert len(stream) == rows, f"{len(stream):,} of {rows:,} events were stored"
         return database, seconds
 
-    def ask(self, database: eventide.Database, spark: SparkSide | None) -> list[Answer]:
+    def ask(self, database: Database, spark: SparkSide | None) -> list[Answer]:
         """Ask all questions over history."""
         with self.teller.step("asking over history") as step:
             answers = list(ask_all(database, QUESTIONS, spark))
@@ -125,15 +125,15 @@ class Story:
         with self.teller.step("live", rows) as step:
             run = run_live(self.folder / "live.ev", LIVE, events, step.advance)
             step.say(
-                f"the same live: {run.rows.num_rows:,} windows, {rows / run.seconds:,.0f} events/s "
-                f"stored and answered"
+                f"one of them live: {run.rows.num_rows:,} windows, "
+                f"{rows / run.seconds:,.0f} events/s stored"
             )
         with self.teller.step("comparing") as step:
             check_against_history(LIVE, events, run)
             step.say(f"{run.late.num_rows:,} events came too late; without them history agrees")
         return run
 
-    def write_page(self, database: eventide.Database, found: Measured) -> Path:
+    def write_page(self, database: Database, found: Measured) -> Path:
         """Write the page."""
         path = self.folder / "index.html"
         with self.teller.step("drawing") as step:
@@ -154,7 +154,7 @@ def answer_row(answer: Answer) -> tuple[str, ...]:
     )
 
 
-def ingest_here(stream: eventide.Stream, files: Sequence[Path], step: Step) -> None:
+def ingest_here(stream: Stream, files: Sequence[Path], step: Step) -> None:
     """Stage all files, commit once."""
 
     def batches(path: Path) -> Iterator[pa.RecordBatch]:
@@ -165,7 +165,7 @@ def ingest_here(stream: eventide.Stream, files: Sequence[Path], step: Step) -> N
     stream.stored.commit([stream.stored.stage(batches(path)) for path in files])
 
 
-def stored_bytes(database: eventide.Database) -> int:
+def stored_bytes(database: Database) -> int:
     """Return how much of the disk the stream takes."""
     segments = database.stream(STREAM).snapshot().manifest.segments
     return sum(segment.bytes for segment in segments)

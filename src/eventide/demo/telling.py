@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -79,6 +80,4 @@ class Teller:
             table.add_column(name, justify="right" if index else "left", no_wrap=True)
         for row in rows:
             table.add_row(*row)
-        self.console.print()
-        self.console.print(table, width=min(self.console.width, WIDTH + 4))
-        self.console.print()
+        self.console.print(Padding(table, (1, 0, 1, 2)))

@@ -4,6 +4,8 @@ build.py    a plan becomes a pipeline of operators
 slices.py   where a plan can be cut in time, so that the parts run side by side
 history.py  a plan over stored events, in threads
 live.py     a plan over events as they arrive
+buckets.py  rows by bucket of keys, where they have to be spread
+placement.py  where a plan would run, for `explain`
 rest.py     the ordinary SQL around our operators, by DuckDB
 spark/      the same on Spark
 """

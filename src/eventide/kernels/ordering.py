@@ -1,4 +1,4 @@
-"""Is it sorted, and the order that sorts it."""
+"""Are rows in order of (ts, seq), and the order that puts them there."""
 
 from __future__ import annotations
 
@@ -16,8 +16,20 @@ def is_sorted(ts: Int64s, seq: Int64s) -> bool:
     return True
 
 
-def sorting_order(ts: Int64s, seq: Int64s) -> Int64s | None:
-    """Return the row numbers in order of (ts, seq), or None when they are in order already."""
-    if is_sorted(frozen(ts), frozen(seq)):
+def sorting_order(ts: Int64s, seq: Int64s | None = None) -> Int64s | None:
+    """Return the row numbers in order of (ts, seq), or None if the rows are in order.
+
+    Without `seq`, rows of equal `ts` stay in the order they have.
+
+    >>> sorting_order(np.array([3, 1, 2])).tolist()
+    [1, 2, 0]
+    >>> sorting_order(np.array([1, 1, 2]), np.array([5, 6, 0])) is None
+    True
+    """
+    if is_sorted(frozen(ts), frozen(ts if seq is None else seq)):
         return None
+    # Stable sorting of 64-bit numbers is timsort: on a few sorted runs it is a plain merge.
+    order = np.argsort(ts, kind="stable")
+    if seq is None or is_sorted(frozen(ts[order]), frozen(seq[order])):
+        return order
     return np.lexsort((seq, ts))

@@ -25,6 +25,7 @@ from eventide.operators.accumulators import Accumulator, Frames, Groups, accumul
 from eventide.operators.columns import concat_batches, encode_keys, int64s
 from eventide.operators.evaluate import evaluate
 from eventide.operators.state import dump_rows, load_rows
+from eventide.plan.aggregates import AGGREGATES
 from eventide.plan.nodes import WindowAggregate
 
 # Keeps sums of an instant and a window's size inside 64 bits.
@@ -95,9 +96,10 @@ class AggregateWindows:
 
     @property
     def merges_in_any_order(self) -> bool:
-        """Whether partials need not come in order of time: only FIRST and LAST care."""
-        edges = ("first", "last")
-        return all(item.aggregate.function not in edges for item in self.node.aggregates)
+        """Whether partials need not come in order of time."""
+        return not any(
+            AGGREGATES[item.aggregate.function].needs_order for item in self.node.aggregates
+        )
 
     def combine(self, partials: pa.RecordBatch) -> pa.RecordBatch:
         """Return all windows of partials that were lifted elsewhere, in any order."""

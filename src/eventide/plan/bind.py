@@ -152,7 +152,8 @@ def bind_call(call: Expression) -> Expression:
     if signature is None:
         types = [str(argument.type) for argument in arguments]
         message = f"{_shown(function)} takes {function.takes}, not {' and '.join(types)}"
-        raise BindError(message, span=call.span, hint=_cast_hint(arguments))
+        hint = _text_hint(arguments) if function.takes == "strings" else _cast_hint(arguments)
+        raise BindError(message, span=call.span, hint=hint)
     cast = tuple(map(cast_implicitly, arguments, signature.arguments))
     return replace(call, arguments=cast, type=signature.result)
 
@@ -283,6 +284,12 @@ def _cast_hint(arguments: tuple[Expression, ...]) -> str | None:
     if texts and len(kinds) == 1:
         return f"cast it, as in CAST({render(texts[0])} AS double)"
     return None
+
+
+def _text_hint(arguments: tuple[Expression, ...]) -> str | None:
+    """Suggest to write the first argument that is not text as text."""
+    others = [argument for argument in arguments if argument.type not in (STRING, NULL)]
+    return f"cast it, as in CAST({render(others[0])} AS varchar)" if others else None
 
 
 def _sql_name(data_type: DataType) -> str:

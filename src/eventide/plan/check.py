@@ -24,7 +24,7 @@ from eventide.plan.nodes import (
     sources_of,
 )
 from eventide.plan.render import render
-from eventide.schema import BOOL, NULL, SEQ, TS
+from eventide.schema import BOOL, NULL, TS
 
 
 def check_plan(plan: Plan, *, after: str) -> Plan:
@@ -56,7 +56,7 @@ def _check(plan: Plan) -> None:
             names = [key.name for key in keys] + [item.name for item in aggregates]
             _check_names([*names, WINDOW_START, WINDOW_END])
         case SlidingAggregate(source=source, keys=keys, aggregates=aggregates):
-            _check_present(plan, source.row, TS, SEQ)
+            _check_present(plan, source.row, TS)
             for key in keys:
                 _check_expression(key, source.row)
             _check_aggregates(aggregates, source.row)

@@ -51,10 +51,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text as it was typed; with `title`, folded away under it."""
+    """Text as it was typed; with `title`, folded away under it, or at least foldable."""
 
     text: str
     title: str = ""
+    unfolded: bool = False
 
 
 Block = Heading | Paragraph | Facts | Figure | Table | Code
@@ -106,10 +107,10 @@ def block_html(block: Block) -> str:
             return f'<figure><div class="chart">{draw(chart)}</div>{told}</figure>'
         case Table():
             return table_html(block)
-        case Code(text, title):
+        case Code(text, title, unfolded):
             code = f"<pre><code>{sql_html(text)}</code></pre>"
-            summary = f"<summary>{inline(title)}</summary>"
-            return f"<details>{summary}{code}</details>" if title else code
+            opening = f"<details{' open' if unfolded else ''}><summary>{inline(title)}</summary>"
+            return f"{opening}{code}</details>" if title else code
     assert_never(block)
 
 

@@ -19,10 +19,11 @@ h2{font-size:21px;line-height:1.3;letter-spacing:-.012em;margin:56px 0 10px;font
 p{margin:0 0 14px}
 code{font:.88em/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace;
 background:var(--code);border-radius:4px;padding:.1em .35em}
-.facts{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:1px;
+.facts{display:flex;flex-wrap:wrap;gap:1px;
 margin:36px 0 0;background:var(--line);border:1px solid var(--line);border-radius:12px;
 overflow:hidden}
-.facts div{background:var(--card);padding:16px 20px;display:flex;flex-direction:column}
+.facts div{flex:1 1 150px;background:var(--card);padding:16px 20px;display:flex;
+flex-direction:column}
 .facts dd{margin:0;font-size:25px;line-height:1.25;font-weight:640;letter-spacing:-.02em;
 font-variant-numeric:tabular-nums;white-space:nowrap}
 .facts dt{font-size:13.5px;line-height:1.4;color:var(--soft)}

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import SchemaError
+from eventide.kernels.ordering import sorting_order
 from eventide.schema import SEQ, TS, Schema
-from eventide.store.order import Int64s, int64_view, sort_order
+from eventide.store.order import Int64s, int64_view
 from eventide.store.source import MOST_SLICES, NO_TIME, SCAN_ROWS, TimeSlice, check_columns
 
 SMALL_CHUNK_ROWS = 1 << 18
@@ -120,5 +121,5 @@ def joined(table: pa.Table) -> pa.Table:
 
 def in_order(table: pa.Table) -> pa.Table:
     """Return the table sorted by (ts, seq); the same object if it is."""
-    order = sort_order(int64_view(table.column(TS)), int64_view(table.column(SEQ)))
+    order = sorting_order(int64_view(table.column(TS)), int64_view(table.column(SEQ)))
     return table if order is None else table.take(pa.array(order))

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.errors import SchemaError, StoreError, listed
+from eventide.kernels.ordering import sorting_order
 from eventide.schema import MAX_TS_US, MIN_TS_US, SEQ, TS, Schema
 from eventide.store.compaction import (
     merge_segments,
@@ -25,7 +26,7 @@ from eventide.store.compaction import (
 from eventide.store.durable import remove
 from eventide.store.lock import write_lock
 from eventide.store.manifest import Manifest, load_manifest, manifest_path, write_manifest
-from eventide.store.order import int64_view, sort_order
+from eventide.store.order import int64_view
 from eventide.store.segment import (
     SEGMENT_BYTES,
     SEGMENT_ROWS,
@@ -248,7 +249,7 @@ def numbered_and_sorted(events: pa.Table, schema: Schema) -> list[pa.RecordBatch
     """Add `seq` from 0 in the order of the rows, then sort by time."""
     seq = np.arange(events.num_rows, dtype=np.int64)
     events = events.add_column(1, SEQ, pa.array(seq)).cast(schema.arrow)
-    order = sort_order(int64_view(events.column(TS)))
+    order = sorting_order(int64_view(events.column(TS)))
     if order is not None:
         events = events.take(pa.array(order))
     batches: list[pa.RecordBatch] = events.combine_chunks().to_batches()

@@ -7,6 +7,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.engines.build import build_pipeline
+from eventide.engines.placement import describe_spark
 from eventide.engines.slices import halo_of
 from eventide.engines.spark.frames import over_frame, over_store_by_key
 from eventide.engines.spark.history import over_store
@@ -86,8 +87,9 @@ class SparkDatabase:
         return over_stream(plan, frame, schema_of(frame), duration_us(lateness), buckets)
 
     def explain(self, text: str, **frames: DataFrame) -> str:
-        """Return how a query would be answered."""
-        return explain(plan_sql(text, self.catalog(frames)))
+        """Return how a query would be answered: its plan, and where it would run."""
+        plan = plan_sql(text, self.catalog(frames))
+        return f"{explain(plan)}\n\n{describe_spark(plan, frozenset(frames))}"
 
 
 def spark_database(session: SparkSession, path: str | Path | None = None) -> SparkDatabase:

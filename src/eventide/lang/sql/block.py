@@ -93,7 +93,10 @@ def expand_stars(nodes: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
             refuse("* REPLACE and * RENAME are beyond our operators", node, "name the columns")
         left_out = {each.name.lower() for each in star.args.get("except_") or ()}
         kept = [name for name in scope.starred if name.lower() not in left_out]
-        expanded += [exp.column(name, quoted=True) for name in kept]
+        for name in kept:
+            column = exp.column(name, quoted=True)
+            column.this.meta.update(star.meta)
+            expanded.append(column)
     return expanded
 
 

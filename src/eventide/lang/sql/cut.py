@@ -102,6 +102,7 @@ class Cutter:
             message = f"no stream {shown!r}"
             hint = suggestion(name, [*self.catalog, *sorted(ctes)], "stream")
             raise BindError(message, span=span_of(table.this), hint=hint)
+        _refuse_extras(table)
         return found
 
     def _cut_select(self, select: exp.Select, ctes: Names, *, nested: bool) -> exp.Expr:
@@ -124,11 +125,9 @@ class Cutter:
             return None
         (table,) = tables
         stream = self.stream_of(table, ctes)
-        if stream is None or table.args.get("sample") or table.args.get("joins"):
+        if stream is None or table.args.get("joins"):
             return None
         assert isinstance(table, exp.Table)
-        if table.args.get("alias") and table.args["alias"].columns:
-            return None
         return scope_of(select, table, stream, self.catalog[stream])
 
     def _block(
@@ -191,6 +190,17 @@ class Cutter:
             if rest is not inner:
                 inner.replace(rest)
         return select
+
+
+def _refuse_extras(table: exp.Table) -> None:
+    """Refuse what would be lost when a stream's table is replaced: samples, pivots, renamings."""
+    extras = {key for key, value in table.args.items() if value} - {"this", "alias", "joins"}
+    alias = table.args.get("alias")
+    if extras:
+        what = f"{min(extras).strip('_').upper()} on a stream"
+        refuse(what, table, "leave it out, or use it on a subquery")
+    if alias is not None and alias.columns:
+        refuse("renaming a stream's columns in FROM", alias, "rename them in the SELECT list")
 
 
 def _alias(name: str) -> exp.TableAlias:

@@ -280,8 +280,16 @@ def unknown_function(node: exp.Anonymous, span: Span | None) -> BindError:
         message = f"{name.upper()} stands outside GROUP BY"
         hint = f"group by it: GROUP BY {name.upper()}(ts, INTERVAL '10' SECOND)"
         return BindError(message, span=span, hint=hint)
+    if name in ("now", "today", "get_current_timestamp"):
+        return no_clock(span)
     hint = suggestion(name, known, "function")
     return BindError(f"no function {name!r}", span=span, hint=hint)
+
+
+def no_clock(span: Span | None) -> BindError:
+    """Return the error for a query that asks what time it is."""
+    message = "a query has no clock: its answer depends on the events alone"
+    return BindError(message, span=span, hint="write the time as TIMESTAMP '2026-01-31 12:00:00'")
 
 
 def conjoin(conditions: list[Expression]) -> Expression:

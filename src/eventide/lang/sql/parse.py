@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 import sqlglot
@@ -19,7 +20,7 @@ _HINT = "a query is SELECT … FROM stream [WHERE …] [GROUP BY …]"
 def parse(text: str) -> exp.Query:
     """Return the one query that the text holds."""
     try:
-        statements = [each for each in sqlglot.parse(text, dialect=Eventide) if each is not None]
+        statements = _statements(text)
     except SqlglotParseError as error:
         raise _parse_error(error, text) from None
     except TokenError:
@@ -33,7 +34,21 @@ def parse(text: str) -> exp.Query:
     if len(statements) > 1:
         message = "more than one statement"
         raise ParseError(message, span=span_of(statements[1]), hint="run them one at a time")
-    return _query(statements[0])
+    query = _query(statements[0])
+    for parameter in query.find_all(exp.Placeholder, exp.Parameter):
+        message = "a query has no parameters"
+        raise UnsupportedError(message, span=span_of(parameter), hint="write the value itself")
+    return query
+
+
+def _statements(text: str) -> list[exp.Expr]:
+    # sqlglot logs a warning about statements it does not know; they become errors of ours.
+    logger, level = logging.getLogger("sqlglot"), logging.getLogger("sqlglot").level
+    logger.setLevel(logging.ERROR)
+    try:
+        return [each for each in sqlglot.parse(text, dialect=Eventide) if each is not None]
+    finally:
+        logger.setLevel(level)
 
 
 def _query(statement: exp.Expr) -> exp.Query:

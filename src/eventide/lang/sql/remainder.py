@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from sqlglot import exp
 
@@ -54,16 +54,20 @@ def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def check_columns(select: exp.Select, scopes: list[Scope]) -> None:
-    """Refuse columns that no stream has."""
+    """Refuse columns that no stream has, and those that could be of two."""
     aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
+    merged = any(join.args.get("using") or join.method for join in select.args.get("joins") or ())
     for node in own_nodes(select):
         if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
             continue
-        if any(scope.owns(node) for scope in scopes):
-            continue
-        if not node.table and node.name.lower() in aliases:
-            continue
-        raise _unknown(node, scopes)
+        owners = [scope.alias for scope in scopes if scope.owns(node)]
+        aliased = not node.table and node.name.lower() in aliases
+        if not owners and not aliased:
+            raise _unknown(node, scopes)
+        if len(owners) > 1 and not merged and not aliased:
+            message = f"{node.name!r} is a column of {' and of '.join(owners)}"
+            hint = f"say which, as in {owners[0]}.{node.name}"
+            raise BindError(message, span=span_of(node), hint=hint)
 
 
 def _unknown(node: exp.Column, scopes: list[Scope]) -> BindError:
@@ -131,9 +135,11 @@ def _translate(part: exp.Expr, scope: Scope) -> Expression | None:
 
 
 def _expand_stars(select: exp.Select, scopes: list[Scope]) -> None:
-    """Replace `*` by the columns it means, except where USING merges some."""
-    if any(join.args.get("using") or join.method for join in select.args.get("joins") or ()):
+    """Replace `*` by the columns it means, except where a NATURAL join decides that."""
+    joins = select.args.get("joins") or ()
+    if any(join.method == "NATURAL" for join in joins):
         return
+    merged = {name.name.lower() for join in joins for name in join.args.get("using") or ()}
     expanded: list[exp.Expr] = []
     for item in select.expressions:
         star = item.this if isinstance(item, exp.Column) else item
@@ -142,12 +148,20 @@ def _expand_stars(select: exp.Select, scopes: list[Scope]) -> None:
             continue
         table = item.table if isinstance(item, exp.Column) else ""
         meant = [scope for scope in scopes if not table or scope.alias.lower() == table.lower()]
-        expanded += [
-            exp.column(identifier(name), table=identifier(scope.alias))
-            for scope in meant
-            for name in scope.starred
-        ]
+        expanded += _meant(star, meant, frozenset() if table else merged)
     select.set("expressions", expanded)
+
+
+def _meant(star: exp.Expr, scopes: list[Scope], merged: Set[str]) -> Iterator[exp.Expr]:
+    """Yield the columns a star means; those that USING merges come once, and unqualified."""
+    for place, scope in enumerate(scopes):
+        for name in scope.starred:
+            if place > 0 and name.lower() in merged:
+                continue
+            table = None if name.lower() in merged else identifier(scope.alias)
+            column = exp.column(identifier(name), table=table)
+            column.this.meta.update(star.meta)
+            yield column
 
 
 def _deliver(
@@ -166,7 +180,7 @@ def _columns_read(select: exp.Select, scope: Scope) -> list[str]:
     read = {scope.find(column.name) for column in select.find_all(exp.Column) if scope.owns(column)}
     stars = any(
         not isinstance(star.parent, exp.Count) and _means(star, scope)
-        for star in select.find_all(exp.Star)
+        for star in select.find_all(exp.Star, exp.Columns)
     )
     merged = any(join.args.get("using") or join.method for join in select.find_all(exp.Join))
     if stars or merged:
@@ -174,7 +188,7 @@ def _columns_read(select: exp.Select, scope: Scope) -> list[str]:
     return [name for name in scope.fields if name in read] or [TS]
 
 
-def _means(star: exp.Star, scope: Scope) -> bool:
+def _means(star: exp.Expr, scope: Scope) -> bool:
     parent = star.parent
     table = parent.table if isinstance(parent, exp.Column) else ""
     return not table or table.lower() == scope.alias.lower()
@@ -188,7 +202,9 @@ def _spell(select: exp.Select, scopes: list[Scope]) -> None:
         for scope in scopes:
             found = scope.find(column.name) if scope.owns(column) else None
             if found is not None:
-                column.set("this", identifier(found))
+                spelled = identifier(found)
+                spelled.meta.update(column.this.meta)
+                column.set("this", spelled)
                 break
 
 

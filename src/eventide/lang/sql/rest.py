@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
-from eventide.lang.sql.expressions import unknown_function
+from eventide.lang.sql.expressions import no_clock, unknown_function
 from eventide.lang.sql.functions import ANONYMOUS
 from eventide.lang.sql.literals import is_timestamp, timestamp
 from eventide.lang.sql.spans import span_of
@@ -32,10 +32,14 @@ def rest_sql(
     integers = _integer_columns(inputs, catalog)
     duckdb = _narrow_sums(common.copy(), integers)
     spark = common.transform(_spark_names)
-    return duckdb.sql(dialect="duckdb"), spark.sql(dialect="spark")
+    # What Spark lacks is Spark's error to raise, not a warning to someone who does not use it.
+    spark_sql = spark.sql(dialect="spark", unsupported_level=ErrorLevel.IGNORE)
+    return duckdb.sql(dialect="duckdb"), spark_sql
 
 
 def _refuse_unknown_functions(rest: exp.Expr) -> None:
+    for clock in rest.find_all(exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime):
+        raise no_clock(span_of(clock))
     for node in rest.find_all(exp.Anonymous):
         name = node.name.lower()
         if not (

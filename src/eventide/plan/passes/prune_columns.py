@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from eventide.plan.aggregates import AGGREGATES
 from eventide.plan.expressions import Expression, columns_of
 from eventide.plan.nodes import (
     Filter,
@@ -18,14 +17,16 @@ from eventide.plan.nodes import (
     SlidingAggregate,
     WindowAggregate,
 )
-from eventide.schema import SEQ, TS
+from eventide.schema import TS
 
 Names = frozenset[str]
-_ORDER: Names = frozenset({TS, SEQ})
 
 
 def prune_columns(plan: Plan) -> Plan:
-    """Project(a, Scan(a, b)) -> Project(a, Scan(a)). `ts` always stays."""
+    """Project(a, Scan(a, b)) -> Project(a, Scan(a)). `ts` always stays.
+
+    No operator needs `seq`: whoever reads a scan hands its rows over in order of (ts, seq).
+    """
     return _prune(plan, frozenset(plan.row))
 
 
@@ -42,10 +43,9 @@ def _prune(plan: Plan, needed: Names) -> Plan:
             return replace(plan, source=_prune(source, below))
         case WindowAggregate(source=source, keys=keys, aggregates=aggregates):
             below = _read_by(key.expression for key in keys) | _arguments(aggregates)
-            order = _ORDER if _needs_order(aggregates) else frozenset({TS})
-            return replace(plan, source=_prune(source, below | order))
+            return replace(plan, source=_prune(source, below))
         case SlidingAggregate(source=source, keys=keys, aggregates=aggregates):
-            below = needed | _read_by(keys) | _arguments(aggregates) | _ORDER
+            below = needed | _read_by(keys) | _arguments(aggregates)
             return replace(plan, source=_prune(source, below))
         case Relational(inputs=inputs):
             pruned = tuple((name, _prune(source, frozenset(source.row))) for name, source in inputs)
@@ -59,7 +59,3 @@ def _read_by(expressions: Iterable[Expression]) -> Names:
 
 def _arguments(items: tuple[NamedAggregate, ...]) -> Names:
     return _read_by(item.aggregate for item in items)
-
-
-def _needs_order(items: tuple[NamedAggregate, ...]) -> bool:
-    return any(AGGREGATES[item.aggregate.function].needs_order for item in items)

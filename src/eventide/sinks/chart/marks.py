@@ -53,7 +53,7 @@ def draw_points(points: Points, color: Color, time: TimeScale, value: ValueScale
     for i in seen_points(x.astype(np.int64), y.astype(np.int64)).tolist():
         told = escape(f"{points.name}: {number(values[i])} at {clock(int(ts_us[i]))}")
         yield (
-            f'<circle class="ev-dot ev-{color}" cx="{x[i]:.1f}" cy="{y[i]:.1f}" r="2.5">'
+            f'<circle class="ev-dot ev-{color}" cx="{x[i]:.1f}" cy="{y[i]:.1f}" r="2.2">'
             f"<title>{told}</title></circle>"
         )
 

@@ -37,7 +37,7 @@ font:12px ui-sans-serif,system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neu
 .ev-line{fill:none;stroke:var(--c);stroke-width:1.75;stroke-linejoin:round;stroke-linecap:round}
 .ev-faint{stroke-width:1.2;opacity:.8}
 .ev-bar,.ev-dot,.ev-period{fill:var(--c)}.ev-period{opacity:.88}.ev-period:hover{opacity:1}
-.ev-dot{stroke:var(--paper);stroke-width:.75}
+.ev-dot{stroke:var(--paper);stroke-width:.5}
 .ev-band{fill:var(--ink);opacity:0}.ev-band:hover{opacity:.07}
 """
 STYLE += "".join(f".ev-{color}{{--c:var(--{color})}}" for color in COLORS)

@@ -1,0 +1,126 @@
+"""The table on the screen, and the same as benchmarks/results.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+
+from benchmarks.measure import Outcome, Timing
+
+RESULTS = Path(__file__).parent / "results.md"
+PACKAGES = ("eventide", "duckdb", "polars", "pyspark", "pyarrow", "numba", "numpy")
+HEADINGS = ("Case", "Eventide", "s", "M events/s", "Rival", "s", "Ratio", "Target", "")
+RIGHT = ("s", "M events/s", "Ratio", "Target")
+HOW_TO_READ = (
+    "A ratio is the rival's time over Eventide's, so higher is better: 2 means that Eventide "
+    "needs half the time. A target is the least ratio that has to hold."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where a run took place."""
+
+    processor: str
+    cores: int
+    memory_gb: float
+    load: float
+
+    @classmethod
+    def here(cls) -> Machine:
+        """Return this machine, as busy as it is now."""
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+        return cls(processor_name(), os.cpu_count() or 1, memory, os.getloadavg()[0])
+
+    def __str__(self) -> str:
+        system = f"{platform.system()}, Python {platform.python_version()}"
+        return (
+            f"{self.processor}, {self.cores} cores, {self.memory_gb:.0f} GiB, {system}; "
+            f"load {self.load:.1f} before the run"
+        )
+
+
+def processor_name() -> str:
+    """Return the model of the processor, as the system names it."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text(encoding="utf-8").splitlines() if told.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def cells(outcome: Outcome) -> tuple[str, ...]:
+    """Return one row of the table."""
+    duel, ratio = outcome.duel, outcome.ratio
+    return (
+        outcome.case.name,
+        duel.eventide.name,
+        shown(outcome.eventide),
+        f"{outcome.events / outcome.eventide.median / 1e6:.2f}" if outcome.case.has_speed else "",
+        "" if duel.rival is None else duel.rival.name,
+        "" if outcome.rival is None else shown(outcome.rival),
+        "" if ratio is None else f"{ratio:.2f}",
+        "" if duel.least is None else f"{duel.least:.2f}",
+        {True: "✓", False: "✗", None: ""}[outcome.met],
+    )
+
+
+def shown(timing: Timing) -> str:
+    """Return seconds with as many digits as mean something."""
+    return f"{timing.median:.3g}"
+
+
+def as_table(outcomes: Iterable[Outcome]) -> Table:
+    """Return the outcomes for the screen, one block a case."""
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for heading in HEADINGS:
+        table.add_column(heading, justify="right" if heading in RIGHT else "left", no_wrap=True)
+    before = ""
+    for outcome in outcomes:
+        name, *rest = cells(outcome)
+        if before and name != before:
+            table.add_section()
+        style = {True: "green", False: "bold red", None: None}[outcome.met]
+        table.add_row("" if name == before else name, *rest, style=style)
+        before = name
+    return table
+
+
+def as_markdown(outcomes: Sequence[Outcome], events: int, machine: Machine) -> str:
+    """Return the whole of results.md."""
+    rules = ["--:" if heading in RIGHT else ":--" for heading in HEADINGS]
+    asked = dict.fromkeys((o.case.name, o.case.asked, o.case.traffic.name) for o in outcomes)
+    lines = [
+        "# Results",
+        "",
+        "Written by `make bench`. No number here is typed by hand.",
+        "",
+        f"- Date: {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
+        f"- Machine: {machine}",
+        f"- Versions: {', '.join(f'{name} {version(name)}' for name in PACKAGES)}",
+        f"- Events: {events:,}, unless a case says less",
+        "- Seconds: median of 3 to 5 rounds after a warm-up, everybody in turn in one process",
+        "",
+        HOW_TO_READ,
+        "",
+        as_line(HEADINGS),
+        as_line(rules),
+        *(as_line(cells(outcome)) for outcome in outcomes),
+        "",
+        "What each case asks:",
+        "",
+        *(f"- **{name}** ({traffic}): {what}" for name, what, traffic in asked),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def as_line(row: Iterable[str]) -> str:
+    """Return one line of a Markdown table."""
+    return f"| {' | '.join(row)} |"

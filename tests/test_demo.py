@@ -1,0 +1,151 @@
+"""The demo: realistic and repeatable events, answers that are really compared, a page."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from eventide.cli import eventide
+from eventide.demo.agree import DisagreementError, check_agree
+from eventide.demo.cars import CARS, make_events, write_files
+from eventide.demo.folder import MARKER, fresh_folder
+from eventide.demo.pictures import stepped
+from eventide.demo.spark import errors_to
+from eventide.demo.story import run_demo
+from eventide.errors import StoreError
+
+EVENTS = 40_000
+
+
+@pytest.fixture(scope="module")
+def events() -> pa.Table:
+    return make_events(EVENTS)
+
+
+def test_events_are_the_same_every_time(events: pa.Table) -> None:
+    assert events.num_rows == EVENTS
+    assert make_events(EVENTS).equals(events)
+    assert not make_events(EVENTS, seed=1).equals(events)
+
+
+def test_cars_drive_brake_speed_and_stop(events: pa.Table) -> None:
+    assert pc.count_distinct(events["car"]).as_py() == CARS
+    speed, accel = (events[name].drop_null().to_numpy() for name in ("speed", "accel"))
+    assert speed.min() == 0
+    assert speed.max() > 140
+    assert accel.min() < -5
+    assert 0 < events["speed"].null_count < EVENTS / 50
+    assert abs(pc.mean(events["lat"]).as_py() - 50.8) < 0.5
+
+
+def test_most_events_arrive_in_seconds_and_a_few_much_later(events: pa.Table) -> None:
+    ts = events["ts"].cast(pa.int64()).to_numpy()
+    behind = (np.maximum.accumulate(ts) - ts) / 1e6
+    assert np.mean(behind > 0) > 0.5
+    assert 0 < np.mean(behind > 10) < 0.05
+
+
+def test_files_hold_the_events_in_order_of_arrival(events: pa.Table, tmp_path: Path) -> None:
+    paths = write_files(events, tmp_path / "arrived", files=3)
+    back = pa.concat_tables([pa.parquet.read_table(path) for path in paths])
+    assert back.equals(events)
+
+
+def test_only_a_demo_folder_is_replaced(tmp_path: Path) -> None:
+    folder = fresh_folder(tmp_path / "demo")
+    (folder / "old").write_text("x")
+    assert [path.name for path in fresh_folder(folder).iterdir()] == [MARKER]
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.txt").write_text("x")
+    with pytest.raises(StoreError, match="no demo wrote"):
+        fresh_folder(precious)
+    assert (precious / "thesis.txt").exists()
+
+
+ROWS = pa.table(
+    {
+        "car": ["b", "a", None],
+        "at": pa.array([2, 1, 3], pa.timestamp("us")),
+        "mean": [2.5, None, float("nan")],
+    }
+)
+
+
+def test_answers_agree_in_any_order_and_with_zoned_times() -> None:
+    other = ROWS.take([2, 0, 1])
+    zoned = other.set_column(1, "at", other["at"].cast(pa.int64()).cast(pa.timestamp("us", "UTC")))
+    check_agree("rows", ROWS, zoned)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ROWS.slice(0, 2),
+        ROWS.set_column(2, "mean", pa.array([2.5 + 2**-51, None, float("nan")])),
+        ROWS.set_column(2, "mean", pa.array([2.5, float("nan"), None])),
+        ROWS.take([0, 0, 2]),
+    ],
+)
+def test_answers_that_differ_in_one_bit_do_not_agree(other: pa.Table) -> None:
+    with pytest.raises(DisagreementError, match="rows"):
+        check_agree("rows", ROWS, other)
+
+
+def test_windows_become_steps_with_gaps() -> None:
+    #  0 --1-- 10 --2-- 20     30 --3-- 40
+    times, values = stepped(
+        np.array([0, 10, 30]), np.array([10, 20, 40]), np.array([1.0, 2.0, 3.0])
+    )
+    assert times.tolist() == [0, 10, 20, 20, 30, 40, 40]
+    assert values[[0, 1, 2, 4, 5]].tolist() == [1, 2, 2, 3, 3]
+    assert np.isnan(values[[3, 6]]).all()
+
+
+def test_what_java_says_goes_to_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with errors_to(tmp_path / "log"):
+        os.write(2, b"noise")
+    os.write(2, b"news")
+    assert (tmp_path / "log").read_bytes() == b"noise"
+    assert capfd.readouterr().err == "news"
+
+
+def test_the_whole_demo_without_spark(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    arguments = ["demo", "--no-spark", "--events", str(EVENTS), "--folder", str(folder)]
+    result = CliRunner().invoke(eventide, arguments)
+    assert result.exit_code == 0, result.output
+    assert result.output.count("✓") == 6
+    assert "without them history agrees" in result.output
+    assert str(folder / "index.html") in result.output
+    page = (folder / "index.html").read_text()
+    assert page.count('<svg class="ev-chart"') == 3
+    assert "much faster than lately" in page
+    assert "nan" not in page.lower().replace("nance", "")
+    again = CliRunner().invoke(eventide, ["sql", str(folder / "traffic.ev"), "SELECT * FROM cars"])
+    assert again.output.count("\n") == EVENTS + 1
+
+
+def test_a_tiny_demo_works_too(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO())
+    page = run_demo(tmp_path / "demo", 1_000, with_spark=False, console=console)
+    assert page.exists()
+
+
+def test_a_disagreement_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def disagree(name: str, *_: object) -> None:
+        raise DisagreementError(name)
+
+    monkeypatch.setattr("eventide.demo.live.check_agree", disagree)
+    arguments = ["demo", "--no-spark", "--events", "1000", "--folder", str(tmp_path / "demo")]
+    result = CliRunner().invoke(eventide, arguments)
+    assert result.exit_code == 1
+    assert "live and over history" in result.stderr

@@ -1,0 +1,25 @@
+"""The examples run, and say what they promise."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("quickstart.py", "ben  │ 2026-03-02 08:00:10 │  131"),
+        ("live.py", "1 event came too late; 5 are stored"),
+    ],
+)
+def test_example_runs(name: str, told: str) -> None:
+    command = [sys.executable, "-W", "error", str(EXAMPLES / name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert told in done.stdout
