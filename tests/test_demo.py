@@ -124,6 +124,7 @@ def test_the_whole_demo_without_spark(tmp_path: Path) -> None:
     result = CliRunner().invoke(eventide, arguments)
     assert result.exit_code == 0, result.output
     assert result.output.count("✓") == 6
+    assert max(map(len, result.output.splitlines())) < 120 + len(str(folder))
     assert "without them history agrees" in result.output
     assert str(folder / "index.html") in result.output
     page = (folder / "index.html").read_text()

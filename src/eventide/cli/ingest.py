@@ -72,10 +72,12 @@ def ingest(
     check_files(files)
     schema = declared_schema(attributes) or inferred_schema(files[0], ts)
     started = perf_counter()
-    with stream_for(Store.open(database), name, schema, declared=bool(attributes)) as stream:
-        with counting(notices(), "reading", rows_in(files), shown=not no_progress) as advance:
-            rows = store_files(stream, files, ts, advance)
-        print_summary(stream, rows, perf_counter() - started)
+    with (
+        stream_for(Store.open(database), name, schema, declared=bool(attributes)) as stream,
+        counting(notices(), "reading", rows_in(files), shown=not no_progress) as advance,
+    ):
+        rows = store_files(stream, files, ts, advance)
+    print_summary(stream, rows, perf_counter() - started)
 
 
 def check_files(files: Sequence[Path]) -> None:

@@ -38,14 +38,14 @@ def notices() -> Terminal:
 
 def print_error(paragraph: str) -> None:
     """Print an error on stderr: the caret line in red, the hint apart."""
-    text = Text("error: ", style="bold red")
+    text = Text().append("error: ", "bold red")
     for line in paragraph.splitlines(keepends=True):
         if line.startswith("hint: "):
             text.append("hint: ", "bold cyan").append(line.removeprefix("hint: "), "default")
         elif set(line.strip()) == {"^"}:
             text.append(line, "bold red")
         else:
-            text.append(line, "default not bold")
+            text.append(line, "default")
     notices().print(text, soft_wrap=True)
 
 

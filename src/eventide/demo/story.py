@@ -113,8 +113,9 @@ class Story:
             answers = list(ask_all(database, QUESTIONS, spark))
             ways = "" if spark is None else ", here and on Spark: the same rows"
             step.say(f"{len(answers)} questions over history{ways}")
+        columns = ("question", "rows", "embedded", "on Spark", "the same")
         self.teller.table(
-            ("question", "rows", "embedded", "Spark", "agree"),
+            columns if spark is not None else columns[:3],
             [answer_row(answer) for answer in answers],
         )
         return answers
@@ -144,14 +145,10 @@ class Story:
 
 def answer_row(answer: Answer) -> tuple[str, ...]:
     """Return an answer as a row for the terminal."""
-    on_spark = answer.spark_seconds
-    return (
-        answer.question.name,
-        f"{answer.rows.num_rows:,}",
-        f"{answer.seconds:.2f} s",
-        "–" if on_spark is None else f"{on_spark:.2f} s",
-        "–" if on_spark is None else "[green]✓[/green]",
-    )
+    here = (answer.question.name, f"{answer.rows.num_rows:,}", f"{answer.seconds:.2f} s")
+    if answer.spark_seconds is None:
+        return here
+    return (*here, f"{answer.spark_seconds:.2f} s", "[green]✓[/green]")
 
 
 def ingest_here(stream: Stream, files: Sequence[Path], step: Step) -> None:

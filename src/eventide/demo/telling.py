@@ -80,4 +80,4 @@ class Teller:
             table.add_column(name, justify="right" if index else "left", no_wrap=True)
         for row in rows:
             table.add_row(*row)
-        self.console.print(Padding(table, (1, 0, 1, 2)))
+        self.console.print(Padding(table, (1, 0, 1, 2), expand=False))
