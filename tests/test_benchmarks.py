@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,10 +47,10 @@ def test_everybody_gives_the_same_answer(
 def test_everybody_agrees_on_what_the_engines_agree_on(
     question: Question, scenario: str, tmp_path: Path
 ) -> None:
-    # Nulls, ties, gaps and times before 1970, out of order: rivals read these events in their
-    # arrival order too, but for Polars, which only takes them in order.
-    events = to_table(SCENARIOS[scenario]().events())
-    check_answers(question.embedded(), Setting(events.drop_columns(["seq"]), tmp_path))
+    # Nulls, ties, gaps, times before 1970, all out of order. Not Polars: its running sums keep
+    # about nine digits once a value of 1e9 has passed through them.
+    events = to_table(SCENARIOS[scenario]().events()).drop_columns(["seq"])
+    check_answers(replace(question, polars={}).embedded(), Setting(events, tmp_path))
 
 
 def test_the_report_renders(settings: dict[tuple[str, int], Setting]) -> None:

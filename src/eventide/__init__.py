@@ -9,7 +9,8 @@
     operators/     the steps a plan is made of; kernels/ are their inner loops
     engines/       run a plan here over history, here live, or on Spark
     sinks/         hand results over
-    database.py    the door for users             cli.py     the same from a shell
+    database.py    the door for users             cli/       the same from a shell
+    demo/          the product in two minutes
 
 Reading it for the first time? Start at engines/history.py, which is short and touches all of it.
 """
