@@ -18,6 +18,7 @@ from benchmarks.ways import Way
 
 MOST_ROUNDS = 5
 LEAST_ROUNDS = 3
+JVM_WARM_UPS = 6
 CASE_SECONDS = 120.0
 """A case whose rounds would take longer than this has fewer of them."""
 
@@ -65,12 +66,16 @@ class Outcome:
 def measure(case: Case, setting: Setting) -> list[Outcome]:
     """Return the times of a case; every round runs every way once."""
     everybody = case.ways()
-    start = time.perf_counter()
     warm_up(case, setting)
-    spent = time.perf_counter() - start
-    rounds = max(LEAST_ROUNDS, min(MOST_ROUNDS, int(CASE_SECONDS / max(spent, 1e-9))))
-    seconds: dict[Way, list[float]] = {way: [] for way in everybody}
-    for _ in range(rounds):
+    # One run does not warm a JVM: its compiler would still be making Spark SQL faster, and the
+    # ratios would flatter whoever works in Python.
+    for _ in range(JVM_WARM_UPS if case.spark else 0):
+        for way in everybody:
+            way.work(setting)
+    first = {way: timed(way, setting) for way in everybody}
+    rounds = max(LEAST_ROUNDS, min(MOST_ROUNDS, int(CASE_SECONDS / sum(first.values()))))
+    seconds: dict[Way, list[float]] = {way: [spent] for way, spent in first.items()}
+    for _ in range(rounds - 1):
         for way in everybody:
             seconds[way].append(timed(way, setting))
     timings = {way: Timing(tuple(rounds)) for way, rounds in seconds.items()}

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from benchmarks.measure import Outcome, Timing
+from benchmarks.measure import JVM_WARM_UPS, LEAST_ROUNDS, MOST_ROUNDS, Outcome, Timing
 
 RESULTS = Path(__file__).parent / "results.md"
 PACKAGES = ("eventide", "duckdb", "polars", "pyspark", "pyarrow", "numba", "numpy")
@@ -106,7 +106,8 @@ def as_markdown(outcomes: Sequence[Outcome], events: int, machine: Machine) -> s
         f"- Machine: {machine}",
         f"- Versions: {', '.join(f'{name} {version(name)}' for name in PACKAGES)}",
         f"- Events: {events:,}, unless a case says less",
-        "- Seconds: median of 3 to 5 rounds after a warm-up, everybody in turn in one process",
+        f"- Seconds: median of {LEAST_ROUNDS} to {MOST_ROUNDS} rounds, everybody in turn in one "
+        f"process, after one warm-up ({1 + JVM_WARM_UPS} on Spark)",
         "",
         HOW_TO_READ,
         "",

@@ -23,3 +23,12 @@ def test_example_runs(name: str, told: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert told in done.stdout
+
+
+@pytest.mark.spark
+def test_the_example_on_spark_runs() -> None:
+    command = [sys.executable, str(EXAMPLES / "on_spark.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "the same rows: True" in done.stdout
+    assert "windows complete so far: 15 of 18" in done.stdout

@@ -101,7 +101,7 @@ def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME) -> Pipeline:
         case Relational():
             message = "this query needs ordinary SQL around Eventide's own operators"
             hint = "ORDER BY, LIMIT, DISTINCT, joins and GROUP BY without a window need an end"
-            raise UnsupportedError(message, hint=f"run it over history instead: {hint}")
+            raise UnsupportedError(message, hint=f"{hint}; ask it over history")
         case _:
             below = build_pipeline(plan.source, owned)
             return Pipeline(below.scan, (*below.operators, build_operator(plan, owned)))
