@@ -17,15 +17,26 @@ found=$(java_version 2>/dev/null || true)
 if [ -z "$found" ] || [ "$found" -lt 17 ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
         say "No Java 17 found: installing openjdk-17-jre-headless."
-        apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless > /dev/null
+        { apt-get update -qq && apt-get install -y -qq openjdk-17-jre-headless > /dev/null; } || {
+            say "That failed: install a JDK 17 by hand and run make again."
+            exit 1
+        }
     else
         say "Spark needs Java 17 or newer, which is not on the PATH: install a JDK 17 (on Debian or Ubuntu: sudo apt-get install openjdk-17-jre-headless; on macOS: brew install openjdk@17) and run make again."
         exit 1
     fi
 fi
 
-if [ ! -x "$venv/bin/pip" ]; then
-    "$python" -m venv "$venv" || {
+case $venv in
+    /*) home=$venv ;;
+    *) home=$(pwd -P)/$venv ;;
+esac
+# The scripts of an environment that was copied or moved here run the Python of the old one, and
+# would install into it.
+if ! head -n 3 "$venv/bin/pip" 2> /dev/null | grep -qF "$home/bin/"; then
+    clear=
+    if [ -f "$venv/pyvenv.cfg" ]; then clear=--clear; fi # and never a folder of something else
+    "$python" -m venv $clear "$venv" || {
         say "Python cannot make a virtual environment (on Debian or Ubuntu: sudo apt-get install python3-venv)."
         exit 1
     }

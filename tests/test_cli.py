@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from eventide.cli import eventide
 from eventide.database import Database, open_database
+from eventide.errors import StoreError
 
 CSV = """ts,car,speed
 2026-03-02T08:00:00Z,a,10.5
@@ -108,6 +109,20 @@ def test_ingest_appends_to_a_stream_that_exists(csv: Path, database: Path) -> No
     assert rows_in(database) == 6
 
 
+def test_the_stream_decides_the_types_and_not_what_a_file_looks_like(tmp_path: Path) -> None:
+    path, into = tmp_path / "e.jsonl", ("--into", tmp_path / "x.ev", "--stream", "s")
+    path.write_text('{"ts": 1, "price": "1.50"}\n')
+    assert run("ingest", path, *into, "--attribute", "price:decimal(9,2)").exit_code == 0
+    path.write_text('{"ts": 2, "price": 1}\n{"ts": 3, "price": "2.25"}\n')
+    assert run("ingest", path, *into).exit_code == 0
+    path.write_text("")
+    assert "stored 0 events" in run("ingest", path, *into).stdout
+    path.write_text('{"ts": 4, "price": true}\n')
+    result = run("ingest", path, *into)
+    assert "line 1, column 'price': True does not fit decimal(9,2)" in result.stderr
+    assert len(Database(tmp_path / "x.ev").stream("s")) == 3
+
+
 def test_ingest_takes_the_time_from_any_column_and_types_from_the_user(tmp_path: Path) -> None:
     path = tmp_path / "prices.jsonl"
     path.write_text('{"at": 1, "price": "1.50"}\n')
@@ -162,6 +177,12 @@ def test_ingest_that_is_asked_wrongly(
 
 def test_a_missing_time_column_names_the_option(csv: Path, tmp_path: Path) -> None:
     result = run("ingest", csv, "--into", tmp_path / "x.ev", "--stream", "s", "--ts", "when")
+    assert result.exit_code == 1
+    assert "--ts COLUMN" in result.stderr
+
+
+def test_a_missing_time_column_of_a_stream_that_exists(csv: Path, database: Path) -> None:
+    result = run("ingest", csv, "--into", database, "--stream", "cars", "--ts", "when")
     assert result.exit_code == 1
     assert "--ts COLUMN" in result.stderr
 
@@ -271,10 +292,45 @@ def test_a_database_that_is_not_there_is_not_created(
     assert not Path("x.ev").exists()
 
 
-def test_a_file_that_cannot_be_written(database: Path, tmp_path: Path) -> None:
-    result = run("sql", database, QUERY, "--output", tmp_path / "none" / "rows.csv")
+@pytest.mark.parametrize("form", ["table", "csv"])
+def test_a_file_that_cannot_be_written(database: Path, tmp_path: Path, form: str) -> None:
+    target = tmp_path / "none" / "rows.csv"
+    result = run("sql", database, QUERY, "--format", form, "--output", target)
     assert result.exit_code == 1
     assert "cannot write" in result.stderr
+
+
+@pytest.mark.parametrize("form", ["table", "csv"])
+def test_pipes_and_links_are_written_to_and_not_replaced(
+    database: Path, tmp_path: Path, form: str
+) -> None:
+    pipe, link, file = tmp_path / "pipe", tmp_path / "link", tmp_path / "file"
+    os.mkfifo(pipe)
+    link.symlink_to(file)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for target in (pipe, link):
+        result = run("sql", database, QUERY, "--format", form, "--output", target)
+        assert result.exit_code == 0, result.stderr
+    assert os.read(reader, 10_000) == file.read_bytes()
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert b"30" in file.read_bytes()
+
+
+def test_the_error_of_a_file_is_told_even_if_tidying_up_fails(
+    database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(*_: object) -> None:
+        message = "another writer"
+        raise StoreError(message)
+
+    monkeypatch.setattr("eventide.store.StoredStream.discard", locked)
+    bad = tmp_path / "bad.csv"
+    bad.write_text(CSV + ",a,1\n")
+    result = run("ingest", bad, "--into", database, "--stream", "cars")
+    assert result.exit_code == 1
+    assert "line 5, column 'ts': there is no time" in result.stderr
 
 
 # --- explain and streams ---------------------------------------------------------------------

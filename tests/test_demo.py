@@ -71,6 +71,18 @@ def test_only_a_demo_folder_is_replaced(tmp_path: Path) -> None:
     assert (precious / "thesis.txt").exists()
 
 
+def test_a_demo_folder_may_be_a_link_but_has_to_be_writable(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    (tmp_path / "real").mkdir()
+    link.symlink_to(tmp_path / "real")
+    for _ in range(2):
+        assert [path.name for path in fresh_folder(link).iterdir()] == [MARKER]
+    assert link.is_symlink()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="cannot write to"):
+        fresh_folder(tmp_path / "file" / "demo")
+
+
 ROWS = pa.table(
     {
         "car": ["b", "a", None],
@@ -137,8 +149,12 @@ def test_the_whole_demo_without_spark(tmp_path: Path) -> None:
 
 def test_a_tiny_demo_works_too(tmp_path: Path) -> None:
     console = Console(file=io.StringIO())
-    page = run_demo(tmp_path / "demo", 1_000, with_spark=False, console=console)
+    folder = tmp_path / "[red] demo"
+    page = run_demo(folder, 1_000, with_spark=False, console=console)
     assert page.exists()
+    told = console.file.getvalue()  # type: ignore[attr-defined]
+    assert f"Now open {page}\n" in told
+    assert f"eventide sql '{folder / 'traffic.ev'}' " in told
 
 
 def test_a_disagreement_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,7 @@ import pyarrow as pa
 from eventide.engines.history import run_history
 from eventide.engines.live import LiveEngine
 from eventide.engines.placement import describe_embedded
-from eventide.errors import pointing_into
+from eventide.errors import SchemaError, pointing_into
 from eventide.ingest.coerce import as_table, to_events
 from eventide.lang.sql import plan_sql
 from eventide.plan.explain import explain as explain_plan
@@ -44,7 +46,8 @@ class Stream:
         """Store events for good, in any order; they are on disk when this returns.
 
         `data` is an Arrow table, a pandas or polars frame, or a list of dictionaries. All of it
-        is stored, or, with an error that names the row, none.
+        is stored, or, with an error that names the row, none. Only an error of a standing query
+        or its callback comes after the events are stored; its notes say so.
         """
         events = to_events(data, self.schema)
         appended = self.stored.append(events)
@@ -81,6 +84,8 @@ class Database:
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.store = Store.open(path, create=create)
         self.subscriptions: list[Subscription] = []
+        self.arrivals: deque[tuple[str, pa.RecordBatch]] = deque()
+        self.delivering = Lock()
 
     @property
     def path(self) -> Path:
@@ -129,16 +134,42 @@ class Database:
         but too late for this query; the subscription counts and keeps them.
         """
         plan = plan_sql(text, self.catalog())
-        subscription = live_query(plan, self.catalog(), on_result, lateness)
+        with pointing_into(text):
+            subscription = live_query(plan, self.catalog(), on_result, lateness, text=text)
         self.subscriptions.append(subscription)
         return subscription
 
     def publish(self, stream: str, events: pa.RecordBatch) -> None:
-        """Hand new events to the standing queries over a stream."""
-        self.subscriptions = [each for each in self.subscriptions if not each.finished]
-        for subscription in self.subscriptions:
-            if subscription.engine.stream == stream:
+        """Hand new events to the standing queries over a stream, in the order of appending.
+
+        A callback may append in its turn. What it appends waits until every query has seen what
+        came before, or it would be early for some and make others late. A query that fails, or
+        whose callback does, keeps nothing from the others.
+        """
+        self.arrivals.append((stream, events))
+        failures: list[Exception] = []
+        # Whoever holds the lock also delivers what others have put in the queue meanwhile.
+        while self.arrivals and self.delivering.acquire(blocking=False):
+            try:
+                failures += self.deliver(*self.arrivals.popleft())
+            finally:
+                self.delivering.release()
+        if failures:
+            failures[0].add_note("a standing query failed; the appended events are stored")
+            raise failures[0]
+
+    def deliver(self, stream: str, events: pa.RecordBatch) -> list[Exception]:
+        """Push events into every standing query over their stream; return what went wrong."""
+        failures: list[Exception] = []
+        for subscription in list(self.subscriptions):
+            if subscription.engine.stream != stream:
+                continue
+            try:
                 subscription.push(events)
+            except Exception as failure:
+                failures.append(failure)
+        self.subscriptions = [each for each in self.subscriptions if not each.finished]
+        return failures
 
     def __repr__(self) -> str:
         return f"<Database {self.path}: {', '.join(self.streams()) or 'no streams yet'}>"
@@ -150,10 +181,15 @@ def open_database(path: str | Path, *, create: bool = True) -> Database:
 
 
 def live_query(
-    plan: Plan, catalog: Mapping[str, Schema], on_result: OnResult | None, lateness: Duration
+    plan: Plan,
+    catalog: Mapping[str, Schema],
+    on_result: OnResult | None,
+    lateness: Duration,
+    *,
+    text: str = "",
 ) -> Subscription:
-    """Return a standing query that is fed by hand."""
-    return Subscription(LiveEngine.of(plan, catalog, duration_us(lateness)), on_result)
+    """Return a standing query that is fed by hand; its errors point into `text`."""
+    return Subscription(LiveEngine.of(plan, catalog, duration_us(lateness)), on_result, text=text)
 
 
 def numbered(events: pa.Table, first_seq: int) -> pa.RecordBatch:
@@ -165,7 +201,7 @@ def numbered(events: pa.Table, first_seq: int) -> pa.RecordBatch:
     )
 
 
-def sql(text: str, **streams: object) -> Result:
+def sql(text: str, /, **streams: object) -> Result:
     """Answer a query over tables in memory: Arrow, pandas or polars, each with a `ts` column.
 
     >>> cars = pa.table({"ts": [0, 1, 2], "car": ["a", "a", "b"], "speed": [50.0, 60.0, 70.0]})
@@ -185,5 +221,8 @@ def table_source(name: str, data: object) -> TableSource:
     if SEQ not in table.column_names:
         return TableSource(name, schema, to_events(table, schema))
     events = to_events(table.drop_columns([SEQ]), schema)
+    if not pa.types.is_integer(table.column(SEQ).type):
+        message = f"column {SEQ!r} has type {table.column(SEQ).type}"
+        raise SchemaError(message, hint="it numbers the events: use int64, or leave it out")
     seq = table.column(SEQ).cast(pa.int64())
     return TableSource(name, schema, events.append_column(SEQ, seq))

@@ -182,7 +182,8 @@ class Schema:
         """Build a schema from names and types, as `create_stream` takes them."""
         return cls(
             tuple(
-                Attribute(name, kind if isinstance(kind, DataType) else DataType.parse(kind))
+                # str: a caller who writes int or None is told the types as well
+                Attribute(name, kind if isinstance(kind, DataType) else DataType.parse(str(kind)))
                 for name, kind in types.items()
             )
         )

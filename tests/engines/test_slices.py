@@ -110,3 +110,17 @@ def test_rows_are_spread_by_the_keys_that_all_operators_share(
 ) -> None:
     found = common_keys(plan_sql(QUERIES[query], {"cars": SCHEMA}))
     assert found == tuple(Column(key, STRING) for key in keys)
+
+
+def test_a_frame_above_another_sees_the_events_of_the_halo() -> None:
+    rows = [{"ts": ts, "car": "a", "lane": 1, "speed": 1.0} for ts in range(100)]
+    source, plan = source_of(rows), plan_sql(QUERIES[6], {"cars": SCHEMA})
+    slices = slices_of(plan, build_pipeline(plan).scan, source, 10)
+    assert len(slices) > 2
+    counts = {
+        row["ts"]: row["n"]
+        for part in slices
+        for batch in history.run_slice(plan, source, part)
+        for row in batch.set_column(0, "ts", batch.column("ts").cast(pa.int64())).to_pylist()
+    }
+    assert counts == {ts: min(ts - 9, 6) for ts in range(10, 100)}

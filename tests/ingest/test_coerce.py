@@ -54,6 +54,8 @@ def event_schema(schema: Schema) -> pa.Schema:
         pd.DataFrame(ROWS).astype({"lane": "int64[pyarrow]", "ts": "timestamp[ns][pyarrow]"}),
         pd.DataFrame(ROWS).astype({"ts": object}),
         pl.DataFrame(ROWS),
+        pl.DataFrame(ROWS).with_columns(pl.col("car").cast(pl.Categorical)),
+        pl.DataFrame(ROWS).with_columns(pl.col("car").cast(pl.Enum(["a", "b"]))),
         ROWS,
         [ROWS[0], {"ts": NEW_YEAR}],
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from unittest.mock import patch
 
@@ -38,7 +39,7 @@ def write_csv_gz(path: Path) -> None:
 
 def write_json(path: Path) -> None:
     lines = "\n".join(json.dumps(row) for row in ROWS).encode()
-    path.write_bytes(gzip.compress(lines) if path.suffix == ".gz" else lines)
+    path.write_bytes(gzip.compress(lines) if path.suffix.lower() == ".gz" else lines)
 
 
 def write_arrow_stream(path: Path) -> None:
@@ -57,6 +58,8 @@ WRITERS: dict[str, Callable[[Path], None]] = {
     "e.ndjson": write_json,
     "e.json": write_json,
     "e.jsonl.gz": write_json,
+    "E.CSV.GZ": write_csv_gz,
+    "E.JSONL.GZ": write_json,
 }
 
 
@@ -115,6 +118,9 @@ GOOD = [
     ("bom.jsonl", b'\xef\xbb\xbf{"ts":1,"car":"a","lane":2}\r\n\r\n', [
         {"ts": 1, "car": "a", "lane": 2},
     ]),
+    ("long.csv", f"ts,car,lane\n1,{'a' * 200_000},2\n", [
+        {"ts": 1, "car": "a" * 200_000, "lane": 2},
+    ]),
     ("iso.jsonl", '{"ts":"1970-01-01T00:00:01Z"}\n{"ts":"1970-01-01T00:00:00.5"}', [
         {"ts": 1_000_000, "car": None, "lane": None}, {"ts": 500_000, "car": None, "lane": None},
     ]),
@@ -129,6 +135,8 @@ def test_odd_but_good_files_are_read(
 
 
 HEAD = "ts,car,lane\n"
+# The ten bytes of a header, then what no compressor writes.
+DAMAGED_GZIP = gzip.compress(HEAD.encode())[:10] + b"\xff" * 50
 BAD = [
     ("fields.csv", HEAD + '1,"a\nb",2\n2,b\n', r"line 4: 2 fields, not 3: '2,b'"),
     ("number.csv", HEAD + '1,"a\nb",2\n2,b,x\n', "line 4, column 'lane': 'x' does not fit int64"),
@@ -137,6 +145,9 @@ BAD = [
     ("time.csv", HEAD + "1,a,2\nnoon,a,2\n", "line 3, column 'ts': 'noon'"),
     ("no_time.csv", HEAD + "1,a,2\n\n,a,2\n", "line 4, column 'ts': there is no time"),
     ("utf8.csv", HEAD.encode() + b"1,a,1\n2,\xff,2\n", r"line 3: b'\\xff' is not UTF-8"),
+    ("names.csv", "ts,caf\xe9\n1,a\n".encode("latin-1"), r"the line of names: b'caf\\xe9'"),
+    ("long.csv", f"{HEAD}1,{'a' * 200_000},2\n2,b,x\n", "row 1, column 'lane': 'x'"),
+    ("long_fields.csv", f"{HEAD}1,{'a' * 200_000},2\n2,b\n", "Expected 3 columns, got 2"),
     ("empty.csv", "", "empty.csv is empty"),
     ("twice.csv", "ts,car,lane,lane\n1,a,2,3\n", "lane is there twice"),
     ("missing.csv", "ts,car\n1,a\n", "column lane is missing"),
@@ -144,6 +155,8 @@ BAD = [
     ("seq.csv", "ts,seq,car,lane\n1,1,a,2\n", "numbers by itself"),
     ("no_ts.csv", "time,car,lane\n1,a,2\n", "no column 'ts', which should hold the time"),
     ("gzip.csv.gz", b"ts,car,lane\n", "cannot read .*gzip.csv.gz"),
+    ("damaged.csv.gz", DAMAGED_GZIP, "cannot read .*damaged.csv.gz"),
+    ("damaged.jsonl.gz", DAMAGED_GZIP, "cannot read .*damaged.jsonl.gz"),
     ("syntax.jsonl", '{"ts":1}\n\n{"ts":2,}\n', "line 3: not JSON"),
     ("array.json", '[{"ts":1},\n{"ts":2}]\n', "line 1: not JSON"),
     ("array2.json", '[{"ts":1}]\n', "line 1: not an object"),
@@ -151,10 +164,17 @@ BAD = [
     ("fraction.jsonl", '{"ts":1}\n{"ts":2,"lane":7.5}\n', "line 2, column 'lane': 7.5"),
     ("big.jsonl", '{"ts":1}\n{"ts":2,"lane":1e99}\n', "line 2, column 'lane': 1e"),
     ("nested.jsonl", '{"ts":1}\n{"ts":2,"lane":[7]}\n', r"line 2, column 'lane': \[7\]"),
+    ("object.jsonl", '{"ts":1}\n{"ts":2,"lane":{"x":7}}\n', r"line 2, column 'lane': {'x': 7}"),
     ("times.jsonl", '{"ts":1}\n{"ts":"2024-01-01"}\n', "line 2, column 'ts': '2024-01-01'"),
     ("time.jsonl", '{"ts":"2024-01-01"}\n\n{"ts":"noon"}\n', "line 3, column 'ts': 'noon'"),
     ("no_time.jsonl", '{"ts":1}\n\n{"car":"a"}\n', "line 3, column 'ts': there is no time"),
-    ("unknown.jsonl", '{"ts":1}\n{"ts":2,"colour":"red"}\n', "no attribute 'colour'"),
+    (
+        "unknown.jsonl",
+        '{"ts":1}\n{"ts":2,"colour":"red"}\n',
+        "line 2: the stream has no attribute 'colour'",
+    ),
+    ("guess.jsonl", '{"ts":1}\n{"ts":2,"Lane":7}\n', "line 2: the stream has no attribute 'Lane'"),
+    ("float_time.jsonl", '{"ts":1.5}\n', "line 1, column 'ts': 1.5 does not fit timestamp"),
     ("twice.jsonl", '{"ts":1}\n{"ts":2,"ts":3}\n', "line 2: key ts is there twice"),
     ("utf8.jsonl", b'{"ts":1}\n{"ts":2,"car":"\xff"}\n', r"line 2, column 'car': b'\\xff'"),
     ("gzip.jsonl.gz", b'{"ts":1}\n', "cannot read .*gzip.jsonl.gz"),
@@ -174,6 +194,15 @@ def test_bad_files_are_refused_with_the_place(
     assert isinstance(caught.value, (IngestError, SchemaError))
     assert str(path) in caught.value.message
     assert caught.value.hint is not None
+
+
+def test_times_that_are_null_at_first_may_be_numbers_or_text(tmp_path: Path) -> None:
+    schema = Schema.of({"seen": "timestamp", "left": "timestamp"})
+    lines = ['{"ts": 1, "seen": null}', '{"ts": 2, "seen": 5}', '{"ts": 3, "left": "1970-01-01"}']
+    rows = read(written(tmp_path, "e.jsonl", "\n".join(lines)), schema)
+    start = datetime(1970, 1, 1)
+    assert [row["seen"] for row in rows] == [None, start.replace(microsecond=5), None]
+    assert [row["left"] for row in rows] == [None, None, start]
 
 
 def test_a_change_in_a_later_block_is_found(tmp_path: Path) -> None:

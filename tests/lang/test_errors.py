@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from eventide.errors import BindError, EventideError, ParseError, UnsupportedError
+import eventide
+from eventide.errors import (
+    BindError,
+    EvaluationError,
+    EventideError,
+    ParseError,
+    UnsupportedError,
+)
 from eventide.lang.sql import plan_sql
+from eventide.schema import Schema
 from tests.golden.plans import CATALOG
 
 MISTAKES: list[tuple[type[EventideError], str]] = [
@@ -297,6 +306,70 @@ no window 'w'
                         ^
 hint: there is no window yet""",
     ),
+    (
+        BindError,
+        """\
+no window 'w'
+  SELECT sum(lane) OVER w FROM cars WINDOW w AS (v), v AS (w ORDER BY ts)
+                                                           ^
+hint: there is no window yet""",
+    ),
+    (
+        ParseError,
+        """\
+SELECT names no columns
+  SELECT FROM cars
+              ^^^^
+hint: a query is SELECT … FROM stream [WHERE …] [GROUP BY …]""",
+    ),
+    (
+        BindError,
+        """\
+1e is not a number
+  SELECT 1e AS x FROM cars
+         ^^
+hint: write it in decimal digits""",
+    ),
+    (
+        BindError,
+        """\
+decimal(A) is not a decimal type
+  SELECT CAST(lane AS decimal(a)) FROM cars
+              ^^^^
+hint: write it as decimal(10,2)""",
+    ),
+    (
+        BindError,
+        """\
+an interval of more than 10,000 years
+  SELECT count(*) FROM cars GROUP BY TUMBLE(ts, INTERVAL '100000000' DAY)
+                                                         ^^^^^^^^^^^
+hint: no two events are that far apart""",
+    ),
+    (
+        BindError,
+        """\
+a window of more than 1,000 years
+  SELECT count(*) FROM cars GROUP BY TUMBLE(ts, INTERVAL '1000000' DAY)
+                                                         ^^^^^^^^^
+hint: without a window, GROUP BY takes all of time together""",
+    ),
+    (
+        BindError,
+        """\
+every event would lie in 86,400,000,000 windows
+  SELECT count(*) FROM cars GROUP BY HOP(ts, INTERVAL '1 us', INTERVAL '1' DAY)
+                                     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+hint: hop less often, or take a frame for every event: OVER (ORDER BY ts RANGE …)""",
+    ),
+    (
+        UnsupportedError,
+        """\
+brackets around a stream in FROM
+  SELECT car FROM (cars JOIN trucks USING (car))
+                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+hint: leave them out, or write (SELECT … FROM …)""",
+    ),
 ]
 
 
@@ -317,3 +390,42 @@ def test_the_caret_finds_its_line() -> None:
 def test_an_empty_query_is_refused() -> None:
     with pytest.raises(ParseError, match="the query is empty"):
         plan_sql("  -- nothing\n", CATALOG)
+
+
+DEEP = [
+    "SELECT " + "(" * 500 + "lane" + ")" * 500 + " AS x FROM cars",
+    "SELECT " + "+".join(["lane"] * 3000) + " AS x FROM cars",
+    "SELECT car FROM cars WHERE " + " OR ".join(f"lane = {lane}" for lane in range(3000)),
+    "SELECT car FROM " + "(SELECT car FROM " * 200 + "cars" + ")" * 200,
+]
+
+
+@pytest.mark.parametrize("query", DEEP, ids=["brackets", "sum", "or", "subqueries"])
+def test_a_query_too_deep_to_read_is_refused(query: str) -> None:
+    with pytest.raises(ParseError, match="nested too deeply"):
+        plan_sql(query, CATALOG)
+
+
+def test_an_attribute_named_like_a_bound_of_the_window_is_not_taken_for_it() -> None:
+    odd = {"odd": Schema.of({"window_start": "int64"})}
+    with pytest.raises(BindError, match="hidden by the bound of the window"):
+        plan_sql(
+            "SELECT odd.window_start FROM odd "
+            "GROUP BY odd.window_start, TUMBLE(ts, INTERVAL '1' SECOND)",
+            odd,
+        )
+
+
+def test_a_sum_that_does_not_fit_is_pointed_at() -> None:
+    text = "SELECT sum(x) AS s FROM big GROUP BY TUMBLE(ts, INTERVAL '1' SECOND)"
+    big = pa.table({"ts": [0, 1], "x": [2**62, 2**62]})
+    with pytest.raises(EvaluationError) as caught:
+        eventide.sql(text, big=big)
+    assert str(caught.value).startswith(
+        f"sum(x) does not fit int64\n  {text}\n         ^^^^^^\nhint: "
+    )
+
+
+def test_half_a_character_is_refused() -> None:
+    with pytest.raises(ParseError, match="half a character"):
+        plan_sql("SELECT '\ud800' AS x FROM cars", CATALOG)

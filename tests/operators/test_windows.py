@@ -7,11 +7,13 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import eventide
 from eventide.batch import END_OF_TIME_US, Batch
 from eventide.engines.build import Pipeline, build_pipeline
 from eventide.errors import EvaluationError, StateError
@@ -151,7 +153,7 @@ def same_value(name: str, found: Any, expected: Any) -> bool:  # noqa: ANN401
 
 def fits(rows: list[dict[str, Any]]) -> bool:
     """Whether no int64 sum over these rows can overflow."""
-    return sum(abs(row["gear"] or 0) for row in rows) < 2**63
+    return bool(sum(abs(row["gear"] or 0) for row in rows) < 2**63)
 
 
 cuts = st.lists(st.integers(0, 25), max_size=6)
@@ -235,3 +237,17 @@ def test_the_state_of_another_query_is_refused() -> None:
     dumped = build_pipeline(frames).dump(build_pipeline(frames).initial_state())
     with pytest.raises(StateError, match="expected a state of AggregateWindows"):
         build_pipeline(windows).load(dumped)
+
+
+def test_nans_are_one_key_whatever_their_bits() -> None:
+    nans = np.array([0x7FF8000000000000, 0xFFF8000000000001], np.uint64).view(np.float64)
+    text = "SELECT x, COUNT(*) AS n FROM s GROUP BY x, TUMBLE(ts, INTERVAL '1' SECOND)"
+    (row,) = eventide.sql(text, s=pa.table({"ts": [0, 1], "x": nans})).rows()
+    assert row["n"] == 2
+
+
+def test_equal_zeros_give_one_key_and_one_extreme_whichever_comes_first() -> None:
+    text = "SELECT x, MIN(x) AS low FROM s GROUP BY x, TUMBLE(ts, INTERVAL '1' SECOND)"
+    for zeros in ([0.0, -0.0], [-0.0, 0.0]):
+        (row,) = eventide.sql(text, s=pa.table({"ts": [0, 1], "x": zeros})).rows()
+        assert [math.copysign(1, value) for value in row.values()] == [1, 1]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from eventide.errors import StoreError
+from eventide.errors import SchemaError, StoreError
 from eventide.schema import Schema
 from eventide.store import Store
+from eventide.store.lock import acquire
 from tests.store.events import SCHEMA, at, times
 
 EVERY_TYPE = Schema.of(
@@ -93,3 +95,28 @@ def test_a_dropped_stream_is_gone_and_its_name_is_free(tmp_path: Path) -> None:
         "streams",
     ]
     assert times(store.create_stream("cars", SCHEMA).snapshot()) == []
+
+
+def test_a_writer_that_waited_for_a_dropped_stream_is_refused(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "db")
+    stream = store.create_stream("cars", SCHEMA)
+    stream.append(at(1))
+
+    def dropped_meanwhile(*_: object) -> None:
+        with patch("eventide.store.lock.acquire", acquire):
+            store.drop_stream("cars")
+            store.create_stream("cars", SCHEMA)
+
+    # The lock it gets is that of the old folder, which keeps nobody out of the new one.
+    with (
+        patch("eventide.store.lock.acquire", side_effect=dropped_meanwhile),
+        pytest.raises(StoreError, match="was dropped while this writer waited"),
+    ):
+        stream.compact()
+
+
+@pytest.mark.parametrize("kind", ["int32", int, None])
+def test_a_type_that_is_none_is_refused_with_the_types(kind: str) -> None:
+    with pytest.raises(SchemaError, match="unknown type") as caught:
+        Schema.of({"lane": kind})
+    assert "int64" in str(caught.value.hint)

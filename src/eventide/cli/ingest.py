@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import click
 
 from eventide.cli.app import ASKED_WRONGLY, Command, Failure
 from eventide.cli.terminal import notices, output
+from eventide.errors import StoreError
 from eventide.sinks.words import plural, span_text
 
 if TYPE_CHECKING:
@@ -66,13 +67,20 @@ def ingest(
 
     Types: bool, int64, float64, string, timestamp, decimal(p,s), binary
     """
+    from eventide.ingest.files import infer_schema
     from eventide.sinks.progress import counting, rows_in
     from eventide.store import Store
 
     check_files(files)
-    schema = declared_schema(attributes) or inferred_schema(files[0], ts)
     started = perf_counter()
+    with naming_ts_option():
+        schema = (
+            declared_schema(attributes)
+            or stored_schema(database, name)
+            or infer_schema(files[0], ts=ts)
+        )
     with (
+        naming_ts_option(),
         stream_for(Store.open(database), name, schema, declared=bool(attributes)) as stream,
         counting(notices(), "reading", rows_in(files), shown=not no_progress) as advance,
     ):
@@ -111,13 +119,24 @@ def declared_schema(attributes: Sequence[str]) -> Schema | None:
         raise Failure(str(error), ASKED_WRONGLY) from error
 
 
-def inferred_schema(path: Path, ts: str) -> Schema:
-    """Return the schema of a file, naming the option that helps if the time is elsewhere."""
-    from eventide.errors import SchemaError
-    from eventide.ingest.files import infer_schema
+def stored_schema(database: Path, name: str) -> Schema | None:
+    """Return the schema of a stream that exists: it decides, not what a file looks like."""
+    from eventide.store import Store
 
     try:
-        return infer_schema(path, ts=ts)
+        store = Store.open(database, create=False)
+    except StoreError:
+        return None  # opening it for writing makes it, or says what is wrong
+    return store.stream(name).schema if name in store.streams() else None
+
+
+@contextmanager
+def naming_ts_option() -> Iterator[None]:
+    """Name the option that helps if the time is in another column."""
+    from eventide.errors import SchemaError
+
+    try:
+        yield
     except SchemaError as error:
         if "which should hold the time" in error.message and error.hint is not None:
             raise SchemaError(error.message, hint=f"{error.hint}, with --ts COLUMN") from error
@@ -142,9 +161,10 @@ def stream_for(
     try:
         yield stream
     except BaseException:
-        # Someone else may have found it in the meantime.
-        if stream.snapshot().row_count == 0:
-            store.drop_stream(name)
+        with suppress(StoreError):
+            # Someone else may have found it in the meantime.
+            if stream.snapshot().row_count == 0:
+                store.drop_stream(name)
         raise
     created = f"created stream {name} ({fields_text(schema)})"
     notices().print(created, markup=False, soft_wrap=True)
@@ -162,7 +182,9 @@ def store_files(stream: StoredStream, files: Sequence[Path], ts: str, advance: A
         for path in files:
             staged.append(stream.stage(batches_of(path, stream.schema, ts, advance)))
     except BaseException:
-        stream.discard(staged)
+        # What went wrong is the news; files that stay are swept after a day.
+        with suppress(StoreError):
+            stream.discard(staged)
         raise
     return stream.commit(staged).rows
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -15,6 +17,8 @@ from eventide.sinks.words import plural
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from eventide.sinks.files import Writer
 
 FORMATS = ("table", "csv", "jsonl", "parquet")
 SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
@@ -125,45 +129,56 @@ def default_form(target: Path | None) -> str:
 
 def hand_over(rows: pa.Table, form: str, target: Path | None, limit: int) -> None:
     """Write rows to a file, or to the terminal."""
-    if form == "table":
-        show_table(rows, target, limit)
+    if form == "table" and target is None:
+        show_table(rows, limit)
         return
     from eventide.sinks.files import WRITERS
 
+    writer = partial(write_table, limit=limit) if form == "table" else WRITERS[form]
     if target is None:
-        WRITERS[form](rows, sys.stdout.buffer)
+        writer(rows, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    write_file(rows, form, target)
-    notices().print(f"wrote {plural(rows.num_rows, 'row')} to {target}", markup=False)
-
-
-def write_file(rows: pa.Table, form: str, target: Path) -> None:
-    """Write a file whole: what was there before stays until the new one is complete."""
-    from eventide.sinks.files import WRITERS
-
-    unfinished = target.with_name(f".{target.name}.unfinished")
     try:
-        with unfinished.open("wb") as out:
-            WRITERS[form](rows, out)
-        unfinished.replace(target)
+        write_file(rows, writer, target)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         what = f"cannot write {target}: {error.strerror or error}"
         text = f"{what}\nhint: check the path and its permissions"
         raise Failure(text, FAILED) from error
+    notices().print(f"wrote {plural(rows.num_rows, 'row')} to {target}", markup=False)
 
 
-def show_table(rows: pa.Table, target: Path | None, limit: int) -> None:
-    """Print rows for a person."""
+def write_file(rows: pa.Table, writer: Writer, target: Path) -> None:
+    """Write a file whole: what was there before stays until the new one is complete."""
+    if target.exists() and not target.is_file():
+        # /dev/null, /dev/stdout or a pipe: a file in its place is not what anyone wants.
+        with target.open("wb") as out:
+            writer(rows, out)
+        return
+    place = target.resolve()  # a link stays a link
+    unfinished = place.with_name(f".{place.name}.unfinished")
+    try:
+        with unfinished.open("wb") as out:
+            writer(rows, out)
+        unfinished.replace(place)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def write_table(rows: pa.Table, out: IO[bytes], limit: int) -> None:
+    """Write rows for a person, without colours."""
     from rich.console import Console
 
+    text = io.StringIO()
+    Console(file=text, width=UNLIMITED).print(table_of(rows, limit))
+    out.write(text.getvalue().encode())
+
+
+def show_table(rows: pa.Table, limit: int) -> None:
+    """Print rows for a person."""
     from eventide.sinks.text import row_count
 
-    if target is not None:
-        with target.open("w", encoding="utf-8") as out:
-            Console(file=out, width=UNLIMITED).print(table_of(rows, limit))
-        return
     terminal = output()
     terminal.print(table_of(rows, limit))
     terminal.print(row_count(rows, limit), style="dim")

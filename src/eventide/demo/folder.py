@@ -12,11 +12,18 @@ MARKER = ".eventide-demo"
 
 def fresh_folder(folder: Path) -> Path:
     """Return an empty demo folder, in place of the last one; refuse a folder that is not one."""
-    if folder.is_dir() and any(folder.iterdir()):
-        if not (folder / MARKER).is_file():
-            message = f"{folder} holds something that no demo wrote"
-            raise StoreError(message, hint="choose another place with --folder")
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARKER).write_text("eventide demo writes this folder, and replaces it whole.\n")
+    place = folder.resolve()  # a link stays, what it points to is replaced
+    try:
+        if place.is_dir() and any(place.iterdir()):
+            if not (place / MARKER).is_file():
+                message = f"{folder} holds something that no demo wrote"
+                raise StoreError(message, hint="choose another place with --folder")
+            shutil.rmtree(place)
+        place.mkdir(parents=True, exist_ok=True)
+        (place / MARKER).write_text("eventide demo writes this folder, and replaces it whole.\n")
+    except StoreError:
+        raise
+    except OSError as error:
+        message = f"cannot write to {folder}: {error.strerror or error}"
+        raise StoreError(message, hint="choose another place with --folder") from error
     return folder

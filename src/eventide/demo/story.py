@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from time import perf_counter
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
+from rich.markup import escape
 
 from eventide.database import Database, Stream, open_database
 from eventide.demo.cars import ATTRIBUTES, CARS, make_events, write_files
@@ -51,10 +53,10 @@ def run_demo(folder: Path, events: int, *, with_spark: bool, console: Console) -
         spark_version=None if spark is None else spark.version,
     )
     page = story.write_page(database, found)
-    done = f"\nDone in {perf_counter() - started:.0f} s. Now open [bold]{page}[/bold]"
+    done = f"\nDone in {perf_counter() - started:.0f} s. Now open [bold]{escape(str(page))}[/bold]"
     console.print(done, highlight=False, soft_wrap=True)
-    command = f'eventide sql {story.path} "SELECT * FROM cars LIMIT 5"'  # noqa: S608
-    console.print(f"or ask: [cyan]{command}[/cyan]", highlight=False, soft_wrap=True)
+    command = f'eventide sql {quote(str(story.path))} "SELECT * FROM cars LIMIT 5"'  # noqa: S608
+    console.print(f"or ask: [cyan]{escape(command)}[/cyan]", highlight=False, soft_wrap=True)
     return page
 
 

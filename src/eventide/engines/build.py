@@ -93,7 +93,8 @@ class Pipeline:
 def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME) -> Pipeline:
     """Return the pipeline of a plan over one scan.
 
-    With `owned`, windows and frames report only what starts or stands there; see slices.py.
+    With `owned`, the highest window or frame reports only what starts or stands there; see
+    slices.py. Those below it report all they read, for its own frames reach back into the halo.
     """
     match plan:
         case Scan():
@@ -103,7 +104,8 @@ def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME) -> Pipeline:
             hint = "ORDER BY, LIMIT, DISTINCT, joins and GROUP BY without a window need an end"
             raise UnsupportedError(message, hint=f"{hint}; ask it over history")
         case _:
-            below = build_pipeline(plan.source, owned)
+            highest = isinstance(plan, WindowAggregate | SlidingAggregate)
+            below = build_pipeline(plan.source, ALL_TIME if highest else owned)
             return Pipeline(below.scan, (*below.operators, build_operator(plan, owned)))
 
 

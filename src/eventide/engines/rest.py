@@ -10,10 +10,20 @@ import pyarrow.compute as pc
 
 from eventide.errors import BindError
 
+# A query text reaches nothing but its inputs: no files, no network, no other variables of the
+# process, no settings.
+_LOCKED: dict[str, str | bool | int | float | list[str]] = {
+    "python_enable_replacements": "false",
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "lock_configuration": "true",
+}
+
 
 def run_rest(text: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
     """Return the rows of a statement over named tables."""
-    with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
+    with duckdb.connect(":memory:", config=_LOCKED) as connection:
         for name, table in inputs.items():
             connection.register(name, table)
         try:

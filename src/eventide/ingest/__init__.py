@@ -6,5 +6,6 @@ files.py      read events from a file of any known format
 columnar.py   Parquet and Arrow files
 csv_text.py   CSV files, and which line of one is broken
 json_lines.py JSON lines files, and which line of one is broken
+compressed.py text files that may be compressed
 ordering.py   put events that arrive out of order back into order of time
 """

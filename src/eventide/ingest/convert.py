@@ -12,6 +12,7 @@ from eventide.schema import MAX_TS_US, MIN_TS_US, DataType
 
 UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 HAS_ZONE = r"\d:\d.*(Z|[+-]\d\d(:?\d\d)?)$|\dZ$"
+PLAIN_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 CONVERT_ERRORS = (pa.ArrowException, ValueError, OverflowError)
 
 EXPECTED = {
@@ -115,7 +116,7 @@ def to_type(column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
     """Convert losslessly, as one may from typed data; raise anything of `CONVERT_ERRORS`."""
     source, target = column.type, data_type.arrow
     if pa.types.is_dictionary(source):
-        return to_type(column.cast(source.value_type), data_type)
+        return to_type(decoded(column), data_type)
     if column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column), target)])
     if data_type.kind == "timestamp":
@@ -130,6 +131,14 @@ def to_type(column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
     if data_type.kind == "string":
         result.validate(full=True)  # text that says it is UTF-8 may not be
     return result
+
+
+def decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a dictionary column as plain values."""
+    # Polars' categories are views, which Arrow can neither take from nor cast to.
+    plain = PLAIN_VIEWS.get(column.type.value_type, column.type.value_type)
+    chunks = [chunk.dictionary.cast(plain).take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(chunks, plain)
 
 
 def may_become(source: pa.DataType, data_type: DataType) -> bool:

@@ -7,8 +7,9 @@ a row; lines are only counted, in a second pass, when an error needs one.
 
 from __future__ import annotations
 
+import contextlib
 import csv
-import gzip
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from eventide.errors import IngestError
+from eventide.ingest.compressed import UNREADABLE, open_bytes, open_stream
 
 BLOCK_BYTES = 16 << 20
 
@@ -51,7 +53,7 @@ def csv_batches(path: Path, chunk_rows: int) -> Iterator[pa.RecordBatch]:
 def open_csv(path: Path, convert: arrow_csv.ConvertOptions) -> arrow_csv.CSVStreamingReader:
     """Open a file for reading in blocks."""
     return arrow_csv.open_csv(
-        path,
+        open_stream(path),
         read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES),
         parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
         convert_options=convert,
@@ -63,7 +65,7 @@ def csv_header(path: Path) -> list[str]:
     try:
         with open_text(path) as file:
             header = next((row for row in csv.reader(file) if row), [])
-    except (OSError, EOFError, csv.Error) as error:
+    except (*UNREADABLE, csv.Error) as error:
         message = f"cannot read {path}: {error}"
         raise IngestError(
             message, hint="check that the file is whole, and is what it says"
@@ -71,14 +73,17 @@ def csv_header(path: Path) -> list[str]:
     if not header:
         message = f"{path} is empty"
         raise IngestError(message, hint="the first line of a CSV file names its columns")
+    if broken := not_utf8(header):
+        message = f"{path}, the line of names: {broken!r:.80} is not UTF-8"
+        raise IngestError(message, hint="save the file as UTF-8")
     return header
 
 
 def open_text(path: Path) -> TextIO:
     """Open a file, compressed or not, as text; bytes that are not UTF-8 become surrogates."""
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", errors="surrogateescape", newline="")
-    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+    return io.TextIOWrapper(
+        open_bytes(path), encoding="utf-8-sig", errors="surrogateescape", newline=""
+    )
 
 
 def numbered_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -95,10 +100,11 @@ def numbered_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def csv_line(path: Path, row: int) -> int | None:
-    """Return the line on which a row starts."""
-    for number, (line, _) in enumerate(numbered_rows(path)):
-        if number == row:
-            return line
+    """Return the line on which a row starts, or None where Python's reader gives up before it."""
+    with contextlib.suppress(csv.Error):  # a field longer than it takes; Arrow takes any
+        for number, (line, _) in enumerate(numbered_rows(path)):
+            if number == row:
+                return line
     return None
 
 
@@ -112,20 +118,22 @@ def csv_blame(path: Path, width: int, error: Exception) -> IngestError:
                 )
                 hint = "give every line as many fields as the first; quote fields with commas"
                 return IngestError(message, hint=hint)
-            if broken := [field for field in row if not is_utf8(field)]:
-                text = broken[0].encode("utf-8", "surrogateescape")
-                message = f"{path}, line {line}: {text!r:.80} is not UTF-8"
+            if broken := not_utf8(row):
+                message = f"{path}, line {line}: {broken!r:.80} is not UTF-8"
                 return IngestError(message, hint="save the file as UTF-8")
-    except (OSError, EOFError, csv.Error) as problem:
+    except csv.Error:
+        pass  # a field longer than Python's reader takes: what Arrow said stands
+    except UNREADABLE as problem:
         error = problem
     message = f"cannot read {path}: {error}"
     return IngestError(message, hint="check that the file is whole, and is what it says")
 
 
-def is_utf8(field: str) -> bool:
-    """Whether a field was UTF-8 in the file."""
-    try:
-        field.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def not_utf8(row: list[str]) -> bytes:
+    """Return the bytes of the first field that was not UTF-8 in the file, or nothing."""
+    for field in row:
+        try:
+            field.encode()
+        except UnicodeEncodeError:
+            return field.encode("utf-8", "surrogateescape")
+    return b""

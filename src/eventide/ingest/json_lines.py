@@ -6,7 +6,6 @@ an error needs the number of one.
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections import Counter
@@ -16,7 +15,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
-from eventide.errors import IngestError, listed
+from eventide.errors import IngestError, SchemaError, listed
+from eventide.ingest.coerce import check_known
+from eventide.ingest.compressed import UNREADABLE, open_bytes, open_stream
 from eventide.ingest.convert import EXPECTED, shown
 from eventide.schema import DataType
 
@@ -40,16 +41,28 @@ def json_schema(path: Path) -> pa.Schema:
 
 def json_batches(path: Path, chunk_rows: int, types: Types) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file; times are as they stand, text or numbers."""
-    first = next((entry for _, entry in parsed_lines(path)), None)
-    if first is None:
+    if next(parsed_lines(path), None) is None:
         return
-    read_as = {name: arrow_type(data_type, first.get(name)) for name, data_type in types.items()}
+    times = first_times(path, types)
+    read_as = {name: arrow_type(data_type, times.get(name)) for name, data_type in types.items()}
     try:
         for batch in open_json(path, pa.schema(read_as.items())):
             for start in range(0, batch.num_rows, chunk_rows):
                 yield batch.slice(start, chunk_rows)
     except (pa.ArrowException, OSError) as error:
         raise json_blame(path, types, read_as, error) from error
+
+
+def first_times(path: Path, types: Types) -> dict[str, object]:
+    """Return the first value that is not null of each column of times."""
+    missing = {name for name, data_type in types.items() if data_type.kind == "timestamp"}
+    found: dict[str, object] = {}
+    for _, entry in parsed_lines(path):
+        found |= {name: entry[name] for name in missing if entry.get(name) is not None}
+        missing -= found.keys()
+        if not missing:
+            break
+    return found
 
 
 def arrow_type(data_type: DataType, example: object) -> pa.DataType:
@@ -61,19 +74,19 @@ def arrow_type(data_type: DataType, example: object) -> pa.DataType:
 
 def open_json(path: Path, explicit: pa.Schema | None) -> arrow_json.JSONStreamingReader:
     """Open a file for reading in blocks."""
-    stream = pa.input_stream(str(path), compression="gzip" if path.suffix == ".gz" else None)
     return arrow_json.open_json(
-        stream,
+        open_stream(path),
         read_options=arrow_json.ReadOptions(block_size=BLOCK_BYTES),
         parse_options=arrow_json.ParseOptions(
-            explicit_schema=explicit, unexpected_field_behavior="infer"
+            explicit_schema=explicit,
+            unexpected_field_behavior="infer" if explicit is None else "error",
         ),
     )
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield every line that is not blank, with its number."""
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+    with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             if line.strip():
                 yield number, line
@@ -84,7 +97,7 @@ def parsed_lines(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     try:
         for number, line in numbered_lines(path):
             yield number, parsed(line, f"{path}, line {number}")
-    except (OSError, EOFError) as error:
+    except UNREADABLE as error:
         message = f"cannot read {path}: {error}"
         raise IngestError(message, hint="check that the file is whole") from error
 
@@ -112,6 +125,9 @@ def parsed(line: bytes, where: str) -> dict[str, object]:
 
 class Pairs(list[tuple[str, object]]):
     """The keys and values of a JSON object, before a repeated key hides another."""
+
+    def __repr__(self) -> str:
+        return repr(dict(self))  # a message shows a nested object as one writes it
 
 
 def json_line(path: Path, row: int) -> int | None:
@@ -142,14 +158,18 @@ def check_entry(
     entry: Mapping[str, object], types: Types, read_as: Mapping[str, pa.DataType], where: str
 ) -> None:
     """Refuse keys and values that Arrow's reader does not take."""
-    for name, value in entry.items() if types else ():
-        if name not in types:
-            message = f"{where}: the stream has no attribute {name!r}"
-            raise IngestError(message, hint=f"it has {listed(list(types))}")
+    if not types:
+        return
+    try:
+        check_known(list(entry), types)
+    except SchemaError as error:
+        message = f"{where}: {error.message}"
+        raise IngestError(message, hint=error.hint) from None
+    for name, value in entry.items():
         if value is not None and not fits(value, read_as[name]):
             message = f"{where}, column {name!r}: {shown(value)} does not fit {types[name]}"
             hint = f"{types[name]} takes {EXPECTED[types[name].kind]}"
-            if types[name].kind == "timestamp":
+            if types[name].kind == "timestamp" and type(value) in (int, str):
                 hint = "write all times of a file as text, or all as numbers"
             raise IngestError(message, hint=hint)
 

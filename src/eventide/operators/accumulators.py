@@ -34,10 +34,12 @@ from eventide.operators.columns import (
     floats,
     int64s,
     numbers_column,
+    one_spelling,
     sort_keys,
     validity,
 )
 from eventide.plan.expressions import Aggregate
+from eventide.plan.render import render
 
 Columns = Sequence[pa.Array]
 
@@ -151,7 +153,7 @@ FLOAT_SUM = FloatSum()
 class IntegerSum:
     """An exact sum of integers or decimals. Partials: high and low 64 bits, count."""
 
-    name: str
+    aggregate: Aggregate
     scale: int | None = None
     types: tuple[pa.DataType, ...] = (pa.int64(), pa.int64(), pa.int64())
 
@@ -187,7 +189,7 @@ class IntegerSum:
         if self.scale is not None:
             return self.checked_decimals(decimal_column(high, low, valid, self.scale))
         if np.any(high != low >> 63):
-            raise too_large(self.name, "int64")
+            raise too_large(self.aggregate, "int64")
         return numbers_column(low, valid)
 
     def checked_decimals(self, sums: pa.Array) -> pa.Array:
@@ -195,7 +197,7 @@ class IntegerSum:
         try:
             sums.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise too_large(self.name, str(sums.type)) from error
+            raise too_large(self.aggregate, str(sums.type)) from error
         return sums
 
 
@@ -281,8 +283,8 @@ class Extreme:
         return (self.type,)
 
     def lift(self, values: pa.Array) -> list[pa.Array]:
-        """Return the values."""
-        return [values]
+        """Return the values, equal ones spelled equally."""
+        return [one_spelling(values)]
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
@@ -347,7 +349,7 @@ def accumulator_for(aggregate: Aggregate) -> Accumulator:
         case "avg", "float64":
             return Average(FLOAT_SUM)
         case ("sum" | "avg") as function, "int64" | "decimal" as kind:
-            total = IntegerSum(f"{function}()", argument.scale if kind == "decimal" else None)
+            total = IntegerSum(aggregate, argument.scale if kind == "decimal" else None)
             return total if function == "sum" else Average(total)
         case "stddev", _:
             return StandardDeviation()
@@ -377,7 +379,8 @@ def wide_to_float(high: Int64s, low: Int64s) -> Floats:
     return np.where(fits, low.astype(np.float64), wide)
 
 
-def too_large(name: str, type_name: str) -> EvaluationError:
+def too_large(aggregate: Aggregate, type_name: str) -> EvaluationError:
     """Return the error of a sum that its type cannot hold."""
-    message = f"the result of {name} does not fit {type_name}"
-    return EvaluationError(message, hint="cast the argument to float64")
+    message = f"{render(aggregate)} does not fit {type_name}"
+    hint = "cast the argument to double, which is not exact but has room"
+    return EvaluationError(message, span=aggregate.span, hint=hint)

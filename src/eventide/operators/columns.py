@@ -73,6 +73,16 @@ def numbers_column(values: Numbers, valid: Bools) -> pa.Array:
     return pa.array(values, mask=~valid)
 
 
+def one_spelling(column: pa.Array) -> pa.Array:
+    """Return floats with one zero and one NaN: no answer may hang on which of equals came first.
+
+    NaNs differ in bits that no comparison sees: reading one gives others than 0/0.
+    """
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), float("nan"), pc.add(column, 0.0))
+
+
 def concat_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     """Return the rows of all batches as one batch."""
     filled = [batch for batch in batches if batch.num_rows]
@@ -90,6 +100,7 @@ def encode_keys(columns: Sequence[pa.Array], length: int) -> tuple[Int32s, list[
     """
     if not columns:
         return frozen(np.zeros(length, np.int32)), [], 1
+    columns = [one_spelling(column) for column in columns]
     codes, count = encode_column(columns[0])
     for column in columns[1:]:
         more, width = encode_column(column)
@@ -102,7 +113,5 @@ def encode_keys(columns: Sequence[pa.Array], length: int) -> tuple[Int32s, list[
 
 def encode_column(column: pa.Array) -> tuple[Int32s, int]:
     """Number the distinct values of a column in order of first sight."""
-    if pa.types.is_floating(column.type):
-        column = pc.add(column, 0.0)  # -0.0 and 0.0 are one key
     encoded = column.dictionary_encode(null_encoding="encode")
     return frozen(encoded.indices.to_numpy(zero_copy_only=False)), len(encoded.dictionary)

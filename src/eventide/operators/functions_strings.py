@@ -141,10 +141,11 @@ def trim(kernel: Callable[..., pa.Array]) -> Implementation:
 
 def join(*, skip_nulls: bool) -> Implementation:
     """Return CONCAT, which leaves nulls out, or ||, which a null makes null."""
-    handling = "skip" if skip_nulls else "emit_null"
 
     def apply(arguments: Sequence[Datum], _: DataType) -> Datum:
-        return pc.binary_join_element_wise(*arguments, "", null_handling=handling)
+        # Arrow's own way to skip nulls loses the rows on which all arguments are null.
+        parts = [pc.fill_null(each, "") for each in arguments] if skip_nulls else arguments
+        return pc.binary_join_element_wise(*parts, "", null_handling="emit_null")
 
     return apply
 

@@ -99,13 +99,16 @@ def _check_aggregates(items: tuple[NamedAggregate, ...], row: Row) -> None:
 def _check_expression(expression: Expression, row: Row) -> None:
     """Check a row-local expression."""
     for part in walk(expression):
-        text = render(part)
         match part:
             case Column(name=name, type=data_type):
                 _require(name in row, f"no column {name!r}")
                 _require(row[name] == data_type, f"{name} is {row[name]}, not {data_type}")
             case Call(function=function):
                 _require(function in FUNCTIONS, f"no function {function!r}")
-                _require(part.type != NULL, f"{text} has no type")
+                # Text is made for errors only: rendering every part would take quadratic time.
+                if part.type == NULL:
+                    message = f"{render(part)} has no type"
+                    raise PlanError(message)
             case Aggregate() | Over():
-                _require(False, f"{text} stands where only row-local expressions may")
+                message = f"{render(part)} stands where only row-local expressions may"
+                raise PlanError(message)

@@ -149,7 +149,7 @@ def duration_us(duration: Duration) -> int:
     """
     if isinstance(duration, timedelta):
         return duration // _MICROSECOND
-    parsed = parse_duration(duration)
+    parsed = parse_duration(duration) if isinstance(duration, str) else None
     if parsed is None:
         message = f"{duration!r} is not a length of time"
         raise PlanError(message, hint='write a timedelta, or text such as "10 s" or "2 h"')

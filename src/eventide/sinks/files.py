@@ -9,8 +9,9 @@
 | NaN, ±∞     | nan, inf, -inf           | "NaN", "Infinity", "-Infinity"        | as it is  |
 | interval    | microseconds             | microseconds                          | int64     |
 
-Times are UTC, and have six more digits where they are not whole seconds. What `eventide ingest`
-reads, it reads back from all three; only binary comes back from Parquet alone.
+Times are UTC, and have six more digits where they are not whole seconds. `eventide ingest` reads
+back all three into a stream of the same types, with two exceptions: binary comes back from
+Parquet alone, and NaN and ±∞, for which JSON has no number, not from JSON lines.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ merging never makes segments overlap. `compact` also merges segments that overla
 
 Files that a compaction replaced stay for `RETIRED_KEPT_S`, so that snapshots taken before it can
 be read at least that long. Files that no manifest lists are leftovers of a crash, or staged for a
-commit to come; they are swept when they are `ORPHANS_KEPT_S` old.
+commit to come; they are swept when they are `ORPHANS_KEPT_S` old. Every merge sweeps, so a stream
+that is only appended to does not grow by the files that its merges replaced.
 """
 
 from __future__ import annotations
@@ -90,17 +91,20 @@ def replaced(
     """Return the next version, in which `merged` stands for `run`."""
     gone = {segment.file for segment in run}
     kept = tuple(segment for segment in manifest.segments if segment.file not in gone)
+    retired = (*unexpired(manifest, now_s), *(Retired(segment.file, now_s) for segment in run))
     return replace(
-        manifest,
-        version=manifest.version + 1,
-        segments=(*kept, *merged),
-        retired=(*manifest.retired, *(Retired(segment.file, now_s) for segment in run)),
+        manifest, version=manifest.version + 1, segments=(*kept, *merged), retired=retired
     )
+
+
+def unexpired(manifest: Manifest, now_s: float) -> tuple[Retired, ...]:
+    """Return the retired files that a snapshot may still read."""
+    return tuple(r for r in manifest.retired if r.at_s > now_s - RETIRED_KEPT_S)
 
 
 def without_expired(manifest: Manifest, now_s: float) -> Manifest:
     """Return the next version, without the retired files that are old enough to go."""
-    kept = tuple(r for r in manifest.retired if r.at_s > now_s - RETIRED_KEPT_S)
+    kept = unexpired(manifest, now_s)
     if len(kept) == len(manifest.retired):
         return manifest
     return replace(manifest, version=manifest.version + 1, retired=kept)
@@ -108,8 +112,9 @@ def without_expired(manifest: Manifest, now_s: float) -> Manifest:
 
 def sweep(folder: Path, manifest: Manifest, was_listed: frozenset[str], now_s: float) -> None:
     """Delete the files that `manifest` does not list: at once if it used to, else when old."""
+    listed = manifest.files
     for path in folder.iterdir():
-        if path.name in manifest.files:
+        if path.name in listed:
             continue
         ours = SEGMENT_NAME.fullmatch(path.name) or path.name.endswith(TEMPORARY_SUFFIX)
         old = modified_s(path, now_s) < now_s - ORPHANS_KEPT_S

@@ -32,6 +32,7 @@ def write_lock(folder: Path) -> Iterator[None]:
         raise StoreError(message, hint="check that the folder exists and is writable") from error
     try:
         acquire(descriptor, folder)
+        check_same_file(descriptor, folder)
         try:
             yield
         finally:
@@ -39,6 +40,17 @@ def write_lock(folder: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
+
+
+def check_same_file(descriptor: int, folder: Path) -> None:
+    """Refuse a lock that keeps nobody out: its folder was dropped, and perhaps made anew."""
+    try:
+        same = os.path.samestat(os.fstat(descriptor), (folder / LOCK_FILE).stat())
+    except FileNotFoundError:
+        same = False
+    if not same:
+        message = f"{folder} was dropped while this writer waited for it"
+        raise StoreError(message, hint="open the stream again")
 
 
 def acquire(descriptor: int, folder: Path) -> None:

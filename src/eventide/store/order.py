@@ -15,7 +15,8 @@ Int64s = npt.NDArray[np.int64]
 def int64_view(column: pa.Array | pa.ChunkedArray) -> Int64s:
     """Return a null-free timestamp or integer column as numpy, copying only to join chunks."""
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        # combine_chunks copies a single chunk too.
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     values: Int64s = column.view(pa.int64()).to_numpy(zero_copy_only=True)
     return values
 

@@ -70,6 +70,8 @@ class SegmentReader:
         path = self.folder / piece.segment.file
         try:
             rows = self.open(piece.segment, needed).get_batch(piece.index)
+        except StoreError:
+            raise  # an OSError too, but it says already what is wrong with the file
         except (OSError, pa.ArrowException) as error:
             raise damaged(path, str(error)) from error
         if rows.num_rows != block.rows:

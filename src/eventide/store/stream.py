@@ -182,10 +182,11 @@ class StoredStream:
             raise
 
     def merge_run(self, manifest: Manifest, run: Sequence[Segment]) -> Manifest:
-        """Merge some segments, commit, and return the new version."""
+        """Merge some segments, commit, sweep, and return the new version."""
         merged = merge_segments(self.path, self.schema, run)
         following = replaced(manifest, run, merged, time.time())
         self.publish(following, merged)
+        sweep(self.path, following, manifest.files, time.time())
         return following
 
     def merge_small(self, manifest: Manifest) -> None:

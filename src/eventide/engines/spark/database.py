@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.engines.build import build_pipeline
@@ -14,7 +15,7 @@ from eventide.engines.spark.history import over_store
 from eventide.engines.spark.source import EventideSource
 from eventide.engines.spark.stream import BUCKETS, over_stream
 from eventide.engines.spark.types import schema_of
-from eventide.errors import UnsupportedError
+from eventide.errors import BindError, UnsupportedError
 from eventide.lang.sql import plan_sql
 from eventide.plan.explain import explain
 from eventide.plan.nodes import Plan, Relational, scans_of
@@ -40,7 +41,7 @@ class SparkDatabase:
         stored = {name: self.store.stream(name).schema for name in names} if self.store else {}
         return stored | {name: schema_of(frame) for name, frame in frames.items()}
 
-    def sql(self, text: str, **frames: DataFrame) -> DataFrame:
+    def sql(self, text: str, /, **frames: DataFrame) -> DataFrame:
         """Return the answer to a query over history, as a DataFrame."""
         plan = plan_sql(text, self.catalog(frames))
         if not isinstance(plan, Relational):
@@ -51,6 +52,11 @@ class SparkDatabase:
             frame.createOrReplaceTempView(name)
         try:
             return self.session.sql(plan.spark_sql)
+        except AnalysisException as error:
+            said = error.getMessage() or str(error)
+            message = f"the SQL around the streams is wrong: {said.splitlines()[0]}"
+            hint = f"what remained was: {plan.spark_sql}"
+            raise BindError(message, hint=hint).located_in(text) from error
         finally:
             for name, _ in inputs:
                 self.session.catalog.dropTempView(name)
@@ -86,7 +92,7 @@ class SparkDatabase:
             raise UnsupportedError(message, hint="use sql(text, name=df), or spark.readStream")
         return over_stream(plan, frame, schema_of(frame), duration_us(lateness), buckets)
 
-    def explain(self, text: str, **frames: DataFrame) -> str:
+    def explain(self, text: str, /, **frames: DataFrame) -> str:
         """Return how a query would be answered: its plan, and where it would run."""
         plan = plan_sql(text, self.catalog(frames))
         return f"{explain(plan)}\n\n{describe_spark(plan, frozenset(frames))}"

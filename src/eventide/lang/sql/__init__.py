@@ -8,6 +8,7 @@ over.py         OVER (… RANGE | ROWS …)
 ordering.py     ORDER BY, LIMIT and DISTINCT around a block
 remainder.py    a SELECT that stays SQL, and what its streams deliver
 rest.py         what remains, as DuckDB's and Spark's text
+outside.py      what it may not do: read files, ask the time, throw dice
 expressions.py  scalar expressions; functions.py, literals.py and intervals.py are its tables
 scope.py        what the names in a SELECT mean
 names.py        what its columns are called
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eventide.errors import EventideError
+from eventide.errors import EventideError, ParseError
 from eventide.lang.sql.cut import plan_query
 from eventide.lang.sql.parse import parse
 from eventide.lang.sql.spans import close_brackets
@@ -41,6 +42,10 @@ def plan_sql(text: str, catalog: Mapping[str, Schema]) -> Plan:
     """
     try:
         return optimise(bind(plan_query(parse(text), catalog, text), catalog))
+    except RecursionError:
+        message = "the query is nested too deeply"
+        hint = "write x IN (…) for many ORs; split it with WITH"
+        raise ParseError(message, hint=hint).located_in(text) from None
     except EventideError as error:
         error.span = None if error.span is None else close_brackets(error.span, text)
         raise error.located_in(text) from None

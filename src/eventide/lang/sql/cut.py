@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from sqlglot import exp
 
 from eventide.errors import BindError, UnsupportedError
 from eventide.lang.sql.block import Block, is_windowed, plan_block
-from eventide.lang.sql.names import identifier
+from eventide.lang.sql.names import fresh, identifier
 from eventide.lang.sql.ordering import Around, around_of
 from eventide.lang.sql.remainder import keep_select
 from eventide.lang.sql.rest import rest_sql
@@ -34,7 +35,9 @@ _OUTER_HINT = "put it in a SELECT around this one"
 
 def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Plan:
     """Return the plan of a parsed query, without types."""
-    cutter = Cutter(catalog, text)
+    # A name that the query uses itself would hide what we put under it.
+    prefix = fresh("eventide", re.findall(r"eventide(?:_\d+)*(?=_\d)", text, re.IGNORECASE))
+    cutter = Cutter(catalog, text, prefix)
     rest = cutter.cut(query.copy(), frozenset())
     if len(cutter.inputs) == 1 and rest.meta.get("is_input"):
         return cutter.inputs[0][1]
@@ -48,11 +51,12 @@ class Cutter:
 
     catalog: Mapping[str, Schema]
     text: str
+    prefix: str = "eventide"
     inputs: list[tuple[str, Plan]] = field(default_factory=list)
 
     def add(self, plan: Plan) -> exp.Table:
         """Remember a plan as an input, and return the table it is to the rest."""
-        name = f"eventide_{len(self.inputs)}"
+        name = f"{self.prefix}_{len(self.inputs)}"
         self.inputs.append((name, plan))
         return exp.to_table(name)
 
@@ -68,7 +72,9 @@ class Cutter:
             case exp.Subquery():
                 query.set("this", self.cut(query.this, ctes, nested=nested))
             case exp.Table():
-                return self._unknown_or_known(query, ctes)
+                # FROM (cars), FROM (cars JOIN trucks …): sqlglot calls the brackets a subquery.
+                what = "brackets around a stream in FROM"
+                refuse(what, query, "leave them out, or write (SELECT … FROM …)")
         return query
 
     def _cut_ctes(self, query: exp.Expr, ctes: Names) -> Names:
@@ -81,10 +87,6 @@ class Cutter:
             ctes |= {cte.alias.lower()}
         return ctes
 
-    def _unknown_or_known(self, table: exp.Table, ctes: Names) -> exp.Expr:
-        self.stream_of(table, ctes)
-        return table
-
     def stream_of(self, table: exp.Expr, ctes: Names) -> str | None:
         """Return the stream a table names, None for a CTE; anything else is an error."""
         if not isinstance(table, exp.Table):
@@ -96,7 +98,8 @@ class Cutter:
         if not table.db and name.lower() in ctes:
             return None
         folded = {stream.lower(): stream for stream in self.catalog}
-        found = None if table.db else folded.get(name.lower())
+        known = name if name in self.catalog else folded.get(name.lower())
+        found = None if table.db else known
         if found is None:
             shown = f"{table.db}.{name}" if table.db else name
             message = f"no stream {shown!r}"

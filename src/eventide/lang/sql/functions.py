@@ -139,8 +139,3 @@ _AGGREGATES: Mapping[type[exp.Expr], str] = {
 def aggregate_name(node: exp.Expr) -> str | None:
     """Return the name of an aggregate of ours, or None."""
     return _AGGREGATES.get(type(node))
-
-
-def is_aggregate(node: exp.Expr) -> bool:
-    """Whether a node is an aggregate of anyone's."""
-    return isinstance(node, exp.AggFunc)

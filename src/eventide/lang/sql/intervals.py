@@ -7,9 +7,11 @@ from sqlglot import exp
 from eventide.errors import BindError
 from eventide.lang.sql.scope import refuse
 from eventide.lang.sql.spans import span_of
-from eventide.plan.times import parse_duration, scaled_duration
+from eventide.plan.times import UNIT_US, parse_duration, scaled_duration
 
 _VARIABLE = ("month", "year", "quarter", "decade", "century", "millennium", "mon")
+_LONGEST_US = 10_000 * 366 * UNIT_US["day"]
+"""Longer than all of time that a stream can hold; sums with a time stay inside 64 bits."""
 _UNITS_HINT = "use a unit that has one length: days, hours, minutes, seconds, milliseconds"
 
 
@@ -28,4 +30,7 @@ def interval_us(node: exp.Interval) -> int:
     if us is None:
         message = f"{text!r} is not an interval"
         raise BindError(message, span=span_of(node), hint="write it as INTERVAL '10' SECOND")
+    if abs(us) > _LONGEST_US:
+        message = "an interval of more than 10,000 years"
+        raise BindError(message, span=span_of(node), hint="no two events are that far apart")
     return us

@@ -42,11 +42,11 @@ def number(text: str, span: Span | None) -> Literal:
     'decimal(3,2)'
     """
     text = text.replace("_", "")
-    if "e" in text.lower():
-        return Literal(float(text), FLOAT64, span)
     try:
+        if "e" in text.lower():
+            return Literal(float(text), FLOAT64, span)
         value = Decimal(text)
-    except DecimalException:
+    except (DecimalException, ValueError):
         message = f"{text} is not a number"
         raise BindError(message, span=span, hint="write it in decimal digits") from None
     _, digits, exponent = value.as_tuple()
@@ -86,7 +86,11 @@ def data_type(node: exp.DataType, span: Span | None) -> DataType:
 
 
 def _decimal(node: exp.DataType, span: Span | None) -> DataType:
-    sizes = [int(each.name) for each in node.expressions]
+    names = [each.name for each in node.expressions]
+    if not all(map(str.isdecimal, names)):
+        message = f"decimal({','.join(names)}) is not a decimal type"
+        raise BindError(message, span=span_of(node) or span, hint="write it as decimal(10,2)")
+    sizes = [int(name) for name in names]
     if not sizes:
         return _DEFAULT_DECIMAL
     precision, scale = sizes[0], sizes[1] if len(sizes) > 1 else 0

@@ -61,6 +61,9 @@ def around_of(select: exp.Select, scope: Scope) -> Around:
     clauses = {
         key: select.args[key] for key in ("limit", "offset", "distinct") if select.args.get(key)
     }
+    for key in ("limit", "offset"):
+        if key in clauses and clauses[key].find(exp.Query):
+            refuse(f"a query inside {key.upper()}", clauses[key], "write the number itself")
     distinct = clauses.get("distinct")
     if distinct is not None and distinct.args.get("on"):
         refuse("DISTINCT ON", select, "put it in a SELECT around this one")

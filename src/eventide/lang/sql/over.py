@@ -11,23 +11,29 @@ from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import Frame, RangeFrame, RowsFrame
 
+_ALL_ROWS = 2**62
+"""More rows than a stream can hold."""
 _FRAME_HINT = (
     "write RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW, "
     "or ROWS BETWEEN 10 PRECEDING AND CURRENT ROW"
 )
 
 
-def window_of(node: exp.Window, scope: Scope) -> exp.Window:
-    """Return a window with what it takes from the named one it refers to."""
+def window_of(node: exp.Window, scope: Scope, within: frozenset[str] = frozenset()) -> exp.Window:
+    """Return a window with what it takes from the named one it refers to.
+
+    `within` are the windows whose definitions refer to this one, which it may not refer to.
+    """
     name = node.args.get("alias")
     if name is None:
         return node
-    base = scope.windows.get(name.name.lower())
+    folded = name.name.lower()
+    base = None if folded in within else scope.windows.get(folded)
     if base is None:
         message = f"no window {name.name!r}"
-        hint = suggestion(name.name, list(scope.windows), "window")
-        raise BindError(message, span=span_of(name), hint=hint)
-    merged = window_of(base, scope).copy()
+        others = [each for each in scope.windows if each not in within]
+        raise BindError(message, span=span_of(name), hint=suggestion(folded, others, "window"))
+    merged = window_of(base, scope, within | {folded}).copy()
     for key in ("partition_by", "order", "spec"):
         if node.args.get(key):
             merged.set(key, node.args[key])
@@ -54,7 +60,7 @@ def frame_of(window: exp.Window) -> Frame:
     if ends_here and starts_before and not spec.args.get("exclude"):
         here = start == "CURRENT ROW"
         if kind == "ROWS" and (here or (isinstance(start, exp.Literal) and start.is_int)):
-            return RowsFrame(0 if here else int(start.name))
+            return RowsFrame(0 if here else min(int(start.name), _ALL_ROWS))
         if kind == "RANGE" and (here or isinstance(start, exp.Interval)):
             return RangeFrame(0 if here else _preceding(start))
     return refuse("this frame is beyond Eventide's own operators", window, _FRAME_HINT)

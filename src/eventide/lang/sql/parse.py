@@ -20,7 +20,12 @@ _HINT = "a query is SELECT … FROM stream [WHERE …] [GROUP BY …]"
 def parse(text: str) -> exp.Query:
     """Return the one query that the text holds."""
     try:
+        text.encode()
         statements = _statements(text)
+    except UnicodeEncodeError as error:
+        message = f"the query has half a character, {text[error.start]!r}"
+        place = Span(error.start, error.end)
+        raise ParseError(message, span=place, hint="read the text as UTF-8") from None
     except SqlglotParseError as error:
         raise _parse_error(error, text) from None
     except TokenError:
@@ -35,6 +40,10 @@ def parse(text: str) -> exp.Query:
         message = "more than one statement"
         raise ParseError(message, span=span_of(statements[1]), hint="run them one at a time")
     query = _query(statements[0])
+    for select in query.find_all(exp.Select):
+        if not select.expressions:
+            message = "SELECT names no columns"
+            raise ParseError(message, span=span_of(select) or Span(0, 6), hint=_HINT)
     for parameter in query.find_all(exp.Placeholder, exp.Parameter):
         message = "a query has no parameters"
         raise UnsupportedError(message, span=span_of(parameter), hint="write the value itself")

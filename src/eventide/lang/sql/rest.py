@@ -6,11 +6,8 @@ from collections.abc import Mapping
 
 from sqlglot import ErrorLevel, exp
 
-from eventide.lang.sql.expressions import no_clock, unknown_function
-from eventide.lang.sql.functions import ANONYMOUS
 from eventide.lang.sql.literals import is_timestamp, timestamp
-from eventide.lang.sql.spans import span_of
-from eventide.plan.functions import DATE_PARTS, FUNCTIONS
+from eventide.lang.sql.outside import refuse_outside
 from eventide.plan.nodes import Plan, scans_of
 from eventide.plan.times import format_timestamp
 from eventide.schema import Schema
@@ -27,7 +24,7 @@ def rest_sql(
     rest: exp.Expr, inputs: Mapping[str, Plan], catalog: Mapping[str, Schema]
 ) -> tuple[str, str]:
     """Return what remains of a query as DuckDB's SQL and as Spark's."""
-    _refuse_unknown_functions(rest)
+    refuse_outside(rest, inputs)
     common = rest.transform(_null_on_zero).transform(_in_utc).transform(_as_our_types)
     integers = _integer_columns(inputs, catalog)
     duckdb = _narrow_sums(common.copy(), integers)
@@ -35,17 +32,6 @@ def rest_sql(
     # What Spark lacks is Spark's error to raise, not a warning to someone who does not use it.
     spark_sql = spark.sql(dialect="spark", unsupported_level=ErrorLevel.IGNORE)
     return duckdb.sql(dialect="duckdb"), spark_sql
-
-
-def _refuse_unknown_functions(rest: exp.Expr) -> None:
-    for clock in rest.find_all(exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime):
-        raise no_clock(span_of(clock))
-    for node in rest.find_all(exp.Anonymous):
-        name = node.name.lower()
-        if not (
-            name in FUNCTIONS or name in ANONYMOUS or name in DATE_PARTS or name == "date_part"
-        ):
-            raise unknown_function(node, span_of(node))
 
 
 def _null_on_zero(node: exp.Expr) -> exp.Expr:

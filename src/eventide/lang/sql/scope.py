@@ -61,9 +61,14 @@ class Scope:
             raise BindError(
                 message, span=span_of(column), hint=f"its columns are {self.alias}.…, or plain"
             )
-        if not qualifier and name.lower() in self.pseudo:
-            return name.lower()
         found = self.find(name)
+        if name.lower() in self.pseudo:
+            if qualifier and found is not None:
+                message = f"{found} of {self.stream} is hidden by the bound of the window"
+                hint = "give the attribute another name to use it beside TUMBLE or HOP"
+                raise BindError(message, span=span_of(column), hint=hint)
+            if not qualifier:
+                return name.lower()
         if found is not None:
             return found
         aliased = None if qualifier else self.aliases.get(name.lower())

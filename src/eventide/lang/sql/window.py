@@ -9,12 +9,18 @@ from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
 from eventide.plan.nodes import Window
+from eventide.plan.times import UNIT_US
 from eventide.schema import TS
 
 _FORMS = {
     "tumble": "TUMBLE(ts, INTERVAL '10' SECOND)",
     "hop": "HOP(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND): how often, then how long",
 }
+
+_LONGEST_US = 1_000 * 366 * UNIT_US["day"]
+"""The bounds of longer windows would leave the calendar, which ends with the year 9999."""
+_MOST_OVERLAPPING = 1_000_000
+"""A hop of a second in windows of eleven days; a hop of a microsecond would never end."""
 
 
 def is_window(node: exp.Expr) -> bool:
@@ -58,7 +64,13 @@ def _window(node: exp.Expr, scope: Scope) -> Window:
         message = f"{name.upper()} goes over ts"
         raise BindError(message, span=span_of(column or node), hint=_FORMS[name])
     sizes = [_length(each, name) for each in lengths]
-    return Window(size_us=sizes[-1], slide_us=sizes[0])
+    window = Window(size_us=sizes[-1], slide_us=sizes[0])
+    overlapping = window.size_us // window.slide_us
+    if overlapping > _MOST_OVERLAPPING:
+        message = f"every event would lie in {overlapping:,} windows"
+        hint = "hop less often, or take a frame for every event: OVER (ORDER BY ts RANGE …)"
+        raise BindError(message, span=span_of(node), hint=hint)
+    return window
 
 
 def _length(node: exp.Expr, name: str) -> int:
@@ -69,4 +81,8 @@ def _length(node: exp.Expr, name: str) -> int:
     if us <= 0:
         message = "a window's length must be positive"
         raise BindError(message, span=span_of(node), hint=_FORMS[name])
+    if us > _LONGEST_US:
+        message = "a window of more than 1,000 years"
+        hint = "without a window, GROUP BY takes all of time together"
+        raise BindError(message, span=span_of(node), hint=hint)
     return us

@@ -1,0 +1,32 @@
+"""Files of text that may be compressed; the suffix says so, in letters of any size."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pyarrow as pa
+
+UNREADABLE = (OSError, EOFError, zlib.error)
+"""What reading raises where a file is cut short, damaged, or not compressed as it says."""
+
+
+def is_gzip(path: Path) -> bool:
+    """Whether a file says that it is compressed.
+
+    >>> is_gzip(Path("CARS.CSV.GZ"))
+    True
+    """
+    return path.suffix.lower() == ".gz"
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for Python to read, without its compression."""
+    return cast("BinaryIO", gzip.open(path)) if is_gzip(path) else path.open("rb")
+
+
+def open_stream(path: Path) -> pa.NativeFile:
+    """Open a file for Arrow to read, without its compression."""
+    return pa.input_stream(str(path), compression="gzip" if is_gzip(path) else None)
