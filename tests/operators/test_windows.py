@@ -196,6 +196,25 @@ def test_a_sum_that_overflows_only_on_the_way_is_none() -> None:
     assert found[0]["sum_gear"] == 2**62
 
 
+def test_a_sum_of_long_decimals_does_not_wrap_around() -> None:
+    schema = Schema.of({"toll": "decimal(38,0)"})
+    item = NamedAggregate("total", Aggregate("sum", Column("toll")))
+    window = WindowAggregate(Scan("cars"), (), Window(10, 10), (item,))
+    frames = SlidingAggregate(Scan("cars"), (), RowsFrame(9), (item,))
+    for plan in (window, frames):
+        pipeline = build_pipeline(bind(plan, {"cars": schema}))
+        most = 10**38 - 1
+        for tolls, total in [([most, 1 - most, 5], 6), ([most, most, most], None)]:
+            rows = [{"ts": i, "seq": i, "toll": Decimal(toll)} for i, toll in enumerate(tolls)]
+            batch = Batch(pa.RecordBatch.from_pylist(rows, schema=schema.arrow), END_OF_TIME_US)
+            if total is None:
+                with pytest.raises(EvaluationError, match=r"does not fit decimal\(38,0\)"):
+                    pipeline.step(pipeline.initial_state(), batch)
+            else:
+                _, results = pipeline.step(pipeline.initial_state(), batch)
+                assert results.rows.column("total")[-1].as_py() == total
+
+
 def test_infinity_leaves_a_frame_without_a_trace() -> None:
     rows = [event(0, speed=math.inf), event(5, speed=1.5), event(20, speed=2.5)]
     found = run(build_pipeline(frame_plan(RangeFrame(10))), rows, [])

@@ -1,23 +1,14 @@
-"""Aggregates as partial results that merge: of rows, of batches, of panes, of frames.
-
-An accumulator lifts a column of values to columns of partial results (one partial a row),
-merges partials by group or by frame, and finishes them. Everything else in this package moves
-partials around without knowing what they mean. Partials come in order of time, so that the
-first and the last of a group are simply its first and last rows.
-"""
+"""Counts, sums, means and deviations: exact, so that the order of merging does not show."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from eventide.errors import EvaluationError, PlanError
+from eventide.errors import EvaluationError
 from eventide.kernels.compiled import Bools, Floats, Int64s, frozen
-from eventide.kernels.extremes import best_by_frame, best_by_group, first_by_group, last_by_group
 from eventide.kernels.sums import (
     add_by_group,
     running_integers,
@@ -28,61 +19,16 @@ from eventide.kernels.sums import (
     sum_floats_by_group,
     sum_integers_by_group,
 )
+from eventide.operators.accumulators.contract import Columns, Frames, Groups
 from eventide.operators.columns import (
     decimal_column,
     decimal_halves,
     floats,
     int64s,
     numbers_column,
-    one_spelling,
-    sort_keys,
-    validity,
 )
 from eventide.plan.expressions import Aggregate
 from eventide.plan.render import render
-
-Columns = Sequence[pa.Array]
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Row i belongs to group `of_row[i]`, one of `count`."""
-
-    of_row: Int64s
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Frames:
-    """Frame f covers rows [left[f], right[f]); neither bound ever goes back."""
-
-    left: Int64s
-    right: Int64s
-
-
-class Accumulator(Protocol):
-    """How one aggregate is computed; see the module."""
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        """The types of the partial columns."""
-        ...
-
-    def lift(self, values: pa.Array) -> list[pa.Array]:
-        """Return the partial of each row alone."""
-        ...
-
-    def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
-        """Merge the partials of each group."""
-        ...
-
-    def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
-        """Merge the partials of each frame."""
-        ...
-
-    def finish(self, partials: Columns) -> pa.Array:
-        """Return the aggregates."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +148,40 @@ class IntegerSum:
 
 
 @dataclass(frozen=True, slots=True)
+class WideDecimalSum:
+    """An exact sum of decimals so long that a few of them leave 128 bits.
+
+    Beside the exact sum goes one in floats: it says when the exact one has wrapped around.
+    Partials: those of both.
+    """
+
+    exact: IntegerSum
+    types: tuple[pa.DataType, ...] = (pa.int64(), pa.int64(), pa.int64(), *FLOAT_SUM.types)
+
+    def lift(self, values: pa.Array) -> list[pa.Array]:
+        """Return the partial of each row alone."""
+        return [*self.exact.lift(values), *FLOAT_SUM.lift(values)]
+
+    def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
+        """Merge the partials of each group."""
+        rough = FLOAT_SUM.by_group(partials[3:], groups)
+        return [*self.exact.by_group(partials[:3], groups), *rough]
+
+    def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
+        """Merge the partials of each frame."""
+        rough = FLOAT_SUM.by_frame(partials[3:], frames)
+        return [*self.exact.by_frame(partials[:3], frames), *rough]
+
+    def finish(self, partials: Columns) -> pa.Array:
+        """Return the sums; null where there was no value."""
+        largest = 10.0 ** (38 - (self.exact.scale or 0))
+        # Between 38 digits and what wraps around 128 bits lies a factor of 1.7: room for rounding.
+        if np.any(np.abs(rounded_sum(partials[3:])) > 1.2 * largest):
+            raise too_large(self.exact.aggregate, f"decimal(38,{self.exact.scale})")
+        return self.exact.finish(partials[:3])
+
+
+@dataclass(frozen=True, slots=True)
 class Average:
     """A mean, as the exact sum divided once. Partials: those of the sum."""
 
@@ -268,102 +248,6 @@ class StandardDeviation:
         sample_variance(counts, sums, square_sums, variance)
         with np.errstate(invalid="ignore"):
             return numbers_column(np.sqrt(variance), counts > 1)
-
-
-@dataclass(frozen=True, slots=True)
-class Extreme:
-    """The smallest (sign 1) or largest (sign -1) value that is not null. Partial: the value."""
-
-    type: pa.DataType
-    sign: int
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        """The types of the partial columns."""
-        return (self.type,)
-
-    def lift(self, values: pa.Array) -> list[pa.Array]:
-        """Return the values, equal ones spelled equally."""
-        return [one_spelling(values)]
-
-    def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
-        """Merge the partials of each group."""
-        best = np.full(groups.count, -1, np.int64)
-        values, valid = sort_keys(partials[0]), validity(partials[0])
-        best_by_group(values, valid, groups.of_row, self.sign, best)
-        return [take_rows(partials[0], best)]
-
-    def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
-        """Merge the partials of each frame."""
-        best, waiting = np.empty(len(frames.left), np.int64), np.empty(len(partials[0]), np.int64)
-        values, valid = sort_keys(partials[0]), validity(partials[0])
-        best_by_frame(values, valid, frames.left, frames.right, self.sign, waiting, best)
-        return [take_rows(partials[0], best)]
-
-    def finish(self, partials: Columns) -> pa.Array:
-        """Return the values."""
-        return partials[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """The value of the first or last event in order of (ts, seq), null or not."""
-
-    type: pa.DataType
-    first: bool
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        """The types of the partial columns."""
-        return (self.type,)
-
-    def lift(self, values: pa.Array) -> list[pa.Array]:
-        """Return the values."""
-        return [values]
-
-    def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
-        """Merge the partials of each group."""
-        rows = np.full(groups.count, -1, np.int64)
-        (first_by_group if self.first else last_by_group)(groups.of_row, rows)
-        return [take_rows(partials[0], rows)]
-
-    def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
-        """Merge the partials of each frame."""
-        rows = frames.left if self.first else frames.right - 1
-        return [take_rows(partials[0], np.where(frames.left < frames.right, rows, -1))]
-
-    def finish(self, partials: Columns) -> pa.Array:
-        """Return the values."""
-        return partials[0]
-
-
-def accumulator_for(aggregate: Aggregate) -> Accumulator:
-    """Return how a bound aggregate is computed."""
-    if aggregate.function == "count":
-        return COUNT
-    assert aggregate.argument is not None
-    argument = aggregate.argument.type
-    match aggregate.function, argument.kind:
-        case "sum", "float64":
-            return FLOAT_SUM
-        case "avg", "float64":
-            return Average(FLOAT_SUM)
-        case ("sum" | "avg") as function, "int64" | "decimal" as kind:
-            total = IntegerSum(aggregate, argument.scale if kind == "decimal" else None)
-            return total if function == "sum" else Average(total)
-        case "stddev", _:
-            return StandardDeviation()
-        case ("min" | "max") as function, _:
-            return Extreme(argument.arrow, 1 if function == "min" else -1)
-        case ("first" | "last") as function, _:
-            return Edge(argument.arrow, function == "first")
-    message = f"no accumulator for {aggregate.function}({argument})"
-    raise PlanError(message)
-
-
-def take_rows(column: pa.Array, rows: Int64s) -> pa.Array:
-    """Return the values at row numbers; null at -1."""
-    return column.take(pa.array(rows, mask=rows < 0))
 
 
 def rounded_sum(partials: Columns) -> Floats:

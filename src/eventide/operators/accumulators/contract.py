@@ -1,0 +1,54 @@
+"""What an accumulator is: partial results that merge by group and by frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from eventide.kernels.compiled import Int64s
+
+Columns = Sequence[pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Row i belongs to group `of_row[i]`, one of `count`."""
+
+    of_row: Int64s
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Frame f covers rows [left[f], right[f]); neither bound ever goes back."""
+
+    left: Int64s
+    right: Int64s
+
+
+class Accumulator(Protocol):
+    """How one aggregate is computed; see the package."""
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """The types of the partial columns."""
+        ...
+
+    def lift(self, values: pa.Array) -> list[pa.Array]:
+        """Return the partial of each row alone."""
+        ...
+
+    def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
+        """Merge the partials of each group."""
+        ...
+
+    def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
+        """Merge the partials of each frame."""
+        ...
+
+    def finish(self, partials: Columns) -> pa.Array:
+        """Return the aggregates."""
+        ...
