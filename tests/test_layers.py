@@ -36,6 +36,7 @@ ONLY_IN = {
     "sqlglot": ("lang/sql/",),
     "duckdb": ("engines/rest.py",),
     "click": ("cli",),
+    "google_crc32c": ("store/block.py",),
 }
 
 FILES = sorted(SOURCE.rglob("*.py"))

@@ -82,7 +82,7 @@ def reopened(stream: StoredStream) -> StoredStream:
 
 def segment_files(stream: StoredStream) -> list[Path]:
     """Return every segment file in the stream's folder."""
-    return sorted(stream.path.glob("seg-*.arrow"))
+    return sorted(stream.path.glob("seg-*.ev"))
 
 
 @contextlib.contextmanager

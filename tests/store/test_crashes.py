@@ -149,7 +149,7 @@ def test_nothing_is_named_before_it_is_on_the_disk(tmp_path: Path) -> None:
 
 
 def kind(path: Path) -> str:
-    suffixes = {".arrow": "segment", ".tmp": "temporary", ".json": "manifest", "": "folder"}
+    suffixes = {".ev": "segment", ".tmp": "temporary", ".json": "manifest", "": "folder"}
     return suffixes[path.suffix]
 
 

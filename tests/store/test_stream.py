@@ -115,7 +115,7 @@ def test_a_failing_source_of_events_leaves_nothing(stream: StoredStream) -> None
     assert segment_files(stream) == []
 
 
-@pytest.mark.parametrize("name", ["../lock", "/etc/passwd", "seg-.arrow", "manifest-1.json"])
+@pytest.mark.parametrize("name", ["../lock", "/etc/passwd", "seg-.ev", "manifest-1.json"])
 def test_staged_names_cannot_leave_the_folder(stream: StoredStream, name: str) -> None:
     entry = stream.stage(at(1).to_batches()).to_json()[0]
     with pytest.raises(StoreError, match="not the name of a segment"):
@@ -309,7 +309,7 @@ def assert_damaged(snapshot: Snapshot, path: Path, message: str) -> None:
         (lambda content: content[:-20], "damaged"),
         (lambda _: b"", "damaged"),
         (lambda content: content.replace(b'"rows":1', b'"rows":2'), "checksum"),
-        (lambda content: content.replace(b'"format":1', b'"format":99'), "format 99"),
+        (lambda content: content.replace(b'"format":2', b'"format":99'), "format 99"),
         (lambda _: b"[]", "damaged"),
     ],
 )

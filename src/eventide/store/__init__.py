@@ -6,7 +6,8 @@ store.py       a database: a folder of streams
 stream.py      one stream: append, stage and commit, snapshot, compact
 snapshot.py    a stream as it was at one commit
 scan.py        read blocks of many segments as one sorted sequence
-segment.py     one immutable, sorted Arrow file and its block statistics
+segment.py     one immutable, sorted file of blocks, and their statistics
+block.py       one block: columns compressed apart, each under a checksum
 manifest.py    the versioned list of a stream's segments
 compaction.py  which segments to merge, and which files nobody needs any more
 order.py       sort rows by (ts, seq), doing nothing where they are sorted

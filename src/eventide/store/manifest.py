@@ -23,7 +23,7 @@ from eventide.schema import Schema
 from eventide.store.durable import remove, write_atomically
 from eventide.store.segment import Segment
 
-FORMAT = 1
+FORMAT = 2
 KEPT_VERSIONS = 8
 MANIFEST_NAME = re.compile(r"manifest-(\d{20})\.json")
 # A reader that lists the folder just before a burst of commits may find its file swept.
@@ -140,8 +140,8 @@ def decode_manifest(content: bytes, path: Path) -> Manifest:
     """Read a file's content, refusing one that is damaged or from a later Eventide."""
     try:
         entry = json.loads(content)
-        if entry["format"] > FORMAT:
-            message = f"{path} has format {entry['format']}; this Eventide reads up to {FORMAT}"
+        if entry["format"] != FORMAT:
+            message = f"{path} has format {entry['format']}; this Eventide reads {FORMAT}"
             raise StoreError(message, hint="open the database with the version that wrote it")
         stream = json.dumps(entry["stream"], separators=(",", ":"))
         if entry["checksum"] == checksum(stream):

@@ -20,8 +20,9 @@ import pyarrow as pa
 from eventide.batch import TimeRange
 from eventide.errors import StoreError
 from eventide.schema import SEQ, TS, Schema
+from eventide.store.block import DamagedBlockError, read_block
 from eventide.store.order import int64_view, sort_rows
-from eventide.store.segment import Block, Key, Segment, with_seq_offset
+from eventide.store.segment import FILE_HEADER, Block, Key, Segment, with_seq_offset
 from eventide.store.source import SCAN_ROWS
 
 SCAN_BYTES = 256 << 20
@@ -58,21 +59,17 @@ class SegmentReader:
     folder: Path
     schema: Schema
     time_range: TimeRange
-    opened: OrderedDict[tuple[str, ...], pa.RecordBatchFileReader] = field(
-        default_factory=OrderedDict
-    )
+    opened: OrderedDict[str, pa.Buffer] = field(default_factory=OrderedDict)
 
     def read(self, piece: Piece, columns: Sequence[str]) -> pa.RecordBatch:
         """Return the rows of a block that lie in the time range."""
         block, wanted = piece.block, self.time_range
         cut = block.min_ts < wanted.start_us or block.max_ts >= wanted.end_us
-        needed = {*columns, TS} if cut else {*columns}
+        needed = list(dict.fromkeys([*columns, TS] if cut else columns))
         path = self.folder / piece.segment.file
         try:
-            rows = self.open(piece.segment, needed).get_batch(piece.index)
-        except StoreError:
-            raise  # an OSError too, but it says already what is wrong with the file
-        except (OSError, pa.ArrowException) as error:
+            rows = read_block(self.open(piece.segment), block.offset, self.schema.arrow, needed)
+        except (DamagedBlockError, pa.ArrowException) as error:
             raise damaged(path, str(error)) from error
         if rows.num_rows != block.rows:
             raise damaged(path, f"block {piece.index} has {rows.num_rows} rows, not {block.rows}")
@@ -82,25 +79,25 @@ class SegmentReader:
             rows = rows.slice(start, end - start)
         return with_seq_offset(rows.select(list(columns)), piece.segment.first_seq)
 
-    def open(self, segment: Segment, columns: set[str]) -> pa.RecordBatchFileReader:
-        """Open a segment for some columns, or return it if it is open."""
-        key = (segment.file, *sorted(columns))
-        if key in self.opened:
-            self.opened.move_to_end(key)
-            return self.opened[key]
+    def open(self, segment: Segment) -> pa.Buffer:
+        """Map a segment into memory, or return it if it is."""
+        if segment.file in self.opened:
+            self.opened.move_to_end(segment.file)
+            return self.opened[segment.file]
         path = self.folder / segment.file
         size = path.stat().st_size if path.exists() else None
         if size != segment.bytes:
             raise wrong_size(path, size, segment.bytes)
-        names = self.schema.arrow.names
-        options = pa.ipc.IpcReadOptions(
-            included_fields=[names.index(column) for column in columns], use_threads=True
-        )
-        reader = pa.ipc.open_file(pa.memory_map(str(path)), options=options)
-        self.opened[key] = reader
+        try:
+            content = pa.memory_map(str(path)).read_buffer()
+        except OSError as error:
+            raise damaged(path, str(error)) from error
+        if content[: len(FILE_HEADER)].to_pybytes() != FILE_HEADER:
+            raise damaged(path, "it does not begin as a segment does")
+        self.opened[segment.file] = content
         if len(self.opened) > OPEN_FILES:
             self.opened.popitem(last=False)
-        return reader
+        return content
 
 
 def scan_segments(

@@ -1,8 +1,9 @@
 """One immutable file of events, sorted by (ts, seq), and the statistics of its blocks.
 
-A segment is an Arrow IPC file whose record batches, the blocks, have about `BLOCK_ROWS` rows and
-LZ4-compressed buffers. Its `seq` column counts from 0; `Segment.first_seq`, which lives in the
-manifest, is added on reading. So a file can be written before its place in the stream is known.
+A segment is a file of eight bytes that say so, and then blocks of about `BLOCK_ROWS` rows, back
+to back; block.py has their layout. Its `seq` column counts from 0; `Segment.first_seq`, which lives
+in the manifest, is added on reading. So a file can be written before its place in the stream is
+known.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from eventide.errors import StoreError
 from eventide.schema import SEQ, TS
+from eventide.store.block import BlockEncoder
 from eventide.store.durable import remove, sync_file, sync_folder
 from eventide.store.order import int64_view
 
@@ -26,7 +28,8 @@ BLOCK_ROWS = 65_536
 BLOCK_BYTES = 64 << 20
 SEGMENT_ROWS = 4 << 20
 SEGMENT_BYTES = 512 << 20
-SEGMENT_NAME = re.compile(r"seg-[0-9a-f]{32}\.arrow")
+FILE_HEADER = b"EVTSEG\x02\n"
+SEGMENT_NAME = re.compile(r"seg-[0-9a-f]{32}\.ev")
 
 Key = tuple[int, int]
 """(ts, seq): unique in a stream, and its order."""
@@ -34,8 +37,9 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What the manifest knows of one record batch; `seq`s are relative to the segment's."""
+    """What the manifest knows of one block; `seq`s are relative to the segment's."""
 
+    offset: int
     rows: int
     min_ts: int
     max_ts: int
@@ -90,7 +94,8 @@ class Segment:
             "bytes": self.bytes,
             "first_seq": self.first_seq,
             "blocks": [
-                [b.rows, b.min_ts, b.max_ts, b.first_row_seq, b.last_row_seq] for b in self.blocks
+                [b.offset, b.rows, b.min_ts, b.max_ts, b.first_row_seq, b.last_row_seq]
+                for b in self.blocks
             ],
         }
 
@@ -164,19 +169,17 @@ def take_segment(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def write_segment(folder: Path, batches: Iterator[pa.RecordBatch], first_seq: int) -> Segment:
     """Write sorted, non-empty batches to one file; remove it if that fails."""
-    path = folder / f"seg-{uuid.uuid4().hex}.arrow"
+    path = folder / f"seg-{uuid.uuid4().hex}.ev"
     blocks: list[Block] = []
     first = next(batches)
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    encoder = BlockEncoder(first.schema)
     try:
-        with (
-            pa.OSFile(str(path), "wb") as sink,
-            pa.ipc.new_file(sink, first.schema, options=options) as writer,
-        ):
+        with pa.OSFile(str(path), "wb") as sink:
+            sink.write(FILE_HEADER)
             for batch in chain([first], batches):
-                for block in cut_blocks(with_seq_offset(batch, -first_seq)):
-                    writer.write_batch(block)
-                    blocks.append(block_statistics(block))
+                for rows in cut_blocks(with_seq_offset(batch, -first_seq)):
+                    blocks.append(block_statistics(rows, sink.tell()))
+                    sink.write(encoder.encode(rows))
         sync_file(path)
         size = path.stat().st_size
     except BaseException:
@@ -193,10 +196,10 @@ def cut_blocks(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, block_rows)
 
 
-def block_statistics(block: pa.RecordBatch) -> Block:
-    """Return the statistics of one sorted block."""
+def block_statistics(block: pa.RecordBatch, offset: int) -> Block:
+    """Return the statistics of one sorted block that is written at `offset`."""
     ts, seq = int64_view(block.column(TS)), int64_view(block.column(SEQ))
-    return Block(len(ts), int(ts[0]), int(ts[-1]), int(seq[0]), int(seq[-1]))
+    return Block(offset, len(ts), int(ts[0]), int(ts[-1]), int(seq[0]), int(seq[-1]))
 
 
 def with_seq_offset(batch: pa.RecordBatch, offset: int) -> pa.RecordBatch:

@@ -5,6 +5,7 @@ session.py    a local session that is set up well
 types.py      Spark's types and ours, and how columns cross the border
 history.py    work items: a task opens the store itself and runs the operators there
 frames.py     any DataFrame: shuffled once, in blocks by bucket of keys
+prefilter.py  leave rows behind in the JVM that a query does not want
 stream.py     a streaming DataFrame: the live engine as a stateful processor, a state a bucket
 source.py     the store as a data source: `format("eventide")`
 """

@@ -23,6 +23,7 @@ from eventide.engines.buckets import buckets_of, from_bytes, split_by_bucket, to
 from eventide.engines.build import Pipeline, build_pipeline, common_keys, keeps_state
 from eventide.engines.live import within
 from eventide.engines.spark.history import scanned
+from eventide.engines.spark.prefilter import prefiltered, prefiltered_by_time
 from eventide.engines.spark.types import from_the_border, spark_schema
 from eventide.errors import SchemaError
 from eventide.ingest.ordering import in_order
@@ -100,7 +101,8 @@ def over_frame(plan: Plan, frame: DataFrame, schema: Schema) -> DataFrame:
     """Return the rows of a plan over one scan, over the rows of a DataFrame."""
     pipeline = build_pipeline(plan)
     names = columns_read(pipeline)
-    events = frame.select([f"`{name}`" for name in names if name in frame.columns])
+    wanted = prefiltered(prefiltered_by_time(frame, pipeline.scan.time_range), plan)
+    events = wanted.select([f"`{name}`" for name in names if name in frame.columns])
     arrow = pa.schema([(name, schema.type_of(name).arrow) for name in names])
 
     def read(batches: Batches) -> Batches:
