@@ -61,9 +61,10 @@ class Spread:
     @property
     def windows(self) -> AggregateWindows | None:
         """The window operator, if it can be fed with partials."""
-        lowest = self.pipeline.operators[len(self.pipeline.stateless)]
-        usable = isinstance(lowest, AggregateWindows) and lowest.merges_in_any_order
-        return lowest if usable else None  # type: ignore[return-value]
+        match self.pipeline.operators[len(self.pipeline.stateless)]:
+            case AggregateWindows(merges_in_any_order=True) as windows:
+                return windows
+        return None
 
     def pack(self, batches: Batches) -> Batches:
         """Yield the blocks of rows that come in any order."""
