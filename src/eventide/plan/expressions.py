@@ -170,6 +170,16 @@ def columns_of(expression: Expression) -> frozenset[str]:
     return frozenset(part.name for part in walk(expression) if isinstance(part, Column))
 
 
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """Yield the parts of a chain of ANDs, left to right."""
+    match condition:
+        case Call(function="and", arguments=(left, right)):
+            yield from conjuncts(left)
+            yield from conjuncts(right)
+        case _:
+            yield condition
+
+
 def integer(value: int) -> Literal:
     """Return an int64 constant."""
     return Literal(value, INT64)

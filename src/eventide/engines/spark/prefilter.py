@@ -59,32 +59,13 @@ def without_time(frame: DataFrame) -> Column:
 
 
 def conditions_of(block: Plan) -> Iterator[plan.Expression]:
-    """Yield what the filters right above the scan ask, one condition at a time."""
-    below = sources_of(block)
-    for source in below:
-        yield from conditions_of(source)
-    if isinstance(block, Filter) and not any(has_state(source) for source in below):
-        yield from conjuncts(block.condition)
-
-
-def has_state(block: Plan) -> bool:
-    """Whether anything but filters lies between a plan and its scan."""
+    """Yield what the filter right above the scan asks, one condition at a time."""
     match block:
-        case Scan():
-            return False
-        case Filter(source=source):
-            return has_state(source)
+        case Filter(source=Scan(), condition=condition):
+            yield from plan.conjuncts(condition)
         case _:
-            return True
-
-
-def conjuncts(condition: plan.Expression) -> Iterator[plan.Expression]:
-    """Yield the parts of a condition that all have to be true."""
-    if isinstance(condition, plan.Call) and condition.function == "and":
-        for part in condition.arguments:
-            yield from conjuncts(part)
-    else:
-        yield condition
+            for source in sources_of(block):
+                yield from conditions_of(source)
 
 
 def spark_condition(frame: DataFrame, condition: plan.Expression) -> Column | None:

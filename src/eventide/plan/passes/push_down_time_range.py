@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 
 from eventide.batch import ALL_TIME, END_OF_TIME_US, TimeRange
-from eventide.plan.expressions import Call, Column, Expression, Literal
+from eventide.plan.expressions import Call, Column, Expression, Literal, conjuncts
 from eventide.plan.nodes import Filter, Plan, Scan, rebuild_sources
 from eventide.schema import BOOL, TS
 
@@ -22,16 +21,6 @@ def push_down_time_range(plan: Plan) -> Plan:
         case Filter(source=Scan() as scan, condition=condition):
             return _push(scan, condition)
     return plan
-
-
-def conjuncts(condition: Expression) -> Iterator[Expression]:
-    """Yield the parts of a chain of ANDs, left to right."""
-    match condition:
-        case Call(function="and", arguments=(left, right)):
-            yield from conjuncts(left)
-            yield from conjuncts(right)
-        case _:
-            yield condition
 
 
 def conjoin(conditions: list[Expression]) -> Expression:
