@@ -9,5 +9,15 @@
     measure.py   warm up, then time all ways of a case in turn
     report.py    the table on the screen, and benchmarks/results.md
 
+The store has cases of its own, `python -m benchmarks store`:
+
+    sensors.py        its events, in chunks: a hundred million do not fit into memory
+    store_setting.py  how many events, and the data sets that several cases read
+    race.py           check, time in turn, compare: a line of the table
+    store_cases.py    ingest, appends, scans, late events, conditions, size
+    store_answers.py  aggregates over ranges, and the first answer after a crash
+    store_child.py    the processes that those kill and start
+    store_paper.py    what the ChronicleDB paper measures
+
 Reading it for the first time? Start at cases.py.
 """

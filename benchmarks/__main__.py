@@ -6,6 +6,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -15,8 +16,21 @@ from benchmarks.data import EVENTS
 from benchmarks.errands import all_cases
 from benchmarks.guard import MismatchError, check_answers
 from benchmarks.measure import Outcome, measure
-from benchmarks.report import HOW_TO_READ, RESULTS, Machine, as_markdown, as_table
+from benchmarks.race import Finding
+from benchmarks.report import (
+    HOW_TO_READ,
+    HOW_TO_READ_STORE,
+    RESULTS,
+    Machine,
+    as_table,
+    queries_section,
+    store_section,
+    write_results,
+)
 from benchmarks.setting import Setting
+from benchmarks.store_cases import StoreCase
+from benchmarks.store_paper import all_store_cases
+from benchmarks.store_setting import MANY, Sizes, StoreSetting
 
 SAMPLE = 20_000
 
@@ -24,36 +38,38 @@ SAMPLE = 20_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases asked for; 1 if answers differ, so that nothing is reported."""
     asked = parsed(arguments)
-    cases = chosen(asked.only, spark=not asked.no_spark)
+    cases = chosen(asked.only, spark=not asked.no_spark) if asked.part != "store" else []
+    store_cases = chosen_of_store(asked.only) if asked.part != "queries" else []
     screen, machine = Console(highlight=False), Machine.here()
     # Without a terminal there is no width to fit into.
     screen.width = screen.width if screen.is_terminal else 160
-    if not cases:
+    if not cases and not store_cases:
         screen.print(f"no case is called {asked.only!r}; there are:")
-        screen.print(*(case.name for case in all_cases()), sep="\n")
+        names = [case.name for case in all_cases()] + [case.name for case in all_store_cases()]
+        screen.print(*names, sep="\n")
         return 2
-    screen.print(f"{machine}\n{asked.events:,} events, {len(cases)} cases. {HOW_TO_READ}")
-    outcomes: list[Outcome] = []
+    screen.print(str(machine))
     try:
-        with tempfile.TemporaryDirectory(prefix="eventide-bench-") as folder:
-            for outcome in run(cases, asked.events, Path(folder)):
-                outcomes += outcome
-                screen.print(as_table(outcome))
+        with tempfile.TemporaryDirectory(prefix="eventide-bench-", dir=asked.folder) as folder:
+            if cases:
+                run_queries(cases, asked, Path(folder), screen, machine)
+            if store_cases:
+                run_store(store_cases, asked, Path(folder), screen, machine)
     except MismatchError as mismatch:
         screen.print(f"stopped, nothing is written: {mismatch}", style="bold red")
         return 1
-    screen.print(as_table(outcomes))
-    if asked.only or asked.no_write:
-        return 0
-    RESULTS.write_text(as_markdown(outcomes, asked.events, machine), encoding="utf-8")
-    screen.print(f"written to {RESULTS}")
     return 0
 
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--events", type=int, default=EVENTS, help="how many (%(default)s)")
+    parser.add_argument("part", nargs="?", choices=("all", "queries", "store"), default="all")
+    parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
+    parser.add_argument(
+        "--store-events", type=int, default=MANY, help="most of the store's cases (%(default)s)"
+    )
+    parser.add_argument("--folder", type=Path, help="where to work; 25 GB for all of the store")
     parser.add_argument("--only", metavar="NAME", help="cases whose name has this in it; no file")
     parser.add_argument("--no-spark", action="store_true", help="leave out the cases on Spark")
     parser.add_argument("--no-write", action="store_true", help=f"leave {RESULTS.name} as it is")
@@ -64,6 +80,54 @@ def chosen(only: str | None, *, spark: bool) -> list[Case]:
     """Return the cases to run."""
     cases = [case for case in all_cases() if spark or not case.spark]
     return [case for case in cases if only is None or only in case.name]
+
+
+def chosen_of_store(only: str | None) -> list[StoreCase]:
+    """Return the store's cases to run."""
+    return [case for case in all_store_cases() if only is None or only in case.name]
+
+
+def run_queries(
+    cases: Sequence[Case],
+    asked: argparse.Namespace,
+    folder: Path,
+    screen: Console,
+    machine: Machine,
+) -> None:
+    """Run the cases that are queries, and report."""
+    screen.print(f"{asked.events:,} events, {len(cases)} cases. {HOW_TO_READ}")
+    outcomes: list[Outcome] = []
+    for outcome in run(cases, asked.events, folder):
+        outcomes += outcome
+        screen.print(as_table(outcome))
+    screen.print(as_table(outcomes))
+    if not asked.only and not asked.no_write:
+        write_results("Queries", queries_section(outcomes, asked.events, machine))
+        screen.print(f"written to {RESULTS}")
+
+
+def run_store(
+    cases: Sequence[StoreCase],
+    asked: argparse.Namespace,
+    folder: Path,
+    screen: Console,
+    machine: Machine,
+) -> None:
+    """Run the store's cases, and report."""
+    events = asked.store_events
+    screen.print(f"Up to {events:,} events, {len(cases)} cases. {HOW_TO_READ_STORE}")
+    findings: list[Finding] = []
+    setting = StoreSetting(Sizes(events), folder / "store")
+    setting.touch_memory()
+    for case in cases:
+        found = [replace(finding, case=case.name) for finding in case.run(setting)]
+        findings += found
+        screen.print(as_table(found))
+    setting.close()
+    screen.print(as_table(findings))
+    if not asked.only and not asked.no_write:
+        write_results("Store", store_section(findings, cases, events, machine))
+        screen.print(f"written to {RESULTS}")
 
 
 def run(cases: Sequence[Case], events: int, folder: Path) -> Iterator[list[Outcome]]:

@@ -14,6 +14,8 @@ from rich import box
 from rich.table import Table
 
 from benchmarks.measure import JVM_WARM_UPS, LEAST_ROUNDS, MOST_ROUNDS, Outcome, Timing
+from benchmarks.race import ROUNDS, Finding
+from benchmarks.store_cases import StoreCase
 
 RESULTS = Path(__file__).parent / "results.md"
 PACKAGES = ("eventide", "duckdb", "polars", "pyspark", "pyarrow", "numba", "numpy")
@@ -23,6 +25,11 @@ HOW_TO_READ = (
     "A ratio is the rival's time over Eventide's, so higher is better: 2 means that Eventide "
     "needs half the time. A target is the least ratio that has to hold."
 )
+HOW_TO_READ_STORE = (
+    "A ratio is the rival's time over Eventide's, and a target of ≥ the least that has to hold. "
+    "With a target of ≤ it is Eventide's over the rival's, or where there is no rival, the seconds."
+)
+PAGE = "# Results\n\nWritten by `make bench`. No number here is typed by hand.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +63,10 @@ def processor_name() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def cells(outcome: Outcome) -> tuple[str, ...]:
+def cells(outcome: Outcome | Finding) -> tuple[str, ...]:
     """Return one row of the table."""
+    if isinstance(outcome, Finding):
+        return outcome.cells()
     duel, ratio = outcome.duel, outcome.ratio
     return (
         outcome.case.name,
@@ -77,7 +86,7 @@ def shown(timing: Timing) -> str:
     return f"{timing.median:.3g}"
 
 
-def as_table(outcomes: Iterable[Outcome]) -> Table:
+def as_table(outcomes: Iterable[Outcome | Finding]) -> Table:
     """Return the outcomes for the screen, one block a case."""
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for heading in HEADINGS:
@@ -93,33 +102,70 @@ def as_table(outcomes: Iterable[Outcome]) -> Table:
     return table
 
 
-def as_markdown(outcomes: Sequence[Outcome], events: int, machine: Machine) -> str:
-    """Return the whole of results.md."""
-    rules = ["--:" if heading in RIGHT else ":--" for heading in HEADINGS]
+def write_results(title: str, section: str, path: Path = RESULTS) -> None:
+    """Put a section into results.md in place of the one with its title."""
+    page = path.read_text(encoding="utf-8") if path.exists() else PAGE
+    head, *sections = page.split("\n## ")
+    kept = {each.partition("\n")[0]: each for each in sections}
+    kept[title] = f"{title}\n\n{section}"
+    path.write_text("\n## ".join([head, *kept.values()]), encoding="utf-8")
+
+
+def queries_section(outcomes: Sequence[Outcome], events: int, machine: Machine) -> str:
+    """Return the part of results.md about queries."""
     asked = dict.fromkeys((o.case.name, o.case.asked, o.case.traffic.name) for o in outcomes)
     lines = [
-        "# Results",
-        "",
-        "Written by `make bench`. No number here is typed by hand.",
-        "",
-        f"- Date: {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
-        f"- Machine: {machine}",
-        f"- Versions: {', '.join(f'{name} {version(name)}' for name in PACKAGES)}",
+        *facts(machine),
         f"- Events: {events:,}, unless a case says less",
         f"- Seconds: median of {LEAST_ROUNDS} to {MOST_ROUNDS} rounds, everybody in turn in one "
         f"process, after one warm-up ({1 + JVM_WARM_UPS} on Spark)",
         "",
         HOW_TO_READ,
         "",
-        as_line(HEADINGS),
-        as_line(rules),
-        *(as_line(cells(outcome)) for outcome in outcomes),
+        *table_lines(outcomes),
         "",
         "What each case asks:",
         "",
         *(f"- **{name}** ({traffic}): {what}" for name, what, traffic in asked),
     ]
     return "\n".join(lines) + "\n"
+
+
+def store_section(
+    findings: Sequence[Finding], cases: Sequence[StoreCase], events: int, machine: Machine
+) -> str:
+    """Return the part of results.md about the store."""
+    lines = [
+        *facts(machine),
+        f"- Events: up to {events:,} of 80 bytes; how many a case has is in "
+        "benchmarks/store_setting.py",
+        f"- Seconds: median of {ROUNDS} rounds or more, everybody in turn in one process; all "
+        "readers warm, and before each writer the disk is idle",
+        "",
+        HOW_TO_READ_STORE,
+        "",
+        *table_lines(findings),
+        "",
+        "What each case asks:",
+        "",
+        *(f"- **{case.name}**: {case.asked}" for case in cases),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def facts(machine: Machine) -> list[str]:
+    """Return when and where a run took place."""
+    return [
+        f"- Date: {datetime.now().astimezone():%Y-%m-%d %H:%M %Z}",
+        f"- Machine: {machine}",
+        f"- Versions: {', '.join(f'{name} {version(name)}' for name in PACKAGES)}",
+    ]
+
+
+def table_lines(outcomes: Iterable[Outcome | Finding]) -> list[str]:
+    """Return the table as Markdown."""
+    rules = ["--:" if heading in RIGHT else ":--" for heading in HEADINGS]
+    return [as_line(HEADINGS), as_line(rules), *(as_line(cells(each)) for each in outcomes)]
 
 
 def as_line(row: Iterable[str]) -> str:

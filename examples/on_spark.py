@@ -1,4 +1,4 @@
-"""One query text on Spark: as a job over the store, as a job over a DataFrame, as a stream."""
+"""One query text on Spark: over the store, over a DataFrame, as a stream; and the store itself."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ def main() -> None:
     stored = ev.spark(session, folder / "traffic.ev").sql(TEXT)
     framed = ev.spark(session).sql(TEXT, cars=readings)
     print("the same rows:", sorted(stored.collect()) == sorted(framed.collect()))
+
+    # Aggregates come from the index, and start no Spark job; maintenance is a task a segment.
+    database = ev.spark(session, folder / "traffic.ev")
+    print(database.aggregate("cars", "avg(speed)", "max(speed)", every="30 s"))
+    print("segments merged:", database.compact("cars"))
 
     # The same rows as they would arrive, file by file.
     readings.coalesce(1).write.parquet(str(folder / "arriving"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,16 +12,22 @@ from benchmarks import __main__ as command
 from benchmarks.cases import QUESTIONS, Case, Duel, Question
 from benchmarks.data import CARS, MANY_CARS, Traffic
 from benchmarks.errands import all_cases
-from benchmarks.guard import as_bag, check_answers, difference_of
+from benchmarks.guard import MismatchError, as_bag, check_answers, difference_of
 from benchmarks.measure import measure
-from benchmarks.report import Machine, as_markdown, as_table
+from benchmarks.race import Finding, at_least, at_most, check_close, check_same
+from benchmarks.report import Machine, as_table, queries_section, store_section, write_results
+from benchmarks.sensors import COLUMNS, as_they_arrive, exponential, in_bursts, sensor_chunks
 from benchmarks.setting import Setting
+from benchmarks.store_cases import StoreCase
+from benchmarks.store_paper import all_store_cases
+from benchmarks.store_setting import Sizes, StoreSetting
 from benchmarks.ways import Way
 
 from tests.engines.engines import to_table
 from tests.engines.scenarios import SCENARIOS
 
 EVENTS = 20_000
+STORE_EVENTS = 100_000
 EMBEDDED = [case for case in all_cases() if not case.spark]
 
 
@@ -57,7 +64,7 @@ def test_the_report_renders(settings: dict[tuple[str, int], Setting]) -> None:
     case = next(case for case in EMBEDDED if case.name == "tumbling average")
     outcomes = measure(case, settings[case.traffic.name, EVENTS])
     assert as_table(outcomes).row_count == len(case.duels)
-    page = as_markdown(outcomes, EVENTS, Machine.here())
+    page = queries_section(outcomes, EVENTS, Machine.here())
     assert page.count("| tumbling average |") == len(case.duels)
     assert "higher is better" in page
     assert f"{EVENTS:,}" in page
@@ -100,3 +107,64 @@ def test_events_are_the_same_in_every_run(traffic: Traffic) -> None:
     assert events.equals(traffic.events(EVENTS))
     assert events.column("ts").to_pylist() == sorted(events.column("ts").to_pylist())
     assert len(events.column("car").unique()) == traffic.cars * (1 if traffic is CARS else 1 / 500)
+
+
+@pytest.fixture(scope="module")
+def store_setting(tmp_path_factory: pytest.TempPathFactory) -> StoreSetting:
+    return StoreSetting(Sizes(STORE_EVENTS), tmp_path_factory.mktemp("store"))
+
+
+@pytest.mark.parametrize("case", all_store_cases(), ids=lambda case: case.name)
+def test_the_store_answers_like_its_rivals(case: StoreCase, store_setting: StoreSetting) -> None:
+    # A case checks everything itself before it times anything.
+    findings = case.run(store_setting)
+    assert findings
+    page = store_section(findings, [case], STORE_EVENTS, Machine.here())
+    assert all(as_line in page for as_line in (case.asked, findings[0].eventide))
+    assert as_table(findings).row_count == len(findings)
+
+
+@pytest.mark.parametrize(
+    ("finding", "ratio", "met"),
+    [
+        (Finding("fast", 2.0, "slow", 6.0, at_least(3)), 3.0, True),
+        (Finding("slow", 6.0, "fast", 2.0, at_least(1)), 1 / 3, False),
+        (Finding("large", 6.0, "small", 4.0, at_most(1.5)), 1.5, True),
+        (Finding("late", 0.2, target=at_most(0.1)), None, False),
+        (Finding("fast", 2.0, "slow", 6.0), 3.0, None),
+    ],
+)
+def test_what_meets_a_target(finding: Finding, ratio: float | None, met: bool | None) -> None:
+    assert finding.ratio == (None if ratio is None else pytest.approx(ratio))
+    assert finding.met is met
+
+
+def test_a_section_of_the_results_replaces_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "results.md"
+    for title, section in (("Queries", "old\n"), ("Store", "kept\n"), ("Queries", "new\n")):
+        write_results(title, section, path)
+    assert path.read_text().endswith("\n\n## Queries\n\nnew\n\n## Store\n\nkept\n")
+
+
+def test_rows_that_differ_are_not_timed() -> None:
+    first, second = sensor_chunks(200, 100)
+    same = [first.to_batches()[0].slice(0, 30), first.to_batches()[0].slice(30)]
+    check_same("split", same, [first])
+    for found in ([], [*same, *second.to_batches()], second.to_batches()):
+        with pytest.raises(MismatchError, match="rows"):
+            check_same("different", found, [first])
+    with pytest.raises(MismatchError, match="avg is"):
+        check_close("answers", {"avg": 1.0}, {"avg": 2.0})
+
+
+def test_sensors_are_the_same_in_every_run_and_late_ones_only_move() -> None:
+    events = pa.concat_tables(sensor_chunks(30_000, 10_000))
+    assert events.column_names == list(COLUMNS)
+    assert events.equals(pa.concat_tables(sensor_chunks(30_000, 10_000)))
+    ts = events.column("ts").to_pylist()
+    assert ts == sorted(set(ts))
+    for arrived in (as_they_arrive(events, 0.1, exponential), in_bursts(events, 0.1)):
+        found = arrived.column("ts").to_pylist()
+        late = sum(later < earlier for earlier, later in pairwise(found))
+        assert late > 0
+        assert arrived.sort_by("ts").equals(events.combine_chunks())

@@ -9,9 +9,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MARKED = [
+    pytest.param(path, marks=pytest.mark.spark) if path.name == "spark.md" else path
+    for path in DOCUMENTS
+]
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", MARKED, ids=lambda path: path.name)
 def test_code_in_documents_runs(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,9 @@
     operators/     the steps a plan is made of; kernels/ are their inner loops
     engines/       run a plan here over history, here live, or on Spark
     sinks/         hand results over
+    accumulators/  partial results that merge: shared by operators and the index
     database.py    the door for users             cli/       the same from a shell
+    stream.py      one stream, for users          calendars.py  days and months as spans of time
     demo/          the product in two minutes
 
 Reading it for the first time? Start at engines/history.py, which is short and touches all of it.
@@ -19,13 +21,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eventide.database import Database, Stream, sql
+    from eventide.database import Database, sql
     from eventide.database import open_database as open
     from eventide.engines.spark.database import SparkDatabase
     from eventide.engines.spark.database import spark_database as spark
     from eventide.errors import EventideError
     from eventide.result import Result
     from eventide.schema import Schema
+    from eventide.store.index.aggregates import UserAggregate, register_aggregate
+    from eventide.store.options import StreamOptions
+    from eventide.stream import Stream
     from eventide.subscription import Subscription
 
 __version__ = "0.1.0"
@@ -37,9 +42,12 @@ HOMES = {
     "Result": ("eventide.result", "Result"),
     "Schema": ("eventide.schema", "Schema"),
     "SparkDatabase": ("eventide.engines.spark.database", "SparkDatabase"),
-    "Stream": ("eventide.database", "Stream"),
+    "Stream": ("eventide.stream", "Stream"),
+    "StreamOptions": ("eventide.store", "StreamOptions"),
     "Subscription": ("eventide.subscription", "Subscription"),
+    "UserAggregate": ("eventide.store.index.aggregates", "UserAggregate"),
     "open": ("eventide.database", "open_database"),
+    "register_aggregate": ("eventide.store.index.aggregates", "register_aggregate"),
     "spark": ("eventide.engines.spark.database", "spark_database"),
     "sql": ("eventide.database", "sql"),
 }
@@ -51,8 +59,11 @@ __all__ = [
     "Schema",
     "SparkDatabase",
     "Stream",
+    "StreamOptions",
     "Subscription",
+    "UserAggregate",
     "open",
+    "register_aggregate",
     "spark",
     "sql",
 ]

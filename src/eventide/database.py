@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 
-import numpy as np
 import pyarrow as pa
 
 from eventide.engines.history import run_history
@@ -21,49 +20,9 @@ from eventide.plan.nodes import Plan, scans_of
 from eventide.plan.times import Duration, duration_us
 from eventide.result import Result
 from eventide.schema import SEQ, DataType, Schema
-from eventide.store import Appended, Snapshot, Store, StoredStream, TableSource
+from eventide.store import Snapshot, Store, TableSource
+from eventide.stream import Stream, options_from
 from eventide.subscription import OnResult, Subscription
-
-
-class Stream:
-    """A named, append-only, schema-checked sequence of events."""
-
-    def __init__(self, stored: StoredStream, database: Database) -> None:
-        self.stored = stored
-        self.database = database
-
-    @property
-    def name(self) -> str:
-        """The name queries use."""
-        return self.stored.name
-
-    @property
-    def schema(self) -> Schema:
-        """The attributes of the events, beside `ts` and `seq`."""
-        return self.stored.schema
-
-    def append(self, data: object) -> Appended:
-        """Store events for good, in any order; they are on disk when this returns.
-
-        `data` is an Arrow table, a pandas or polars frame, or a list of dictionaries. All of it
-        is stored, or, with an error that names the row, none. Only an error of a standing query
-        or its callback comes after the events are stored; its notes say so.
-        """
-        events = to_events(data, self.schema)
-        appended = self.stored.append(events)
-        self.database.publish(self.name, numbered(events, appended.first_seq))
-        return appended
-
-    def snapshot(self) -> Snapshot:
-        """Return what is stored now, unmoved by later appends."""
-        return self.stored.snapshot()
-
-    def __len__(self) -> int:
-        return self.snapshot().row_count
-
-    def __repr__(self) -> str:
-        fields = ", ".join(f"{name} {kind}" for name, kind in self.schema.fields())
-        return f"<Stream {self.name} ({fields}): {len(self):,} events>"
 
 
 class Database:
@@ -96,13 +55,33 @@ class Database:
         """Return the names of the streams."""
         return self.store.streams()
 
-    def create_stream(self, name: str, attributes: Mapping[str, str | DataType]) -> Stream:
-        """Create a stream; `attributes` are names and types, `ts` and `seq` come by themselves."""
-        return Stream(self.store.create_stream(name, Schema.of(attributes)), self)
+    def create_stream(
+        self, name: str, attributes: Mapping[str, str | DataType], **options: object
+    ) -> Stream:
+        """Create a stream; `attributes` are names and types, `ts` and `seq` come by themselves.
+
+        durability       "batch" (an append returns when its events are on the disk), "group"
+                         (they are there `commit_interval` later), or "none"
+        codec            "lz4", "zstd" or "none"
+        split            how long a segment is, such as "1 day"; else a segment ends when full
+        index            attributes with a secondary index, or "auto"
+        aggregates       more aggregates in the index, such as ["max2(speed)"]
+        summaries        the attributes whose aggregates are in the index; all without it
+        keep, keep_bytes retention by age, such as "90 days", and by size
+        order            "time", or "arrival" to store events as they come and sort when read
+        spare            how much leaves may grow by late events; 0.1 is a tenth
+        """
+        schema = Schema.of(attributes)
+        stored = self.store.create_stream(name, schema, options_from(options))
+        return Stream(stored, self.publish)
 
     def stream(self, name: str) -> Stream:
         """Return a stream by its name."""
-        return Stream(self.store.stream(name), self)
+        return Stream(self.store.stream(name), self.publish)
+
+    def backup(self, path: str | Path) -> Database:
+        """Copy all streams as they are now into a new folder, while writing goes on."""
+        return Database(self.store.backup(path).path, create=False)
 
     def catalog(self) -> dict[str, Schema]:
         """Return the schema of every stream."""
@@ -190,15 +169,6 @@ def live_query(
 ) -> Subscription:
     """Return a standing query that is fed by hand; its errors point into `text`."""
     return Subscription(LiveEngine.of(plan, catalog, duration_us(lateness)), on_result, text=text)
-
-
-def numbered(events: pa.Table, first_seq: int) -> pa.RecordBatch:
-    """Return events in arrival order with their numbers."""
-    seq = np.arange(first_seq, first_seq + events.num_rows, dtype=np.int64)
-    table = events.append_column(SEQ, pa.array(seq)).combine_chunks()
-    return pa.RecordBatch.from_arrays(
-        [chunks.combine_chunks() for chunks in table.columns], schema=table.schema
-    )
 
 
 def sql(text: str, /, **streams: object) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 import pyarrow as pa
@@ -210,7 +211,7 @@ class Schema:
     @property
     def arrow(self) -> pa.Schema:
         """The Arrow schema of a stored batch: `ts`, `seq`, then the attributes."""
-        return pa.schema([(name, data_type.arrow) for name, data_type in self.fields()])
+        return arrow_schema(self)
 
     def fields(self) -> Iterator[tuple[str, DataType]]:
         """Yield every field of an event with its type, `ts` and `seq` first."""
@@ -230,6 +231,12 @@ class Schema:
     def to_json(self) -> dict[str, str]:
         """Return what `of` reads back."""
         return {attribute.name: str(attribute.type) for attribute in self.attributes}
+
+
+@lru_cache(maxsize=1024)
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """Return the Arrow schema of a stored batch; every append asks for it."""
+    return pa.schema([(name, data_type.arrow) for name, data_type in schema.fields()])
 
 
 def check_attribute(attribute: Attribute) -> None:

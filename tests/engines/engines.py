@@ -126,3 +126,32 @@ def run_once(text: str, scenario: Scenario, folder: Path, session: SparkSession)
 
 def collected(frame: DataFrame) -> list[Event]:
     return plain(frame.toArrow())
+
+
+def worn_store(scenario: Scenario, folder: Path, order: str) -> ev.Database:
+    """A store that has seen much: splits, staged segments, columns gone and come, an open end."""
+    db = ev.open(folder / "db")
+    attributes = {"gone": "int64", **SCHEMA.to_json()}
+    cars = db.create_stream("cars", attributes, split="1 min", order=order, durability="none")
+    events = to_table(scenario.events()).drop_columns(["seq"])
+    size = -(-events.num_rows // 6)
+    parts = [events.slice(place * size, size) for place in range(6)]
+    cars.append(parts[0].append_column("gone", pa.array(range(size))))
+    cars.split()
+    cars.drop_attribute("gone")
+    stored = cars.stored
+    halves = (parts[1].slice(0, size // 2), parts[1].slice(size // 2))
+    stored.commit([stored.stage(half.to_batches()) for half in halves])
+    cars.append(parts[2])
+    cars.add_attribute("weather", "string")
+    wet = [part.append_column("weather", pa.array(["wet"] * len(part))) for part in parts[3:]]
+    stored.commit([stored.stage(wet[0].to_batches())])
+    cars.append(wet[1])
+    cars.flush()
+    cars.append(wet[2])
+    view = cars.snapshot().view
+    assert view.segment is not None
+    assert view.tail
+    assert bool(view.queue) == (order == "time")
+    assert cars.options.order == order
+    return db

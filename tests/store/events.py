@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.schema import Schema
 from eventide.store import EventSource, Store, StoredStream
+from eventide.store.files.mapped import MAPPED
+from eventide.store.options import StreamOptions
+from eventide.store.writing.open_stream import OPENED
 from tests.naive.store import Row
 
 SCHEMA = Schema.of({"car": "string", "speed": "float64", "lane": "int64"})
@@ -70,13 +73,20 @@ def times(source: EventSource) -> list[object]:
     return [row[0] for row in scanned(source, ["ts"])]
 
 
-def new_stream(folder: Path, name: str = "cars") -> StoredStream:
+def new_stream(
+    folder: Path,
+    name: str = "cars",
+    options: StreamOptions | None = None,
+    schema: Schema = SCHEMA,
+) -> StoredStream:
     """Create a stream in a database."""
-    return Store.open(folder / "db").create_stream(name, SCHEMA)
+    return Store.open(folder / "db").create_stream(name, schema, options)
 
 
 def reopened(stream: StoredStream) -> StoredStream:
     """Return the stream as another process would open it."""
+    OPENED.clear()
+    MAPPED.__init__()  # type: ignore[misc]
     return Store.open(stream.path.parent.parent, create=False).stream(stream.name)
 
 
@@ -89,18 +99,28 @@ def segment_files(stream: StoredStream) -> list[Path]:
 def tiny_files() -> Iterator[None]:
     """Make blocks, segments and scanned batches so small that a few rows have many of each."""
     sizes: Iterable[tuple[str, int]] = [
-        ("segment.BLOCK_ROWS", 3),
-        ("segment.SEGMENT_ROWS", 12),
+        ("segments.segment_writer.LEAF_ROWS", 3),
+        ("segments.segment_writer.GROUP_LEAVES", 2),
+        ("segments.segment_writer.SEGMENT_ROWS", 40),
+        ("segments.tree.FAN_OUT", 3),
+        ("writing.late.FAN_OUT", 3),
+        ("writing.flush.LOG_BYTES", 6000),
+        ("stream.LOG_BYTES", 6000),
+        ("writing.flush.QUEUED_ROWS", 4),
+        ("stream.BULK_BYTES", 400),
         ("stream.SEGMENT_ROWS", 12),
-        ("compaction.SEGMENT_ROWS", 12),
-        ("compaction.FAN_IN", 3),
-        ("compaction.SMALLEST_CLASS_ROWS", 2),
-        ("scan.SCAN_ROWS", 5),
-        ("scan.OPEN_FILES", 2),
+        ("upkeep.compaction.SEGMENT_ROWS", 12),
+        ("upkeep.compaction.FAN_IN", 3),
+        ("upkeep.compaction.SMALLEST_CLASS_ROWS", 2),
+        ("reading.scan.SCAN_ROWS", 5),
+        ("reading.scan.MOST_OVERLAPPING_ROWS", 30),
+        ("files.mapped.OPEN_FILES", 2),
+        ("files.mapped.CACHED_NODES", 3),
         ("memory.SCAN_ROWS", 5),
     ]
     with contextlib.ExitStack() as stack:
         for name, value in sizes:
             stack.enter_context(patch(f"eventide.store.{name}", value))
         stack.enter_context(patch("os.fsync"))
+        stack.enter_context(patch("os.fdatasync"))
         yield

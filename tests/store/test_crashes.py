@@ -1,220 +1,272 @@
-"""A crash between any two steps leaves the state before or the state after, never another."""
+"""An error or a crash between any two steps leaves the state before or after, never another."""
 
 from __future__ import annotations
 
 import errno
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-import pyarrow as pa
 import pytest
 
 from eventide.errors import StoreError
-from eventide.store import Store, StoredStream
-from eventide.store.segment import block_statistics
-from tests.store.events import SCHEMA, at, new_stream, reopened, segment_files, times
+from eventide.store import StagedSegment, Store, StoredStream
+from eventide.store.files.disk import Disk
+from eventide.store.options import StreamOptions
+from eventide.store.segments.manifest import MANIFEST_NAME, decode_manifest
+from eventide.store.upkeep.compaction import is_ours
+from eventide.store.writing.open_stream import OPENED, OpenStream
+from tests.store.events import SCHEMA, at, reopened, times, tiny_files
+from tests.store.faults import FailingDisk, Rename, recorded, remains, renamed, using
 
-Action = Callable[[StoredStream], object]
+MANY = 200
+"""More calls of the disk than any action makes."""
 
 
 class Crash(BaseException):
     """The power fails: no handler of ours cleans up after this one."""
 
 
-@contextmanager
-def failing_at(step: int, error: BaseException) -> Iterator[None]:
-    """Raise `error` at the n-th call that changes the disk; a crash also stops cleaning up."""
-    calls = 0
+@dataclass(frozen=True)
+class Failure:
+    """What goes wrong, and whether everything does from then on."""
 
-    def counted(call: Callable[..., object]) -> Callable[..., object]:
-        def wrapper(*args: object, **kwargs: object) -> object:
-            nonlocal calls
-            calls += 1
-            if calls == step or (calls > step and isinstance(error, Crash)):
-                raise error
-            return call(*args, **kwargs)
+    error: BaseException
+    dead: bool
 
-        return wrapper
 
-    with ExitStack() as stack:
-        for name, call in [
-            ("os.fsync", os.fsync),
-            ("os.replace", os.replace),
-            ("pyarrow.OSFile", pa.OSFile),
-            ("eventide.store.segment.block_statistics", block_statistics),
-        ]:
-            stack.enter_context(patch(name, counted(call)))
-        if isinstance(error, Crash):
-            for module in ("durable", "segment", "stream", "manifest", "compaction"):
-                stack.enter_context(patch(f"eventide.store.{module}.remove"))
+FULL = OSError(errno.ENOSPC, "No space left on device")
+FAILURES = {
+    "a full disk": Failure(FULL, dead=False),
+    "a disk that stays full": Failure(FULL, dead=True),
+    "an interruption": Failure(KeyboardInterrupt(), dead=False),
+    "a crash": Failure(Crash(), dead=True),
+}
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something done to a stream, and the times that it adds."""
+
+    act: Callable[[StoredStream], object]
+    added: Sequence[int] = ()
+    prepare: Callable[[StoredStream], object] = lambda _: None
+    log_bytes: int = 6000
+
+
+def stage_and_commit(stream: StoredStream) -> None:
+    staged: list[StagedSegment] = []
+    try:
+        staged += [stream.stage(at(5).to_batches())]
+        staged += [stream.stage(at(1).to_batches())]
+    except BaseException:
+        stream.discard(staged)
+        raise
+    stream.commit(staged, "once")
+
+
+ACTIONS = {
+    "a small append": Action(lambda stream: stream.append(at(52, 1)), (52, 1)),
+    "a bulk append": Action(lambda stream: stream.append(at(*range(60, 85))), range(60, 85)),
+    "a long log": Action(lambda stream: stream.append(at(52)), (52,), log_bytes=100),
+    "late events": Action(
+        lambda stream: stream.flush(), prepare=lambda stream: stream.append(at(3, 5, 7, 9, -1))
+    ),
+    "a commit": Action(stage_and_commit, (5, 1)),
+    "a merge": Action(lambda stream: stream.compact(), prepare=stage_and_commit),
+    "a seal": Action(lambda stream: stream.flush(seal=True)),
+}
+
+
+@pytest.fixture(autouse=True)
+def _tiny() -> Iterator[None]:
+    with tiny_files():
         yield
 
 
-def append(stream: StoredStream) -> object:
-    return stream.append(at(5, 1))
+def prepared(folder: Path, name: str) -> StoredStream:
+    """Return a stream with a sealed segment, an open one and something in the log."""
+    options = StreamOptions(indexes=("lane",))
+    stream = Store.open(folder / "db").create_stream(name, SCHEMA, options)
+    stream.append(at(20, 21, 22))
+    stream.flush(seal=True)
+    stream.append(at(*range(0, 40, 2)))
+    stream.append(at(50, 51))
+    return stream
 
 
-def commit_two(stream: StoredStream) -> object:
-    staged = [stream.stage(at(5).to_batches()), stream.stage(at(1).to_batches())]
-    return stream.commit(staged, "once")
-
-
-def compact(stream: StoredStream) -> object:
-    return stream.compact()
-
-
-ACTIONS = [(append, [1, 2, 3, 4, 5]), (commit_two, [1, 2, 3, 4, 5]), (compact, [2, 3, 4])]
-
-
-@pytest.mark.parametrize(("action", "after"), ACTIONS)
-def test_a_crash_at_any_step_leaves_old_or_new(
-    tmp_path: Path, action: Action, after: list[int]
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("action", ACTIONS)
+def test_whichever_call_fails_the_state_is_old_or_new(
+    tmp_path: Path, action: str, failure: str
 ) -> None:
-    for step in range(1, 100):
-        stream = new_stream(tmp_path, f"cars{step}")
-        stream.append(at(2, 4))
-        stream.append(at(3))
-        finished = False
-        try:
-            with failing_at(step, Crash()):
-                action(stream)
-                finished = True
-        except Crash:
-            pass
-        stream = reopened(stream)
+    chosen, fails = ACTIONS[action], FAILURES[failure]
+    for step in range(1, MANY):
+        stream = prepared(tmp_path, f"cars{step}")
+        chosen.prepare(stream)
+        before, listed = times(stream.snapshot()), stream.snapshot().view.files
+        disk = FailingDisk(step, fails.error, dead=fails.dead)
+        raised = failing(chosen, stream, disk)
+        if isinstance(raised, StoreError):
+            assert "No space left on device" in raised.message
+            assert str(stream.path) in raised.message
+        if isinstance(fails.error, Crash):
+            stream = reopened(stream)
         found = times(stream.snapshot())
-        assert found == after or (not finished and found == [2, 3, 4])
-        stream.append(at(9))
-        stream.compact()
-        assert times(stream.snapshot()) == [*found, 9]
-        if finished:
-            assert step > 3, "the crash was never injected"
+        after = sorted_times([*before, *chosen.added])
+        assert found == after or (raised is not None and found == before)
+        if disk.calls < step:
+            assert raised is None
+            assert step > 2, "nothing was injected"
             return
+        if not fails.dead:
+            # What was listed stays if it is not certain that the new list is on the disk.
+            assert leaked(stream) <= disk.spared | listed
+        go_on(stream, found)
     pytest.fail("the action never finished")
 
 
-@pytest.mark.parametrize(("action", "after"), ACTIONS)
-def test_a_full_disk_changes_nothing_and_leaves_no_files(
-    tmp_path: Path, action: Action, after: list[int]
-) -> None:
-    for step in range(1, 100):
-        stream = new_stream(tmp_path, f"cars{step}")
-        stream.append(at(2, 4))
-        stream.append(at(3))
-        failed = None
+def sorted_times(values: Sequence[object]) -> list[object]:
+    """Sort numbers that the types say less about."""
+    return sorted(values, key=lambda value: int(str(value)))
+
+
+def failing(action: Action, stream: StoredStream, disk: FailingDisk) -> BaseException | None:
+    """Act on a disk that fails; return what was raised."""
+    with using(disk), patch("eventide.store.stream.LOG_BYTES", action.log_bytes):
         try:
-            with failing_at(step, OSError(errno.ENOSPC, "No space left on device")):
-                action(stream)
-        except StoreError as error:
-            failed = error.message
-        if failed is not None:
-            assert "No space left" in failed
-            snapshot = stream.snapshot()
-            assert times(snapshot) in ([2, 3, 4], after)
-            staged = 1 if action is commit_two else 0  # the caller's own, still to be discarded
-            assert len(segment_files(stream)) <= len(snapshot.manifest.files) + staged
-            assert not list(stream.path.glob("*.tmp"))
-        else:
-            assert step > 3
-            return
-    pytest.fail("the action never finished")
+            action.act(stream)
+        except (StoreError, KeyboardInterrupt, Crash) as error:
+            return error
+    return None
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_nothing_is_named_before_it_is_on_the_disk(tmp_path: Path) -> None:
-    stream = new_stream(tmp_path)
-    steps: list[str] = []
-
-    def fsync(descriptor: int) -> None:
-        steps.append(f"sync {kind(Path(f'/proc/self/fd/{descriptor}').readlink())}")
-
-    def replace(source: Path, target: Path) -> None:
-        steps.append(f"rename {kind(source)} to {kind(target)}")
-        source.rename(target)
-
-    with patch("os.fsync", fsync), patch("os.replace", replace):
-        stream.append(at(1))
-    assert steps == [
-        "sync segment",
-        "sync folder",
-        "sync temporary",
-        "rename temporary to manifest",
-        "sync folder",
-    ]
+def leaked(stream: StoredStream) -> set[str]:
+    """Return the files that nobody refers to."""
+    found = {path.name for path in stream.path.iterdir() if is_ours(path.name)}
+    return found - stream.snapshot().view.files
 
 
-def kind(path: Path) -> str:
-    suffixes = {".ev": "segment", ".tmp": "temporary", ".json": "manifest", "": "folder"}
-    return suffixes[path.suffix]
+def go_on(stream: StoredStream, found: list[object]) -> None:
+    """Append, read and compact as if nothing had happened; leftovers are swept in the end."""
+    stream.append(at(99))
+    assert times(stream.snapshot()) == [*found, 99]
+    stream.flush()
+    stream = reopened(stream)
+    assert times(stream.snapshot()) == [*found, 99]
+    with patch("eventide.store.upkeep.compaction.ORPHANS_KEPT_S", -10.0):
+        stream.compact()
+    assert not leaked(stream)
+    assert times(stream.snapshot()) == [*found, 99]
+
+
+def test_nothing_is_listed_before_it_is_on_the_disk(tmp_path: Path) -> None:
+    commits = 0
+    with recorded(tmp_path) as disk:
+        stream = prepared(tmp_path, "cars")
+        for action in ACTIONS.values():
+            action.prepare(stream)
+            action.act(stream)
+    for upto, change in enumerate(disk.trace.changes):
+        if isinstance(change, Rename) and change.target.suffix == ".json":
+            if not MANIFEST_NAME.fullmatch(change.target.name):
+                continue
+            left = remains(disk.trace, upto)
+            number = renamed(left.names, left.pending)[change.source]
+            (content,) = left.versions[number]
+            manifest = decode_manifest(content, change.target)
+            retired = {each.file for each in manifest.retired}
+            for name in manifest.files - retired:
+                file = left.names[change.target.parent / name]
+                assert len(left.versions[file]) == 1, f"{name} is not synced"
+            commits += 1
+    assert commits > 5
 
 
 def test_create_and_drop_survive_a_crash(tmp_path: Path) -> None:
-    for step in range(1, 20):
+    for step in range(1, MANY):
         folder = tmp_path / f"db{step}"
         store = Store.open(folder)
-        kept = store.create_stream("kept", SCHEMA)
-        kept.append(at(1))
-        finished = False
-        try:
-            with failing_at(step, Crash()):
-                store.create_stream("new", kept.schema)
-                store.drop_stream("kept")
-                finished = True
-        except Crash:
-            pass
+        store.create_stream("kept", SCHEMA).append(at(1))
+        disk = FailingDisk(step, Crash(), dead=True)
+        with using(disk), suppress(Crash):
+            store.create_stream("new", SCHEMA)
+            store.drop_stream("kept")
         names = Store.open(folder, create=False).streams()
         assert set(names) <= {"kept", "new"}
         if "kept" in names:
-            assert times(store.stream("kept").snapshot()) == [1]
+            assert times(reopened(store.stream("kept")).snapshot()) == [1]
         if "new" not in names:
-            store.create_stream("new", kept.schema)
-        assert times(store.stream("new").snapshot()) == []
-        if finished:
+            store.create_stream("new", SCHEMA)
+        assert times(reopened(store.stream("new")).snapshot()) == []
+        if disk.calls < step:
+            assert names == ("new",)
             return
     pytest.fail("the actions never finished")
 
 
+def test_a_stream_that_cannot_be_created_can_be_created_later(tmp_path: Path) -> None:
+    for step in range(1, MANY):
+        store = Store.open(tmp_path / f"db{step}")
+        disk = FailingDisk(step, FULL, dead=False)
+        message = ""
+        with using(disk):
+            try:
+                store.create_stream("cars", SCHEMA)
+            except StoreError as error:
+                message = error.message
+        if disk.calls < step:
+            assert not message
+            return
+        assert not message or "No space left on device" in message
+        if "cars" not in store.streams():
+            store.create_stream("cars", SCHEMA)
+        stream = store.stream("cars")
+        stream.append(at(1))
+        assert times(reopened(stream).snapshot()) == [1]
+    pytest.fail("creating never finished")
+
+
 def test_opening_again_after_a_crash_while_opening(tmp_path: Path) -> None:
-    for step in range(1, 10):
+    for step in range(1, MANY):
         folder = tmp_path / f"db{step}"
-        try:
-            with failing_at(step, Crash()):
-                Store.open(folder)
-        except Crash:
-            assert Store.open(folder).streams() == ()
-        else:
+        disk = FailingDisk(step, Crash(), dead=True)
+        with using(disk), suppress(Crash):
+            Store.open(folder)
+        assert Store.open(folder).streams() == ()
+        if disk.calls < step:
             return
     pytest.fail("opening never finished")
 
 
-APPEND_FOREVER = """
-import sys
-import pyarrow as pa
-from eventide.store import Store
-stream = Store.open(sys.argv[1]).stream("cars")
-event = pa.Table.from_pylist([{"ts": 0}], schema=stream.schema.arrow.remove(1))
-while True:
-    print(stream.append(event).first_seq, flush=True)
-"""
+class UnsyncedDisk(Disk):
+    """Fails to sync, after somebody else has looked at what was written."""
+
+    def __init__(self, look: Callable[[], object]) -> None:
+        self.look = look
+
+    def sync(self, descriptor: int) -> None:
+        """See `Disk`."""
+        super().sync(descriptor)
+        self.look()
+        raise FULL
 
 
-def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
-    stream = new_stream(tmp_path)
-    process = subprocess.Popen(
-        [sys.executable, "-c", APPEND_FOREVER, str(tmp_path / "db")], stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    acknowledged = [int(process.stdout.readline()) for _ in range(40)]
-    process.kill()
-    acknowledged += [int(line) for line in process.stdout.read().splitlines()]
-    process.stdout.close()
-    process.wait()
-    assert acknowledged == list(range(len(acknowledged)))
-    found = len(times(reopened(stream).snapshot()))
-    assert found in (len(acknowledged), len(acknowledged) + 1)
-    assert stream.append(at(1)).first_seq == found
+@pytest.mark.parametrize("others", [[7], [7, 8, 9], [7, 8, 9, 10, 11]])
+def test_what_another_process_saw_of_a_failed_append_is_forgotten(
+    tmp_path: Path, others: list[int]
+) -> None:
+    stream = prepared(tmp_path, "cars")
+    before = times(stream.snapshot())
+    other = OpenStream(stream.path)
+    with using(UnsyncedDisk(other.view)), pytest.raises(StoreError, match="No space left"):
+        stream.append(at(60, 61, 62))
+    assert times(stream.snapshot()) == before
+    stream.append(at(*others))
+    # The other process writes next: what it holds must not replace what was acknowledged.
+    with patch.dict(OPENED, {stream.path: other}):
+        stream.append(at(99))
+        stream.flush()
+    assert times(reopened(stream).snapshot()) == sorted_times([*before, *others, 99])

@@ -10,7 +10,7 @@ import pytest
 from eventide.errors import SchemaError, StoreError
 from eventide.schema import Schema
 from eventide.store import Store
-from eventide.store.lock import acquire
+from eventide.store.files.lock import acquire
 from tests.store.events import SCHEMA, at, times
 
 EVERY_TYPE = Schema.of(
@@ -103,13 +103,13 @@ def test_a_writer_that_waited_for_a_dropped_stream_is_refused(tmp_path: Path) ->
     stream.append(at(1))
 
     def dropped_meanwhile(*_: object) -> None:
-        with patch("eventide.store.lock.acquire", acquire):
+        with patch("eventide.store.files.lock.acquire", acquire):
             store.drop_stream("cars")
             store.create_stream("cars", SCHEMA)
 
     # The lock it gets is that of the old folder, which keeps nobody out of the new one.
     with (
-        patch("eventide.store.lock.acquire", side_effect=dropped_meanwhile),
+        patch("eventide.store.files.lock.acquire", side_effect=dropped_meanwhile),
         pytest.raises(StoreError, match="was dropped while this writer waited"),
     ):
         stream.compact()

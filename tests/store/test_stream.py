@@ -19,13 +19,15 @@ from eventide.batch import TimeRange
 from eventide.errors import SchemaError, StoreError
 from eventide.schema import MAX_TS_US, Schema
 from eventide.store import Snapshot, StagedSegment, Store, StoredStream
-from eventide.store.compaction import FAN_IN, ORPHANS_KEPT_S, RETIRED_KEPT_S
-from eventide.store.lock import write_lock
+from eventide.store.files.lock import write_lock
+from eventide.store.segments.manifest import KEPT_VERSIONS
+from eventide.store.upkeep.compaction import FAN_IN, ORPHANS_KEPT_S, RETIRED_KEPT_S
 from tests.store.events import (
     COLUMNS,
     SCHEMA,
     at,
     new_stream,
+    reopened,
     scanned,
     segment_files,
     table,
@@ -58,17 +60,19 @@ def test_events_that_do_not_fit_are_refused(
 
 def test_an_empty_append_changes_nothing(stream: StoredStream) -> None:
     stream.append(at(1))
-    before = stream.snapshot().version
+    log = stream.path / stream.snapshot().manifest.log
+    before = log.read_bytes()
     assert stream.append(at()).rows == 0
-    assert stream.snapshot().version == before
+    assert log.read_bytes() == before
     with pytest.raises(SchemaError):
         stream.append(pa.table({"wrong": pa.array([], pa.int64())}))
 
 
-def test_rows_too_large_for_a_block_are_kept(stream: StoredStream) -> None:
-    with patch("eventide.store.segment.BLOCK_BYTES", 100):
+def test_rows_too_large_for_a_leaf_are_kept(stream: StoredStream) -> None:
+    with patch("eventide.store.segments.segment_writer.LEAF_BYTES", 100):
         stream.append(table([{"ts": ts, "car": "x" * 90} for ts in range(5)]))
-    assert len(stream.snapshot().manifest.segments[0].blocks) == 5
+        stream.flush(seal=True)
+    assert stream.snapshot().manifest.segments[0].leaves == 5
     assert times(stream.snapshot()) == [0, 1, 2, 3, 4]
 
 
@@ -178,7 +182,7 @@ def test_two_processes_write_without_losing_events(stream: StoredStream, tmp_pat
 def test_a_writer_that_waits_too_long_says_why(stream: StoredStream) -> None:
     with (
         write_lock(stream.path),
-        patch("eventide.store.lock.WAIT_S", 0.05),
+        patch("eventide.store.files.lock.WAIT_S", 0.05),
         pytest.raises(StoreError, match="another writer"),
     ):
         stream.append(at(1))
@@ -187,10 +191,27 @@ def test_a_writer_that_waits_too_long_says_why(stream: StoredStream) -> None:
     stream.append(at(1))
 
 
-def test_small_appends_are_merged_as_they_come(stream: StoredStream) -> None:
-    with patch("os.fsync"):
-        for turn in range(5 * FAN_IN):
+def test_small_appends_stay_in_the_log_until_it_is_long(stream: StoredStream) -> None:
+    with tiny_files():
+        for turn in range(5):
             stream.append(at(turn))
+        assert segment_files(stream) == []
+        logs = {stream.snapshot().manifest.log}
+        for turn in range(5, 60):
+            stream.append(at(turn))
+            logs.add(stream.snapshot().manifest.log)
+        snapshot = stream.snapshot()
+        assert len(logs) > 1
+        assert (stream.path / snapshot.manifest.log).stat().st_size < 7000
+        assert {path.name for path in segment_files(stream)} == {s.file for s in snapshot.segments}
+        assert snapshot.segments
+        assert times(snapshot) == list(range(60))
+
+
+def test_small_commits_are_merged_as_they_come(stream: StoredStream) -> None:
+    with patch("os.fsync"), patch("os.fdatasync"):
+        for turn in range(5 * FAN_IN):
+            stream.commit([stream.stage(at(turn).to_batches())])
     assert len(stream.snapshot().manifest.segments) < FAN_IN
     assert times(stream.snapshot()) == list(range(5 * FAN_IN))
 
@@ -199,6 +220,7 @@ def test_compaction_leaves_no_overlap_and_is_idempotent(stream: StoredStream) ->
     with tiny_files():
         for start in (0, 5, 2, 40, 3):
             stream.append(at(*range(start, start + 20)))
+            stream.flush(seal=True)
         expected = scanned(stream.snapshot())
         assert stream.compact() > 0
         segments = sorted(stream.snapshot().manifest.segments, key=lambda s: s.first_key)
@@ -209,8 +231,9 @@ def test_compaction_leaves_no_overlap_and_is_idempotent(stream: StoredStream) ->
 
 
 def test_replaced_files_go_after_an_hour_and_orphans_after_a_day(stream: StoredStream) -> None:
-    stream.append(at(1, 3))
-    stream.append(at(2))
+    for part in (at(1, 3), at(2)):
+        stream.append(part)
+        stream.flush(seal=True)
     staged = stream.stage(at(9).to_batches())
     assert stream.compact() == 2
     assert len(segment_files(stream)) == 4  # two replaced, one merged, one staged
@@ -224,54 +247,69 @@ def test_replaced_files_go_after_an_hour_and_orphans_after_a_day(stream: StoredS
     assert times(stream.snapshot()) == [1, 2, 3]
 
 
-def test_a_stream_that_is_only_appended_to_sheds_what_merges_replaced(
+def test_a_stream_that_is_only_committed_to_sheds_what_merges_replaced(
     stream: StoredStream,
 ) -> None:
     staged = stream.stage(at(99).to_batches())
     old = time.time() - ORPHANS_KEPT_S - 1
     os.utime(stream.path / staged.segments[0].file, (old, old))
     began = time.time()
-    with patch("os.fsync"):
+    with patch("os.fsync"), patch("os.fdatasync"):
         for turn in range(6 * FAN_IN):
             with patch("time.time", return_value=began + turn * RETIRED_KEPT_S / FAN_IN):
-                stream.append(at(turn))
+                stream.commit([stream.stage(at(turn).to_batches())])
     manifest = stream.snapshot().manifest
     assert len(manifest.retired) <= 3 * FAN_IN
-    assert {path.name for path in segment_files(stream)} == manifest.files
+    assert {path.name for path in segment_files(stream)} == manifest.files - {manifest.log}
     assert times(stream.snapshot()) == list(range(6 * FAN_IN))
 
 
-def test_a_failed_compaction_does_not_fail_the_append(
+def test_a_failed_compaction_does_not_fail_the_commit(
     stream: StoredStream, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with patch("eventide.store.stream.merge_segments", side_effect=OSError("disk full")):
+    with patch("eventide.store.upkeep.compaction.write_segments", side_effect=OSError("disk full")):
         for turn in range(FAN_IN):
-            stream.append(at(turn))
+            stream.commit([stream.stage(at(turn).to_batches())])
     assert "could not be compacted: disk full" in caplog.text
     assert times(stream.snapshot()) == list(range(FAN_IN))
 
 
+def test_a_failed_flush_does_not_fail_the_append(
+    stream: StoredStream, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        patch("eventide.store.stream.LOG_BYTES", 1),
+        patch("eventide.store.stream.flush", side_effect=OSError("disk full")),
+    ):
+        assert stream.append(at(1, 2)).rows == 2
+    assert "could not be written to segments: disk full" in caplog.text
+    assert stream.append(at(3)).first_seq == 2
+    assert times(reopened(stream).snapshot()) == [1, 2, 3]
+
+
 def test_late_data_is_merged_a_little_at_a_time(stream: StoredStream) -> None:
     with (
-        patch("eventide.store.segment.BLOCK_ROWS", 100),
-        patch("eventide.store.scan.SCAN_ROWS", 500),
+        patch("eventide.store.segments.segment_writer.LEAF_ROWS", 100),
+        patch("eventide.store.reading.scan.SCAN_ROWS", 500),
     ):
-        stream.append(at(*range(0, 20_000, 2)))
-        stream.append(at(*range(1, 20_000, 200)))  # one block over all of the time
+        stream.commit([stream.stage(at(*range(0, 20_000, 2)).to_batches())])
+        late = at(*range(1, 20_000, 200))  # one leaf over all of the time
+        stream.commit([stream.stage(late.to_batches())])
         sizes = [batch.num_rows for batch in stream.snapshot().scan(["ts"])]
         assert max(sizes) <= 1200
         assert times(stream.snapshot()) == sorted([*range(0, 20_000, 2), *range(1, 20_000, 200)])
 
 
-def test_a_range_scan_reads_only_the_blocks_it_needs(stream: StoredStream) -> None:
-    with patch("eventide.store.segment.BLOCK_ROWS", 10):
+def test_a_range_scan_reads_only_the_leaves_it_needs(stream: StoredStream) -> None:
+    with patch("eventide.store.segments.segment_writer.LEAF_ROWS", 10):
         stream.append(at(*range(100)))
+        stream.flush(seal=True)
     path = segment_files(stream)[0]
     snapshot = stream.snapshot()
-    with patch("eventide.store.scan.SegmentReader.read", autospec=True) as read:
-        read.side_effect = lambda _, piece, __: pa.record_batch({"ts": [piece.index]})
+    with patch("eventide.store.reading.scan.LeafPiece.read", autospec=True) as read:
+        read.side_effect = lambda piece, *_: pa.record_batch({"ts": [piece.first_key[0]]})
         list(snapshot.scan(["ts"], TimeRange(25, 41)))
-    assert [call.args[1].index for call in read.call_args_list] == [2, 3, 4]
+    assert [call.args[0].first_key[0] for call in read.call_args_list] == [20, 30, 40]
     path.unlink()
     assert scanned(snapshot, COLUMNS, TimeRange(100, 200)) == []
 
@@ -286,14 +324,15 @@ def test_unknown_columns_are_refused_before_the_first_batch(
 
 def test_a_damaged_segment_is_named(stream: StoredStream) -> None:
     stream.append(at(*range(1000)))
-    snapshot, path = stream.snapshot(), segment_files(stream)[0]
+    stream.flush(seal=True)
+    path = segment_files(stream)[0]
     content = path.read_bytes()
     path.write_bytes(content[:-100])
-    assert_damaged(snapshot, path, "bytes, the manifest says")
+    assert_damaged(reopened(stream).snapshot(), path, "bytes, and [0-9]+ were written")
     path.write_bytes(b"x" * len(content))
-    assert_damaged(snapshot, path, "is damaged")
+    assert_damaged(reopened(stream).snapshot(), path, "is damaged")
     path.unlink()
-    assert_damaged(snapshot, path, "is missing")
+    assert_damaged(reopened(stream).snapshot(), path, "is missing")
 
 
 def assert_damaged(snapshot: Snapshot, path: Path, message: str) -> None:
@@ -309,36 +348,70 @@ def assert_damaged(snapshot: Snapshot, path: Path, message: str) -> None:
         (lambda content: content[:-20], "damaged"),
         (lambda _: b"", "damaged"),
         (lambda content: content.replace(b'"rows":1', b'"rows":2'), "checksum"),
-        (lambda content: content.replace(b'"format":2', b'"format":99'), "format 99"),
+        (lambda content: content.replace(b'"format":3', b'"format":99'), "format 99"),
         (lambda _: b"[]", "damaged"),
     ],
 )
 def test_a_damaged_manifest_is_named(stream: StoredStream, damage: object, message: str) -> None:
     stream.append(at(1))
+    stream.flush(seal=True)
     path = max(stream.path.glob("manifest-*.json"))
     assert callable(damage)
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(StoreError, match=message) as caught:
-        stream.snapshot()
+        reopened(stream)
     assert path.name in caught.value.message
-    path.unlink()
-    assert times(stream.snapshot()) == []  # as the hint says: the version before
 
 
-def test_old_manifests_are_swept(stream: StoredStream) -> None:
+def test_old_manifests_and_logs_are_swept(stream: StoredStream) -> None:
     for turn in range(20):
         stream.append(at(turn))
-    assert len(list(stream.path.glob("manifest-*.json"))) == 8
+        stream.flush(seal=True)
+    assert len(list(stream.path.glob("manifest-*.json"))) == KEPT_VERSIONS
+    (log,) = stream.path.glob("*.log")
+    assert log.name == stream.snapshot().manifest.log
 
 
-def test_a_handle_notices_another_schema(stream: StoredStream, tmp_path: Path) -> None:
+@pytest.mark.parametrize("schema", [SCHEMA, Schema.of({"other": "bool"})])
+def test_a_handle_notices_another_stream_in_its_place(
+    stream: StoredStream, schema: Schema, tmp_path: Path
+) -> None:
     store = Store.open(tmp_path / "db")
     store.drop_stream("cars")
     with pytest.raises(StoreError, match="holds no stream"):
         stream.snapshot()
     with pytest.raises(StoreError):
         stream.append(at(1))
-    store.create_stream("cars", Schema.of({"other": "bool"}))
-    with pytest.raises(StoreError, match="another schema"):
-        stream.append(at(1))
-    assert stream.schema == SCHEMA
+    store.create_stream("cars", schema)
+    for use in (stream.snapshot, stream.compact, lambda: stream.append(at(1))):
+        with pytest.raises(StoreError, match="another created in its place"):
+            use()
+    assert store.stream("cars").schema == schema
+
+
+def test_a_handle_is_its_name_folder_and_identity(stream: StoredStream, tmp_path: Path) -> None:
+    again = Store.open(tmp_path / "db").stream("cars")
+    assert again == stream
+    assert again.schema == SCHEMA
+    assert pickle.loads(pickle.dumps(again)) == stream
+
+
+def test_a_producer_that_repeats_itself_adds_nothing(stream: StoredStream) -> None:
+    assert stream.append(at(1, 2), producer="a", sequence=0).rows == 2
+    assert stream.append(at(1, 2), producer="a", sequence=0).rows == 0
+    assert stream.append(at(3), producer="b", sequence=0).rows == 1
+    stream = reopened(stream)
+    assert stream.append(at(3), producer="b", sequence=0).rows == 0
+    stream.flush(seal=True)
+    stream = reopened(stream)
+    assert stream.append(at(1, 2), producer="a", sequence=0).rows == 0
+    assert stream.append(at(4), producer="a", sequence=7).first_seq == 3
+    assert times(stream.snapshot()) == [1, 2, 3, 4]
+    with pytest.raises(StoreError, match="go together"):
+        stream.append(at(5), producer="a")
+
+
+def test_a_producer_may_send_nothing_and_still_count(stream: StoredStream) -> None:
+    assert stream.append(at(), producer="a", sequence=5).rows == 0
+    assert reopened(stream).append(at(1), producer="a", sequence=5).rows == 0
+    assert times(stream.snapshot()) == []

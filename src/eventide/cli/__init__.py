@@ -3,6 +3,8 @@
 ingest.py     eventide ingest     files into a stream
 query.py      eventide sql        the rows of a query; eventide explain, how it would run
 streams.py    eventide streams    what a database holds
+upkeep.py     eventide stats      look inside; eventide compact, eventide backup
+verify.py     eventide verify     is it whole; eventide repair, what can be saved
 demo.py       eventide demo       the product in two minutes
 app.py        the command itself: errors, exit codes, --debug
 terminal.py   where it prints: tables, errors in colour
@@ -15,8 +17,12 @@ from eventide.cli.demo import demo
 from eventide.cli.ingest import ingest
 from eventide.cli.query import explain, sql
 from eventide.cli.streams import streams
+from eventide.cli.upkeep import backup, compact, stats
+from eventide.cli.verify import repair, verify
 
-for command in (ingest, sql, explain, streams, demo):
+COMMANDS = (ingest, sql, explain, streams, stats, compact, backup, verify, repair, demo)
+
+for command in COMMANDS:
     eventide.add_command(command)
 
 

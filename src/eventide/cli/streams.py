@@ -52,6 +52,6 @@ def described(snapshot: Snapshot) -> tuple[str, ...]:
         snapshot.name,
         f"{snapshot.row_count:,}",
         "" if times.is_empty else span_text(times.start_us, times.end_us - 1),
-        size_text(sum(segment.bytes for segment in snapshot.manifest.segments)),
+        size_text(snapshot.size),
         ", ".join(f"{each.name} {each.type}" for each in snapshot.schema.attributes),
     )

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.markup import escape
 
-from eventide.database import Database, Stream, open_database
+from eventide.database import Database, open_database
 from eventide.demo.cars import ATTRIBUTES, CARS, make_events, write_files
 from eventide.demo.folder import fresh_folder
 from eventide.demo.history import Answer, ask_all
@@ -25,6 +25,7 @@ from eventide.demo.telling import Step, Teller
 from eventide.ingest.files import read_events
 from eventide.sinks.page import render
 from eventide.sinks.words import size_text, span_text
+from eventide.stream import Stream
 
 STREAM = "cars"
 
@@ -166,5 +167,4 @@ def ingest_here(stream: Stream, files: Sequence[Path], step: Step) -> None:
 
 def stored_bytes(database: Database) -> int:
     """Return how much of the disk the stream takes."""
-    segments = database.stream(STREAM).snapshot().manifest.segments
-    return sum(segment.bytes for segment in segments)
+    return database.stream(STREAM).stats().bytes

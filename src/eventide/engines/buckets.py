@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.accumulators.columns import decimal_halves, floats, int64s, validity
 from eventide.kernels.compiled import Int32s, frozen
 from eventide.kernels.groups import order_by_key
 from eventide.kernels.hashing import Hashes, hash_bytes, hash_words
-from eventide.operators.columns import decimal_halves, floats, int64s, validity
 
 
 def buckets_of(keys: Sequence[pa.Array], rows: int, count: int) -> Int32s:

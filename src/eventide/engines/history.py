@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from eventide.batch import END_OF_TIME_US, Batch
 from eventide.engines.build import Pipeline, build_pipeline
+from eventide.engines.pruning import value_ranges
 from eventide.engines.rest import run_rest
 from eventide.engines.slices import Slice, slices_of
 from eventide.plan.nodes import Plan, Relational
@@ -48,8 +49,9 @@ def run_slice(plan: Plan, source: EventSource, part: Slice) -> list[pa.RecordBat
     """Return the rows that one slice owns."""
     pipeline = build_pipeline(plan, part.owned)
     names = [name for name, _ in pipeline.scan.columns]
-    batches = source.scan(names, part.read) if not part.read.is_empty else iter(())
-    return list(run_pipeline(pipeline, batches))
+    if part.read.is_empty:
+        return list(run_pipeline(pipeline, iter(())))
+    return list(run_pipeline(pipeline, source.scan(names, part.read, value_ranges(plan))))
 
 
 def run_pipeline(pipeline: Pipeline, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from eventide.engines.build import build_pipeline, common_keys, keeps_state
 from eventide.engines.history import SLICE_ROWS
+from eventide.engines.pruning import value_ranges
 from eventide.engines.slices import halo_of, slices_of
 from eventide.errors import UnsupportedError
 from eventide.plan.nodes import Plan, Relational, scans_of
@@ -44,6 +45,9 @@ def describe_history(plan: Plan, sources: Mapping[str, EventSource]) -> Iterator
         count = len(slices_of(block, scan, source, SLICE_ROWS))
         threads = min(count, os.cpu_count() or 1)
         events = f"{source.row_count:,} events of {scan.stream}"
+        pruned = ", ".join(value_ranges(block))
+        if pruned:
+            events += f", less what the index rules out by {pruned},"
         if halo_of(block) is None:
             yield f"{events} in one piece, for a frame of rows can reach back any time"
         elif count == 1:

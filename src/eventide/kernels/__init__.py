@@ -6,6 +6,11 @@ sums.py         exact integer and doubled float sums, by group and by frame
 extremes.py     smallest, largest, first and last, by group and by frame
 frames.py       which rows belong to the frame of a row, or to a hopping window
 ordering.py     is it sorted, and the order that sorts it
+hashing.py      keys to numbers that are the same everywhere
+summaries.py    the aggregates of runs of values, in one pass
+packing.py      numbers in as few bytes or bits as they need
+bloom.py        filters that say where a value cannot be
+correlation.py  how steadily values change
 
 Inputs are read-only views (`frozen`), outputs are writable: a kernel is then compiled once for
 each type of value, and cannot change what it is given.

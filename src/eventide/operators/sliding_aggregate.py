@@ -15,12 +15,14 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 
+from eventide.accumulators import Accumulator, Frames
+from eventide.accumulators.columns import int64s
 from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.frames import keep_reachable_rows, range_frames, rows_frames
 from eventide.kernels.groups import order_by_key
-from eventide.operators.accumulators import Accumulator, Frames, accumulator_for
-from eventide.operators.columns import concat_batches, encode_keys, int64s
+from eventide.operators.aggregate import accumulator_of
+from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.evaluate import evaluate
 from eventide.operators.state import dump_rows, load_rows
 from eventide.plan.expressions import RangeFrame, RowsFrame
@@ -57,7 +59,7 @@ class AggregateFrames:
     accumulators: tuple[Accumulator, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        accumulators = tuple(accumulator_for(item.aggregate) for item in self.node.aggregates)
+        accumulators = tuple(accumulator_of(item.aggregate) for item in self.node.aggregates)
         object.__setattr__(self, "accumulators", accumulators)
 
     @property

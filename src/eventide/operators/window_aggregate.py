@@ -17,12 +17,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from eventide.accumulators import Accumulator, Frames, Groups
+from eventide.accumulators.columns import int64s
 from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.frames import window_frames
 from eventide.kernels.groups import group_by_pane, order_by_key
-from eventide.operators.accumulators import Accumulator, Frames, Groups, accumulator_for
-from eventide.operators.columns import concat_batches, encode_keys, int64s
+from eventide.operators.aggregate import accumulator_of
+from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.evaluate import evaluate
 from eventide.operators.state import dump_rows, load_rows
 from eventide.plan.aggregates import AGGREGATES
@@ -56,7 +58,7 @@ class AggregateWindows:
     partial_schema: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
-        accumulators = tuple(accumulator_for(item.aggregate) for item in self.node.aggregates)
+        accumulators = tuple(accumulator_of(item.aggregate) for item in self.node.aggregates)
         fields = [pa.field(f"key{i}", key.type.arrow) for i, key in enumerate(self.node.keys)]
         fields.append(pa.field("pane", pa.int64()))
         for i, accumulator in enumerate(accumulators):

@@ -1,22 +1,22 @@
 """Keep events on disk, durably, and read them back in order of time.
 
-source.py      what engines read: the `EventSource` protocol, and balanced slices of time
-memory.py      an Arrow table as an event source
-store.py       a database: a folder of streams
-stream.py      one stream: append, stage and commit, snapshot, compact
-snapshot.py    a stream as it was at one commit
-scan.py        read blocks of many segments as one sorted sequence
-segment.py     one immutable, sorted file of blocks, and their statistics
-block.py       one block: columns compressed apart, each under a checksum
-manifest.py    the versioned list of a stream's segments
-compaction.py  which segments to merge, and which files nobody needs any more
-order.py       sort rows by (ts, seq), doing nothing where they are sorted
-durable.py     write files so that a crash leaves the old or the new, never half
-lock.py        one writer at a time
+store.py     a database: a folder of streams
+stream.py    one stream: append, stage and commit, snapshot, and its care
+snapshot.py  a stream as it was at one moment
+source.py    what engines read: the `EventSource` protocol, and balanced slices of time
+memory.py    an Arrow table as an event source
+options.py   how a stream is kept
+stats.py     what a stream looks like inside
+order.py     rows in order of (ts, seq)
+
+files/       bytes on disk                     segments/  events that are their own index
+index/       what the index knows of events    writing/   from an append to the disk
+reading/     from a question to rows           upkeep/    merge, change, copy, verify, repair
 """
 
 from eventide.store.memory import TableSource
-from eventide.store.segment import StagedSegment
+from eventide.store.options import StreamOptions
+from eventide.store.segments.segment import StagedSegment
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource, TimeSlice
 from eventide.store.store import Store
@@ -29,6 +29,7 @@ __all__ = [
     "StagedSegment",
     "Store",
     "StoredStream",
+    "StreamOptions",
     "TableSource",
     "TimeSlice",
 ]

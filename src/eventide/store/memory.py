@@ -12,7 +12,14 @@ from eventide.errors import SchemaError
 from eventide.kernels.ordering import sorting_order
 from eventide.schema import SEQ, TS, Schema
 from eventide.store.order import Int64s, int64_view
-from eventide.store.source import MOST_SLICES, NO_TIME, SCAN_ROWS, TimeSlice, check_columns
+from eventide.store.source import (
+    MOST_SLICES,
+    NO_TIME,
+    SCAN_ROWS,
+    TimeSlice,
+    Where,
+    check_columns,
+)
 
 SMALL_CHUNK_ROWS = 1 << 18
 
@@ -58,7 +65,10 @@ class TableSource:
         return TimeRange(int(self.ts[0]), int(self.ts[-1]) + 1)
 
     def scan(
-        self, columns: Sequence[str], time_range: TimeRange = ALL_TIME
+        self,
+        columns: Sequence[str],
+        time_range: TimeRange = ALL_TIME,
+        where: Where | None = None,  # noqa: ARG002 - a table has no index to skip rows by
     ) -> Iterator[pa.RecordBatch]:
         """Yield the events of a time range in order of (ts, seq), in batches, none empty."""
         check_columns(self.schema, columns)

@@ -1,32 +1,49 @@
-"""A stream as it was at one commit."""
+"""A stream as it was at one moment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from eventide.batch import ALL_TIME, TimeRange
-from eventide.schema import Schema
-from eventide.store.manifest import Manifest
-from eventide.store.scan import SegmentReader, scan_segments
-from eventide.store.source import NO_TIME, TimeSlice, balanced_slices, check_columns
+from eventide.kernels.compiled import Int64s
+from eventide.schema import TS, Schema
+from eventide.store.index.ranges import ValueRange, checked
+from eventide.store.order import int64_view
+from eventide.store.reading.scan import Columns, Wanted, chosen, pieces_of, scan_parts
+from eventide.store.segments.manifest import Manifest
+from eventide.store.segments.segment import Segment
+from eventide.store.segments.tree import place, touching
+from eventide.store.source import NO_TIME, TimeSlice, Where, balanced_slices, check_columns
+from eventide.store.writing.open_stream import View, opened
+
+FINEST = 4
+"""Slices are cut from parts of the index that have a fourth of the rows of a slice, or fewer."""
+MEMORY_SPAN_ROWS = 4096
 
 
 class Snapshot:
     """An immutable, consistent view of a stream: an `EventSource`.
 
-    Appends do not show in it. Compaction keeps the files it replaced for an hour, so a snapshot
-    can be read for at least that long. Pickled, it is the folder's path and the manifest, so
-    another process that sees the folder reads exactly the same events.
+    It has everything that was appended before it was taken: sealed segments, the open one, and
+    what is only in the log. Later appends do not show in it. Files that compaction replaces stay
+    for an hour, so a snapshot can be read for at least that long. Pickled, another process that
+    sees the folder reads exactly the same events.
     """
 
-    __slots__ = ("manifest", "path")
+    __slots__ = ("path", "view")
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
+    def __init__(self, path: Path, view: View) -> None:
         self.path = path
-        self.manifest = manifest
+        self.view = view
+
+    def __reduce__(self) -> tuple[object, ...]:
+        tail, queue = self.memory
+        return Snapshot, (self.path, replace(self.view, tail=(tail,), queue=(queue,)))
 
     def __repr__(self) -> str:
         return f"<Snapshot {self.name} version {self.version}: {self.row_count:,} events>"
@@ -37,8 +54,13 @@ class Snapshot:
         return self.path.name
 
     @property
+    def manifest(self) -> Manifest:
+        """The manifest behind it."""
+        return self.view.manifest
+
+    @property
     def version(self) -> int:
-        """The number of the commit."""
+        """The number of the manifest."""
         return self.manifest.version
 
     @property
@@ -47,31 +69,160 @@ class Snapshot:
         return self.manifest.schema
 
     @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, the open one last."""
+        return self.view.segments
+
+    @property
+    def memory(self) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        """The events that are in no segment yet, each part in order."""
+        return self.view.sorted_tail, self.view.sorted_queue
+
+    @property
     def row_count(self) -> int:
         """How many events there are."""
-        return sum(segment.rows for segment in self.manifest.segments)
+        stored = sum(segment.rows for segment in self.segments if not segment.thinned)
+        return stored + self.view.logged_rows
 
     @property
     def time_range(self) -> TimeRange:
         """[first ts, last ts + 1), or an empty range if there are no events."""
-        segments = self.manifest.segments
-        if not segments:
+        spans = [(s.ts_min, s.ts_max) for s in self.segments if not s.thinned]
+        for rows in self.memory:
+            if rows.num_rows:
+                ts = int64_view(rows.column(TS))
+                spans.append((int(ts[0]), int(ts[-1])))
+        if not spans:
             return NO_TIME
-        return TimeRange(min(s.min_ts for s in segments), max(s.max_ts for s in segments) + 1)
+        return TimeRange(min(low for low, _ in spans), max(high for _, high in spans) + 1)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the events take on disk, with their index of time."""
+        logged = self.view.log_end if self.view.logged_rows else 0
+        return sum(segment.bytes for segment in self.segments) + logged
+
+    @property
+    def known_range(self) -> TimeRange:
+        """Like `time_range`, with the spans of which only aggregates are left."""
+        spans = [segment.time_range for segment in self.segments if segment.thinned]
+        if not self.time_range.is_empty:
+            spans.append(self.time_range)
+        if not spans:
+            return NO_TIME
+        return TimeRange(min(s.start_us for s in spans), max(s.end_us for s in spans))
 
     def scan(
-        self, columns: Sequence[str], time_range: TimeRange = ALL_TIME
+        self,
+        columns: Sequence[str],
+        time_range: TimeRange = ALL_TIME,
+        where: Where | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the events of a time range in order of (ts, seq), in batches, none empty."""
-        check_columns(self.schema, columns)
-        reader = SegmentReader(self.path, self.schema, time_range)
-        return scan_segments(reader, self.manifest.segments, columns)
+        """Yield the events of a time range in order of (ts, seq), in batches, none empty.
 
-    def slices(self, time_range: TimeRange, target_rows: int) -> list[TimeSlice]:
-        """Cut a time range into disjoint, ordered slices of about `target_rows` rows each."""
-        spans = [
-            (block.min_ts, block.max_ts, block.rows)
-            for segment in self.manifest.segments
-            for block in segment.blocks
-        ]
+        With `where`, only those whose attributes meet every condition; leaves that cannot have
+        such events are not read.
+        """
+        check_columns(self.schema, columns)
+        wanted = self.wanted(columns, time_range, where or {})
+        if where:
+            opened(self.path).meter.ask(where)
+        return scan_parts(self.path, self.segments, self.memory, wanted)
+
+    def wanted(self, columns: Sequence[str], time_range: TimeRange, where: Where) -> Wanted:
+        """Return what a scan asks for, checked against the schema."""
+        own = Columns(self.schema, self.manifest.column_ids)
+        return Wanted(own, tuple(columns), time_range, self.conditions(where))
+
+    def conditions(self, where: Where) -> dict[str, ValueRange]:
+        """Check conditions against the schema."""
+        return {
+            name: checked(ValueRange.of(condition), self.schema.type_of(name))
+            for name, condition in where.items()
+        }
+
+    def within(self, time_range: TimeRange) -> Snapshot:
+        """Return the snapshot with nothing but what a time range touches.
+
+        It answers the same there, and is small when it is pickled: a task of many is sent only
+        the segments that it reads, and only its own part of the events that are in none yet.
+        """
+        touched = [each for each in self.segments if time_range.overlaps(each.time_range)]
+        sealed = tuple(each for each in touched if each is not self.view.segment)
+        tail, queue = (copied_within(rows, time_range) for rows in self.memory)
+        view = replace(
+            self.view,
+            manifest=replace(self.manifest.bare(), segments=sealed),
+            segment=self.view.segment if len(sealed) < len(touched) else None,
+            tail=(tail,),
+            queue=(queue,),
+            producers={},
+        )
+        return Snapshot(self.path, view)
+
+    def slices(
+        self, time_range: TimeRange, target_rows: int, where: Where | None = None
+    ) -> list[TimeSlice]:
+        """Cut a time range into disjoint, ordered slices of about `target_rows` rows each.
+
+        With `where`, of rows in leaves that may have what it asks for: a slice in which no leaf
+        may is left out.
+        """
+        wanted = self.wanted((TS,), time_range, where or {})
+        spans: list[tuple[int, int, int]] = []
+        for segment in self.segments:
+            if segment.thinned or not time_range.overlaps(segment.time_range):
+                continue
+            if where:
+                pieces = pieces_of(self.path, segment, wanted)
+                spans += [(each.first_key[0], each.last_key[0], each.rows) for each in pieces]
+            else:
+                spans += segment_spans(self.path, segment, time_range, target_rows // FINEST)
+        for rows in self.memory:
+            found = chosen(rows, wanted, (TS,), cut=True) if where else rows
+            if found.num_rows:
+                spans += memory_spans(int64_view(found.column(TS)))
         return balanced_slices(spans, time_range, target_rows)
+
+
+def copied_within(rows: pa.RecordBatch, time_range: TimeRange) -> pa.RecordBatch:
+    """Return the rows of a time range, copied: a slice is pickled with all it was cut from."""
+    bounds = [time_range.start_us, time_range.end_us]
+    start, end = np.searchsorted(int64_view(rows.column(TS)), bounds)
+    if start == 0 and end == rows.num_rows:
+        return rows
+    return rows.take(pa.array(np.arange(start, max(start, end))))
+
+
+def segment_spans(
+    folder: Path, segment: Segment, time_range: TimeRange, fine_rows: int
+) -> list[tuple[int, int, int]]:
+    """Return (first ts, last ts, rows) of parts of a segment, read no deeper than needed."""
+    tree = segment.tree(folder)
+    spans: list[tuple[int, int, int]] = []
+    waiting = [(entries, level) for level, entries in enumerate(tree.levels)]
+    while waiting:
+        entries, level = waiting.pop()
+        parts = zip(
+            touching(entries, time_range).tolist(),
+            *(place(entries, name).tolist() for name in ("ts_min", "ts_max", "rows")),
+            strict=True,
+        )
+        for row, (touches, ts_min, ts_max, rows) in enumerate(parts):
+            if not touches:
+                continue
+            if level and rows > fine_rows:
+                waiting.append((tree.child(entries, row), level - 1))
+            else:
+                spans.append((ts_min, ts_max, rows))
+    return spans
+
+
+def memory_spans(ts: Int64s) -> list[tuple[int, int, int]]:
+    """Return (first ts, last ts, rows) of runs of sorted times."""
+    starts = np.arange(0, len(ts), MEMORY_SPAN_ROWS)
+    ends = np.append(starts[1:], len(ts))
+    return [
+        (int(ts[start]), int(ts[end - 1]), int(end - start))
+        for start, end in zip(starts, ends, strict=True)
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +21,10 @@ SCAN_ROWS = 1 << 19
 
 MOST_SLICES = 10_000
 """However few rows a slice is asked to have, there are not more than about this many."""
+
+
+Where = Mapping[str, object]
+"""Conditions by attribute: a value, a (low, high) pair, or a `ValueRange`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +59,15 @@ class EventSource(Protocol):
         ...
 
     def scan(
-        self, columns: Sequence[str], time_range: TimeRange = ALL_TIME
+        self,
+        columns: Sequence[str],
+        time_range: TimeRange = ALL_TIME,
+        where: Where | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the events of a time range in order of (ts, seq), in batches, none empty."""
+        """Yield the events of a time range in order of (ts, seq), in batches, none empty.
+
+        Events that do not meet a condition of `where` may be left out, and need not be.
+        """
         ...
 
     def slices(self, time_range: TimeRange, target_rows: int) -> list[TimeSlice]:

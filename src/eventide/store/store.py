@@ -17,12 +17,17 @@ from pathlib import Path
 
 from eventide.errors import StoreError, listed
 from eventide.schema import Schema
-from eventide.store.durable import sync_folder, write_atomically
-from eventide.store.lock import write_lock
-from eventide.store.manifest import Manifest, load_manifest, versions_in, write_manifest
+from eventide.store.files import disk
+from eventide.store.files.disk import sync_folder, write_atomically
+from eventide.store.files.lock import write_lock
+from eventide.store.options import StreamOptions
+from eventide.store.segments.manifest import Manifest, load_manifest, versions_in, write_manifest
 from eventide.store.stream import StoredStream
+from eventide.store.upkeep.backup import Advance, backup_stream
+from eventide.store.writing.log import RecordKind, create_log
+from eventide.store.writing.open_stream import View
 
-FORMAT = 1
+FORMAT = 3
 MARKER = "eventide.json"
 STREAMS = "streams"
 DROPPED = "dropped-"
@@ -62,8 +67,11 @@ class Store:
             return ()
         return tuple(sorted(entry.name for entry in folder.iterdir() if versions_in(entry)))
 
-    def create_stream(self, name: str, schema: Schema) -> StoredStream:
+    def create_stream(
+        self, name: str, schema: Schema, options: StreamOptions | None = None
+    ) -> StoredStream:
         """Make a new, empty stream."""
+        options = (options or StreamOptions()).checked(schema)
         if not STREAM_NAME.fullmatch(name):
             message = f"{name!r} is not a stream name"
             raise StoreError(message, hint="use up to 100 letters, digits, _ and -")
@@ -76,7 +84,7 @@ class Store:
             folder = self.path / STREAMS / name
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                write_manifest(folder, Manifest(version=1, schema=schema))
+                manifest = begin_stream(folder, schema, options)
                 sync_folder(folder.parent)
                 sync_folder(self.path)
             except StoreError:
@@ -84,7 +92,7 @@ class Store:
             except OSError as error:
                 message = f"cannot create {folder}: {error}"
                 raise StoreError(message, hint="check the disk and the permissions") from error
-        return StoredStream(name, schema, folder)
+        return StoredStream(name, folder, manifest.stream_id)
 
     def stream(self, name: str) -> StoredStream:
         """Return a stream that exists."""
@@ -92,7 +100,26 @@ class Store:
         if name not in names:
             raise no_stream(name, names)
         folder = self.path / STREAMS / name
-        return StoredStream(name, load_manifest(folder).schema, folder)
+        return StoredStream(name, folder, load_manifest(folder).stream_id)
+
+    def backup(self, path: str | Path, advance: Advance = lambda _: None) -> Store:
+        """Copy every stream as it is now into a new database, while writing goes on."""
+        target = Path(path).absolute()
+        if target.exists():
+            message = f"{target} exists already"
+            raise StoreError(message, hint="a backup goes into a folder of its own")
+        partial = target.with_name(f"{target.name}.{uuid.uuid4().hex}.partial")
+        try:
+            copy = Store.open(partial)
+            for name in self.streams():
+                backup_stream(self.stream(name).snapshot(), copy.path / STREAMS / name, advance)
+            # The name appears once all of it is there.
+            disk.DISK.rename(partial, target)
+            sync_folder(target.parent)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        return Store(target)
 
     def drop_stream(self, name: str) -> None:
         """Delete a stream and all its events. Snapshots of it can no longer be read."""
@@ -102,10 +129,31 @@ class Store:
             folder = self.path / STREAMS / name
             with write_lock(folder):
                 # The rename is the moment it is gone; deleting many files is not atomic.
-                folder.rename(self.path / f"{DROPPED}{uuid.uuid4().hex}")
+                disk.DISK.rename(folder, self.path / f"{DROPPED}{uuid.uuid4().hex}")
                 sync_folder(folder.parent)
             for leftover in self.path.glob(f"{DROPPED}*"):
                 shutil.rmtree(leftover, ignore_errors=True)
+
+
+def begin_stream(folder: Path, schema: Schema, options: StreamOptions) -> Manifest:
+    """Write the first log and the first manifest of a stream."""
+    log = create_log(folder)
+    manifest = Manifest(
+        version=1,
+        stream_id=uuid.uuid4().hex,
+        schema=schema,
+        column_ids=tuple(range(len(schema.names))),
+        log=log.file.path.name,
+        options=options,
+        next_column_id=len(schema.names),
+    )
+    facts, batches = View(manifest).checkpoint()
+    log.append(RecordKind.CHECKPOINT, facts, batches)
+    log.file.sync()
+    log.file.close()
+    sync_folder(folder)
+    write_manifest(folder, manifest)
+    return manifest
 
 
 def initialise(folder: Path, *, create: bool) -> None:

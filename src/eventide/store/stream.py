@@ -4,40 +4,57 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 
 from eventide.errors import SchemaError, StoreError, listed
 from eventide.kernels.ordering import sorting_order
-from eventide.schema import MAX_TS_US, MIN_TS_US, SEQ, TS, Schema
-from eventide.store.compaction import (
-    merge_segments,
-    messy_runs,
-    replaced,
-    small_run,
-    sweep,
-    without_expired,
-)
-from eventide.store.durable import remove
-from eventide.store.lock import write_lock
-from eventide.store.manifest import Manifest, load_manifest, manifest_path, write_manifest
+from eventide.schema import MAX_TS_US, MIN_TS_US, TS, Attribute, DataType, Schema
+from eventide.store.files.disk import remove
+from eventide.store.index.aggregates import registered
+from eventide.store.options import StreamOptions
 from eventide.store.order import int64_view
-from eventide.store.segment import (
-    SEGMENT_BYTES,
-    SEGMENT_ROWS,
-    Segment,
-    StagedSegment,
-    write_segments,
-)
+from eventide.store.segments.manifest import Manifest, manifest_path
+from eventide.store.segments.segment import Segment, StagedSegment, placed
+from eventide.store.segments.segment_writer import SEGMENT_BYTES, SEGMENT_ROWS, write_segments
 from eventide.store.snapshot import Snapshot
+from eventide.store.stats import StreamStats, stats_of
+from eventide.store.upkeep.changes import (
+    add_column,
+    change_options,
+    choose_by_correlation,
+    drop_before,
+    drop_column,
+    noted,
+    retain,
+    run_jobs,
+    trim,
+)
+from eventide.store.upkeep.compaction import small_run
+from eventide.store.upkeep.maintenance import (
+    Job,
+    RunJobs,
+    backfill_jobs,
+    index_jobs,
+    merge_jobs,
+    run_here,
+    thinning_jobs,
+)
+from eventide.store.writing.flush import LOG_BYTES, flush
+from eventide.store.writing.group_commit import sync_soon
+from eventide.store.writing.log import RecordKind
+from eventide.store.writing.open_stream import OpenStream, Reduced, View, numbered, opened
 
 # A retry comes soon after the first try. Ten thousand ids are half a megabyte of manifest.
 REMEMBERED_COMMIT_IDS = 10_000
+BULK_BYTES = LOG_BYTES // 4
+"""An append of this size goes to the segment at once: the log would only carry it twice."""
+
+AddedHow = Literal["next", "split", "backfill"]
 
 log = logging.getLogger(__name__)
 
@@ -52,25 +69,76 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class StoredStream:
-    """A stream in a folder. Holds no state of its own: every call reads the newest manifest."""
+    """A stream in a folder. Holds no state of its own: `open_stream.py` has it."""
 
     name: str
-    schema: Schema
     path: Path
+    stream_id: str
 
-    def append(self, events: pa.Table) -> Appended:
+    @property
+    def schema(self) -> Schema:
+        """The attributes of the events, as they are now."""
+        return self.current().manifest.schema
+
+    def append(
+        self, events: pa.Table, *, producer: str | None = None, sequence: int | None = None
+    ) -> Appended:
         """Add events, in any order of time; `seq` numbers follow the order of the rows.
 
-        The events are `ts` and the attributes, with exactly the schema's types. When this
-        returns they are on the disk; if it raises, none of them is visible.
+        The events are `ts` and the attributes, with exactly the schema's types. When this returns
+        they are as safe as the stream's durability says; if it raises, none of them is visible.
+
+        With `producer` and `sequence`, a batch whose sequence is not above the producer's last
+        one was stored before: it adds nothing, so that a retry is safe.
         """
-        staged = self.stage(events.to_batches() or [pa.RecordBatch.from_pylist([], events.schema)])
+        check_producer(producer, sequence)
+        with self.writing() as (stream, view):
+            rows = checked_rows(events, view.manifest.schema)
+            if producer is not None and sequence is not None:
+                if sequence <= view.producers.get(producer, -1):
+                    return Appended(0, view.next_seq)
+            elif not rows.num_rows:
+                return Appended(0, view.next_seq)
+            self.add(stream, view, rows, producer, sequence)
+            return Appended(rows.num_rows, view.next_seq)
+
+    def add(
+        self,
+        stream: OpenStream,
+        view: View,
+        events: pa.RecordBatch,
+        producer: str | None,
+        sequence: int | None,
+    ) -> None:
+        """Store checked events: many at once in the segment, a few in the log."""
+        stream.meter.observe(events)
+        rows = numbered(events, view.next_seq, view.manifest)
+        following = view.with_rows(rows).with_producer(producer, sequence)
+        if events.nbytes >= BULK_BYTES:
+            self.settle(stream, view, flush(stream, following))
+            return
+        facts = {"first_seq": view.next_seq, "producer": producer, "sequence": sequence}
+        durability = view.manifest.options.durability
+        synced = durability == "batch"
+        done = stream.record(view, following, RecordKind.EVENTS, facts, [events], sync=synced)
+        if durability == "group" and stream.log is not None:
+            sync_soon(stream.log.file, view.manifest.options.commit_interval_ms / 1000)
+        if done.log_end >= LOG_BYTES:
+            try:
+                self.settle(stream, view, flush(stream, done))
+            except (OSError, StoreError) as error:
+                # The events are in the log. The next append tries again.
+                log.warning("stream %s could not be written to segments: %s", self.name, error)
+                stream.close()
+
+    def settle(self, stream: OpenStream, before: View, after: View) -> None:
+        """Do what is due if a flush has sealed segments. The events are safe either way."""
+        if len(after.manifest.segments) == len(before.manifest.segments):
+            return
         try:
-            return self.commit([staged])
-        except BaseException:
-            with contextlib.suppress(StoreError):
-                self.remove_unlisted([staged], self.current())
-            raise
+            self.after_seal(stream, after)
+        except (OSError, StoreError) as error:
+            log.warning("stream %s could not be tidied up: %s", self.name, error)
 
     def stage(self, events: Iterable[pa.RecordBatch]) -> StagedSegment:
         """Write events to files that are not part of the stream until `commit`.
@@ -78,10 +146,15 @@ class StoredStream:
         The result can be pickled, or sent as JSON, to the process that commits. What is neither
         committed nor discarded is swept after a day.
         """
+        manifest = self.current().manifest
+        form = replace(manifest.form, in_order=True)
         segments: list[Segment] = []
+        first_seq = 0
         try:
-            for chunk in self.chunks(events):
-                segments += write_segments(self.path, numbered_and_sorted(chunk, self.schema))
+            for chunk in chunks(events, manifest.schema):
+                rows = sorted_rows(numbered(chunk, first_seq, manifest))
+                first_seq += rows.num_rows
+                segments += write_segments(self.path, form, [rows], manifest.options.indexes)
         except BaseException:
             self.remove_files(segments)
             raise
@@ -93,70 +166,182 @@ class StoredStream:
         A `commit_id` that the stream has seen among its last 10,000 adds nothing: the staged
         files are discarded, and the result has no rows. That makes retries safe.
         """
-        with write_lock(self.path):
-            manifest = self.current()
-            if commit_id is not None and commit_id in manifest.commit_ids:
-                self.remove_unlisted(staged, manifest)
-                return Appended(0, manifest.next_seq)
-            self.check_staged(staged, manifest)
-            following = with_staged(manifest, staged, commit_id)
-            if following != manifest:
-                self.publish(following, [s for part in staged for s in part.segments])
-                self.merge_small(following)
-            return Appended(following.next_seq - manifest.next_seq, manifest.next_seq)
+        with self.writing() as (stream, view):
+            if commit_id is not None and commit_id in view.manifest.commit_ids:
+                self.remove_unlisted(staged, view)
+                return Appended(0, view.next_seq)
+            self.check_staged(staged, view.manifest)
+            following = with_staged(view, staged, commit_id)
+            if following is not view:
+                try:
+                    stream.commit_manifest(following)
+                except BaseException:
+                    # Once the manifest is there its files must stay, even if a sync failed.
+                    if not self.is_committed(following):
+                        self.remove_files([s for part in staged for s in part.segments])
+                    raise
+                self.merge_small(stream)
+            return Appended(following.next_seq - view.next_seq, view.next_seq)
 
     def discard(self, staged: Sequence[StagedSegment]) -> None:
         """Delete staged files. Files that were committed after all stay."""
-        with write_lock(self.path):
-            self.remove_unlisted(staged, self.current())
+        with self.writing() as (_, view):
+            self.remove_unlisted(staged, view)
 
     def snapshot(self) -> Snapshot:
         """Return the stream as it is now."""
         return Snapshot(self.path, self.current())
 
-    def compact(self) -> int:
+    def flush(self, *, seal: bool = False) -> None:
+        """Write everything that is only in the log to segments; `seal` ends the open one."""
+        with self.writing() as (stream, view):
+            if view.tail or view.queue or (seal and view.segment is not None):
+                self.settle(stream, view, flush(stream, view, everything=True, seal=seal))
+
+    def sync(self) -> None:
+        """Return once everything appended so far is on the disk, whatever the durability."""
+        with self.writing() as (stream, view):
+            stream.opened_log(view).file.sync()
+
+    def split(self, reduced: Reduced | None = None, note: str | None = None) -> None:
+        """End the open segment now; the next one does without what `reduced` says.
+
+        With `note`, that is listed among the stream's decisions.
+        """
+        with self.writing() as (stream, view):
+            manifest = view.manifest if note is None else noted(view.manifest, note)
+            now = replace(view, manifest=manifest)
+            following = flush(stream, now, everything=True, seal=True, reduced=reduced)
+            self.after_seal(stream, following)
+
+    def compact(self, *, run: RunJobs = run_here) -> int:
         """Merge small and overlapping segments, and delete files nobody needs any more.
 
         Returns how many segments were merged into others. Readers are not disturbed; see
         compaction.py for how long they can count on the replaced files.
         """
-        with write_lock(self.path):
-            manifest = self.current()
-            before = manifest.files
-            merged = 0
-            for run in messy_runs(manifest.segments):
-                if len(run) > 1:
-                    manifest = self.merge_run(manifest, run)
-                    merged += len(run)
-            trimmed = without_expired(manifest, time.time())
-            if trimmed != manifest:
-                write_manifest(self.path, trimmed)
-            sweep(self.path, trimmed, before, time.time())
-        return merged
+        with self.writing() as (stream, view):
+            jobs = merge_jobs(self.path, view.manifest)
+            trim(stream, run_jobs(stream, view, jobs, run=run))
+        return sum(len(job.segments) for job in jobs)
 
-    def current(self) -> Manifest:
-        """Read the newest manifest, making sure that it is still the same stream."""
-        manifest = load_manifest(self.path)
-        if manifest.schema != self.schema:
-            message = f"stream {self.name!r} was dropped and created with another schema"
+    def set_options(self, options: StreamOptions, *, split: bool = False) -> None:
+        """Keep the stream in another way from the next segment on; `split` begins one now."""
+        with self.writing() as (stream, view):
+            change_options(stream, view, options, split=split)
+
+    def add_aggregate(self, name: str, attribute: str, how: AddedHow = "next") -> None:
+        """Keep one more aggregate in the index; see `add_index` for `how`."""
+        options = self.options
+        pair = (name, attribute)
+        if pair not in options.aggregates:
+            registered(name)
+            changed = replace(options, aggregates=(*options.aggregates, pair))
+            self.set_options(changed, split=how != "next")
+        if how == "backfill":
+            self.backfill()
+
+    def backfill(self, *, run: RunJobs = run_here) -> int:
+        """Rewrite the segments whose index lacks aggregates of the stream; return how many."""
+        with self.writing() as (stream, view):
+            jobs = backfill_jobs(self.path, view.manifest)
+            run_jobs(stream, view, jobs, run=run)
+        return len(jobs)
+
+    def add_index(self, attribute: str, how: AddedHow = "next") -> None:
+        """Keep a secondary index of an attribute.
+
+        `next`: from the next segment on. `split`: from now on, in a new segment. `backfill`: for
+        everything that is stored as well. Answers are the same in all three.
+        """
+        options = self.options
+        if attribute not in options.indexes:
+            changed = replace(options, indexes=(*options.indexes, attribute))
+            self.set_options(changed, split=how != "next")
+        if how == "backfill":
+            self.rebuild_indexes()
+
+    def drop_index(self, attribute: str) -> None:
+        """Keep no secondary index of an attribute from the next segment on."""
+        options = self.options
+        kept = tuple(each for each in options.indexes if each != attribute)
+        if kept == options.indexes:
+            message = f"there is no index on {attribute!r}"
+            raise StoreError(message, hint=f"there are indexes on {listed(kept) or 'nothing'}")
+        self.set_options(replace(options, indexes=kept))
+
+    def rebuild_indexes(self, *, run: RunJobs = run_here, most: int | None = None) -> int:
+        """Build the secondary indexes that segments lack, or some; return how many were built."""
+        with self.writing() as (stream, view):
+            jobs = index_jobs(self.path, view.manifest)[:most]
+            run_jobs(stream, view, jobs, run=run)
+        return len(jobs)
+
+    def add_column(self, name: str, data_type: DataType) -> None:
+        """Add a nullable attribute; events stored before have null."""
+        with self.writing() as (stream, view):
+            add_column(stream, view, Attribute(name, data_type))
+
+    def drop_column(self, name: str) -> None:
+        """Take an attribute away, from stored events as well."""
+        with self.writing() as (stream, view):
+            drop_column(stream, view, name)
+
+    def drop_before(self, ts: int) -> int:
+        """Drop the segments that end before a time; return how many events that were."""
+        with self.writing() as (stream, view):
+            return drop_before(stream, view, ts, f"dropped events before {ts}, as asked")[1]
+
+    def retain(self) -> int:
+        """Drop what the stream's retention lets go; return how many events that were."""
+        with self.writing() as (stream, view):
+            return retain(stream, view)[1]
+
+    def thin(self, before: int, level: int = 1, *, run: RunJobs = run_here) -> int:
+        """Reduce the segments that end before a time to aggregates; return how many.
+
+        Their events are gone; aggregates over spans that cut none of the kept entries stay exact.
+        """
+        with self.writing() as (stream, view):
+            jobs = thinning_jobs(self.path, view.manifest, before, level)
+            note = f"thinned events before {before} to level {level}, as asked"
+            run_jobs(stream, view, jobs, run=run, note=note)
+        return len(jobs)
+
+    def stats(self) -> StreamStats:
+        """Describe what the stream holds, how it is kept, and what came in lately."""
+        return stats_of(self.snapshot(), opened(self.path).meter.load())
+
+    @property
+    def options(self) -> StreamOptions:
+        """How the stream is kept."""
+        return self.current().manifest.options
+
+    def after_seal(self, stream: OpenStream, view: View) -> None:
+        """Do what is due when segments were sealed: choose indexes, retain, merge small ones."""
+        view = choose_by_correlation(stream, view)
+        retain(stream, view)
+        self.merge_small(stream)
+
+    def current(self) -> View:
+        """Return the newest view, making sure that it is still the same stream."""
+        view = opened(self.path).view()
+        self.check_same(view)
+        return view
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[tuple[OpenStream, View]]:
+        """Hold the write lock, with the newest view."""
+        stream = opened(self.path)
+        with stream.writing() as view:
+            self.check_same(view)
+            yield stream, view
+
+    def check_same(self, view: View) -> None:
+        """Refuse a stream that has been created anew under the same name."""
+        if view.manifest.stream_id != self.stream_id:
+            message = f"stream {self.name!r} was dropped, and another created in its place"
             raise StoreError(message, hint="open the stream again")
-        return manifest
-
-    def chunks(self, events: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Yield checked events in tables of about a segment's size."""
-        expected = pa.schema([field for field in self.schema.arrow if field.name != SEQ])
-        waiting: list[pa.RecordBatch] = []
-        rows = size = 0
-        for batch in events:
-            check_events(batch, expected)
-            for start in range(0, batch.num_rows, SEGMENT_ROWS):
-                waiting.append(batch.slice(start, SEGMENT_ROWS))
-                rows, size = rows + waiting[-1].num_rows, size + waiting[-1].nbytes
-                if rows >= SEGMENT_ROWS or size >= SEGMENT_BYTES:
-                    yield pa.Table.from_batches(waiting, expected)
-                    waiting, rows, size = [], 0, 0
-        if waiting:
-            yield pa.Table.from_batches(waiting, expected)
 
     def check_staged(self, staged: Sequence[StagedSegment], manifest: Manifest) -> None:
         """Refuse files that are gone, cut short, or in the stream already."""
@@ -171,87 +356,99 @@ class StoredStream:
                     message, hint="it was discarded, or staged over a day ago: stage again"
                 )
 
-    def publish(self, manifest: Manifest, written: Sequence[Segment]) -> None:
-        """Commit a version; if that fails, delete the files it would have added."""
-        try:
-            write_manifest(self.path, manifest)
-        except BaseException:
-            # Once the manifest is there its files must stay, even if the last fsync failed.
-            if not manifest_path(self.path, manifest.version).exists():
-                self.remove_files(written)
-            raise
-
-    def merge_run(self, manifest: Manifest, run: Sequence[Segment]) -> Manifest:
-        """Merge some segments, commit, sweep, and return the new version."""
-        merged = merge_segments(self.path, self.schema, run)
-        following = replaced(manifest, run, merged, time.time())
-        self.publish(following, merged)
-        sweep(self.path, following, manifest.files, time.time())
-        return following
-
-    def merge_small(self, manifest: Manifest) -> None:
+    def merge_small(self, stream: OpenStream) -> None:
         """Merge small segments where many have piled up. The events are safe either way."""
+        view = stream.view()
         try:
-            while run := small_run(manifest.segments):
-                manifest = self.merge_run(manifest, run)
-        except OSError as error:
+            while small := small_run(view.manifest.segments, view.manifest.options.split_us):
+                job = Job("merge", self.path, view.manifest, tuple(small))
+                view = run_jobs(stream, view, [job])
+        except (OSError, StoreError) as error:
             log.warning("stream %s could not be compacted: %s", self.name, error)
 
-    def remove_unlisted(self, staged: Sequence[StagedSegment], manifest: Manifest) -> None:
+    def is_committed(self, following: View) -> bool:
+        """Whether the version after a view's manifest is there."""
+        return manifest_path(self.path, following.manifest.version + 1).exists()
+
+    def remove_unlisted(self, staged: Sequence[StagedSegment], view: View) -> None:
         """Delete staged files unless they are part of the stream."""
-        self.remove_files(
-            [s for part in staged for s in part.segments if s.file not in manifest.files]
-        )
+        files = view.manifest.files
+        self.remove_files([s for part in staged for s in part.segments if s.file not in files])
 
     def remove_files(self, segments: Iterable[Segment]) -> None:
-        """Delete segment files that no manifest lists."""
+        """Delete the files of segments that no manifest lists."""
         for segment in segments:
-            remove(self.path / segment.file)
+            for name in segment.files:
+                remove(self.path / name)
 
 
-def with_staged(
-    manifest: Manifest, staged: Sequence[StagedSegment], commit_id: str | None
-) -> Manifest:
-    """Return the next version, with staged segments numbered; the same one if there is nothing."""
-    segments = list(manifest.segments)
-    next_seq = manifest.next_seq
-    for segment in (segment for part in staged for segment in part.segments):
-        segments.append(replace(segment, first_seq=next_seq))
-        next_seq += segment.rows
-    commit_ids = manifest.commit_ids if commit_id is None else (*manifest.commit_ids, commit_id)
-    if next_seq == manifest.next_seq and commit_id is None:
-        return manifest
-    return replace(
-        manifest,
-        version=manifest.version + 1,
-        next_seq=next_seq,
+def check_producer(producer: str | None, sequence: int | None) -> None:
+    """Refuse half an identity."""
+    if (producer is None) != (sequence is None):
+        message = "a producer and a sequence go together"
+        raise StoreError(message, hint='append(batch, producer="sensor 7", sequence=41)')
+
+
+def with_staged(view: View, staged: Sequence[StagedSegment], commit_id: str | None) -> View:
+    """Return the view with staged segments in their places; the same one if there is nothing."""
+    segments = list(view.manifest.segments)
+    next_seq = view.next_seq
+    for part in staged:
+        for segment in part.segments:
+            segments.append(placed(segment, next_seq))
+        next_seq += part.rows
+    if next_seq == view.next_seq and commit_id is None:
+        return view
+    ids = view.manifest.commit_ids
+    manifest = replace(
+        view.manifest,
         segments=tuple(segments),
-        commit_ids=commit_ids[-REMEMBERED_COMMIT_IDS:],
+        commit_ids=ids if commit_id is None else (*ids, commit_id)[-REMEMBERED_COMMIT_IDS:],
     )
+    return replace(view, manifest=manifest, next_seq=next_seq)
 
 
-def check_events(batch: pa.RecordBatch, expected: pa.Schema) -> None:
-    """Refuse rows that do not fit the stream."""
-    if batch.schema != expected:
-        found = listed([f"{field.name} {field.type}" for field in batch.schema])
+def chunks(events: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:
+    """Yield checked events in batches of about a segment's size."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in events:
+        checked = checked_rows(pa.Table.from_batches([batch]), schema)
+        for start in range(0, checked.num_rows, SEGMENT_ROWS):
+            waiting.append(checked.slice(start, SEGMENT_ROWS))
+            rows, size = rows + waiting[-1].num_rows, size + waiting[-1].nbytes
+            if rows >= SEGMENT_ROWS or size >= SEGMENT_BYTES:
+                yield pa.concat_batches(waiting)
+                waiting, rows, size = [], 0, 0
+    if waiting:
+        yield pa.concat_batches(waiting)
+
+
+def checked_rows(events: pa.Table, schema: Schema) -> pa.RecordBatch:
+    """Return events as one batch, refusing rows that do not fit the stream."""
+    expected = schema.arrow.remove(1)
+    if events.schema.names != expected.names or events.schema.types != expected.types:
+        found = listed([f"{field.name} {field.type}" for field in events.schema])
         message = f"the events have {found}"
         wanted = listed([f"{field.name} {field.type}" for field in expected])
         raise SchemaError(message, hint=f"the stream takes {wanted}, in this order")
-    if batch.column(TS).null_count:
+    if events.column(TS).null_count:
         message = "ts is null in some row"
         raise SchemaError(message, hint="every event has a time")
-    ts = int64_view(batch.column(TS))
+    columns = [joined_chunks(column) for column in events.columns]
+    ts = int64_view(columns[0])
     if len(ts) and not (ts.min() >= MIN_TS_US and ts.max() <= MAX_TS_US):
         message = "ts lies outside the years 0001 to 9999 in some row"
         raise SchemaError(message, hint="ts counts microseconds since 1970-01-01 UTC")
+    return pa.RecordBatch.from_arrays(columns, schema=expected)
 
 
-def numbered_and_sorted(events: pa.Table, schema: Schema) -> list[pa.RecordBatch]:
-    """Add `seq` from 0 in the order of the rows, then sort by time."""
-    seq = np.arange(events.num_rows, dtype=np.int64)
-    events = events.add_column(1, SEQ, pa.array(seq)).cast(schema.arrow)
-    order = sorting_order(int64_view(events.column(TS)))
-    if order is not None:
-        events = events.take(pa.array(order))
-    batches: list[pa.RecordBatch] = events.combine_chunks().to_batches()
-    return batches
+def joined_chunks(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array, copying only to join several."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def sorted_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Sort freshly numbered rows by time."""
+    order = sorting_order(int64_view(rows.column(TS)))
+    return rows if order is None else rows.take(pa.array(order))

@@ -3,9 +3,13 @@
 database.py   a query becomes a DataFrame: over the store, over other DataFrames, over a stream
 session.py    a local session that is set up well
 types.py      Spark's types and ours, and how columns cross the border
-history.py    work items: a task opens the store itself and runs the operators there
+work.py       work items: what a task has to do, sent to that task alone
+history.py    a task opens the store itself and runs the operators there
+aggregate.py  aggregates from the index, by the driver; tasks where rows have to be read
+maintenance.py  compaction, index rebuild, backfill and thinning as tasks
 frames.py     any DataFrame: shuffled once, in blocks by bucket of keys
 prefilter.py  leave rows behind in the JVM that a query does not want
 stream.py     a streaming DataFrame: the live engine as a stateful processor, a state a bucket
 source.py     the store as a data source: `format("eventide")`
+options.py    the options of the data source
 """

@@ -10,30 +10,84 @@ from pyspark.sql import DataFrame, SparkSession
 from eventide.engines.build import build_pipeline
 from eventide.engines.placement import describe_spark
 from eventide.engines.slices import halo_of
+from eventide.engines.spark.aggregate import IndexAnswers
 from eventide.engines.spark.frames import over_frame, over_store_by_key
 from eventide.engines.spark.history import over_store
+from eventide.engines.spark.maintenance import TaskJobs
 from eventide.engines.spark.source import EventideSource
 from eventide.engines.spark.stream import BUCKETS, over_stream
 from eventide.engines.spark.types import schema_of
+from eventide.engines.spark.work import no_database
 from eventide.errors import BindError, UnsupportedError
 from eventide.lang.sql import plan_sql
 from eventide.plan.explain import explain
 from eventide.plan.nodes import Plan, Relational, scans_of
 from eventide.plan.times import Duration, duration_us
+from eventide.result import Result
 from eventide.schema import Schema
-from eventide.store import Store
+from eventide.store import Store, StoredStream
+from eventide.stream import Stream, Time, instant
 
 
 class SparkDatabase:
     """The queries of Eventide on a Spark session. `eventide.spark` makes it.
 
-    Streams are those of the database, and the DataFrames that are given by name.
+    Streams are those of the database, and the DataFrames that are given by name. Maintenance of
+    stored streams is the embedded one, with a Spark task for each piece of work.
     """
 
     def __init__(self, session: SparkSession, path: str | Path | None = None) -> None:
         self.session = session
         self.store = None if path is None else Store.open(path, create=False)
         session.dataSource.register(EventideSource)
+
+    def stored(self, name: str) -> StoredStream:
+        """Return a stream of the database."""
+        if self.store is None:
+            raise no_database()
+        return self.store.stream(name)
+
+    def aggregate(
+        self,
+        stream: str,
+        *calls: str,
+        start: Time | None = None,
+        end: Time | None = None,
+        every: Duration | None = None,
+        by: str | None = None,
+        zone: str = "UTC",
+    ) -> Result:
+        """Answer aggregates such as `avg(speed)` or `count(*)` of a stored stream.
+
+        Arguments and answers are those of `Stream.aggregate`. The driver answers from the index,
+        and starts no Spark job, for segments and index entries that lie wholly in a span, and
+        for leaves at the ends of spans while they are few. Tasks run only where over 4 million
+        rows have to be read: leaves that many short spans cut, or segments that do not keep the
+        aggregate.
+        """
+        answer = IndexAnswers(self.session)
+        asked = Stream(self.stored(stream), lambda _name, _events: None, answer)
+        return asked.aggregate(*calls, start=start, end=end, every=every, by=by, zone=zone)
+
+    def compact(self, stream: str) -> int:
+        """Merge small and overlapping segments, a task for each group; return how many."""
+        return self.stored(stream).compact(run=TaskJobs(self.session))
+
+    def rebuild_indexes(self, stream: str) -> int:
+        """Build the secondary indexes that segments lack, a task each; return how many."""
+        return self.stored(stream).rebuild_indexes(run=TaskJobs(self.session))
+
+    def backfill(self, stream: str) -> int:
+        """Rewrite the segments whose index lacks aggregates, a task each; return how many."""
+        return self.stored(stream).backfill(run=TaskJobs(self.session))
+
+    def thin(self, stream: str, before: Time, *, level: int = 1) -> int:
+        """Reduce the segments that end before a time to aggregates, a task each; return how many.
+
+        Level 1 keeps those of every leaf, some 16,000 events; each further level those of 64
+        times as many.
+        """
+        return self.stored(stream).thin(instant(before), level, run=TaskJobs(self.session))
 
     def catalog(self, frames: dict[str, DataFrame]) -> dict[str, Schema]:
         """Return the schema of every stream a query may name."""
@@ -67,8 +121,7 @@ class SparkDatabase:
         if scan.stream in frames:
             frame = frames[scan.stream]
             return over_frame(plan, frame, schema_of(frame))
-        assert self.store is not None
-        source = self.store.stream(scan.stream).snapshot()
+        source = self.stored(scan.stream).snapshot()
         if halo_of(plan) is None:
             return over_store_by_key(self.session, plan, source)
         return over_store(self.session, plan, source)

@@ -25,6 +25,7 @@ from eventide.engines.live import within
 from eventide.engines.spark.history import scanned
 from eventide.engines.spark.prefilter import prefiltered, prefiltered_by_time
 from eventide.engines.spark.types import from_the_border, spark_schema
+from eventide.engines.spark.work import items_in, work_frame
 from eventide.errors import SchemaError
 from eventide.ingest.ordering import in_order
 from eventide.operators.columns import concat_batches
@@ -33,7 +34,7 @@ from eventide.operators.window_aggregate import AggregateWindows
 from eventide.plan.expressions import Expression
 from eventide.plan.nodes import Plan
 from eventide.schema import SEQ, TS, Schema
-from eventide.store.source import EventSource
+from eventide.store import Snapshot
 
 BLOCK_ROWS = 1_000_000
 PACKED = "bucket int, payload binary"
@@ -120,19 +121,17 @@ def over_frame(plan: Plan, frame: DataFrame, schema: Schema) -> DataFrame:
     return shuffled(packed, spread)
 
 
-def over_store_by_key(spark: SparkSession, plan: Plan, source: EventSource) -> DataFrame:
+def over_store_by_key(spark: SparkSession, plan: Plan, source: Snapshot) -> DataFrame:
     """Return the rows of a plan that cannot be cut in time, over a stored stream."""
     spread = Spread.of(plan, shuffle_partitions(spark))
-    slices = scanned(spark, spread.pipeline.scan, source)
     names = columns_read(spread.pipeline)
 
-    def pack(items: Batches) -> Batches:
-        for batch in items:
-            for item in batch.column(0).to_pylist():
-                yield from spread.pack(source.scan(names, slices[item].read))
+    def pack(batches: Batches) -> Batches:
+        for _, (part, times) in items_in(batches):
+            yield from spread.pack(part.scan(names, times))
 
-    packed = spark.range(0, len(slices), 1, max(1, len(slices))).mapInArrow(pack, PACKED)
-    return shuffled(packed, spread)
+    work = work_frame(spark, scanned(spark, spread.pipeline.scan, source))
+    return shuffled(work.mapInArrow(pack, PACKED), spread)
 
 
 def shuffled(packed: DataFrame, spread: Spread) -> DataFrame:

@@ -1,18 +1,22 @@
 """The store as a Spark data source: `spark.read.format("eventide")`, and writing, batch or stream.
 
-Reading: a partition is a slice of time, read by its own worker. Options `stream` (needed if the
-database has several), `from` and `to` (ISO times or microseconds, [from, to)) and `columns`
-prune before anything is read. Filters are not pushed down: Spark 4.3 keeps what one query has
-pushed for the next query over the same DataFrame, which then misses rows. Queries through
-`eventide.spark` prune by time on their own.
+Reading: a partition is a slice of time, cut from the index so that all have about as many rows,
+and read by its own worker from one consistent snapshot. Options `stream` (needed if the database
+has several), `from` and `to` (ISO times or microseconds, [from, to)), `columns` and
+`where.<attribute>` (a value, or low..high) prune before anything is read. Filters are not pushed
+down: Spark 4.3 keeps what one query has pushed for the next query over the same DataFrame, which
+then misses rows. Queries through `eventide.spark` prune by time on their own.
 
 Writing: each task stages a segment, and the driver commits all of them at once. In a stream the
-query and the batch number make that commit happen exactly once.
+query and the batch number make that commit happen exactly once, in a batch job the option
+`commit_id` does. A task that fails removes what it has written; what tasks have staged is
+discarded when the job fails. Files of a task that was killed, or ran twice, are part of nothing,
+and are swept after a day.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,13 +24,22 @@ from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as t
 
-from eventide.batch import ALL_TIME, TimeRange
+from eventide.batch import TimeRange
+from eventide.engines.spark.options import (
+    check_reading,
+    check_writing,
+    columns_of,
+    stream_options,
+    times_of,
+    where_of,
+)
 from eventide.engines.spark.types import attributes_of, spark_schema
 from eventide.errors import StoreError, UnsupportedError, listed
 from eventide.ingest.coerce import to_events
-from eventide.plan.times import parse_timestamp
-from eventide.schema import SEQ, TS, Schema
+from eventide.schema import SEQ, Schema
 from eventide.store import Snapshot, StagedSegment, Store, StoredStream
+from eventide.store.index.ranges import ValueRange
+from eventide.store.source import NO_TIME
 
 PARTITION_ROWS = 1_000_000
 
@@ -41,22 +54,23 @@ class EventideSource(ds.DataSource):
 
     def schema(self) -> t.StructType:
         """Return the columns of the stream."""
-        stream = self.stored()
-        chosen = [name.strip() for name in self.options.get("columns", "").split(",") if name]
-        names = chosen or [TS, SEQ, *stream.schema.names]
-        fields = [(name, stream.schema.type_of(name).arrow) for name in names]
-        return spark_schema(pa.schema(fields))
+        check_reading(self.options)
+        own = self.stored().schema
+        times_of(self.options), where_of(self.options, own)  # refused now, not when rows are asked
+        names = columns_of(self.options, own)
+        return spark_schema(pa.schema([(name, own.type_of(name).arrow) for name in names]))
 
     def reader(self, schema: t.StructType) -> ds.DataSourceReader:
         """Return what reads a snapshot of the stream."""
-        start_us = self.instant("from", ALL_TIME.start_us)
-        end_us = self.instant("to", ALL_TIME.end_us)
-        names = tuple(schema.fieldNames())
-        return SliceReader(self.stored().snapshot(), names, TimeRange(start_us, end_us))
+        check_reading(self.options)
+        snapshot = self.stored().snapshot()
+        where = where_of(self.options, snapshot.schema)
+        wanted = SliceWanted(tuple(schema.fieldNames()), times_of(self.options), where)
+        return SliceReader(snapshot, wanted)
 
     def writer(self, schema: t.StructType, overwrite: bool) -> ds.DataSourceArrowWriter:
         """Return what appends the rows of a batch job."""
-        return BatchAppender(self.target(schema, overwrite))
+        return BatchAppender(self.target(schema, overwrite), self.options.get("commit_id"))
 
     def streamWriter(  # noqa: N802 - Spark's name
         self, schema: t.StructType, overwrite: bool
@@ -91,50 +105,56 @@ class EventideSource(ds.DataSource):
         if "stream" not in self.options:
             message = "no stream given to write to"
             raise StoreError(message, hint='.option("stream", name)')
+        check_writing(self.options)
+        wanted = stream_options(self.options)
         store, name = self.database(create=True), self.options["stream"]
         if name in store.streams():
             return store.stream(name)
-        return store.create_stream(name, Schema(attributes_of(schema)))
+        return store.create_stream(name, Schema(attributes_of(schema)), wanted)
 
-    def instant(self, option: str, default: int) -> int:
-        """Read an option that is an ISO time, or microseconds."""
-        text = self.options.get(option)
-        if text is None:
-            return default
-        found = int(text) if text.lstrip("-").isdigit() else parse_timestamp(text)
-        if found is None:
-            message = f"option {option!r} is {text!r}, which is not a time"
-            raise StoreError(message, hint="write 2026-01-31T12:00:00, or microseconds since 1970")
-        return found
+
+@dataclass(frozen=True, slots=True)
+class SliceWanted:
+    """What is read of a stream."""
+
+    columns: tuple[str, ...]
+    time_range: TimeRange
+    where: Mapping[str, ValueRange]
 
 
 @dataclass
 class SlicePartition(ds.InputPartition):
-    """A slice of time for one task."""
+    """A slice of time for one task, with the part of the snapshot that it touches."""
 
+    source: Snapshot
     time_range: TimeRange
 
 
 class SliceReader(ds.DataSourceReader):
     """Reads a snapshot in slices of time, each by its own task. No `pushFilters`: see above."""
 
-    def __init__(self, source: Snapshot, columns: tuple[str, ...], time_range: TimeRange) -> None:
+    def __init__(self, source: Snapshot | None, wanted: SliceWanted) -> None:
         self.source = source
-        self.columns = columns
-        self.time_range = time_range
+        self.wanted = wanted
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Spark sends the reader to every task: what a task reads is in its partition.
+        return SliceReader, (None, self.wanted)
 
     def partitions(self) -> Sequence[ds.InputPartition]:
-        """Cut what is asked for into slices."""
-        slices = self.source.slices(self.time_range, PARTITION_ROWS)
-        return [SlicePartition(part.time_range) for part in slices] or [
-            SlicePartition(TimeRange(0, 0))
-        ]
+        """Cut what is asked for into slices; where nothing can qualify there is none."""
+        assert self.source is not None
+        times, where = self.wanted.time_range, self.wanted.where
+        slices = [part.time_range for part in self.source.slices(times, PARTITION_ROWS, where)]
+        # Without any, Spark would make a partition of its own.
+        return [SlicePartition(self.source.within(part), part) for part in slices or [NO_TIME]]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one slice."""
         assert isinstance(partition, SlicePartition)
         if not partition.time_range.is_empty:
-            yield from self.source.scan(self.columns, partition.time_range)
+            asked = self.wanted
+            yield from partition.source.scan(asked.columns, partition.time_range, asked.where)
 
 
 @dataclass
@@ -169,18 +189,20 @@ def in_task_order(messages: Sequence[ds.WriterCommitMessage | None]) -> list[Sta
 
 
 class BatchAppender(ds.DataSourceArrowWriter):
-    """Appends the rows of a batch job, all or none."""
+    """Appends the rows of a batch job, all or none; with a commit id, once."""
 
-    def __init__(self, stream: StoredStream) -> None:
+    def __init__(self, stream: StoredStream, commit_id: str | None = None) -> None:
         self.stream = stream
+        self.commit_id = commit_id
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
         """Stage the rows of one task."""
         return stage(self.stream, iterator)
 
     def commit(self, messages: list[ds.WriterCommitMessage | None]) -> None:
-        """Make the rows of all tasks visible at once."""
-        self.stream.commit([each.segments for each in in_task_order(messages)])
+        """Make the rows of all tasks visible at once, unless an earlier try already has."""
+        staged = [each.segments for each in in_task_order(messages)]
+        self.stream.commit(staged, self.commit_id)
 
     def abort(self, messages: list[ds.WriterCommitMessage | None]) -> None:
         """Remove what was staged."""

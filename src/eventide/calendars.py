@@ -1,0 +1,149 @@
+"""Spans of the calendar: where days, months or quarters of an hour begin, in any time zone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+
+from eventide.batch import TimeRange
+from eventide.errors import EvaluationError, listed
+from eventide.plan.times import duration_us
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MOST_SPANS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A span of the calendar: where the one around a time begins, and where the next one does."""
+
+    floor: Callable[[datetime], datetime]
+    following: Callable[[datetime], datetime]
+
+
+def at_midnight(day: datetime) -> datetime:
+    """Return the beginning of a day."""
+    return day.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def month_start(day: datetime, months: int) -> datetime:
+    """Return the first of the month some months after that of a day."""
+    index = day.year * 12 + day.month - 1 + months
+    return at_midnight(day).replace(year=index // 12, month=index % 12 + 1, day=1)
+
+
+UNITS: Mapping[str, Unit] = {
+    "hour": Unit(
+        lambda at: at.replace(minute=0, second=0, microsecond=0),
+        lambda at: at + timedelta(hours=1),
+    ),
+    "day": Unit(at_midnight, lambda at: at + timedelta(days=1)),
+    "week": Unit(
+        lambda at: at_midnight(at) - timedelta(days=at.weekday()),
+        lambda at: at + timedelta(days=7),
+    ),
+    "month": Unit(lambda at: month_start(at, 0), lambda at: month_start(at, 1)),
+    "quarter": Unit(
+        lambda at: month_start(at, -((at.month - 1) % 3)), lambda at: month_start(at, 3)
+    ),
+    "year": Unit(
+        lambda at: at_midnight(at).replace(month=1, day=1),
+        lambda at: month_start(at, 12),
+    ),
+}
+
+GROUPS: Mapping[str, tuple[str, Callable[[datetime], int]]] = {
+    "hour": ("hour", lambda at: at.hour),
+    "weekday": ("day", lambda at: at.isoweekday()),
+    "day": ("day", lambda at: at.day),
+    "week": ("week", lambda at: at.isocalendar().week),
+    "month": ("month", lambda at: at.month),
+    "quarter": ("quarter", lambda at: (at.month - 1) // 3 + 1),
+    "year": ("year", lambda at: at.year),
+}
+"""By name: the spans to cut time into, and what a span is grouped by."""
+
+
+def spans_every(times: TimeRange, every: str | timedelta, zone: str = "UTC") -> list[int]:
+    """Return where the spans around a time range begin and end, in microseconds.
+
+    >>> spans_every(TimeRange(5_000_000, 130_000_000), "1 min")
+    [0, 60000000, 120000000, 180000000]
+    >>> len(spans_every(TimeRange(0, 366 * 86_400_000_000), "month"))
+    14
+    """
+    if times.is_empty:
+        return []
+    unit = UNITS.get(every.strip().lower()) if isinstance(every, str) else None
+    if unit is not None:
+        return calendar_cuts(times, unit, zone_of(zone))
+    step = duration_us(every)
+    if step <= 0:
+        message = f"cannot cut time every {every!r}"
+        raise EvaluationError(message, hint=f"use a duration, or one of {listed(list(UNITS))}")
+    first = times.start_us // step
+    last = -(-times.end_us // step)
+    check_count(last - first)
+    return [int(place) * step for place in range(first, last + 1)]
+
+
+def calendar_cuts(times: TimeRange, unit: Unit, zone: tzinfo) -> list[int]:
+    """Return where calendar spans begin, by the clock of a zone."""
+    at = unit.floor(local_time(times.start_us, zone))
+    cuts = [instant_us(at)]
+    while cuts[-1] < times.end_us:
+        # By the clock on the wall, so that a day with a change of the clock is one day; where
+        # the clock goes back an hour is there twice, and the second one begins no later span.
+        at = unit.following(at)
+        if (us := instant_us(at)) > cuts[-1]:
+            cuts.append(us)
+        check_count(len(cuts))
+    return cuts
+
+
+def grouped_by(times: TimeRange, by: str, zone: str = "UTC") -> tuple[list[int], Sequence[int]]:
+    """Return the spans of a time range, and for each what it is grouped by: its weekday, say."""
+    if by not in GROUPS:
+        message = f"cannot group time by {by!r}"
+        raise EvaluationError(message, hint=f"group by one of {listed(list(GROUPS))}")
+    unit, label = GROUPS[by]
+    cuts = spans_every(times, unit, zone)
+    return cuts, [label(local_time(cut, zone_of(zone))) for cut in cuts[:-1]]
+
+
+def group_numbers(
+    labels: Sequence[int],
+) -> tuple[list[int], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """Return the distinct labels, ascending, and for each span the number of its label."""
+    found, numbers = np.unique(np.array(labels, np.int64), return_inverse=True)
+    return found.tolist(), numbers.astype(np.int64)
+
+
+def zone_of(name: str) -> tzinfo:
+    """Return a time zone by its name."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        message = f"no time zone {name!r}"
+        raise EvaluationError(message, hint="use a name such as UTC or Europe/Berlin") from error
+
+
+def local_time(us: int, zone: tzinfo) -> datetime:
+    """Return an instant by the clock of a zone."""
+    return (EPOCH + timedelta(microseconds=us)).astimezone(zone)
+
+
+def instant_us(at: datetime) -> int:
+    """Return a local time as microseconds since 1970 UTC."""
+    return (at.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
+
+
+def check_count(spans: int) -> None:
+    """Refuse more spans than anybody reads."""
+    if spans > MOST_SPANS:
+        message = f"time would be cut into more than {MOST_SPANS:,} spans"
+        raise EvaluationError(message, hint="use longer spans, or a shorter range of time")

@@ -1,0 +1,185 @@
+"""Aggregates over spans of time, answered by the driver from the index; rows are read by tasks.
+
+The index answers for every segment and every node that lies wholly in a span, and the driver asks
+it as the embedded engine does: no task is started for that. What is left are rows, of leaves that
+a span cuts and of segments whose index lacks what is asked. Where those are more than
+`READ_ROWS_HERE`, the segments that have them are cut into slices of time, a task each: it returns
+the partials of the spans in its slice, and the driver merges them with its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from eventide.batch import TimeRange
+from eventide.engines.buckets import from_bytes, to_bytes
+from eventide.engines.spark.frames import Batches
+from eventide.engines.spark.history import TASKS_PER_CORE
+from eventide.engines.spark.work import aggregates_named, items_in, register_here, work_frame
+from eventide.store.order import Int64s
+from eventide.store.reading.aggregate import (
+    Call,
+    Question,
+    answers_of,
+    has_short_spans,
+    partials_of_index,
+    question_of,
+    span_partials,
+)
+from eventide.store.reading.scan import Columns
+from eventide.store.segments.segment import Segment
+from eventide.store.snapshot import Snapshot
+
+READ_ROWS_HERE = 4_000_000
+"""The driver reads up to so many rows itself: a fraction of a second, and less than a job takes."""
+SMALLEST_TASK_ROWS = 500_000
+SPAN = "span"
+FOUND = "payload binary"
+FOUND_ARROW = pa.schema([("payload", pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class SliceItem:
+    """A part of a snapshot, and the spans that lie in it or reach into it."""
+
+    source: Snapshot
+    calls: tuple[Call, ...]
+    cuts: tuple[int, ...]
+    first_span: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAnswers:
+    """Answers aggregates like `store.aggregate.aggregate`, with tasks for what has to be read."""
+
+    spark: SparkSession
+
+    def __call__(
+        self,
+        snapshot: Snapshot,
+        calls: Sequence[Call],
+        cuts: Sequence[int],
+        groups: Int64s | None = None,
+    ) -> pa.RecordBatch:
+        """Return aggregates of the spans [cuts[i], cuts[i + 1]), one row each or each group."""
+        question = question_of(tuple(calls), snapshot.schema)
+        reads = rows_to_read(snapshot, question, cuts)
+        if sum(reads.values()) <= READ_ROWS_HERE:
+            return answers_of(question, span_partials(snapshot, question, cuts), groups)
+        spread = [segment for segment in snapshot.segments if segment.file in reads]
+        partials = merged(
+            question,
+            len(cuts) - 1,
+            [
+                partials_here(without(snapshot, spread), question, cuts),
+                *self.partials_of_tasks(only(snapshot, spread), question, cuts),
+            ],
+        )
+        return answers_of(question, partials, groups)
+
+    def partials_of_tasks(
+        self, source: Snapshot, question: Question, cuts: Sequence[int]
+    ) -> list[pa.RecordBatch]:
+        """Return partials with the spans they are of, slice by slice."""
+        tasks = TASKS_PER_CORE * self.spark.sparkContext.defaultParallelism
+        rows = max(SMALLEST_TASK_ROWS, source.row_count // max(1, tasks))
+        every = np.unique(np.array(cuts, np.int64))
+        slices = source.slices(TimeRange(int(every[0]), int(every[-1])), rows)
+        items = [item_of(source, question, cuts, part.time_range) for part in slices]
+        aggregates = aggregates_named(call.function for call in question.calls)
+
+        def run(batches: Batches) -> Batches:
+            register_here(aggregates)
+            for _, item in items_in(batches):
+                payload = to_bytes(partials_of(item))
+                yield pa.RecordBatch.from_arrays([pa.array([payload])], schema=FOUND_ARROW)
+
+        answered = work_frame(self.spark, items).mapInArrow(run, FOUND).collect()
+        return from_bytes(bytes(row["payload"]) for row in answered)
+
+
+def rows_to_read(snapshot: Snapshot, question: Question, cuts: Sequence[int]) -> dict[str, int]:
+    """Return about how many rows of each segment the index cannot answer for, where there are any.
+
+    A cut inside a segment costs a leaf. A thinned segment has no rows, so it has none to read.
+    """
+    columns = Columns(snapshot.schema, snapshot.manifest.column_ids)
+    every = np.unique(np.array(cuts, np.int64))
+    times = TimeRange(int(every[0]), int(every[-1]))
+    scans = has_short_spans(snapshot, cuts)
+    reads: dict[str, int] = {}
+    for segment in snapshot.segments:
+        if segment.thinned or not times.overlaps(segment.time_range):
+            continue
+        if scans or not question.known_to(segment, columns):
+            own = segment.time_range
+            inside = times.intersect(own)
+            share = (inside.end_us - inside.start_us) / (own.end_us - own.start_us)
+            reads[segment.file] = max(1, round(segment.rows * share))
+        else:
+            ends = np.searchsorted(every, [segment.ts_min, segment.ts_max], "right")
+            if ends[0] < ends[1]:
+                per_leaf = -(-segment.rows // max(1, segment.leaves))
+                reads[segment.file] = min(segment.rows, int(ends[1] - ends[0]) * per_leaf)
+    return reads
+
+
+def only(snapshot: Snapshot, segments: Sequence[Segment]) -> Snapshot:
+    """Return some segments of a snapshot, without the events that are in none."""
+    manifest = replace(snapshot.manifest.bare(), segments=tuple(segments))
+    view = replace(snapshot.view, manifest=manifest, segment=None, tail=(), queue=(), producers={})
+    return Snapshot(snapshot.path, view)
+
+
+def without(snapshot: Snapshot, segments: Sequence[Segment]) -> Snapshot:
+    """Return a snapshot without some segments."""
+    left_out = {segment.file for segment in segments}
+    kept = tuple(each for each in snapshot.segments if each.file not in left_out)
+    manifest = replace(snapshot.manifest, segments=kept)
+    return Snapshot(snapshot.path, replace(snapshot.view, manifest=manifest, segment=None))
+
+
+def partials_here(snapshot: Snapshot, question: Question, cuts: Sequence[int]) -> pa.RecordBatch:
+    """Return the partials of all spans, as far as the driver has them."""
+    if any(segment.thinned for segment in snapshot.segments):
+        return numbered(partials_of_index(snapshot, question, cuts), 0)
+    return numbered(span_partials(snapshot, question, cuts), 0)
+
+
+def item_of(
+    source: Snapshot, question: Question, cuts: Sequence[int], times: TimeRange
+) -> SliceItem:
+    """Return what the task of one slice of time has to do."""
+    every = np.array(cuts, np.int64)
+    first = int(np.searchsorted(every, times.start_us, "right"))
+    last = int(np.searchsorted(every, times.end_us, "left"))
+    inner = every[first:last].tolist()
+    own = (times.start_us, *inner, times.end_us)
+    return SliceItem(source.within(times), question.calls, own, first - 1)
+
+
+def partials_of(item: SliceItem) -> pa.RecordBatch:
+    """Return the partials of one slice, with the spans that they are of."""
+    question = question_of(item.calls, item.source.schema)
+    return numbered(span_partials(item.source, question, item.cuts), item.first_span)
+
+
+def numbered(partials: pa.RecordBatch, first_span: int) -> pa.RecordBatch:
+    """Return the partials of consecutive spans that have events, with the spans' numbers."""
+    spans = np.arange(first_span, first_span + partials.num_rows, dtype=np.int64)
+    whole = partials.append_column(SPAN, pa.array(spans))
+    return whole.filter(pa.array(partials.column("rows").to_numpy() > 0))
+
+
+def merged(question: Question, spans: int, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the partials of every span, from parts that each have some."""
+    together = pa.concat_batches(parts)
+    of_span = together.column(SPAN).to_numpy()
+    order = np.argsort(of_span, kind="stable")
+    bounds = np.searchsorted(of_span[order], np.arange(spans + 1))
+    return question.of_entries(together.drop_columns([SPAN]).take(pa.array(order)), bounds)

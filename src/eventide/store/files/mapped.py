@@ -1,0 +1,115 @@
+"""Segment files mapped into memory, and the index nodes read from them lately.
+
+A segment's frames never change once they are written, and its file is only ever added to. So what
+was read stays true, whoever else appends; a file that has grown is mapped again when a frame lies
+behind the mapping.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from pathlib import Path
+from threading import Lock
+
+import pyarrow as pa
+
+from eventide.errors import StoreError
+from eventide.store.files.frame import DamagedFrameError, Frame, Kind, read_frame
+
+OPEN_FILES = 256
+CACHED_NODES = 4096
+"""About 64 entries each: with ten attributes some 40 KiB, so 160 MiB at most."""
+
+
+class MappedFiles:
+    """The files of all streams that this process has read from lately."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.files: OrderedDict[Path, pa.Buffer] = OrderedDict()
+        self.nodes: OrderedDict[tuple[Path, int], pa.RecordBatch] = OrderedDict()
+
+    def content(self, path: Path, end: int) -> pa.Buffer:
+        """Return a file as one buffer of at least `end` bytes."""
+        with self.lock:
+            content = self.files.get(path)
+            if content is not None and content.size >= end:
+                self.files.move_to_end(path)
+                return content
+        content = map_file(path)
+        if content.size < end:
+            raise damaged(path, f"it has {content.size} bytes, and {end} were written")
+        with self.lock:
+            self.files[path] = content
+            self.files.move_to_end(path)
+            while len(self.files) > OPEN_FILES:
+                self.files.popitem(last=False)
+        return content
+
+    def frame(self, path: Path, address: int, length: int, kind: Kind) -> Frame:
+        """Return the frame of a kind that begins at an address, or say that it is damaged."""
+        try:
+            frame = read_frame(self.content(path, address + length), address, stamp_of(path.name))
+        except DamagedFrameError as error:
+            raise damaged(path, str(error)) from error
+        if frame.kind != kind:
+            raise damaged(path, f"the frame at byte {address} is a {frame.kind.name.lower()}")
+        return frame
+
+    def node(self, path: Path, address: int, length: int, schema: pa.Schema) -> pa.RecordBatch:
+        """Return the entries of an index node."""
+        key = (path, address)
+        with self.lock:
+            found = self.nodes.get(key)
+            if found is not None:
+                self.nodes.move_to_end(key)
+                return found
+        payload = self.frame(path, address, length, Kind.NODE).payload
+        try:
+            found = pa.ipc.read_record_batch(pa.ipc.read_message(payload), schema)
+        except (pa.ArrowException, OSError) as error:
+            raise damaged(path, f"the node at byte {address}: {error}") from error
+        with self.lock:
+            self.nodes[key] = found
+            while len(self.nodes) > CACHED_NODES:
+                self.nodes.popitem(last=False)
+        return found
+
+    def forget(self, path: Path) -> None:
+        """Let go of a file that is deleted, or may be replaced."""
+        with self.lock:
+            self.files.pop(path, None)
+            for key in [key for key in self.nodes if key[0] == path]:
+                del self.nodes[key]
+
+
+MAPPED = MappedFiles()
+
+
+def stamp_of(name: str) -> bytes:
+    """Return the stamp that all frames of a segment carry: it is part of the file's name."""
+    return bytes.fromhex(name.removeprefix("seg-").removesuffix(".ev"))
+
+
+def map_file(path: Path) -> pa.Buffer:
+    """Map a whole file into memory."""
+    try:
+        if path.stat().st_size == 0:
+            return pa.py_buffer(b"")
+        return pa.memory_map(str(path)).read_buffer()
+    except FileNotFoundError as error:
+        message = f"{path} is missing"
+        hint = (
+            "if a compaction replaced it, the snapshot is over an hour old: take a new one; "
+            "otherwise restore the file from a backup"
+        )
+        raise StoreError(message, hint=hint) from error
+    except OSError as error:
+        raise damaged(path, str(error)) from error
+
+
+def damaged(path: Path, reason: str) -> StoreError:
+    """Return the error for a file that cannot be read."""
+    message = f"{path} is damaged: {reason}"
+    hint = "`eventide verify` says what is lost, `eventide repair` keeps what is whole"
+    return StoreError(message, hint=hint)

@@ -1,0 +1,117 @@
+"""What a stream promises and how it is kept: chosen when it is created, some of it later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+from eventide.errors import SchemaError, StoreError, listed
+from eventide.schema import Schema
+from eventide.store.index.aggregates import BoundAggregate, find_registered
+from eventide.store.index.summaries import SummaryLayout
+from eventide.store.segments.leaf import Codec
+
+Durability = Literal["none", "group", "batch"]
+Order = Literal["time", "arrival"]
+
+DEFAULT_COMMIT_INTERVAL_MS = 20
+DEFAULT_SPARE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """How a stream is kept.
+
+    durability         `batch`: an append returns when its events are on the disk. `group`: it
+                       returns at once, and the disk has them `commit_interval_ms` later at most.
+                       `none`: the operating system writes when it likes. In all three a process
+                       that is killed loses nothing, and a power failure never damages a stream.
+    commit_interval_ms see above
+    codec              lz4, zstd or none
+    split_us           a new segment begins at every multiple of this many microseconds; without
+                       it, when a segment is full
+    order              `time`, or `arrival`: segments keep events as they came, and sort on reading
+    summaries          the attributes whose aggregates the index keeps; None is all
+    aggregates         further aggregates, as (name, attribute)
+    indexes            the attributes that have a secondary index
+    auto_index         whether the store adds and drops secondary indexes by what it measures
+    spare              how much a leaf may grow by late events before it is split
+    keep_us            retention: events older than this, measured from the newest, may go
+    keep_bytes         retention: the oldest segments go while the stream is larger
+    """
+
+    durability: Durability = "batch"
+    commit_interval_ms: int = DEFAULT_COMMIT_INTERVAL_MS
+    codec: Codec = "lz4"
+    split_us: int | None = None
+    order: Order = "time"
+    summaries: tuple[str, ...] | None = None
+    aggregates: tuple[tuple[str, str], ...] = ()
+    indexes: tuple[str, ...] = ()
+    auto_index: bool = False
+    spare: float = DEFAULT_SPARE
+    keep_us: int | None = None
+    keep_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        one_of("durability", self.durability, get_args(Durability))
+        one_of("codec", self.codec, get_args(Codec))
+        one_of("order", self.order, get_args(Order))
+        for name in ("split_us", "keep_us", "keep_bytes", "commit_interval_ms"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                message = f"option {name} is {value}"
+                raise StoreError(message, hint="it is a number above zero")
+        if not 0 <= self.spare <= 1:
+            message = f"option spare is {self.spare}"
+            raise StoreError(message, hint="it is a fraction between 0 and 1; 0.1 is the default")
+
+    def checked(self, schema: Schema) -> StreamOptions:
+        """Refuse options about attributes that the stream does not have, or cannot keep so."""
+        named = [*(self.summaries or ()), *self.indexes, *(on for _, on in self.aggregates)]
+        for attribute in named:
+            if attribute not in schema.names:
+                message = f"no attribute {attribute!r}"
+                raise SchemaError(message, hint=f"there are {listed(schema.names)}")
+        known = [BoundAggregate(*pair) for pair in self.aggregates if find_registered(pair[0])]
+        # Raises if an aggregate lacks what it needs: no segment could ever be written.
+        SummaryLayout.of(schema, schema.names if self.summaries is None else self.summaries, known)
+        return self
+
+    def without_attribute(self, name: str) -> StreamOptions:
+        """Return the options of a stream that loses an attribute."""
+        kept = None if self.summaries is None else tuple(a for a in self.summaries if a != name)
+        return replace(
+            self,
+            summaries=kept,
+            aggregates=tuple(pair for pair in self.aggregates if pair[1] != name),
+            indexes=tuple(a for a in self.indexes if a != name),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> StreamOptions:
+        """Read what `to_json` wrote, or what a user gave as keywords."""
+        known = {each.name for each in fields(cls)}
+        for name in entry:
+            if name not in known:
+                message = f"no option {name!r}"
+                raise StoreError(message, hint=f"the options are {listed(sorted(known))}")
+        values = dict(entry)
+        for name in ("summaries", "indexes"):
+            if values.get(name) is not None:
+                values[name] = tuple(map(str, values[name]))
+        if "aggregates" in values:
+            values["aggregates"] = tuple((str(n), str(a)) for n, a in values["aggregates"])
+        return cls(**values)
+
+
+def one_of(option: str, value: object, allowed: tuple[str, ...]) -> None:
+    """Refuse a value that an option does not have."""
+    if value not in allowed:
+        message = f"option {option} is {value!r}"
+        raise StoreError(message, hint=f"it is one of {listed(allowed)}")

@@ -1,0 +1,226 @@
+"""The versioned list of a stream's segments: what is committed, and nothing else.
+
+Version n is the file `manifest-<n, 20 digits>.json`. **The file with the highest number is the
+stream**; there is no other pointer. A commit writes n + 1 beside it: a temporary file, sync,
+rename, sync of the folder. So a crash leaves version n or version n + 1, both complete. The last
+`KEPT_VERSIONS` files stay, for repair; readers need only the newest.
+
+The manifest lists the sealed segments and names the log; the log knows the open segment and the
+events that are in none yet. `next_seq` is a lower bound: the log may have counted on.
+
+The file is one JSON object: `format`, `checksum` (CRC-32C of the text of `stream`), `stream`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import google_crc32c
+
+from eventide.errors import EventideError, StoreError
+from eventide.schema import Attribute, DataType, Schema
+from eventide.store.files.disk import remove, write_atomically
+from eventide.store.options import StreamOptions
+from eventide.store.segments.segment import Segment, SegmentForm
+
+FORMAT = 3
+KEPT_VERSIONS = 8
+KEPT_DECISIONS = 100
+MANIFEST_NAME = re.compile(r"manifest-(\d{20})\.json")
+# A reader that lists the folder just before a burst of commits may find its file swept.
+READ_ATTEMPTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """A file that was replaced or dropped, and when: older snapshots may still read it."""
+
+    file: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Something the store did of its own accord, when and why."""
+
+    at_s: float
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One version of a stream. `commit_ids` and `decisions` are the newest last."""
+
+    version: int
+    stream_id: str
+    schema: Schema
+    column_ids: tuple[int, ...]
+    log: str
+    options: StreamOptions = field(default_factory=StreamOptions)
+    next_column_id: int = 0
+    next_seq: int = 0
+    segments: tuple[Segment, ...] = ()
+    commit_ids: tuple[str, ...] = ()
+    retired: tuple[Retired, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    dropped_before: int | None = None
+    """Events before this time were dropped or thinned away by retention."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads back."""
+        return {
+            "version": self.version,
+            "stream_id": self.stream_id,
+            "columns": [
+                [name, str(attribute.type), identity]
+                for name, attribute, identity in zip(
+                    self.schema.names, self.schema.attributes, self.column_ids, strict=True
+                )
+            ],
+            "log": self.log,
+            "options": self.options.to_json(),
+            "next_column_id": self.next_column_id,
+            "next_seq": self.next_seq,
+            "segments": [segment.to_json() for segment in self.segments],
+            "commit_ids": list(self.commit_ids),
+            "retired": [[retired.file, retired.at_s] for retired in self.retired],
+            "decisions": [[decision.at_s, decision.what] for decision in self.decisions],
+            "dropped_before": self.dropped_before,
+        }
+
+    @classmethod
+    def from_json(cls, entry: Mapping[str, Any]) -> Manifest:
+        """Read what `to_json` wrote."""
+        columns = entry["columns"]
+        dropped = entry["dropped_before"]
+        return cls(
+            version=int(entry["version"]),
+            stream_id=str(entry["stream_id"]),
+            schema=Schema(
+                tuple(Attribute(str(name), DataType.parse(kind)) for name, kind, _ in columns)
+            ),
+            column_ids=tuple(int(identity) for _, _, identity in columns),
+            log=str(entry["log"]),
+            options=StreamOptions.from_json(entry["options"]),
+            next_column_id=int(entry["next_column_id"]),
+            next_seq=int(entry["next_seq"]),
+            segments=tuple(Segment.from_json(segment) for segment in entry["segments"]),
+            commit_ids=tuple(map(str, entry["commit_ids"])),
+            retired=tuple(Retired(str(file), float(at_s)) for file, at_s in entry["retired"]),
+            decisions=tuple(Decision(float(at_s), str(what)) for at_s, what in entry["decisions"]),
+            dropped_before=None if dropped is None else int(dropped),
+        )
+
+    @property
+    def files(self) -> frozenset[str]:
+        """Every file that this version or an older snapshot may read."""
+        listed = {name for segment in self.segments for name in segment.files}
+        return frozenset(listed | {self.log} | {retired.file for retired in self.retired})
+
+    def bare(self) -> Manifest:
+        """Return what it takes to read and write segments: the manifest without its lists."""
+        return replace(self, segments=(), commit_ids=(), retired=(), decisions=())
+
+    @property
+    def form(self) -> SegmentForm:
+        """The form of a segment that begins now."""
+        chosen = self.options.summaries
+        return SegmentForm.of(
+            self.schema,
+            self.column_ids,
+            self.schema.names if chosen is None else chosen,
+            self.options.aggregates,
+            self.options.codec,
+            in_order=self.options.order == "time",
+        )
+
+
+def manifest_path(folder: Path, version: int) -> Path:
+    """Return where a version is written."""
+    return folder / f"manifest-{version:020}.json"
+
+
+def versions_in(folder: Path) -> list[int]:
+    """Return the versions in a folder, ascending; none if there is no such folder."""
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(int(match[1]) for match in map(MANIFEST_NAME.fullmatch, names) if match)
+
+
+def is_newest(folder: Path, version: int) -> bool:
+    """Whether a version is there and the next one is not, without listing the folder."""
+    # As text: a Path for each would cost more than asking.
+    newer = os.path.exists(f"{folder}/manifest-{version + 1:020}.json")  # noqa: PTH110
+    return not newer and os.path.exists(f"{folder}/manifest-{version:020}.json")  # noqa: PTH110
+
+
+def load_manifest(folder: Path) -> Manifest:
+    """Read the newest version."""
+    for _ in range(READ_ATTEMPTS):
+        versions = versions_in(folder)
+        if not versions:
+            break
+        try:
+            content = manifest_path(folder, versions[-1]).read_bytes()
+        except FileNotFoundError:
+            continue
+        return decode_manifest(content, manifest_path(folder, versions[-1]))
+    message = f"{folder} holds no stream"
+    raise StoreError(message, hint="it was dropped, or its manifest files were deleted")
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Commit a version; see the module's docstring for what a crash leaves."""
+    path = manifest_path(folder, manifest.version)
+    try:
+        write_atomically(path, encode_manifest(manifest))
+    except OSError as error:
+        if path.exists():
+            message = f"{path} is written, but may not survive a power failure: {error}"
+            hint = "the events are visible; check the disk before you append them again"
+        else:
+            message = f"cannot commit {path}: {error}"
+            hint = "nothing was stored; check the disk's free space and the folder's permissions"
+        raise StoreError(message, hint=hint) from error
+    for version in versions_in(folder):
+        if version <= manifest.version - KEPT_VERSIONS:
+            remove(manifest_path(folder, version))
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Return the file's content."""
+    stream = json.dumps(manifest.to_json(), separators=(",", ":"))
+    return f'{{"format":{FORMAT},"checksum":{checksum(stream)},"stream":{stream}}}\n'.encode()
+
+
+def checksum(stream: str) -> int:
+    """Return what tells a damaged manifest from a whole one."""
+    return int(google_crc32c.value(stream.encode()))
+
+
+def decode_manifest(content: bytes, path: Path) -> Manifest:
+    """Read a file's content, refusing one that is damaged or from another Eventide."""
+    try:
+        entry = json.loads(content)
+        if entry["format"] != FORMAT:
+            message = f"{path} has format {entry['format']}; this Eventide reads {FORMAT}"
+            raise StoreError(message, hint="open the database with the version that wrote it")
+        stream = json.dumps(entry["stream"], separators=(",", ":"))
+        if entry["checksum"] == checksum(stream):
+            return Manifest.from_json(entry["stream"])
+        reason = "its checksum does not match"
+    except StoreError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, EventideError) as error:
+        reason = f"{type(error).__name__}: {error}"
+    message = f"{path} is damaged: {reason}"
+    hint = "`eventide repair` goes back to the newest version that is whole; a backup has all"
+    raise StoreError(message, hint=hint)

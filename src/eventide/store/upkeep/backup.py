@@ -1,0 +1,67 @@
+"""Copy a stream as it is at one moment, while writing goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from eventide.errors import StoreError
+from eventide.store.files.disk import AppendFile, sync_folder
+from eventide.store.segments.manifest import Manifest, write_manifest
+from eventide.store.snapshot import Snapshot
+from eventide.store.writing.log import RecordKind, create_log
+
+COPY_BYTES = 16 << 20
+
+Advance = Callable[[int], None]
+"""Told how many bytes were copied since the last time."""
+
+
+def backup_stream(snapshot: Snapshot, target: Path, advance: Advance = lambda _: None) -> Manifest:
+    """Copy what a snapshot sees into an empty folder, which is then a stream of its own.
+
+    Files only ever grow, and those that are replaced stay for an hour, so nothing has to wait: of
+    the open segment the copy has the part that the snapshot knows, and the log is written anew.
+    """
+    target.mkdir(parents=True)
+    for segment in snapshot.segments:
+        copy_part(snapshot.path / segment.file, target / segment.file, segment.bytes, advance)
+        for index in segment.indexes:
+            end = max((start + length for start, length in index.spans), default=0)
+            copy_part(snapshot.path / index.file, target / index.file, end, advance)
+    log = create_log(target)
+    facts, batches = snapshot.view.checkpoint()
+    log.append(RecordKind.CHECKPOINT, facts, batches)
+    log.file.sync()
+    log.file.close()
+    manifest = replace(
+        snapshot.manifest,
+        version=1,
+        log=log.file.path.name,
+        next_seq=snapshot.view.next_seq,
+        retired=(),
+    )
+    write_manifest(target, manifest)
+    sync_folder(target.parent)
+    return manifest
+
+
+def copy_part(source: Path, target: Path, size: int, advance: Advance) -> None:
+    """Copy the first bytes of a file, and sync the copy."""
+    copy = AppendFile.create(target)
+    try:
+        with source.open("rb") as content:
+            while copy.end < size:
+                part = content.read(min(COPY_BYTES, size - copy.end))
+                if not part:
+                    message = f"{source} has {copy.end} bytes, and {size} were written"
+                    raise StoreError(message, hint="run `eventide verify` on the database")
+                copy.append([part])
+                advance(len(part))
+        copy.sync()
+    except FileNotFoundError as error:
+        message = f"{source} is gone: the snapshot is over an hour old"
+        raise StoreError(message, hint="take the backup again") from error
+    finally:
+        copy.close()

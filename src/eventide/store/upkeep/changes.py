@@ -1,0 +1,189 @@
+"""Changes to how a stream is kept: options, columns, retention, maintenance, backup."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from eventide.errors import SchemaError, listed
+from eventide.schema import Attribute, Schema
+from eventide.store.files.disk import remove
+from eventide.store.index.correlation import choose_indexes
+from eventide.store.options import StreamOptions
+from eventide.store.segments.manifest import KEPT_DECISIONS, Decision, Manifest, manifest_path
+from eventide.store.segments.segment import Segment
+from eventide.store.upkeep.compaction import replaced, sweep, without_expired
+from eventide.store.upkeep.maintenance import Job, RunJobs, run_here
+from eventide.store.writing.flush import flush
+from eventide.store.writing.open_stream import OpenStream, View
+
+MOST_CORRELATED = 0.95
+"""Above this temporal correlation a secondary index is not worth its cost."""
+
+
+def noted(manifest: Manifest, what: str) -> Manifest:
+    """Return the manifest with one more decision."""
+    decisions = (*manifest.decisions, Decision(time.time(), what))
+    return replace(manifest, decisions=decisions[-KEPT_DECISIONS:])
+
+
+def change_options(stream: OpenStream, view: View, options: StreamOptions, *, split: bool) -> View:
+    """Commit other options. They hold for the segment that begins next: `split` begins one."""
+    options.checked(view.manifest.schema)
+    if split:
+        view = flush(stream, view, everything=True, seal=True)
+    return stream.commit_manifest(replace(view, manifest=replace(view.manifest, options=options)))
+
+
+def add_column(stream: OpenStream, view: View, attribute: Attribute) -> View:
+    """Add a nullable column at a segment boundary; events before it have null."""
+    view = flush(stream, view, everything=True, seal=True)
+    manifest = view.manifest
+    following = replace(
+        manifest,
+        schema=Schema((*manifest.schema.attributes, attribute)),
+        column_ids=(*manifest.column_ids, manifest.next_column_id),
+        next_column_id=manifest.next_column_id + 1,
+    )
+    return stream.commit(replace(view, manifest=following))
+
+
+def drop_column(stream: OpenStream, view: View, name: str) -> View:
+    """Take a column away at a segment boundary. Its bytes go with the next compaction."""
+    manifest = view.manifest
+    if name not in manifest.schema.names:
+        message = f"no attribute {name!r}"
+        raise SchemaError(message, hint=f"there are {listed(manifest.schema.names)}")
+    view = flush(stream, view, everything=True, seal=True)
+    manifest = view.manifest
+    kept = [
+        (attribute, identity)
+        for attribute, identity in zip(manifest.schema.attributes, manifest.column_ids, strict=True)
+        if attribute.name != name
+    ]
+    following = replace(
+        manifest,
+        schema=Schema(tuple(attribute for attribute, _ in kept)),
+        column_ids=tuple(identity for _, identity in kept),
+        options=manifest.options.without_attribute(name),
+    )
+    return stream.commit(replace(view, manifest=following))
+
+
+def choose_by_correlation(stream: OpenStream, view: View) -> View:
+    """Add and drop secondary indexes by what the newest segment has measured, if asked to.
+
+    Where values change little from event to event, the minima and maxima of the time index rule
+    out most leaves already, and a secondary index would only cost.
+    """
+    options, segments = view.manifest.options, view.manifest.segments
+    if not options.auto_index or not segments:
+        return view
+    measured = dict(max(segments, key=lambda segment: segment.last_key).correlation)
+    useful = choose_indexes(measured, MOST_CORRELATED).useful
+    texts = tuple(name for name in options.indexes if name not in measured)
+    chosen = (*texts, *useful)
+    if set(chosen) == set(options.indexes):
+        return view
+    said = {
+        name: f"{measured[name]:.3f}" for name in (*options.indexes, *useful) if name in measured
+    }
+    note = f"secondary indexes are now on {listed(chosen) or 'nothing'}, by correlation {said}"
+    manifest = noted(replace(view.manifest, options=replace(options, indexes=chosen)), note)
+    return stream.commit_manifest(replace(view, manifest=manifest))
+
+
+def run_jobs(
+    stream: OpenStream,
+    view: View,
+    jobs: Sequence[Job],
+    *,
+    run: RunJobs = run_here,
+    note: str | None = None,
+) -> View:
+    """Run jobs, commit what they have written all at once, and sweep."""
+    if not jobs:
+        return view
+    results = list(run(jobs))
+    manifest = view.manifest
+    written: list[Segment] = []
+    for job, come in zip(jobs, results, strict=True):
+        # Another job may have given the same segment another index meanwhile.
+        manifest = replaced(manifest, job.segments, merged_indexes(manifest, come), time.time())
+        written += come
+    if note is not None:
+        manifest = noted(manifest, note)
+    following = replace(view, manifest=manifest)
+    try:
+        done = stream.commit_manifest(following)
+    except BaseException:
+        if not manifest_path(stream.folder, following.manifest.version + 1).exists():
+            remove_new(stream.folder, written, view)
+        raise
+    sweep(stream.folder, done.files, view.manifest.files, time.time())
+    return done
+
+
+def merged_indexes(manifest: Manifest, come: Sequence[Segment]) -> list[Segment]:
+    """Return segments with the indexes that the manifest lists for them as well."""
+    known = {segment.file: segment.indexes for segment in manifest.segments}
+    return [
+        replace(
+            segment, indexes=tuple(dict.fromkeys((*known.get(segment.file, ()), *segment.indexes)))
+        )
+        for segment in come
+    ]
+
+
+def remove_new(folder: Path, written: Sequence[Segment], view: View) -> None:
+    """Delete files that a failed commit would have listed."""
+    for segment in written:
+        for name in segment.files:
+            if name not in view.files:
+                remove(folder / name)
+
+
+def drop_before(stream: OpenStream, view: View, before: int, note: str) -> tuple[View, int]:
+    """Drop the segments that end before a time; return how many events that were."""
+    gone = [segment for segment in view.manifest.segments if segment.ts_max < before]
+    if not gone:
+        return view, 0
+    manifest = noted(replaced(view.manifest, gone, (), time.time()), note)
+    limit = max(before, manifest.dropped_before or before)
+    done = stream.commit_manifest(replace(view, manifest=replace(manifest, dropped_before=limit)))
+    sweep(stream.folder, done.files, view.manifest.files, time.time())
+    return done, sum(segment.rows for segment in gone)
+
+
+def retain(stream: OpenStream, view: View) -> tuple[View, int]:
+    """Drop what the stream's retention lets go: whole segments, the oldest first."""
+    options, segments = view.manifest.options, view.manifest.segments
+    border: int | None = None
+    if options.keep_us is not None and segments:
+        newest = max(segment.ts_max for segment in view.segments)
+        border = newest - options.keep_us
+    dropped = 0
+    if border is not None:
+        view, dropped = drop_before(stream, view, border, f"dropped events before {border}")
+    if options.keep_bytes is not None:
+        oldest = sorted(view.manifest.segments, key=lambda segment: segment.ts_max)
+        size = sum(segment.bytes for segment in view.segments)
+        while oldest and size > options.keep_bytes:
+            size -= oldest[0].bytes
+            first = oldest.pop(0)
+            note = f"dropped events up to {first.ts_max}: over {options.keep_bytes} bytes"
+            view, more = drop_before(stream, view, first.ts_max + 1, note)
+            dropped += more
+    return view, dropped
+
+
+def trim(stream: OpenStream, view: View) -> View:
+    """Forget retired files whose time has come, and sweep."""
+    before = view.manifest.files
+    trimmed = without_expired(view.manifest, time.time())
+    if trimmed is not view.manifest:
+        view = stream.commit_manifest(replace(view, manifest=trimmed))
+    sweep(stream.folder, view.files, before, time.time())
+    return view

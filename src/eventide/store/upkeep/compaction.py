@@ -1,0 +1,156 @@
+"""Which segments to merge, and which files nobody needs any more.
+
+After a commit only small segments are merged (`small_run`): `FAN_IN` neighbours of one size class
+become one of the next, so an event is rewritten once a class. Neighbours in time, so that merging
+never makes segments overlap. `compact` also merges segments that overlap, and rewrites those whose
+form is out of date or whose file is mostly frames that nobody reaches (`messy_runs`).
+
+Files that a compaction replaced stay for `RETIRED_KEPT_S`, so that snapshots taken before it can
+be read at least that long. Files that no manifest lists are leftovers of a crash, or staged for a
+commit to come; they are swept when they are `ORPHANS_KEPT_S` old. Every merge sweeps, so a stream
+that is only appended to does not grow by the files that its merges replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from eventide.batch import ALL_TIME
+from eventide.store.files.disk import TEMPORARY_SUFFIX, remove
+from eventide.store.files.mapped import MAPPED
+from eventide.store.reading.scan import Columns, Wanted, scan_parts
+from eventide.store.segments.manifest import Manifest, Retired
+from eventide.store.segments.segment import INDEX_NAME, SEGMENT_NAME, Key, Segment
+from eventide.store.segments.segment_writer import SEGMENT_BYTES, SEGMENT_ROWS, write_segments
+
+FAN_IN = 8
+SMALLEST_CLASS_ROWS = 4096
+RETIRED_KEPT_S = 3600.0
+ORPHANS_KEPT_S = 24 * 3600.0
+LOG_NAME = re.compile(r"log-[0-9a-f]{32}\.log")
+
+
+def is_full(segment: Segment) -> bool:
+    """Whether merging with neighbours would gain nothing."""
+    return segment.rows >= SEGMENT_ROWS // 4 or segment.bytes >= SEGMENT_BYTES // 4
+
+
+def period_of(segment: Segment, split_us: int | None) -> int:
+    """Return which regular split a segment lies in: only segments of the same one are merged."""
+    return 0 if split_us is None else segment.ts_min // split_us
+
+
+def size_class(segment: Segment) -> int:
+    """Return 0 up to 4,096 rows, and one more for every factor of `FAN_IN`."""
+    size, bound = 0, SMALLEST_CLASS_ROWS
+    while segment.rows > bound:
+        size, bound = size + 1, bound * FAN_IN
+    return size
+
+
+def small_run(segments: Sequence[Segment], split_us: int | None = None) -> list[Segment]:
+    """Return neighbours in time that are worth merging after a commit, or nothing."""
+    whole = [segment for segment in segments if not segment.thinned]
+    in_time = sorted(whole, key=lambda segment: segment.first_key)
+    for size in sorted({size_class(segment) for segment in whole if not is_full(segment)}):
+        run: list[Segment] = []
+        for segment in in_time:
+            if run and period_of(segment, split_us) != period_of(run[-1], split_us):
+                run = []
+            if is_full(segment) or size_class(segment) > size:
+                run = []
+                continue
+            run.append(segment)
+            if sum(size_class(member) == size for member in run) >= FAN_IN:
+                return run
+    return []
+
+
+def messy_runs(segments: Sequence[Segment], split_us: int | None = None) -> Iterator[list[Segment]]:
+    """Yield groups to merge until no segments overlap, and no neighbours are small."""
+    run: list[Segment] = []
+    last: Key | None = None
+    whole = [segment for segment in segments if not segment.thinned]
+    for segment in sorted(whole, key=lambda segment: segment.first_key):
+        apart = last is None or segment.first_key > last
+        other = bool(run) and period_of(segment, split_us) != period_of(run[-1], split_us)
+        if run and apart and (other or is_full(run[-1]) or is_full(segment)):
+            yield run
+            run = []
+        run.append(segment)
+        last = segment.last_key if last is None else max(last, segment.last_key)
+    if run:
+        yield run
+
+
+def is_messy(run: Sequence[Segment], manifest: Manifest) -> bool:
+    """Whether rewriting a run gains anything."""
+    if len(run) > 1 or not run[0].form.in_order:
+        return True
+    reachable = run[0].leaves and run[0].form.column_ids != manifest.column_ids
+    return bool(reachable) and set(run[0].form.column_ids) - set(manifest.column_ids) != set()
+
+
+def merge_segments(folder: Path, manifest: Manifest, run: Sequence[Segment]) -> tuple[Segment, ...]:
+    """Write the events of some segments to new ones, sorted, in the stream's present form."""
+    form = replace(manifest.form, in_order=True)
+    names = tuple(manifest.schema.arrow.names)
+    wanted = Wanted(Columns(manifest.schema, manifest.column_ids), names, ALL_TIME, {})
+    batches: Iterable[pa.RecordBatch] = scan_parts(folder, run, (), wanted)
+    return write_segments(folder, form, batches, manifest.options.indexes)
+
+
+def replaced(
+    manifest: Manifest, gone: Sequence[Segment], come: Sequence[Segment], now_s: float
+) -> Manifest:
+    """Return the manifest in which some segments stand for others."""
+    names = {segment.file for segment in gone}
+    kept = tuple(segment for segment in manifest.segments if segment.file not in names)
+    files = {name for segment in gone for name in segment.files}
+    still = {name for segment in (*kept, *come) for name in segment.files}
+    retired = (
+        *unexpired(manifest, now_s),
+        *(Retired(file, now_s) for file in sorted(files - still)),
+    )
+    return replace(manifest, segments=(*kept, *come), retired=retired)
+
+
+def unexpired(manifest: Manifest, now_s: float) -> tuple[Retired, ...]:
+    """Return the retired files that a snapshot may still read."""
+    return tuple(r for r in manifest.retired if r.at_s > now_s - RETIRED_KEPT_S)
+
+
+def without_expired(manifest: Manifest, now_s: float) -> Manifest:
+    """Return the manifest without the retired files that are old enough to go."""
+    kept = unexpired(manifest, now_s)
+    return manifest if len(kept) == len(manifest.retired) else replace(manifest, retired=kept)
+
+
+def sweep(folder: Path, listed: frozenset[str], was_listed: frozenset[str], now_s: float) -> None:
+    """Delete the files that are not listed: at once if they used to be, else when old."""
+    for path in folder.iterdir():
+        if path.name in listed:
+            continue
+        old = modified_s(path, now_s) < now_s - ORPHANS_KEPT_S
+        if path.name in was_listed or (is_ours(path.name) and old):
+            remove(path)
+            MAPPED.forget(path)
+
+
+def is_ours(name: str) -> bool:
+    """Whether a file name is one that streams write, and that no manifest need list."""
+    patterns = (SEGMENT_NAME, INDEX_NAME, LOG_NAME)
+    return name.endswith(TEMPORARY_SUFFIX) or any(each.fullmatch(name) for each in patterns)
+
+
+def modified_s(path: Path, otherwise: float) -> float:
+    """Return when a file last changed; a file that just vanished changed `otherwise`."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return otherwise

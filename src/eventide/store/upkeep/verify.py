@@ -1,0 +1,130 @@
+"""Read everything a stream holds, and say what is not as it was written.
+
+From the manifest down: its kept versions, the log, and of every segment the head, the root, all
+nodes and leaves that it reaches, and the secondary indexes (`verify_segment.py`). Of the stream the
+set of event numbers is held, which is small (`seq_set.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from eventide.errors import EventideError, StoreError
+from eventide.schema import SEQ, TS
+from eventide.store.files.lock import LOCK_FILE
+from eventide.store.order import int64_view
+from eventide.store.segments.manifest import (
+    MANIFEST_NAME,
+    decode_manifest,
+    load_manifest,
+    manifest_path,
+    versions_in,
+)
+from eventide.store.snapshot import Snapshot
+from eventide.store.stream import StoredStream
+from eventide.store.upkeep.seq_set import SeqSet
+from eventide.store.upkeep.verify_segment import Advance, Finding, SegmentCheck, moment, uncounted
+from eventide.store.writing.open_stream import OpenStream, View
+
+__all__ = ["Advance", "Finding", "check_invariants", "check_view", "verify_stream"]
+
+
+def verify_stream(stream: StoredStream | Path, advance: Advance = uncounted) -> Iterator[Finding]:
+    """Yield what is wrong with a stream, given itself or its folder; `advance` counts rows.
+
+    >>> from tempfile import mkdtemp
+    >>> from eventide.schema import Schema
+    >>> from eventide.store.store import Store
+    >>> cars = Store.open(mkdtemp()).create_stream("cars", Schema.of({"speed": "float64"}))
+    >>> list(verify_stream(cars))
+    []
+    """
+    folder = stream if isinstance(stream, Path) else stream.path
+    yield from check_manifests(folder)
+    try:
+        view = View(load_manifest(folder))
+    except StoreError:
+        return  # the newest version is damaged, which was said
+    try:
+        view = OpenStream(folder).view()
+    except StoreError as error:
+        is_there = (folder / view.manifest.log).exists()
+        yield Finding(view.manifest.log, None, error.message if is_there else "it is missing")
+    else:
+        torn = (folder / view.manifest.log).stat().st_size - view.log_end
+        if torn > 0:
+            what = f"{torn} bytes of a record that was never acknowledged"
+            yield Finding(view.manifest.log, view.log_end, what, "info")
+    yield from check_view(folder, view, advance)
+    yield from check_files(folder, view)
+
+
+def check_invariants(snapshot: Snapshot) -> None:
+    """Refuse a stream that is not whole, naming all that is wrong with it."""
+    found = [str(each) for each in check_view(snapshot.path, snapshot.view)]
+    if found:
+        message = "\n".join([f"{snapshot.path} is not whole:", *found])
+        raise StoreError(message, hint="`eventide repair` keeps what is whole")
+
+
+def check_manifests(folder: Path) -> Iterator[Finding]:
+    """Yield the kept versions of the manifest that are damaged."""
+    versions = versions_in(folder)
+    if not versions:
+        yield Finding(folder.name, None, "no version of the manifest is there")
+    for version in versions:
+        path = manifest_path(folder, version)
+        try:
+            found = decode_manifest(path.read_bytes(), path).version
+        except FileNotFoundError:
+            continue  # a commit has swept it since
+        except EventideError as error:
+            yield Finding(path.name, None, error.message)
+            continue
+        if found != version:
+            yield Finding(path.name, None, f"it is version {found} under another name")
+
+
+def check_files(folder: Path, view: View) -> Iterator[Finding]:
+    """Yield the files that no reader needs."""
+    needed = view.files | {LOCK_FILE}
+    for path in sorted(folder.iterdir()):
+        if path.name not in needed and not MANIFEST_NAME.fullmatch(path.name):
+            yield Finding(path.name, None, "not part of the stream: staged, or left over", "info")
+
+
+def check_view(folder: Path, view: View, advance: Advance = uncounted) -> Iterator[Finding]:
+    """Yield what is wrong with the segments of a view, and with its events in memory."""
+    seqs = SeqSet()
+    for segment in view.segments:
+        yield from SegmentCheck(folder, segment, seqs, advance).findings()
+        if segment.seq_offset + segment.seq_max >= view.next_seq:
+            yield Finding(segment.file, None, f"it has numbers from {view.next_seq} on")
+    yield from check_memory(view, seqs)
+    for batch in (*view.tail, *view.queue):
+        advance(batch.num_rows)
+
+
+def check_memory(view: View, seqs: SeqSet) -> Iterator[Finding]:
+    """Yield what is wrong with the events that are only in the log."""
+    log, closed = view.manifest.log, view.closed_ts
+    if any(not segment.sealed for segment in view.manifest.segments):
+        yield Finding(f"manifest version {view.manifest.version}", None, "an open segment")
+    if view.segment is not None and (view.segment.sealed or view.segment.ts_max > closed):
+        what = f"the open segment is sealed, or goes beyond its end at {moment(closed)}"
+        yield Finding(log, None, what)
+    for name, batches in (("tail", view.tail), ("queue", view.queue)):
+        for batch in batches:
+            if batch.schema != view.manifest.schema.arrow:
+                yield Finding(log, None, f"the {name} has columns {batch.schema.names}")
+                continue
+            ts, seq = int64_view(batch.column(TS)), int64_view(batch.column(SEQ))
+            if not seqs.add(seq).all():
+                yield Finding(log, None, f"numbers of the {name} are in the stream twice")
+            if len(seq) and seq.max() >= view.next_seq:
+                yield Finding(log, None, f"the {name} has numbers from {view.next_seq} on")
+            misplaced = ts < closed if name == "tail" else ts >= closed
+            if view.in_order and misplaced.any():
+                what = f"the {name} has events on the other side of {moment(closed)}"
+                yield Finding(log, None, what)

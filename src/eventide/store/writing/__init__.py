@@ -1,0 +1,11 @@
+"""From an append to the disk: log, tail and queue, leaves, checkpoints, load.
+
+open_stream.py   one stream in this process: its newest view, and the way to change it
+log.py           the log of events that are in no segment yet
+flush.py         write the open end to segments
+late.py          late events, into the leaves they belong to
+group_commit.py  sync logs a little later, many appends at once
+load.py          how much comes in, and how late
+feed.py          a queue before a stream, for many producers
+adaptation.py    what to do without when too much comes in
+"""

@@ -1,0 +1,106 @@
+"""How much comes in, how late, and how far back: measured over the last few seconds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.kernels.compiled import Int64s
+from eventide.schema import TS
+from eventide.store.order import int64_view, is_ascending
+
+WINDOW_S = 10.0
+NO_TS = -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One append as the meter saw it."""
+
+    at_s: float
+    rows: int
+    late_rows: int
+    delay_us: float
+    most_delay_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What came in over the last few seconds. An event is late if a newer one came before it."""
+
+    rows_per_s: float
+    late_share: float
+    average_delay_us: float
+    most_delay_us: int
+    asked: Mapping[str, int] = field(default_factory=dict)
+    """How many scans of this process had a condition on an attribute, since it began."""
+
+
+class LoadMeter:
+    """Keeps what the last few seconds brought."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        # Some thread appends while others ask for statistics.
+        self.mutex = threading.Lock()
+        self.arrivals: deque[Arrival] = deque()
+        self.newest = NO_TS
+        self.asked: Counter[str] = Counter()
+        self.started = clock()
+
+    def observe(self, rows: pa.RecordBatch) -> None:
+        """Take an append in."""
+        if not rows.num_rows:
+            return
+        ts = int64_view(rows.column(TS))
+        with self.mutex:
+            late_rows, delay, most = self.lateness(ts)
+            self.newest = max(self.newest, int(ts.max()))
+            self.arrivals.append(Arrival(self.clock(), len(ts), late_rows, delay, most))
+            self.forget()
+
+    def ask(self, attributes: Iterable[str]) -> None:
+        """Take in that a scan had conditions on some attributes."""
+        with self.mutex:
+            self.asked.update(list(attributes))  # a mapping would be taken for counts
+
+    def lateness(self, ts: Int64s) -> tuple[int, float, int]:
+        """Return how many events are late, by how much together, and the most."""
+        if ts[0] >= self.newest and is_ascending(ts):
+            return 0, 0.0, 0
+        newest = np.maximum(np.maximum.accumulate(ts), self.newest)
+        late = ts < newest
+        if not late.any():
+            return 0, 0.0, 0
+        delays = newest[late] - ts[late]
+        # As floats: a few dozen delays of millennia are more than an int64 holds.
+        return int(late.sum()), float(delays.sum(dtype=np.float64)), int(delays.max())
+
+    def forget(self) -> None:
+        """Let go of what is older than the window."""
+        border = self.clock() - WINDOW_S
+        while self.arrivals and self.arrivals[0].at_s < border:
+            self.arrivals.popleft()
+
+    def load(self) -> Load:
+        """Return the measures of the window."""
+        with self.mutex:
+            self.forget()
+            arrivals, asked = list(self.arrivals), dict(self.asked)
+        rows = sum(arrival.rows for arrival in arrivals)
+        late = sum(arrival.late_rows for arrival in arrivals)
+        delay = sum(arrival.delay_us for arrival in arrivals)
+        seconds = min(WINDOW_S, max(self.clock() - self.started, 1e-3))
+        return Load(
+            rows_per_s=rows / seconds,
+            late_share=late / rows if rows else 0.0,
+            average_delay_us=delay / late if late else 0.0,
+            most_delay_us=max((arrival.most_delay_us for arrival in arrivals), default=0),
+            asked=asked,
+        )

@@ -1,0 +1,180 @@
+"""`repair` keeps what is whole, and says what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eventide.errors import StoreError
+from eventide.store import Store, StreamOptions
+from eventide.store.files.frame import Kind
+from eventide.store.upkeep.repair import Repair, repair_stream
+from eventide.store.upkeep.verify import verify_stream
+from tests.store.damage import Original, events_of, flipped, frames_of, make, opened, rows
+from tests.store.events import SCHEMA, table, tiny_files
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Original]:
+    with tiny_files():
+        yield make(tmp_path_factory.mktemp("original"))
+
+
+def repaired(folder: Path) -> Repair:
+    """Repair a stream, and make sure that it is whole, and stays so when it is written to."""
+    done = repair_stream(folder)
+    assert [each for each in verify_stream(folder) if each.severity == "damage"] == []
+    count = opened(folder).row_count
+    stream = Store(folder.parent.parent).stream(folder.name)
+    stream.append(table(rows(600, 4)))
+    stream.append(table(rows(302, 1)))
+    stream.flush()
+    assert [each for each in verify_stream(folder) if each.severity == "damage"] == []
+    assert opened(folder).row_count == count + 5
+    return done
+
+
+def without_new(original: Original, folder: Path) -> list[object]:
+    """Return which events of the original are left."""
+    left = events_of(opened(folder))
+    return [event for event in original.events if event in left]
+
+
+def test_a_whole_stream_is_not_touched(original: Original, tmp_path: Path) -> None:
+    folder = original.copy(tmp_path)
+    assert repair_stream(folder) == Repair((), ())
+    assert {path.name for path in folder.iterdir()} == {*original.files, "lock"}
+
+
+@pytest.mark.parametrize("kind", [Kind.HEAD, Kind.NODE, Kind.ROOT])
+def test_nothing_is_lost_if_only_the_index_is_damaged(
+    original: Original, tmp_path: Path, kind: Kind
+) -> None:
+    segment = original.snapshot.view.segment
+    assert segment is not None
+    places = [start for each, start, _ in frames_of(original.stream.path, segment) if each == kind]
+    for start in places:
+        broken = flipped(original.files[segment.file], start + 50, 3)
+        folder = original.copy(tmp_path, **{segment.file: broken})
+        assert repaired(folder).losses == ()
+        assert without_new(original, folder) == original.events
+
+
+def test_a_damaged_leaf_loses_its_own_rows_only(original: Original, tmp_path: Path) -> None:
+    segment = original.snapshot.manifest.segments[0]
+    start = next(
+        start for kind, start, _ in frames_of(original.stream.path, segment) if kind == Kind.LEAF
+    )
+    broken = flipped(original.files[segment.file], start + 200, 3)
+    folder = original.copy(tmp_path, **{segment.file: broken})
+    (loss,) = repaired(folder).losses
+    assert loss.part is not None
+    assert str(loss).startswith(f"{segment.file}: {loss.part.rows} events, 1970-01-01 00:00:00")
+    assert 0 < loss.part.rows <= 3
+    left = without_new(original, folder)
+    assert len(left) == len(original.events) - loss.part.rows
+    lost = [event for event in original.events if event not in left]
+    assert all(loss.part.ts_min <= event[0] <= loss.part.ts_max for event in lost)  # type: ignore[operator]
+
+
+def test_a_leaf_that_late_events_rewrote_is_found_in_its_old_place(
+    original: Original, tmp_path: Path
+) -> None:
+    segment = original.snapshot.view.segment
+    assert segment is not None
+    leaves = [
+        start for kind, start, _ in frames_of(original.stream.path, segment) if kind == Kind.LEAF
+    ]
+    broken = flipped(original.files[segment.file], max(leaves) + 200, 3)
+    folder = original.copy(tmp_path, **{segment.file: broken})
+    (loss,) = repaired(folder).losses
+    assert loss.part is not None
+    assert loss.part.rows <= 3  # the late ones; the others are in the leaf before
+
+
+def test_a_missing_segment_is_taken_off_the_list(original: Original, tmp_path: Path) -> None:
+    segment = original.snapshot.manifest.segments[0]
+    folder = original.copy(tmp_path, **{segment.file: None})
+    (loss,) = repaired(folder).losses
+    assert loss.part is not None
+    assert (loss.part.rows, loss.part.ts_min, loss.part.ts_max) == (
+        *(segment.rows, segment.ts_min, segment.ts_max),
+    )
+    assert len(without_new(original, folder)) == len(original.events) - segment.rows
+
+
+def test_an_index_is_taken_off_its_segment(original: Original, tmp_path: Path) -> None:
+    segment = original.snapshot.manifest.segments[0]
+    (index,) = segment.indexes
+    for content in (None, b"", flipped(original.files[index.file], 100, 0)):
+        folder = original.copy(tmp_path, **{index.file: content})
+        done = repaired(folder)
+        assert done.losses == ()
+        assert f"{index.file}: take the index of car off its segment" in done.steps
+        assert without_new(original, folder) == original.events
+
+
+def test_a_lost_log_leaves_what_is_in_segments(original: Original, tmp_path: Path) -> None:
+    name = original.snapshot.manifest.log
+    stored = sum(segment.rows for segment in original.snapshot.segments)
+    for content in (None, b"", b"\1" * 600):
+        folder = original.copy(tmp_path, **{name: content})
+        done = repaired(folder)
+        assert done.losses
+        assert len(without_new(original, folder)) == stored
+
+
+def test_leaves_behind_the_last_root_are_taken_in(original: Original, tmp_path: Path) -> None:
+    segment, name = original.snapshot.view.segment, original.snapshot.manifest.log
+    assert segment is not None
+    broken = flipped(original.files[segment.file], segment.root + 50, 1)
+    folder = original.copy(tmp_path, **{name: None, segment.file: broken})
+    repaired(folder)
+    stored = sum(each.rows for each in original.snapshot.segments)
+    assert len(without_new(original, folder)) == stored
+
+
+def test_a_damaged_manifest_still_tells_where_staged_events_belong(tmp_path: Path) -> None:
+    stream = Store.open(tmp_path).create_stream("cars", SCHEMA, StreamOptions())
+    for start in (0, 100, 200):
+        stream.commit([stream.stage(table(rows(start, 4)).to_batches())])
+    events = events_of(stream.snapshot())
+    newest = max(stream.path.glob("manifest-*.json"))
+    newest.write_bytes(newest.read_bytes().replace(b'"next_seq":12', b'"next_seq":13'))
+    done = repair_stream(stream)
+    assert any("take in 4 events" in step for step in done.steps)
+    assert events_of(stream.snapshot()) == events
+    assert stream.append(table(rows(300, 1))).first_seq == 12
+
+
+def test_staged_events_that_nobody_committed_stay_out(tmp_path: Path) -> None:
+    stream = Store.open(tmp_path).create_stream("cars", SCHEMA, StreamOptions())
+    stream.stage(table(rows(0, 4)).to_batches())
+    (log,) = stream.path.glob("log-*.log")
+    log.unlink()
+    repair_stream(stream)
+    assert stream.snapshot().row_count == 0
+
+
+def test_no_manifest_no_repair(original: Original, tmp_path: Path) -> None:
+    broken: dict[str, bytes | None] = {
+        name: b"{" for name in original.files if name.startswith("manifest-")
+    }
+    folder = original.copy(tmp_path, **broken)
+    with pytest.raises(StoreError, match="no version of the manifest"):
+        repair_stream(folder)
+
+
+def test_everything_damaged_at_once(original: Original, tmp_path: Path) -> None:
+    broken: dict[str, bytes | None] = {
+        name: flipped(content, len(content) // 2, 1)
+        for name, content in original.files.items()
+        if not name.startswith("manifest-")
+    }
+    folder = original.copy(tmp_path, **broken)
+    done = repaired(folder)
+    left = without_new(original, folder)
+    assert done.losses
+    assert len(original.events) // 2 < len(left) < len(original.events)
