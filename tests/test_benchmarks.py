@@ -27,7 +27,7 @@ from tests.engines.engines import to_table
 from tests.engines.scenarios import SCENARIOS
 
 EVENTS = 20_000
-STORE_EVENTS = 100_000
+STORE_EVENTS = 30_000
 EMBEDDED = [case for case in all_cases() if not case.spark]
 
 

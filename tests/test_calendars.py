@@ -44,7 +44,7 @@ def test_spans_cover_a_range_and_nothing_twice(
     start: int, length: int, every: str, zone: str
 ) -> None:
     times = TimeRange(start, start + min(length, HOUR if every == "1 s" else length))
-    cuts = spans_every(times, every, zone)
+    cuts = spans_every(times, every, zone if every in UNITS else "UTC")
     assert cuts[0] <= times.start_us < cuts[1]
     assert cuts[-2] < times.end_us <= cuts[-1]
     assert all(before < after for before, after in pairwise(cuts))
@@ -60,6 +60,20 @@ def test_days_follow_the_clock_on_the_wall() -> None:
         after - before for before, after in pairwise(spans_every(times, "day", "Europe/Berlin"))
     ]
     assert [length // HOUR for length in lengths] == [24, 23, 24, 24]
+
+
+def test_an_hour_that_comes_twice_is_two_hours() -> None:
+    times = TimeRange(us("2026-10-24T22:00"), us("2026-10-25T04:00"))
+    cuts = spans_every(times, "hour", "Europe/Berlin")
+    assert {after - before for before, after in pairwise(cuts)} == {HOUR}
+
+
+@pytest.mark.parametrize("every", list(UNITS))
+def test_the_calendar_ends_with_the_year_9999(every: str) -> None:
+    end = us("9999-12-31T23:59:59") + 1
+    for zone in ZONES:
+        cuts = spans_every(TimeRange(end - 1, end), every, zone)
+        assert cuts[0] <= end - 1 < cuts[-1]
 
 
 def test_weeks_begin_on_monday_and_quarters_in_january() -> None:
@@ -95,6 +109,8 @@ def test_an_empty_range_has_no_spans() -> None:
         ("0 s", "UTC", "cannot cut time every"),
         ("day", "Mars/Olympus", "no time zone 'Mars/Olympus'"),
         ("a while", "UTC", "a while"),
+        ("1 day", "Europe/Berlin", "do not follow the clock"),
+        ("1 h", "Mars/Olympus", "no time zone"),
     ],
 )
 def test_what_is_no_span_is_refused(every: str, zone: str, message: str) -> None:

@@ -85,6 +85,19 @@ def test_an_empty_stream_has_aggregates_too(database: eventide.Database) -> None
         (lambda s: s.add_attribute("speed", "int64"), "clashes"),
         (lambda s: s.thin("1970-01-02", level=0), "level 0"),
         (lambda s: s.append([], producer="p"), "go together"),
+        (lambda s: s.append([{"ts": 1}], producer=("p", 1), sequence=1), "named by text"),
+        (lambda s: s.append([{"ts": 1}], producer="p", sequence=1.5), "whole number"),
+        (lambda s: s.append([{"ts": 1}], producer="p", sequence=float("inf")), "whole number"),
+        (lambda s: s.append([{"ts": 1}], producer="p", sequence=-1), "whole number"),
+        (lambda s: s.aggregate("foo(speed)"), "no aggregate 'foo'"),
+        (lambda s: s.aggregate("count(*)", every="1 day", zone="Asia/Tokyo"), "clock of a zone"),
+        (lambda s: s.at(None), "None is not a time"),
+        (lambda s: s.drop_before(1.5), "1.5 is not a time"),
+        (lambda s: s.configure(keep_bytes="1GB"), "a number of bytes"),
+        (lambda s: s.configure(keep_bytes=True), "a number of bytes"),
+        (lambda s: s.configure(split="1000000000 days"), "ten thousand years|length of time"),
+        (lambda s: s.configure(aggregates=["max3(speed)"]), "no aggregate 'max3'"),
+        (lambda s: s.add_index("speed", how="bogus"), "one of next, split, backfill"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_hint(
@@ -143,6 +156,9 @@ def test_retention_and_thinning(cars: eventide.Stream) -> None:
     assert cars.thin("1970-01-02") == 1
     assert cars.aggregate("sum(speed)", "count(*)").rows() == whole
     assert len(cars) == 500 - 144
+    with pytest.raises(StoreError, match="were thinned to aggregates"):
+        cars.events()
+    assert len(cars.events("1970-01-02")) == 500 - 144
     with pytest.raises(StoreError, match="thinned to aggregates"):
         cars.aggregate("sum(speed)", start=MINUTE, end=DAY)
     assert cars.drop_before("1970-01-03") == 288
@@ -153,6 +169,10 @@ def test_retention_and_thinning(cars: eventide.Stream) -> None:
     cars.append([{"ts": 10 * DAY, "car": "a", "speed": 0.0}])
     cars.split()
     assert len(cars) == 1
+    # A clock that is wrong makes nobody else's events old.
+    cars.append([{"ts": "9999-01-01", "car": "a", "speed": 0.0}])
+    cars.split()
+    assert [row["ts"].year for row in cars.events().rows()] == [9999]
 
 
 def test_a_feed_takes_what_append_takes_and_publishes(database: eventide.Database) -> None:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 START_OF_TIME_US = -(2**63)
 """The watermark before any event has been seen."""
 END_OF_TIME_US = 2**63 - 1
 """The watermark after the last event: nothing will follow."""
+
+
+def moment(us: int) -> str:
+    """Return an instant as people write it, in UTC.
+
+    >>> moment(1_500_000)
+    '1970-01-01 00:00:01.500000'
+    """
+    text = str(np.datetime64(us, "us")).replace("T", " ")
+    return text.removesuffix(".000000")
 
 
 @dataclass(frozen=True, slots=True)

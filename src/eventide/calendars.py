@@ -25,6 +25,16 @@ class Unit:
     following: Callable[[datetime], datetime]
 
 
+def hour_start(at: datetime) -> datetime:
+    """Return the beginning of an hour."""
+    return at.replace(minute=0, second=0, microsecond=0)
+
+
+def an_hour_later(at: datetime) -> datetime:
+    """Return the time an hour later, which the clock may call the same hour once more."""
+    return (at.astimezone(UTC) + timedelta(hours=1)).astimezone(at.tzinfo)
+
+
 def at_midnight(day: datetime) -> datetime:
     """Return the beginning of a day."""
     return day.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -37,10 +47,7 @@ def month_start(day: datetime, months: int) -> datetime:
 
 
 UNITS: Mapping[str, Unit] = {
-    "hour": Unit(
-        lambda at: at.replace(minute=0, second=0, microsecond=0),
-        lambda at: at + timedelta(hours=1),
-    ),
+    "hour": Unit(hour_start, lambda at: hour_start(an_hour_later(at))),
     "day": Unit(at_midnight, lambda at: at + timedelta(days=1)),
     "week": Unit(
         lambda at: at_midnight(at) - timedelta(days=at.weekday()),
@@ -76,12 +83,16 @@ def spans_every(times: TimeRange, every: str | timedelta, zone: str = "UTC") -> 
     >>> len(spans_every(TimeRange(0, 366 * 86_400_000_000), "month"))
     14
     """
+    where = zone_of(zone)
     if times.is_empty:
         return []
     unit = UNITS.get(every.strip().lower()) if isinstance(every, str) else None
     if unit is not None:
-        return calendar_cuts(times, unit, zone_of(zone))
+        return calendar_cuts(times, unit, where)
     step = duration_us(every)
+    if zone != "UTC":
+        message = f"spans of {every!r} do not follow the clock of a zone"
+        raise EvaluationError(message, hint=f"use one of {listed(list(UNITS))}, or leave zone out")
     if step <= 0:
         message = f"cannot cut time every {every!r}"
         raise EvaluationError(message, hint=f"use a duration, or one of {listed(list(UNITS))}")
@@ -93,21 +104,25 @@ def spans_every(times: TimeRange, every: str | timedelta, zone: str = "UTC") -> 
 
 def calendar_cuts(times: TimeRange, unit: Unit, zone: tzinfo) -> list[int]:
     """Return where calendar spans begin, by the clock of a zone."""
-    at = unit.floor(local_time(times.start_us, zone))
-    cuts = [instant_us(at)]
-    while cuts[-1] < times.end_us:
-        # By the clock on the wall, so that a day with a change of the clock is one day; where
-        # the clock goes back an hour is there twice, and the second one begins no later span.
-        at = unit.following(at)
-        if (us := instant_us(at)) > cuts[-1]:
-            cuts.append(us)
-        check_count(len(cuts))
+    cuts: list[int] = []
+    try:
+        at = unit.floor(local_time(times.start_us, zone))
+        cuts.append(instant_us(at))
+        while cuts[-1] < times.end_us:
+            # By the clock on the wall, so that a day with a change of the clock is one day.
+            at = unit.following(at)
+            if (us := instant_us(at)) > cuts[-1]:
+                cuts.append(us)
+            check_count(len(cuts))
+    except (OverflowError, ValueError):
+        # The calendar begins with the year 1 and ends with 9999.
+        cuts = [*(cuts or [times.start_us]), times.end_us]
     return cuts
 
 
 def grouped_by(times: TimeRange, by: str, zone: str = "UTC") -> tuple[list[int], Sequence[int]]:
     """Return the spans of a time range, and for each what it is grouped by: its weekday, say."""
-    if by not in GROUPS:
+    if not isinstance(by, str) or by not in GROUPS:
         message = f"cannot group time by {by!r}"
         raise EvaluationError(message, hint=f"group by one of {listed(list(GROUPS))}")
     unit, label = GROUPS[by]
@@ -127,14 +142,18 @@ def zone_of(name: str) -> tzinfo:
     """Return a time zone by its name."""
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+    except (ZoneInfoNotFoundError, ValueError, OSError, TypeError, AttributeError) as error:
         message = f"no time zone {name!r}"
         raise EvaluationError(message, hint="use a name such as UTC or Europe/Berlin") from error
 
 
 def local_time(us: int, zone: tzinfo) -> datetime:
-    """Return an instant by the clock of a zone."""
-    return (EPOCH + timedelta(microseconds=us)).astimezone(zone)
+    """Return an instant by the clock of a zone; at the ends of the calendar, by that of UTC."""
+    at = EPOCH + timedelta(microseconds=us)
+    try:
+        return at.astimezone(zone)
+    except OverflowError:
+        return at
 
 
 def instant_us(at: datetime) -> int:

@@ -75,6 +75,10 @@ class Database:
         stored = self.store.create_stream(name, schema, options_from(options))
         return Stream(stored, self.publish)
 
+    def drop_stream(self, name: str) -> None:
+        """Delete a stream and all its events, for good."""
+        self.store.drop_stream(name)
+
     def stream(self, name: str) -> Stream:
         """Return a stream by its name."""
         return Stream(self.store.stream(name), self.publish)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from eventide.plan.times import Duration, duration_us, parse_timestamp
 from eventide.result import Result
 from eventide.schema import SEQ, DataType, Schema
 from eventide.store import Appended, Snapshot, StoredStream, StreamOptions
+from eventide.store.index.aggregates import registered
 from eventide.store.order import Int64s
 from eventide.store.reading.aggregate import Call, aggregate
 from eventide.store.source import Where
@@ -24,8 +26,8 @@ from eventide.store.stats import StreamStats
 from eventide.store.stream import AddedHow
 from eventide.store.writing.feed import Feed, Ticket
 
-Time = str | int | datetime
-"""An instant: ISO text, microseconds since 1970 UTC, or a datetime (UTC without a zone)."""
+Time = str | int | np.integer[Any] | np.datetime64 | date | datetime
+"""An instant: ISO text, microseconds since 1970 UTC, a date or datetime (UTC without a zone)."""
 Publish = Callable[[str, pa.RecordBatch], None]
 Answer = Callable[[Snapshot, Sequence[Call], Sequence[int], Int64s | None], pa.RecordBatch]
 """Answers aggregates over spans as `store.aggregate.aggregate` does: here, or on Spark."""
@@ -96,8 +98,9 @@ class Stream:
     ) -> Result:
         """Return the events of [start, end), in order of time.
 
-        `where` has conditions by attribute: a value, or a pair (low, high) of which either may
-        be None. Parts of the stream whose index rules a condition out are not read.
+        `where` has conditions by attribute: a value, or a pair (low, high) that includes both
+        ends, of which either may be None. Parts of the stream whose index rules a condition out
+        are not read. Events that were dropped or thinned away are not among them.
         """
         snapshot = self.snapshot()
         names = list(columns) if columns is not None else snapshot.schema.arrow.names
@@ -184,9 +187,7 @@ class Stream:
 
         Takes what `create_stream` takes: durability, codec, split, keep, and so on.
         """
-        options = options_from(changes, self.options)
-        self.stored.set_options(options)
-        return options
+        return self.stored.set_options(lambda present: options_from(changes, present))
 
     def add_attribute(self, name: str, kind: str | DataType) -> None:
         """Add an attribute; events stored before have null."""
@@ -269,7 +270,7 @@ def call_of(text: str) -> Call:
     >>> call_of("count(*)")
     Call(function='count', attribute=None)
     """
-    found = CALL.fullmatch(text)
+    found = CALL.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         message = f"{text!r} is not an aggregate"
         raise SchemaError(message, hint="write avg(speed), or count(*)")
@@ -277,13 +278,22 @@ def call_of(text: str) -> Call:
 
 
 def instant(time: Time) -> int:
-    """Return an instant as microseconds since 1970 UTC."""
-    if isinstance(time, datetime):
-        aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-        return (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    if isinstance(time, int):
-        return time
-    found = parse_timestamp(time)
+    """Return an instant as microseconds since 1970 UTC.
+
+    >>> instant("1970-01-01T00:00:01"), instant(date(1970, 1, 2)), instant(np.datetime64(1, "s"))
+    (1000000, 86400000000, 1000000)
+    """
+    found: int | None = None
+    if isinstance(time, str):
+        found = parse_timestamp(time)
+    elif isinstance(time, np.datetime64) and not np.isnat(time):
+        found = int(time.astype("datetime64[us]").astype(np.int64))
+    elif isinstance(time, (int, np.integer)) and not isinstance(time, bool):
+        found = int(time)
+    elif isinstance(time, date) and time == time:  # noqa: PLR0124 - pandas' NaT is a date, too
+        at = time if isinstance(time, datetime) else datetime(time.year, time.month, time.day)
+        aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        found = (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     if found is None:
         message = f"{time!r} is not a time"
         raise EvaluationError(message, hint="write 2026-01-31T12:00:00, or microseconds since 1970")
@@ -322,9 +332,14 @@ def options_from(
             case "index" if value == "auto":
                 known["auto_index"] = True
             case "index":
-                known["indexes"] = names_of(value)
+                known["indexes"], known["auto_index"] = names_of(value), False
             case "aggregates":
                 calls = [call_of(text) for text in names_of(value)]
+                for call in calls:
+                    registered(call.function)  # or say that there is none of this name
+                    if call.attribute is None:
+                        message = f"{call} names no attribute"
+                        raise SchemaError(message, hint='write aggregates=["max2(speed)"]')
                 known["aggregates"] = [(call.function, call.attribute) for call in calls]
             case "summaries":
                 known["summaries"] = None if value is None else names_of(value)

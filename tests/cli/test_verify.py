@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from eventide.cli import eventide
-from eventide.store import Store, StoredStream
+from eventide.store import Store, StoredStream, StreamOptions
 from tests.store.damage import flipped, rows
-from tests.store.events import new_stream, table
+from tests.store.events import SCHEMA, new_stream, table
 
 
 def run(*arguments: str | Path, stdin: str | None = None) -> Result:
@@ -100,3 +100,43 @@ def test_a_stream_that_does_not_exist(database: Path) -> None:
     result = run("verify", database, "--stream", "card")
     assert result.exit_code == 1
     assert "did you mean 'cars'?" in result.output
+
+
+def test_a_stream_without_a_manifest_is_damaged(stream: StoredStream, database: Path) -> None:
+    for path in stream.path.glob("manifest-*.json"):
+        path.unlink()
+    result = run("verify", database)
+    assert result.exit_code == 1
+    assert "cars: damaged in 1 place\n  cars: no version of the manifest is there" in result.output
+    result = run("repair", database, "--yes")
+    assert result.exit_code == 0
+    assert "cars: repaired\n  set the options of the stream again" in result.output
+    assert run("verify", database).exit_code == 0
+    assert Store.open(database).stream("cars").snapshot().row_count == 500
+
+
+def test_a_stream_that_cannot_be_repaired(stream: StoredStream, database: Path) -> None:
+    damage(stream)
+    bare = Store.open(database).create_stream("bare", stream.schema)
+    for path in bare.path.glob("manifest-*.json"):
+        path.unlink()
+    result = run("repair", database, "--yes")
+    assert result.exit_code == 1
+    assert "bare: cannot be repaired\n  no version of the manifest" in result.output
+    assert "cars: repaired" in result.output
+
+
+def test_a_lost_index_can_be_built_again(tmp_path: Path) -> None:
+    options = StreamOptions(indexes=("car",))
+    stream = Store.open(tmp_path / "db").create_stream("cars", SCHEMA, options)
+    stream.append(table(rows(0, 50)))
+    stream.flush(seal=True)
+    (index,) = stream.path.glob("*.ix")
+    index.unlink()
+    result = run("verify", tmp_path / "db")
+    assert f"the index of car: {index} is missing\n" in result.output
+    assert "snapshot" not in result.output
+    result = run("repair", tmp_path / "db", "--yes")
+    assert result.output.endswith("cars: repaired\n  run `eventide compact` to build it again\n")
+    assert run("compact", tmp_path / "db").exit_code == 0
+    assert list(stream.path.glob("*.ix"))

@@ -18,6 +18,8 @@ from eventide.store.index.ranges import ValueRange
 from eventide.store.index.secondary import DamagedRunError, SecondaryReader
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place
+from eventide.store.upkeep.repair import Repair, repair_stream
+from eventide.store.upkeep.verify import verify_stream
 from eventide.store.writing.open_stream import OpenStream
 from tests.naive.store import Row
 from tests.store.events import COLUMNS, SCHEMA, table, values
@@ -95,6 +97,20 @@ def events_of(snapshot: Snapshot) -> list[Event]:
     batches = list(snapshot.scan(COLUMNS))
     columns = pa.Table.from_batches(batches, schema=SCHEMA.arrow).columns
     return list(zip(*(values(column.combine_chunks()) for column in columns), strict=True))
+
+
+def repaired(folder: Path) -> Repair:
+    """Repair a stream, and make sure that it is whole, and stays so when it is written to."""
+    done = repair_stream(folder)
+    assert [each for each in verify_stream(folder) if each.severity == "damage"] == []
+    count = opened(folder).row_count
+    stream = Store(folder.parent.parent).stream(folder.name)
+    stream.append(table(rows(600, 4)))
+    stream.append(table(rows(302, 1)))
+    stream.flush()
+    assert [each for each in verify_stream(folder) if each.severity == "damage"] == []
+    assert opened(folder).row_count == count + 5
+    return done
 
 
 def opened(folder: Path) -> Snapshot:

@@ -162,7 +162,9 @@ class RecordingDisk(Disk):
         """See `Disk`."""
         with self.lock:
             super().sync(descriptor)
-            self.note(Sync(self.number(descriptor)))
+            # A sync that another stream had due a little later is not our business.
+            if os.fstat(descriptor).st_ino in self.numbers:
+                self.note(Sync(self.number(descriptor)))
 
     def sync_folder(self, path: Path) -> None:
         """See `Disk`. What lies above the root is not our business."""

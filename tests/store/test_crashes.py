@@ -64,7 +64,13 @@ def stage_and_commit(stream: StoredStream) -> None:
     except BaseException:
         stream.discard(staged)
         raise
-    stream.commit(staged, "once")
+    try:
+        stream.commit(staged, "once")
+    except BaseException:
+        # Until they are committed the staged files are the caller's: to try again, or to discard.
+        with suppress(Exception):
+            stream.discard(staged)
+        raise
 
 
 ACTIONS = {

@@ -25,6 +25,7 @@ from eventide.store.writing import late
 from tests.naive.store import NaiveStream, Row
 from tests.store.check_tree import check_tree
 from tests.store.events import COLUMNS, new_stream, reopened, scanned, table, tiny_files
+from tests.store.events import at as events_at
 
 EVENTS = 240
 STEP_US = 10
@@ -443,3 +444,22 @@ def test_a_wrong_clock_in_the_future_makes_others_late_only_when_it_must(tmp_pat
         twins.stream.flush()
         twins.check()
         assert paths[LATE] == 10
+
+
+def test_a_file_that_is_mostly_out_of_reach_is_written_anew(tmp_path: Path) -> None:
+    with tiny_files():
+        stream = new_stream(tmp_path)
+        stream.append(events_at(*range(0, 3000, 100)))
+        stream.flush()
+        for turn in range(20):
+            stream.append(events_at(*range(105 + turn, 2905, 400)))
+            stream.flush()
+        stream.flush(seal=True)
+        before = stream.snapshot()
+        wasteful = [each for each in before.segments if each.wasted > each.bytes // 2]
+        assert wasteful
+        assert stream.compact() >= len(wasteful)
+        after = stream.snapshot()
+        assert all(each.wasted <= each.bytes // 2 for each in after.segments)
+        assert after.size < before.size
+        assert scanned(after) == scanned(before)

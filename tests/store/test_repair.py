@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from eventide.store import Store, StreamOptions
 from eventide.store.files.frame import Kind
 from eventide.store.upkeep.repair import Repair, repair_stream
 from eventide.store.upkeep.verify import verify_stream
-from tests.store.damage import Original, events_of, flipped, frames_of, make, opened, rows
+from tests.store.damage import Original, events_of, flipped, frames_of, make, opened, repaired, rows
 from tests.store.events import SCHEMA, table, tiny_files
 
 
@@ -20,20 +21,6 @@ from tests.store.events import SCHEMA, table, tiny_files
 def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Original]:
     with tiny_files():
         yield make(tmp_path_factory.mktemp("original"))
-
-
-def repaired(folder: Path) -> Repair:
-    """Repair a stream, and make sure that it is whole, and stays so when it is written to."""
-    done = repair_stream(folder)
-    assert [each for each in verify_stream(folder) if each.severity == "damage"] == []
-    count = opened(folder).row_count
-    stream = Store(folder.parent.parent).stream(folder.name)
-    stream.append(table(rows(600, 4)))
-    stream.append(table(rows(302, 1)))
-    stream.flush()
-    assert [each for each in verify_stream(folder) if each.severity == "damage"] == []
-    assert opened(folder).row_count == count + 5
-    return done
 
 
 def without_new(original: Original, folder: Path) -> list[object]:
@@ -113,6 +100,8 @@ def test_an_index_is_taken_off_its_segment(original: Original, tmp_path: Path) -
         done = repaired(folder)
         assert done.losses == ()
         assert f"{index.file}: take the index of car off its segment" in done.steps
+        assert done.hints == ("run `eventide compact` to build it again",)
+        assert "hint" not in "\n".join(done.steps)
         assert without_new(original, folder) == original.events
 
 
@@ -158,13 +147,42 @@ def test_staged_events_that_nobody_committed_stay_out(tmp_path: Path) -> None:
     assert stream.snapshot().row_count == 0
 
 
-def test_no_manifest_no_repair(original: Original, tmp_path: Path) -> None:
-    broken: dict[str, bytes | None] = {
-        name: b"{" for name in original.files if name.startswith("manifest-")
+def test_staged_events_find_their_place_without_a_manifest(
+    original: Original, tmp_path: Path
+) -> None:
+    gone = {name: None for name in original.files if name.startswith("manifest-")}
+    folder = original.copy(tmp_path, **gone)
+    for number, segment in enumerate(original.snapshot.segments):
+        os.utime(folder / segment.file, (number, number))
+    repaired(folder)
+    assert without_new(original, folder) == original.events
+
+
+def test_manifests_of_another_format_are_not_damaged(original: Original, tmp_path: Path) -> None:
+    later: dict[str, bytes | None] = {
+        name: content.replace(b'"format":3', b'"format":4')
+        for name, content in original.files.items()
+        if name.startswith("manifest-")
     }
-    folder = original.copy(tmp_path, **broken)
-    with pytest.raises(StoreError, match="no version of the manifest"):
-        repair_stream(folder)
+    with pytest.raises(StoreError, match="has format 4"):
+        repair_stream(original.copy(tmp_path, **later))
+
+
+def test_a_missing_log_is_said_to_be_missing(original: Original, tmp_path: Path) -> None:
+    name = original.snapshot.manifest.log
+    folder = original.copy(tmp_path, **{name: None})
+    with pytest.raises(StoreError, match=f"{name} is missing"):
+        opened(folder)
+    assert [str(each) for each in verify_stream(folder)] == [f"{name} is missing"]
+    steps = repair_stream(folder, dry_run=True).steps
+    assert f"{name} is missing; nothing of it can be kept" in steps
+
+
+def test_an_unreadable_log_is_one_place(original: Original, tmp_path: Path) -> None:
+    name = original.snapshot.manifest.log
+    folder = original.copy(tmp_path, **{name: b"\1" * 600})
+    (found,) = verify_stream(folder)
+    assert found.file == name
 
 
 def test_everything_damaged_at_once(original: Original, tmp_path: Path) -> None:

@@ -74,28 +74,50 @@ def repair(database: Path, name: str | None, dry_run: bool, yes: bool) -> None:
     """
     from eventide.store.upkeep.repair import repair_stream
 
+    failed = 0
     for folder in folders_of(database, name):
-        planned = repair_stream(folder, dry_run=True)
+        try:
+            planned = repair_stream(folder, dry_run=True)
+        except StoreError as error:
+            failed += 1
+            print_list(f"{folder.name}: cannot be repaired", str(error).splitlines())
+            continue
         print_repair(folder.name, planned)
         if dry_run or not planned.steps:
             continue
         if not yes:
             click.confirm(f"repair {folder.name}?", abort=True, err=True)
-        repair_stream(folder)
-        output().print(f"{folder.name}: repaired", markup=False, soft_wrap=True)
+        done = repair_stream(folder)
+        print_list(f"{folder.name}: repaired", done.hints)
+    if failed:
+        text = f"{plural(failed, 'stream')} cannot be repaired"
+        raise Failure(text, FAILED)
 
 
 def folders_of(database: Path, name: str | None) -> Iterator[Path]:
-    """Yield the folders of the streams that are meant."""
+    """Yield the folders of the streams that are meant, also of those without a manifest."""
     from eventide.store import Store
     from eventide.store.store import STREAMS, no_stream
 
-    store = Store.open(database, create=False)
-    names = store.streams()
+    folder = Store.open(database, create=False).path / STREAMS
+    entries = sorted(folder.iterdir()) if folder.is_dir() else ()
+    names = tuple(entry.name for entry in entries if has_stream_files(entry))
     if name is not None and name not in names:
         raise no_stream(name, names)
     for each in names if name is None else (name,):
-        yield store.path / STREAMS / each
+        yield folder / each
+
+
+def has_stream_files(folder: Path) -> bool:
+    """Whether a folder has a file that only a stream has."""
+    from eventide.store.segments.manifest import MANIFEST_NAME
+    from eventide.store.segments.segment import SEGMENT_NAME
+    from eventide.store.upkeep.compaction import LOG_NAME
+
+    patterns = (MANIFEST_NAME, SEGMENT_NAME, LOG_NAME)
+    return folder.is_dir() and any(
+        pattern.fullmatch(path.name) for path in folder.iterdir() for pattern in patterns
+    )
 
 
 def rows_of(folder: Path) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from eventide.errors import SchemaError, StoreError, listed
-from eventide.schema import Schema
+from eventide.schema import MAX_TS_US, MIN_TS_US, Schema
 from eventide.store.index.aggregates import BoundAggregate, find_registered
 from eventide.store.index.summaries import SummaryLayout
 from eventide.store.segments.leaf import Codec
@@ -17,6 +17,27 @@ Order = Literal["time", "arrival"]
 
 DEFAULT_COMMIT_INTERVAL_MS = 20
 DEFAULT_SPARE = 0.1
+
+SPOKEN = {
+    "split_us": "split",
+    "keep_us": "keep",
+    "commit_interval_ms": "commit_interval",
+    "indexes": "index",
+    "auto_index": "index",
+}
+"""What users call an option, where that is another name."""
+LARGEST = {
+    "split_us": MAX_TS_US - MIN_TS_US,
+    "keep_us": MAX_TS_US - MIN_TS_US,
+    "keep_bytes": 2**63 - 1,
+    "commit_interval_ms": 3_600_000,
+}
+HINTS = {
+    "split_us": 'a length of time such as "1 day", and not over ten thousand years',
+    "keep_us": 'a length of time such as "90 days", and not over ten thousand years',
+    "keep_bytes": "a number of bytes, such as 10**12",
+    "commit_interval_ms": 'a length of time such as "20 ms", and not over an hour',
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +81,11 @@ class StreamOptions:
         one_of("order", self.order, get_args(Order))
         for name in ("split_us", "keep_us", "keep_bytes", "commit_interval_ms"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
-                message = f"option {name} is {value}"
-                raise StoreError(message, hint="it is a number above zero")
-        if not 0 <= self.spare <= 1:
-            message = f"option spare is {self.spare}"
+            if value is not None and not (is_whole(value) and 0 < value <= LARGEST[name]):
+                message = f"option {SPOKEN.get(name, name)} is {value!r}"
+                raise StoreError(message, hint=f"it is {HINTS[name]}")
+        if isinstance(self.spare, (str, bool)) or not 0 <= self.spare <= 1:
+            message = f"option spare is {self.spare!r}"
             raise StoreError(message, hint="it is a fraction between 0 and 1; 0.1 is the default")
 
     def checked(self, schema: Schema) -> StreamOptions:
@@ -100,14 +121,20 @@ class StreamOptions:
         for name in entry:
             if name not in known:
                 message = f"no option {name!r}"
-                raise StoreError(message, hint=f"the options are {listed(sorted(known))}")
+                spoken = sorted({SPOKEN.get(each, each) for each in known})
+                raise StoreError(message, hint=f"the options are {listed(spoken)}")
         values = dict(entry)
         for name in ("summaries", "indexes"):
             if values.get(name) is not None:
-                values[name] = tuple(map(str, values[name]))
+                values[name] = tuple(dict.fromkeys(map(str, values[name])))
         if "aggregates" in values:
             values["aggregates"] = tuple((str(n), str(a)) for n, a in values["aggregates"])
         return cls(**values)
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number; True is not one."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def one_of(option: str, value: object, allowed: tuple[str, ...]) -> None:

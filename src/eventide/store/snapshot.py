@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, TimeRange
+from eventide.batch import ALL_TIME, TimeRange, moment
+from eventide.errors import StoreError
 from eventide.kernels.compiled import Int64s
 from eventide.schema import TS, Schema
 from eventide.store.index.ranges import ValueRange, checked
@@ -98,9 +99,14 @@ class Snapshot:
 
     @property
     def size(self) -> int:
-        """How many bytes the events take on disk, with their index of time."""
+        """How many bytes the events take on disk, with their indexes."""
         logged = self.view.log_end if self.view.logged_rows else 0
-        return sum(segment.bytes for segment in self.segments) + logged
+        indexed = sum(
+            max((start + length for start, length in index.spans), default=0)
+            for segment in self.segments
+            for index in segment.indexes
+        )
+        return sum(segment.bytes for segment in self.segments) + indexed + logged
 
     @property
     def known_range(self) -> TimeRange:
@@ -111,6 +117,17 @@ class Snapshot:
         if not spans:
             return NO_TIME
         return TimeRange(min(s.start_us for s in spans), max(s.end_us for s in spans))
+
+    def check_whole(self, time_range: TimeRange) -> None:
+        """Refuse to read events of a span of which only aggregates are left."""
+        for segment in self.segments:
+            if segment.thinned and time_range.overlaps(segment.time_range):
+                message = f"events of {self.name} in this span were thinned to aggregates"
+                hint = (
+                    f"ask for events after {moment(segment.ts_max)}, with a condition on ts or "
+                    "`start`; stream.aggregate still answers for the others"
+                )
+                raise StoreError(message, hint=hint)
 
     def scan(
         self,
@@ -124,6 +141,7 @@ class Snapshot:
         such events are not read.
         """
         check_columns(self.schema, columns)
+        self.check_whole(time_range)
         wanted = self.wanted(columns, time_range, where or {})
         if where:
             opened(self.path).meter.ask(where)

@@ -28,6 +28,8 @@ class SegmentStats:
     sealed: bool
     in_order: bool
     thinned: int
+    wasted: int
+    """Bytes of the file that nobody reaches any more; compaction writes it anew at half."""
     indexes: tuple[str, ...]
     correlation: tuple[tuple[str, float], ...]
 
@@ -46,6 +48,8 @@ class StreamStats:
     segments: tuple[SegmentStats, ...]
     options: StreamOptions
     load: Load
+    delay_bound: int
+    """How many events one can be behind its place, at most, where they are kept as they arrived."""
     reduced: str | None
     """What the segment that is written now does without, because of the load."""
     dropped_before: int | None
@@ -72,6 +76,7 @@ def stats_of(snapshot: Snapshot, load: Load) -> StreamStats:
                 sealed=segment.sealed,
                 in_order=segment.form.in_order,
                 thinned=segment.thinned,
+                wasted=segment.wasted,
                 indexes=tuple(index.attribute for index in segment.indexes),
                 correlation=segment.correlation,
             )
@@ -79,6 +84,7 @@ def stats_of(snapshot: Snapshot, load: Load) -> StreamStats:
         ),
         options=view.manifest.options,
         load=load,
+        delay_bound=delay_bound(snapshot),
         reduced=reduced_text(snapshot),
         dropped_before=view.manifest.dropped_before,
         decisions=view.manifest.decisions,

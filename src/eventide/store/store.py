@@ -21,11 +21,11 @@ from eventide.store.files import disk
 from eventide.store.files.disk import sync_folder, write_atomically
 from eventide.store.files.lock import write_lock
 from eventide.store.options import StreamOptions
-from eventide.store.segments.manifest import Manifest, load_manifest, versions_in, write_manifest
+from eventide.store.segments.manifest import Manifest, versions_in, write_manifest
 from eventide.store.stream import StoredStream
 from eventide.store.upkeep.backup import Advance, backup_stream
 from eventide.store.writing.log import RecordKind, create_log
-from eventide.store.writing.open_stream import View
+from eventide.store.writing.open_stream import View, forget, opened
 
 FORMAT = 3
 MARKER = "eventide.json"
@@ -72,7 +72,7 @@ class Store:
     ) -> StoredStream:
         """Make a new, empty stream."""
         options = (options or StreamOptions()).checked(schema)
-        if not STREAM_NAME.fullmatch(name):
+        if not isinstance(name, str) or not STREAM_NAME.fullmatch(name):
             message = f"{name!r} is not a stream name"
             raise StoreError(message, hint="use up to 100 letters, digits, _ and -")
         with write_lock(self.path):
@@ -80,7 +80,10 @@ class Store:
                 # Some file systems, and SQL, do not tell names apart by case.
                 if existing.lower() == name.lower():
                     message = f"stream {existing!r} exists already"
-                    raise StoreError(message, hint="drop it first, or choose another name")
+                    hint = (
+                        f"db.stream({existing!r}) opens it, db.drop_stream({existing!r}) deletes it"
+                    )
+                    raise StoreError(message, hint=hint)
             folder = self.path / STREAMS / name
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -100,19 +103,20 @@ class Store:
         if name not in names:
             raise no_stream(name, names)
         folder = self.path / STREAMS / name
-        return StoredStream(name, folder, load_manifest(folder).stream_id)
+        return StoredStream(name, folder, opened(folder).view().manifest.stream_id)
 
     def backup(self, path: str | Path, advance: Advance = lambda _: None) -> Store:
         """Copy every stream as it is now into a new database, while writing goes on."""
         target = Path(path).absolute()
-        if target.exists():
-            message = f"{target} exists already"
+        if target.exists() or target.is_relative_to(self.path):
+            problem = "exists already" if target.exists() else "lies inside the database"
+            message = f"{target} {problem}"
             raise StoreError(message, hint="a backup goes into a folder of its own")
         partial = target.with_name(f"{target.name}.{uuid.uuid4().hex}.partial")
         try:
             copy = Store.open(partial)
-            for name in self.streams():
-                backup_stream(self.stream(name).snapshot(), copy.path / STREAMS / name, advance)
+            for snapshot in [self.stream(name).snapshot() for name in self.streams()]:
+                backup_stream(snapshot, copy.path / STREAMS / snapshot.name, advance)
             # The name appears once all of it is there.
             disk.DISK.rename(partial, target)
             sync_folder(target.parent)
@@ -130,6 +134,7 @@ class Store:
             with write_lock(folder):
                 # The rename is the moment it is gone; deleting many files is not atomic.
                 disk.DISK.rename(folder, self.path / f"{DROPPED}{uuid.uuid4().hex}")
+                forget(folder)
                 sync_folder(folder.parent)
             for leftover in self.path.glob(f"{DROPPED}*"):
                 shutil.rmtree(leftover, ignore_errors=True)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import pyarrow as pa
 
+from eventide.batch import moment
 from eventide.errors import SchemaError, StoreError, listed
 from eventide.kernels.ordering import sorting_order
 from eventide.schema import MAX_TS_US, MIN_TS_US, TS, Attribute, DataType, Schema
@@ -18,7 +20,7 @@ from eventide.store.files.disk import remove
 from eventide.store.index.aggregates import registered
 from eventide.store.options import StreamOptions
 from eventide.store.order import int64_view
-from eventide.store.segments.manifest import Manifest, manifest_path
+from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment, StagedSegment, placed
 from eventide.store.segments.segment_writer import SEGMENT_BYTES, SEGMENT_ROWS, write_segments
 from eventide.store.snapshot import Snapshot
@@ -27,11 +29,11 @@ from eventide.store.upkeep.changes import (
     add_column,
     change_options,
     choose_by_correlation,
+    commit_jobs,
     drop_before,
     drop_column,
     noted,
     retain,
-    run_jobs,
     trim,
 )
 from eventide.store.upkeep.compaction import small_run
@@ -47,10 +49,18 @@ from eventide.store.upkeep.maintenance import (
 from eventide.store.writing.flush import LOG_BYTES, flush
 from eventide.store.writing.group_commit import sync_soon
 from eventide.store.writing.log import RecordKind
-from eventide.store.writing.open_stream import OpenStream, Reduced, View, numbered, opened
+from eventide.store.writing.open_stream import (
+    OpenStream,
+    Reduced,
+    View,
+    copied,
+    numbered,
+    opened,
+)
 
 # A retry comes soon after the first try. Ten thousand ids are half a megabyte of manifest.
 REMEMBERED_COMMIT_IDS = 10_000
+MOST_LOG_BYTES = 4 * LOG_BYTES
 BULK_BYTES = LOG_BYTES // 4
 """An append of this size goes to the segment at once: the log would only carry it twice."""
 
@@ -92,13 +102,17 @@ class StoredStream:
         one was stored before: it adds nothing, so that a retry is safe.
         """
         check_producer(producer, sequence)
-        with self.writing() as (stream, view):
+        with self.writing() as (stream, found):
+            view = found
             rows = checked_rows(events, view.manifest.schema)
             if producer is not None and sequence is not None:
                 if sequence <= view.producers.get(producer, -1):
                     return Appended(0, view.next_seq)
             elif not rows.num_rows:
                 return Appended(0, view.next_seq)
+            if view.log_end >= MOST_LOG_BYTES:
+                # Earlier appends could not make segments of it: better refused than ever slower.
+                view = flush(stream, view)
             self.add(stream, view, rows, producer, sequence)
             return Appended(rows.num_rows, view.next_seq)
 
@@ -112,11 +126,15 @@ class StoredStream:
     ) -> None:
         """Store checked events: many at once in the segment, a few in the log."""
         stream.meter.observe(events)
-        rows = numbered(events, view.next_seq, view.manifest)
-        following = view.with_rows(rows).with_producer(producer, sequence)
         if events.nbytes >= BULK_BYTES:
+            rows = numbered(events, view.next_seq, view.manifest)
+            following = view.with_rows(rows).with_producer(producer, sequence)
             self.settle(stream, view, flush(stream, following))
             return
+        # What stays in memory must be ours: the caller may go on to write into its own arrays.
+        events = copied(events)
+        rows = numbered(events, view.next_seq, view.manifest)
+        following = view.with_rows(rows).with_producer(producer, sequence)
         facts = {"first_seq": view.next_seq, "producer": producer, "sequence": sequence}
         durability = view.manifest.options.durability
         synced = durability == "batch"
@@ -126,8 +144,8 @@ class StoredStream:
         if done.log_end >= LOG_BYTES:
             try:
                 self.settle(stream, view, flush(stream, done))
-            except (OSError, StoreError) as error:
-                # The events are in the log. The next append tries again.
+            except Exception as error:
+                # The events are in the log. The next append tries again, and in the end refuses.
                 log.warning("stream %s could not be written to segments: %s", self.name, error)
                 stream.close()
 
@@ -173,14 +191,8 @@ class StoredStream:
             self.check_staged(staged, view.manifest)
             following = with_staged(view, staged, commit_id)
             if following is not view:
-                try:
-                    stream.commit_manifest(following)
-                except BaseException:
-                    # Once the manifest is there its files must stay, even if a sync failed.
-                    if not self.is_committed(following):
-                        self.remove_files([s for part in staged for s in part.segments])
-                    raise
-                self.merge_small(stream)
+                # If that fails the staged files stay: the caller commits again, or discards them.
+                self.settle(stream, view, stream.commit_manifest(following))
             return Appended(following.next_seq - view.next_seq, view.next_seq)
 
     def discard(self, staged: Sequence[StagedSegment]) -> None:
@@ -220,33 +232,53 @@ class StoredStream:
         Returns how many segments were merged into others. Readers are not disturbed; see
         compaction.py for how long they can count on the replaced files.
         """
+        done = self.maintain(lambda manifest: merge_jobs(self.path, manifest), run)
         with self.writing() as (stream, view):
-            jobs = merge_jobs(self.path, view.manifest)
-            trim(stream, run_jobs(stream, view, jobs, run=run))
-        return sum(len(job.segments) for job in jobs)
+            trim(stream, view)
+        return sum(len(job.segments) for job in done)
 
-    def set_options(self, options: StreamOptions, *, split: bool = False) -> None:
+    def maintain(
+        self, plan: Callable[[Manifest], Sequence[Job]], run: RunJobs, note: str | None = None
+    ) -> Sequence[Job]:
+        """Run jobs over sealed segments, which never change, and then commit what still fits.
+
+        Others may write meanwhile: the lock is held only for the commit. Returns the jobs that
+        were committed; one whose segments have been replaced by then is not.
+        """
+        jobs = plan(self.current().manifest)
+        results = run(jobs)
+        with self.writing() as (stream, view):
+            return commit_jobs(stream, view, jobs, results, note=note)
+
+    def set_options(
+        self,
+        change: StreamOptions | Callable[[StreamOptions], StreamOptions],
+        *,
+        split: bool = False,
+    ) -> StreamOptions:
         """Keep the stream in another way from the next segment on; `split` begins one now."""
         with self.writing() as (stream, view):
-            change_options(stream, view, options, split=split)
+            options = change(view.manifest.options) if callable(change) else change
+            if options != view.manifest.options:
+                change_options(stream, view, options, split=split)
+            return options
 
     def add_aggregate(self, name: str, attribute: str, how: AddedHow = "next") -> None:
         """Keep one more aggregate in the index; see `add_index` for `how`."""
-        options = self.options
-        pair = (name, attribute)
-        if pair not in options.aggregates:
-            registered(name)
-            changed = replace(options, aggregates=(*options.aggregates, pair))
-            self.set_options(changed, split=how != "next")
+        check_how(how)
+        registered(name)
+
+        def added(options: StreamOptions) -> StreamOptions:
+            wanted = dict.fromkeys((*options.aggregates, (name, attribute)))
+            return replace(options, aggregates=tuple(wanted))
+
+        self.set_options(added, split=how != "next")
         if how == "backfill":
             self.backfill()
 
     def backfill(self, *, run: RunJobs = run_here) -> int:
         """Rewrite the segments whose index lacks aggregates of the stream; return how many."""
-        with self.writing() as (stream, view):
-            jobs = backfill_jobs(self.path, view.manifest)
-            run_jobs(stream, view, jobs, run=run)
-        return len(jobs)
+        return len(self.maintain(lambda manifest: backfill_jobs(self.path, manifest), run))
 
     def add_index(self, attribute: str, how: AddedHow = "next") -> None:
         """Keep a secondary index of an attribute.
@@ -254,28 +286,30 @@ class StoredStream:
         `next`: from the next segment on. `split`: from now on, in a new segment. `backfill`: for
         everything that is stored as well. Answers are the same in all three.
         """
-        options = self.options
-        if attribute not in options.indexes:
-            changed = replace(options, indexes=(*options.indexes, attribute))
-            self.set_options(changed, split=how != "next")
+        check_how(how)
+
+        def added(options: StreamOptions) -> StreamOptions:
+            return replace(options, indexes=tuple(dict.fromkeys((*options.indexes, attribute))))
+
+        self.set_options(added, split=how != "next")
         if how == "backfill":
             self.rebuild_indexes()
 
     def drop_index(self, attribute: str) -> None:
         """Keep no secondary index of an attribute from the next segment on."""
-        options = self.options
-        kept = tuple(each for each in options.indexes if each != attribute)
-        if kept == options.indexes:
-            message = f"there is no index on {attribute!r}"
-            raise StoreError(message, hint=f"there are indexes on {listed(kept) or 'nothing'}")
-        self.set_options(replace(options, indexes=kept))
+
+        def dropped(options: StreamOptions) -> StreamOptions:
+            kept = tuple(each for each in options.indexes if each != attribute)
+            if kept == options.indexes:
+                message = f"there is no index on {attribute!r}"
+                raise StoreError(message, hint=f"there are indexes on {listed(kept) or 'nothing'}")
+            return replace(options, indexes=kept)
+
+        self.set_options(dropped)
 
     def rebuild_indexes(self, *, run: RunJobs = run_here, most: int | None = None) -> int:
         """Build the secondary indexes that segments lack, or some; return how many were built."""
-        with self.writing() as (stream, view):
-            jobs = index_jobs(self.path, view.manifest)[:most]
-            run_jobs(stream, view, jobs, run=run)
-        return len(jobs)
+        return len(self.maintain(lambda manifest: index_jobs(self.path, manifest)[:most], run))
 
     def add_column(self, name: str, data_type: DataType) -> None:
         """Add a nullable attribute; events stored before have null."""
@@ -290,7 +324,7 @@ class StoredStream:
     def drop_before(self, ts: int) -> int:
         """Drop the segments that end before a time; return how many events that were."""
         with self.writing() as (stream, view):
-            return drop_before(stream, view, ts, f"dropped events before {ts}, as asked")[1]
+            return drop_before(stream, view, ts, f"dropped events before {moment(ts)}, as asked")[1]
 
     def retain(self) -> int:
         """Drop what the stream's retention lets go; return how many events that were."""
@@ -302,11 +336,9 @@ class StoredStream:
 
         Their events are gone; aggregates over spans that cut none of the kept entries stay exact.
         """
-        with self.writing() as (stream, view):
-            jobs = thinning_jobs(self.path, view.manifest, before, level)
-            note = f"thinned events before {before} to level {level}, as asked"
-            run_jobs(stream, view, jobs, run=run, note=note)
-        return len(jobs)
+        note = f"thinned events before {moment(before)} to level {level}, as asked"
+        plan = partial(thinning_jobs, self.path, before=before, level=level)
+        return len(self.maintain(plan, run, note))
 
     def stats(self) -> StreamStats:
         """Describe what the stream holds, how it is kept, and what came in lately."""
@@ -344,10 +376,11 @@ class StoredStream:
             raise StoreError(message, hint="open the stream again")
 
     def check_staged(self, staged: Sequence[StagedSegment], manifest: Manifest) -> None:
-        """Refuse files that are gone, cut short, or in the stream already."""
+        """Refuse files that are gone, cut short, in the stream already, or given twice."""
+        seen = set(manifest.files)
         for segment in (segment for part in staged for segment in part.segments):
             path = self.path / segment.file
-            if segment.file in manifest.files:
+            if segment.file in seen:
                 message = f"{path} was committed before"
                 raise StoreError(message, hint="stage again, or pass a commit_id to retry safely")
             if not path.exists() or path.stat().st_size != segment.bytes:
@@ -355,6 +388,7 @@ class StoredStream:
                 raise StoreError(
                     message, hint="it was discarded, or staged over a day ago: stage again"
                 )
+            seen.add(segment.file)
 
     def merge_small(self, stream: OpenStream) -> None:
         """Merge small segments where many have piled up. The events are safe either way."""
@@ -362,13 +396,10 @@ class StoredStream:
         try:
             while small := small_run(view.manifest.segments, view.manifest.options.split_us):
                 job = Job("merge", self.path, view.manifest, tuple(small))
-                view = run_jobs(stream, view, [job])
+                commit_jobs(stream, view, [job], run_here([job]))
+                view = stream.view()
         except (OSError, StoreError) as error:
             log.warning("stream %s could not be compacted: %s", self.name, error)
-
-    def is_committed(self, following: View) -> bool:
-        """Whether the version after a view's manifest is there."""
-        return manifest_path(self.path, following.manifest.version + 1).exists()
 
     def remove_unlisted(self, staged: Sequence[StagedSegment], view: View) -> None:
         """Delete staged files unless they are part of the stream."""
@@ -382,11 +413,26 @@ class StoredStream:
                 remove(self.path / name)
 
 
-def check_producer(producer: str | None, sequence: int | None) -> None:
+def check_how(how: str) -> None:
+    """Refuse a way of adding that there is not."""
+    if how not in get_args(AddedHow):
+        message = f"how is {how!r}"
+        raise StoreError(message, hint=f"it is one of {listed(get_args(AddedHow))}")
+
+
+def check_producer(producer: object, sequence: object) -> None:
     """Refuse half an identity."""
+    hint = 'append(batch, producer="sensor 7", sequence=41)'
     if (producer is None) != (sequence is None):
         message = "a producer and a sequence go together"
-        raise StoreError(message, hint='append(batch, producer="sensor 7", sequence=41)')
+        raise StoreError(message, hint=hint)
+    if producer is not None and not isinstance(producer, str):
+        message = f"a producer is named by text, not by {producer!r}"
+        raise StoreError(message, hint=hint)
+    whole = isinstance(sequence, int) and not isinstance(sequence, bool)
+    if sequence is not None and not (whole and sequence in range(2**63)):
+        message = f"a sequence is a whole number from 0 up, not {sequence!r}"
+        raise StoreError(message, hint=hint)
 
 
 def with_staged(view: View, staged: Sequence[StagedSegment], commit_id: str | None) -> View:

@@ -7,6 +7,7 @@ behind the mapping.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
@@ -84,6 +85,14 @@ class MappedFiles:
 
 
 MAPPED = MappedFiles()
+
+
+def renew_lock() -> None:
+    """A lock that another thread held when the process was forked is never freed in the child."""
+    MAPPED.lock = Lock()
+
+
+os.register_at_fork(after_in_child=renew_lock)
 
 
 def stamp_of(name: str) -> bytes:

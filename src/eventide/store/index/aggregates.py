@@ -196,7 +196,11 @@ def register_aggregate(aggregate: UserAggregate) -> UserAggregate:
         for need in aggregate.needs:
             if need not in BUILT_IN and need not in _registry:
                 raise not_registered(need)
-        if _registry.setdefault(aggregate.name, aggregate) is not aggregate:
+        held = _registry.setdefault(aggregate.name, aggregate)
+        if held.kind == aggregate.kind == "virtual" and held.needs == aggregate.needs:
+            # Nothing of it is stored, so a cell of a notebook can be run again.
+            _registry[aggregate.name] = aggregate
+        elif held is not aggregate:
             message = f"another aggregate is registered as {aggregate.name!r}"
             raise StoreError(message, hint="stored partials would be merged by the wrong code")
     return aggregate
@@ -210,6 +214,11 @@ def registered(name: str) -> UserAggregate:
     return found
 
 
+def registered_names() -> tuple[str, ...]:
+    """Return the names of all aggregates that this process has registered."""
+    return tuple(sorted(_registry))
+
+
 def find_registered(name: str) -> UserAggregate | None:
     """Return the aggregate of a name, or None."""
     return _registry.get(name)
@@ -218,7 +227,7 @@ def find_registered(name: str) -> UserAggregate | None:
 def not_registered(name: str) -> StoreError:
     """Return the error of a name that means nothing in this process."""
     message = f"no aggregate {name!r} is registered in this process"
-    known = listed(sorted(_registry))
+    known = listed(registered_names())
     hint = f"call register_aggregate before the stream is opened; there are {known}"
     return StoreError(message, hint=hint)
 

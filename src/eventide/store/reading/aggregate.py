@@ -18,18 +18,26 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import TimeRange
+from eventide.batch import TimeRange, moment
 from eventide.errors import SchemaError, StoreError, listed
-from eventide.kernels.compiled import Int64s
+from eventide.kernels.compiled import Bools, Int64s
 from eventide.schema import TS, Schema
-from eventide.store.index.aggregates import BUILT_IN, BoundAggregate, find_registered
+from eventide.store.index.aggregates import (
+    BUILT_IN,
+    BoundAggregate,
+    find_registered,
+    registered_names,
+)
 from eventide.store.index.summaries import SummaryLayout
 from eventide.store.order import int64_array, int64_view
 from eventide.store.reading.scan import Columns, Wanted, chosen, leaf_pieces, scan_parts
 from eventide.store.segments.segment import Segment
+from eventide.store.segments.tree import those, touching, within
 from eventide.store.snapshot import Snapshot
 
 ROWS = pa.field("rows", pa.int64())
+SPAN = ["ts_min", "ts_max"]
+SPAN_FIELDS = [pa.field(name, pa.int64()) for name in SPAN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +76,7 @@ class Question:
         layout = SummaryLayout.of(schema, tuple(attributes), tuple(bound))
         for call in calls:
             if call.attribute is not None and not layout.has(call.function, call.attribute):
-                kind = schema.type_of(call.attribute)
-                message = f"there is no {call}: {call.attribute} is {kind}"
-                raise SchemaError(message, hint=f"the aggregates are {listed(BUILT_IN)}")
+                raise no_such_aggregate(call, schema)
         return cls(tuple(calls), schema, layout)
 
     @cached_property
@@ -127,6 +133,16 @@ class Question:
         return pa.RecordBatch.from_arrays(columns, [str(call) for call in self.calls])
 
 
+def no_such_aggregate(call: Call, schema: Schema) -> SchemaError:
+    """Return the error of a function that is not there, or not for such attributes."""
+    assert call.attribute is not None
+    hint = f"there are {listed(sorted((*BUILT_IN, *registered_names())))}"
+    if call.function not in BUILT_IN and find_registered(call.function) is None:
+        return SchemaError(f"no aggregate {call.function!r}", hint=hint)
+    kind = schema.type_of(call.attribute)
+    return SchemaError(f"there is no {call}: {call.attribute} is {kind}", hint=hint)
+
+
 @lru_cache(maxsize=256)
 def question_of(calls: tuple[Call, ...], schema: Schema) -> Question:
     """Return a question, checked once."""
@@ -178,7 +194,8 @@ def has_short_spans(snapshot: Snapshot, cuts: Sequence[int]) -> bool:
     leaves = sum(segment.leaves for segment in snapshot.segments)
     # The rows are cut in order of time; a span that ends before it starts is left to the index.
     in_order = all(start <= end for start, end in pairwise(cuts))
-    return in_order and len(cuts) - 1 > max(leaves, 8)
+    is_whole = not any(segment.thinned for segment in snapshot.segments)
+    return in_order and is_whole and len(cuts) - 1 > max(leaves, 8)
 
 
 def partials_of_index(
@@ -197,39 +214,37 @@ def partials_of_index(
 
 def partials_of_rows(snapshot: Snapshot, question: Question, cuts: Sequence[int]) -> pa.RecordBatch:
     """Return the partials of each span from its rows: cheaper where spans are short."""
-    spans = len(cuts) - 1
-    total = pa.concat_batches([question.empty])
     every = np.array(cuts, np.int64)
-    check_whole(snapshot, TimeRange(int(every[0]), int(every[-1])))
-    parts: list[pa.RecordBatch] = []
-    places: list[Int64s] = []
-    times = TimeRange(int(every[0]), int(every[-1]))
-    for rows in snapshot.scan(question.attributes, times):
-        bounds = np.searchsorted(int64_view(rows.column(TS)), every)
-        parts.append(question.of_rows(rows, bounds))
-        places.append(np.arange(spans))
-    together = pa.concat_batches([total, *parts])
-    order = np.argsort(np.concatenate([*places, np.empty(0, np.int64)]), kind="stable")
-    bounds = np.arange(spans + 1) * len(parts)
-    return question.of_entries(together.take(pa.array(order)), bounds)
-
-
-def check_whole(snapshot: Snapshot, time_range: TimeRange) -> None:
-    """Refuse to read rows where only aggregates are left."""
-    for segment in snapshot.segments:
-        if segment.thinned and time_range.overlaps(segment.time_range):
-            raise thinned_away(snapshot.path, segment)
+    parts = [question.empty]
+    places = [np.empty(0, np.int64)]
+    for rows in snapshot.scan(question.attributes, TimeRange(int(every[0]), int(every[-1]))):
+        ts = int64_view(rows.column(TS))
+        # Only the spans that the rows touch: a batch is short against the whole.
+        first = int(np.searchsorted(every, ts[0], "right")) - 1
+        last = int(np.searchsorted(every, ts[-1], "right"))
+        parts.append(question.of_rows(rows, np.searchsorted(ts, every[first : last + 1])))
+        places.append(np.arange(first, last))
+    together, spans = pa.concat_batches(parts), np.concatenate(places)
+    bounds = np.searchsorted(spans, np.arange(len(cuts)))
+    return question.of_entries(together, bounds)
 
 
 def partials_in(
     snapshot: Snapshot, question: Question, time_range: TimeRange
 ) -> list[pa.RecordBatch]:
     """Return partials that together stand for every event of a time range."""
+    if time_range.is_empty:
+        return []
     columns = Columns(snapshot.schema, snapshot.manifest.column_ids)
+    directory = directory_of(snapshot, question, columns)
     parts: list[pa.RecordBatch] = []
-    for segment in snapshot.segments:
-        if time_range.overlaps(segment.time_range):
-            parts += segment_partials(snapshot.path, segment, question, columns, time_range)
+    touched = touching(directory.entries, time_range)
+    whole = within(directory.entries, time_range) & directory.known
+    if whole.any():
+        parts.append(those(directory.entries.select(question.names), whole))
+    for place in np.flatnonzero(touched & ~whole):
+        segment = snapshot.segments[place]
+        parts += segment_partials(snapshot.path, segment, question, columns, time_range)
     wanted = Wanted(columns, tuple(question.attributes), time_range, {})
     for rows in snapshot.memory:
         if rows.num_rows:
@@ -237,6 +252,45 @@ def partials_in(
             if inside.num_rows:
                 parts.append(question.of_rows(inside, np.array([0, inside.num_rows], np.int64)))
     return parts
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """One entry for each segment, and which of them know what is asked for."""
+
+    segments: tuple[Segment, ...]
+    entries: pa.RecordBatch
+    known: Bools
+
+
+def directory_of(snapshot: Snapshot, question: Question, columns: Columns) -> Directory:
+    """Return the segments as entries of an index above theirs; made once for a question."""
+    made = snapshot.view.directories
+    held = made.get(question.calls)
+    if not (isinstance(held, Directory) and is_same(held.segments, snapshot.segments)):
+        names = [*SPAN, *question.names]
+        schema = pa.schema([*SPAN_FIELDS, ROWS, *question.layout.arrow])
+        known = [question.known_to(segment, columns) for segment in snapshot.segments]
+        entries = [
+            segment.summary().select(names) if knows else unknown_entry(segment, schema)
+            for segment, knows in zip(snapshot.segments, known, strict=True)
+        ]
+        empty = pa.RecordBatch.from_pylist([], schema=schema)
+        together = pa.concat_batches([empty, *entries])
+        held = Directory(snapshot.segments, together, np.array(known, np.bool_))
+        made[question.calls] = held
+    return held
+
+
+def is_same(one: Sequence[Segment], other: Sequence[Segment]) -> bool:
+    """Whether two lists have the very same segments; comparing all they hold takes too long."""
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+
+
+def unknown_entry(segment: Segment, schema: pa.Schema) -> pa.RecordBatch:
+    """Return an entry that says no more than where a segment begins and ends."""
+    span = {"ts_min": segment.ts_min, "ts_max": segment.ts_max}
+    return pa.RecordBatch.from_pylist([span], schema=schema)
 
 
 def segment_partials(
@@ -254,9 +308,6 @@ def segment_partials(
         for rows in scan_parts(folder, [segment], (), wanted):
             yield question.of_rows(rows, np.array([0, rows.num_rows], np.int64))
         return
-    if time_range.intersect(segment.time_range) == segment.time_range:
-        yield segment.summary().select(question.names)
-        return
     whole, cut = segment.tree(folder).cover(time_range, question.names)
     yield from whole
     for leaves in cut:
@@ -270,6 +321,6 @@ def segment_partials(
 def thinned_away(folder: Path, segment: Segment) -> StoreError:
     """Return the error of a question that only events could answer, which are gone."""
     message = f"the events of {folder.name} in this span were thinned to aggregates"
-    start, end = segment.ts_min, segment.ts_max + 1
-    hint = f"ask for whole spans of {start} to {end}, in microseconds; `stats()` lists them"
+    span = f"{moment(segment.ts_min)} to {moment(segment.ts_max)}"
+    hint = f"ask for a span that has all or nothing of {span}; `stats()` lists such spans"
     return StoreError(message, hint=hint)

@@ -31,6 +31,7 @@ from eventide.store.reading.lookup import index_hits
 from eventide.store.segments.encodings import DamagedLeafError
 from eventide.store.segments.leaf import decode_leaf
 from eventide.store.segments.segment import Key, Segment
+from eventide.store.segments.segment_writer import begun
 from eventide.store.segments.tree import place
 from eventide.store.source import SCAN_ROWS
 
@@ -192,12 +193,24 @@ def pieces_of(folder: Path, segment: Segment, wanted: Wanted) -> Iterator[LeafPi
     }
     if len(where) < len(wanted.where):
         return  # a column that is not there is null in every row, which meets no condition
+    if where and not may_hold(segment, where):
+        return
     leaves = segment.tree(folder).leaves(wanted.time_range, where)
     pieces = (piece for some in leaves for piece in leaf_pieces(folder, segment, some))
     if any(index.attribute in where for index in segment.indexes):
         yield from those_hit(folder, segment, where, list(pieces))
     else:
         yield from pieces
+
+
+def may_hold(segment: Segment, where: Mapping[str, ValueRange]) -> bool:
+    """Whether the totals of a segment leave room for rows that meet conditions."""
+    totals = segment.summary()
+    return all(
+        condition.may_hold(totals.column(f"{name}.min"), totals.column(f"{name}.max")).any()
+        for name, condition in where.items()
+        if name in segment.form.summaries
+    )
 
 
 def those_hit(
@@ -286,7 +299,8 @@ def read_all(pieces: Sequence[Piece], wanted: Wanted) -> Iterator[pa.RecordBatch
         yield from (piece.read(wanted, wanted.names) for piece in pieces)
         return
     with ThreadPoolExecutor(DECODERS) as threads:
-        yield from threads.map(lambda piece: piece.read(wanted, wanted.names), pieces)
+        read = [begun(threads, piece.read, wanted, wanted.names) for piece in pieces]
+        yield from (each() for each in read)
 
 
 def overlapping(parts: Iterable[Part]) -> Iterator[list[Part]]:

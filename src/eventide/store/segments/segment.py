@@ -174,6 +174,9 @@ class Segment:
     totals: Message
     """The entry of all rows, as the message of a record batch of one row."""
     sealed: bool = True
+    wasted: int = 0
+    """How many bytes of the file nobody reaches any more: leaves and nodes that late events made
+    anew, and roots before the last."""
     thinned: int = 0
     """Only index nodes of this level and above are left; 0 for a whole segment."""
     indexes: tuple[SegmentIndex, ...] = ()
@@ -261,6 +264,7 @@ NUMBERS = (
     "first_seq",
     "last_seq",
     "seq_max",
+    "wasted",
     "thinned",
 )
 

@@ -11,10 +11,12 @@ import json
 import os
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise
+from functools import partial
+from itertools import chain, islice, pairwise
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +54,9 @@ SEGMENT_ROWS = 32 << 20
 SEGMENT_BYTES = 1 << 30
 FORMAT = 3
 
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
 
 class SegmentWriter:
     """The growing end of a segment. What it has written counts once a root of it is listed."""
@@ -71,6 +76,8 @@ class SegmentWriter:
         self.levels = levels
         self.indexes = list(indexes)
         self.correlation = dict(correlation)
+        self.wasted = 0
+        self.root_length = 0
         self.measured: dict[str, CorrelationPart] = {}
 
     @classmethod
@@ -108,7 +115,11 @@ class SegmentWriter:
             for index in segment.indexes
         ]
         levels = segment.levels(folder)
-        return cls(segment.form, file, head.stamp, levels, indexes, dict(segment.correlation))
+        writer = cls(segment.form, file, head.stamp, levels, indexes, dict(segment.correlation))
+        # What lies between the root and the end of the file was written by somebody who crashed.
+        writer.wasted = segment.wasted + file.end - segment.bytes
+        writer.root_length = segment.root_length
+        return writer
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -150,19 +161,16 @@ class SegmentWriter:
             return [encode_leaf(rows.slice(start, end - start), codec) for start, end in group]
 
         with ThreadPoolExecutor(os.cpu_count()) as threads:
-            summaries = threads.submit(self.form.layout.summarise, rows, frozen(bounds))
+            summaries = begun(threads, self.form.layout.summarise, rows, frozen(bounds))
             groups = [spans[at : at + GROUP_LEAVES] for at in range(0, len(spans), GROUP_LEAVES)]
             # While one group goes to the disk the next ones are encoded; no more than a few, for
             # what is encoded and not written takes memory.
-            ahead = deque(threads.submit(encoded, group) for group in groups[:GROUPS_AHEAD])
-            for group in [*groups[GROUPS_AHEAD:], *([()] * GROUPS_AHEAD)]:
-                if ahead:
-                    frames += self.write_group(ahead.popleft().result())
-                if group:
-                    ahead.append(threads.submit(encoded, group))
-            return leaf_entries(
-                rows, bounds, frames, summaries.result(), in_order=self.form.in_order
-            )
+            ahead = deque(begun(threads, encoded, group) for group in groups[:GROUPS_AHEAD])
+            rest = iter(groups[GROUPS_AHEAD:])
+            while ahead:
+                frames += self.write_group(ahead.popleft()())
+                ahead.extend(begun(threads, encoded, group) for group in islice(rest, 1))
+            return leaf_entries(rows, bounds, frames, summaries(), in_order=self.form.in_order)
 
     def write_group(self, payloads: Sequence[list[Piece]]) -> list[tuple[int, int]]:
         """Append several leaves with one call; return the address and length of each."""
@@ -196,7 +204,9 @@ class SegmentWriter:
     def root(self, kind: Kind = Kind.ROOT) -> Segment:
         """Make everything written so far reachable; return how a manifest or log lists it."""
         total = self.total()
+        self.wasted += self.root_length
         address, length = self.write(kind, 0, encode_levels(self.levels))
+        self.root_length = length
         names = ("rows", "leaves", "ts_min", "ts_max", "first_seq", "last_seq", "seq_max")
         return Segment(
             file=self.file.path.name,
@@ -208,6 +218,7 @@ class SegmentWriter:
             form=self.form,
             totals=total.serialize().to_pybytes(),
             sealed=kind == Kind.SEAL,
+            wasted=self.wasted,
             indexes=tuple(index.listed() for index in self.indexes),
             correlation=tuple(self.correlation.items()),
         )
@@ -290,6 +301,20 @@ class IndexWriter:
     def listed(self) -> SegmentIndex:
         """Return how a segment lists the index."""
         return SegmentIndex(self.attribute, self.file.path.name, tuple(self.spans))
+
+
+def begun(
+    threads: ThreadPoolExecutor,
+    work: Callable[Arguments, Returned],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> Callable[[], Returned]:
+    """Begin work in another thread; return what waits for it and returns its result."""
+    try:
+        return threads.submit(work, *args, **kwargs).result
+    except RuntimeError:
+        # A feed stores what waits when the interpreter ends, and then there are no new threads.
+        return partial(work, *args, **kwargs)
 
 
 def leaf_capacity(rows: pa.RecordBatch) -> int:

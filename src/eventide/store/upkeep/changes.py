@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from eventide.batch import moment
 from eventide.errors import SchemaError, listed
 from eventide.schema import Attribute, Schema
 from eventide.store.files.disk import remove
 from eventide.store.index.correlation import choose_indexes
 from eventide.store.options import StreamOptions
+from eventide.store.reading.scan import Columns
 from eventide.store.segments.manifest import KEPT_DECISIONS, Decision, Manifest, manifest_path
 from eventide.store.segments.segment import Segment
 from eventide.store.upkeep.compaction import replaced, sweep, without_expired
-from eventide.store.upkeep.maintenance import Job, RunJobs, run_here
+from eventide.store.upkeep.maintenance import Job
 from eventide.store.writing.flush import flush
 from eventide.store.writing.open_stream import OpenStream, View
 
@@ -39,11 +41,13 @@ def change_options(stream: OpenStream, view: View, options: StreamOptions, *, sp
 
 def add_column(stream: OpenStream, view: View, attribute: Attribute) -> View:
     """Add a nullable column at a segment boundary; events before it have null."""
+    grown = Schema((*view.manifest.schema.attributes, attribute))
+    view.manifest.options.checked(grown)
     view = flush(stream, view, everything=True, seal=True)
     manifest = view.manifest
     following = replace(
         manifest,
-        schema=Schema((*manifest.schema.attributes, attribute)),
+        schema=grown,
         column_ids=(*manifest.column_ids, manifest.next_column_id),
         next_column_id=manifest.next_column_id + 1,
     )
@@ -81,7 +85,13 @@ def choose_by_correlation(stream: OpenStream, view: View) -> View:
     options, segments = view.manifest.options, view.manifest.segments
     if not options.auto_index or not segments:
         return view
-    measured = dict(max(segments, key=lambda segment: segment.last_key).correlation)
+    newest = max(segments, key=lambda segment: segment.last_key)
+    present = Columns(view.manifest.schema, view.manifest.column_ids)
+    measured = {
+        name: tc
+        for name, tc in newest.correlation
+        if name in view.manifest.schema.names and present.stored_in(newest, [name])
+    }
     useful = choose_indexes(measured, MOST_CORRELATED).useful
     texts = tuple(name for name in options.indexes if name not in measured)
     chosen = (*texts, *useful)
@@ -95,46 +105,51 @@ def choose_by_correlation(stream: OpenStream, view: View) -> View:
     return stream.commit_manifest(replace(view, manifest=manifest))
 
 
-def run_jobs(
+def commit_jobs(
     stream: OpenStream,
     view: View,
     jobs: Sequence[Job],
+    results: Sequence[tuple[Segment, ...]],
     *,
-    run: RunJobs = run_here,
     note: str | None = None,
-) -> View:
-    """Run jobs, commit what they have written all at once, and sweep."""
-    if not jobs:
-        return view
-    results = list(run(jobs))
+) -> list[Job]:
+    """Commit what jobs have written, all at once, and sweep; return the jobs that counted.
+
+    A job whose segments are no longer listed does not: what it has written is deleted.
+    """
     manifest = view.manifest
-    written: list[Segment] = []
+    counted: list[Job] = []
     for job, come in zip(jobs, results, strict=True):
-        # Another job may have given the same segment another index meanwhile.
-        manifest = replaced(manifest, job.segments, merged_indexes(manifest, come), time.time())
-        written += come
-    if note is not None:
-        manifest = noted(manifest, note)
-    following = replace(view, manifest=manifest)
+        listed_now = {segment.file for segment in manifest.segments}
+        if all(segment.file in listed_now for segment in job.segments):
+            # Another job may have given the same segment another index meanwhile.
+            come = merged_indexes(manifest, come)  # noqa: PLW2901
+            manifest = replaced(manifest, job.segments, come, time.time())
+            counted.append(job)
+        else:
+            remove_new(stream.folder, come, view)
+    if not counted:
+        return []
+    following = replace(view, manifest=manifest if note is None else noted(manifest, note))
     try:
         done = stream.commit_manifest(following)
     except BaseException:
         if not manifest_path(stream.folder, following.manifest.version + 1).exists():
-            remove_new(stream.folder, written, view)
+            remove_new(stream.folder, [each for come in results for each in come], view)
         raise
     sweep(stream.folder, done.files, view.manifest.files, time.time())
-    return done
+    return counted
 
 
-def merged_indexes(manifest: Manifest, come: Sequence[Segment]) -> list[Segment]:
+def merged_indexes(manifest: Manifest, come: Sequence[Segment]) -> tuple[Segment, ...]:
     """Return segments with the indexes that the manifest lists for them as well."""
     known = {segment.file: segment.indexes for segment in manifest.segments}
-    return [
+    return tuple(
         replace(
             segment, indexes=tuple(dict.fromkeys((*known.get(segment.file, ()), *segment.indexes)))
         )
         for segment in come
-    ]
+    )
 
 
 def remove_new(folder: Path, written: Sequence[Segment], view: View) -> None:
@@ -162,18 +177,20 @@ def retain(stream: OpenStream, view: View) -> tuple[View, int]:
     options, segments = view.manifest.options, view.manifest.segments
     border: int | None = None
     if options.keep_us is not None and segments:
-        newest = max(segment.ts_max for segment in view.segments)
+        # No event is newer than now: one from the future must not make all others old.
+        newest = min(max(segment.ts_max for segment in view.segments), int(time.time() * 1e6))
         border = newest - options.keep_us
     dropped = 0
     if border is not None:
-        view, dropped = drop_before(stream, view, border, f"dropped events before {border}")
+        note = f"dropped events before {moment(border)}: older than the stream keeps them"
+        view, dropped = drop_before(stream, view, border, note)
     if options.keep_bytes is not None:
         oldest = sorted(view.manifest.segments, key=lambda segment: segment.ts_max)
         size = sum(segment.bytes for segment in view.segments)
         while oldest and size > options.keep_bytes:
             size -= oldest[0].bytes
             first = oldest.pop(0)
-            note = f"dropped events up to {first.ts_max}: over {options.keep_bytes} bytes"
+            note = f"dropped events up to {moment(first.ts_max)}: over {options.keep_bytes:,} bytes"
             view, more = drop_before(stream, view, first.ts_max + 1, note)
             dropped += more
     return view, dropped

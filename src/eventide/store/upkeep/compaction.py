@@ -16,20 +16,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
 
 from eventide.batch import ALL_TIME
+from eventide.schema import TS
 from eventide.store.files.disk import TEMPORARY_SUFFIX, remove
 from eventide.store.files.mapped import MAPPED
+from eventide.store.order import int64_view
 from eventide.store.reading.scan import Columns, Wanted, scan_parts
 from eventide.store.segments.manifest import Manifest, Retired
 from eventide.store.segments.segment import INDEX_NAME, SEGMENT_NAME, Key, Segment
 from eventide.store.segments.segment_writer import SEGMENT_BYTES, SEGMENT_ROWS, write_segments
+from eventide.store.writing.flush import pieces
 
 FAN_IN = 8
 SMALLEST_CLASS_ROWS = 4096
+MOST_WASTED = 0.5
+"""A file of which more than this is out of reach is written anew."""
 RETIRED_KEPT_S = 3600.0
 ORPHANS_KEPT_S = 24 * 3600.0
 LOG_NAME = re.compile(r"log-[0-9a-f]{32}\.log")
@@ -92,8 +98,9 @@ def is_messy(run: Sequence[Segment], manifest: Manifest) -> bool:
     """Whether rewriting a run gains anything."""
     if len(run) > 1 or not run[0].form.in_order:
         return True
-    reachable = run[0].leaves and run[0].form.column_ids != manifest.column_ids
-    return bool(reachable) and set(run[0].form.column_ids) - set(manifest.column_ids) != set()
+    (segment,) = run
+    has_dropped_columns = not set(segment.form.column_ids) <= set(manifest.column_ids)
+    return has_dropped_columns or segment.wasted > MOST_WASTED * segment.bytes
 
 
 def merge_segments(folder: Path, manifest: Manifest, run: Sequence[Segment]) -> tuple[Segment, ...]:
@@ -102,7 +109,21 @@ def merge_segments(folder: Path, manifest: Manifest, run: Sequence[Segment]) -> 
     names = tuple(manifest.schema.arrow.names)
     wanted = Wanted(Columns(manifest.schema, manifest.column_ids), names, ALL_TIME, {})
     batches: Iterable[pa.RecordBatch] = scan_parts(folder, run, (), wanted)
-    return write_segments(folder, form, batches, manifest.options.indexes)
+    indexes, split_us = manifest.options.indexes, manifest.options.split_us
+    if split_us is None:
+        return write_segments(folder, form, batches, indexes)
+    # One late segment may overlap many regular ones, which must not become one for that.
+    parts = (piece for batch in batches for piece in pieces(batch, split_us, in_order=True))
+    periods = groupby(parts, key=lambda part: int(int64_view(part.column(TS))[0]) // split_us)
+    written: list[Segment] = []
+    try:
+        for _, period in periods:
+            written += write_segments(folder, form, period, indexes)
+    except BaseException:
+        for name in {name for segment in written for name in segment.files}:
+            remove(folder / name)
+        raise
+    return tuple(written)
 
 
 def replaced(

@@ -7,7 +7,7 @@ a task on Spark. What jobs have written counts once all of them are committed to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -59,13 +59,28 @@ class Job:
                 return tuple(thinned(self.folder, each, self.level) for each in self.segments)
 
 
-RunJobs = Callable[[Sequence[Job]], Iterable[tuple[Segment, ...]]]
+RunJobs = Callable[[Sequence[Job]], Sequence[tuple[Segment, ...]]]
 """Runs jobs, and returns what each has written in their order."""
 
 
 def run_here(jobs: Sequence[Job]) -> list[tuple[Segment, ...]]:
     """Run jobs one after the other; each uses all cores by itself."""
-    return [job.run() for job in jobs]
+    results: list[tuple[Segment, ...]] = []
+    try:
+        for job in jobs:
+            results.append(job.run())
+    except BaseException:
+        for job, written in zip(jobs, results, strict=False):
+            remove_written(job, written)
+        raise
+    return results
+
+
+def remove_written(job: Job, written: Sequence[Segment]) -> None:
+    """Delete the files that a job has written and that nobody will list."""
+    before = {name for segment in job.segments for name in segment.files}
+    for name in {name for segment in written for name in segment.files} - before:
+        remove(job.folder / name)
 
 
 def merge_jobs(folder: Path, manifest: Manifest) -> list[Job]:

@@ -8,14 +8,17 @@ set of event numbers is held, which is small (`seq_set.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+from eventide.batch import moment
 from eventide.errors import EventideError, StoreError
 from eventide.schema import SEQ, TS
 from eventide.store.files.lock import LOCK_FILE
 from eventide.store.order import int64_view
 from eventide.store.segments.manifest import (
     MANIFEST_NAME,
+    Manifest,
     decode_manifest,
     load_manifest,
     manifest_path,
@@ -23,11 +26,20 @@ from eventide.store.segments.manifest import (
 )
 from eventide.store.snapshot import Snapshot
 from eventide.store.stream import StoredStream
+from eventide.store.upkeep.compaction import LOG_NAME
 from eventide.store.upkeep.seq_set import SeqSet
-from eventide.store.upkeep.verify_segment import Advance, Finding, SegmentCheck, moment, uncounted
+from eventide.store.upkeep.verify_segment import (
+    MISSING,
+    Advance,
+    Finding,
+    SegmentCheck,
+    uncounted,
+)
 from eventide.store.writing.open_stream import OpenStream, View
 
 __all__ = ["Advance", "Finding", "check_invariants", "check_view", "verify_stream"]
+
+NO_END = 2**63
 
 
 def verify_stream(stream: StoredStream | Path, advance: Advance = uncounted) -> Iterator[Finding]:
@@ -49,15 +61,28 @@ def verify_stream(stream: StoredStream | Path, advance: Advance = uncounted) -> 
     try:
         view = OpenStream(folder).view()
     except StoreError as error:
-        is_there = (folder / view.manifest.log).exists()
-        yield Finding(view.manifest.log, None, error.message if is_there else "it is missing")
-    else:
-        torn = (folder / view.manifest.log).stat().st_size - view.log_end
-        if torn > 0:
-            what = f"{torn} bytes of a record that was never acknowledged"
-            yield Finding(view.manifest.log, view.log_end, what, "info")
+        yield from check_lost_log(folder, view.manifest, error)
+        # Which numbers were given out, and which files are needed, only the log knew.
+        yield from check_view(folder, replace(view, next_seq=NO_END), advance)
+        return
+    torn = (folder / view.manifest.log).stat().st_size - view.log_end
+    if torn > 0:
+        what = f"{torn} bytes of a record that was never acknowledged"
+        yield Finding(view.manifest.log, view.log_end, what, "info")
     yield from check_view(folder, view, advance)
     yield from check_files(folder, view)
+
+
+def check_lost_log(folder: Path, manifest: Manifest, error: StoreError) -> Iterator[Finding]:
+    """Yield why the log cannot be read, and whether that is because the manifest is too old."""
+    if (folder / manifest.log).exists():
+        yield Finding(manifest.log, None, error.message)
+        return
+    yield Finding(manifest.log, None, MISSING)
+    others = sorted(path.name for path in folder.iterdir() if LOG_NAME.fullmatch(path.name))
+    if others:
+        what = f"it does not know {others[0]}: a newer version seems to be missing"
+        yield Finding(manifest_path(folder, manifest.version).name, None, what)
 
 
 def check_invariants(snapshot: Snapshot) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import one_spelling
+from eventide.batch import moment
 from eventide.errors import StoreError
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.ordering import sorting_order
@@ -43,6 +44,7 @@ from eventide.store.upkeep.seq_set import SeqSet
 
 Advance = Callable[[int], None]
 Severity = Literal["info", "damage"]
+MISSING = "is missing"
 
 UNREADABLE = (
     *(DamagedFrameError, DamagedLeafError, DamagedRunError),
@@ -63,7 +65,7 @@ class Finding:
 
     def __str__(self) -> str:
         where = self.file if self.place is None else f"{self.file} at byte {self.place}"
-        return f"{where}: {self.what}"
+        return f"{where} {MISSING}" if self.what == MISSING else f"{where}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,9 @@ class SegmentCheck:
                 self.check_index(index)
             except UNREADABLE as error:
                 self.lost_indexes.append(index)
-                yield Finding(index.file, None, f"the index of {index.attribute}: {error}")
+                # A hint would be for someone who reads the segment.
+                reason = error.message if isinstance(error, StoreError) else error
+                yield Finding(index.file, None, f"the index of {index.attribute}: {reason}")
 
     def tree_findings(self) -> Iterator[Finding]:
         """Yield what is wrong with the segment's own file."""
@@ -332,8 +336,3 @@ def told(part: Part) -> str:
         else (f"{moment(part.ts_min)} to {moment(part.ts_max)}")
     )
     return f"{part.rows:,} events, {span}"
-
-
-def moment(ts_us: int) -> str:
-    """Return a time in UTC."""
-    return str(np.datetime64(ts_us, "us")).replace("T", " ")

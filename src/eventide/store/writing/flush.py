@@ -20,7 +20,7 @@ from eventide.store.segments.segment_writer import SegmentWriter, leaf_capacity,
 from eventide.store.segments.tree import place
 from eventide.store.writing.late import insert_late, worth_inserting
 from eventide.store.writing.log import RecordKind
-from eventide.store.writing.open_stream import OpenStream, Reduced, View, joined
+from eventide.store.writing.open_stream import OpenStream, Reduced, View, copied, joined
 
 LOG_BYTES = 16 << 20
 """How long a log grows before its events become leaves: this much is read again after a crash."""
@@ -74,7 +74,8 @@ class Flush:
         # What is due is never the very newest, unless everything is: that may be one event with
         # a wrong clock, which would make all that follow late.
         done = self.write_rows(cut(parts, 0, rows if everything else self.due(parts)))
-        kept = joined(tuple(cut(parts, done, rows)), view.manifest.schema.arrow)
+        # A copy, for the caller may go on to write into its own arrays.
+        kept = copied(joined(tuple(cut(parts, done, rows)), view.manifest.schema.arrow))
         self.view = replace(self.view, tail=(kept,) if kept.num_rows else ())
         if self.view.in_order != view.in_order:
             # A segment was sealed that did not keep the order of time as the next one does: which
@@ -88,7 +89,7 @@ class Flush:
         in_order, split_us = self.view.in_order, self.view.manifest.options.split_us
         done = 0
         for part in whole_leaves(parts):
-            for piece in pieces(part, split_us, in_order):
+            for piece in pieces(part, split_us, in_order=in_order):
                 if self.is_beyond_border(piece):
                     self.seal()
                 if self.view.in_order != in_order:
@@ -160,6 +161,8 @@ class Flush:
         older, rest = self.parted(view.sorted_queue)
         if rest.num_rows:
             insert_late(self.writer(), rest, view.manifest.options.spare)
+            if self.writer().is_full:
+                self.seal()
         if older.num_rows:
             form = replace(view.manifest.form, in_order=True)
             indexes = view.manifest.options.indexes
@@ -277,7 +280,9 @@ def form_of(view: View) -> tuple[SegmentForm, tuple[str, ...]]:
     return replace(form, in_order=view.reduced.in_order), view.reduced.indexes
 
 
-def pieces(rows: pa.RecordBatch, split_us: int | None, in_order: bool) -> Iterator[pa.RecordBatch]:
+def pieces(
+    rows: pa.RecordBatch, split_us: int | None, *, in_order: bool
+) -> Iterator[pa.RecordBatch]:
     """Cut rows at the borders of regular splits.
 
     Rows as they arrived cross a border with the first event behind it, whatever comes after.

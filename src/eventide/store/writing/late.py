@@ -92,6 +92,7 @@ class Insertion:
         """Return entries of one level with sorted rows put in below them."""
         belongs = targets(entries, int64_view(rows.column(TS)))
         touched = np.unique(belongs)
+        self.writer.wasted += int(place(entries, "length")[touched].sum())
         starts = np.searchsorted(belongs, touched, "left")
         ends = np.searchsorted(belongs, touched, "right")
         parts = [rows.slice(start, end - start) for start, end in zip(starts, ends, strict=True)]

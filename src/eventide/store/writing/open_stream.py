@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.errors import StoreError
+from eventide.errors import EventideError, StoreError
 from eventide.schema import SEQ, TS
 from eventide.store.files.disk import AppendFile, remove, sync_folder
 from eventide.store.files.lock import write_lock
@@ -49,6 +49,7 @@ from eventide.store.writing.log import (
 )
 
 NO_TS = -(2**63)
+MOST_BATCHES = 512
 REMEMBERED_PRODUCERS = 10_000
 # A writer that is just adding a record can make a reader see half of it.
 READ_ATTEMPTS = 5
@@ -88,6 +89,8 @@ class View:
     tail: tuple[pa.RecordBatch, ...] = ()
     queue: tuple[pa.RecordBatch, ...] = ()
     producers: Mapping[str, int] = field(default_factory=dict)
+    directories: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
+    """What queries have made of the segments' totals; views with the same segments share it."""
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -132,7 +135,9 @@ class View:
         next_seq = int(int64_view(rows.column(SEQ))[-1]) + 1
         ts = int64_view(rows.column(TS))
         if not self.in_order or int(ts.min()) >= self.closed_ts:
-            return replace(self, next_seq=next_seq, tail=(*self.tail, rows))
+            # Joined now and then, or each of many small appends would copy a longer tuple.
+            held = self.tail if len(self.tail) < MOST_BATCHES else (pa.concat_batches(self.tail),)
+            return replace(self, next_seq=next_seq, tail=(*held, rows))
         late = ts < self.closed_ts
         timely = rows.filter(pa.array(~late))
         tail = (*self.tail, timely) if timely.num_rows else self.tail
@@ -160,7 +165,18 @@ class View:
         return facts, [joined(self.tail, schema), joined(self.queue, schema)]
 
     def after(self, record: Record) -> View:
-        """Return the view after one more record of the log."""
+        """Return the view after one more record of the log, or raise `DamagedLogError`."""
+        try:
+            return self.with_record(record)
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            reason = f"{type(error).__name__}: {error}"
+        except (EventideError, pa.ArrowException) as error:
+            reason = str(error)
+        message = f"the record at byte {self.log_end} says what cannot be: {reason}"
+        raise DamagedLogError(message)
+
+    def with_record(self, record: Record) -> View:
+        """Return the view after one more record, which may be wrong."""
         facts = record.facts
         read = replace(
             self,
@@ -169,19 +185,38 @@ class View:
             log_header=record.header,
         )
         if record.kind == RecordKind.EVENTS:
-            rows = numbered(record.batches[0], int(facts["first_seq"]), self.manifest)
-            return read.with_rows(rows).with_producer(facts["producer"], facts["sequence"])
+            rows = numbered(record.batches[0], whole(facts["first_seq"]), self.manifest)
+            producer, sequence = facts["producer"], facts["sequence"]
+            if producer is None or sequence is None:
+                return read.with_rows(rows)
+            return read.with_rows(rows).with_producer(text(producer), whole(sequence))
         segment, reduced = facts["segment"], facts["reduced"]
         return replace(
             read,
-            next_seq=max(int(facts["next_seq"]), self.manifest.next_seq),
-            closed_ts=int(facts["closed_ts"]),
+            next_seq=max(whole(facts["next_seq"]), self.manifest.next_seq),
+            closed_ts=whole(facts["closed_ts"]),
             segment=None if segment is None else Segment.from_json(segment),
             reduced=None if reduced is None else Reduced.from_json(reduced),
             tail=tuple(batch for batch in record.batches[:1] if batch.num_rows),
             queue=tuple(batch for batch in record.batches[1:] if batch.num_rows),
-            producers={str(name): int(last) for name, last in facts["producers"].items()},
+            producers={name: whole(last) for name, last in facts["producers"].items()},
         )
+
+
+def whole(value: object) -> int:
+    """Return a whole number of a log's JSON, refusing anything else."""
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        message = f"{value!r} is not a whole number"
+        raise TypeError(message)
+    return value
+
+
+def text(value: object) -> str:
+    """Return a text of a log's JSON, refusing anything else."""
+    if not isinstance(value, str):
+        message = f"{value!r} is not a text"
+        raise TypeError(message)
+    return value
 
 
 def joined(batches: tuple[pa.RecordBatch, ...], schema: pa.Schema) -> pa.RecordBatch:
@@ -191,6 +226,12 @@ def joined(batches: tuple[pa.RecordBatch, ...], schema: pa.Schema) -> pa.RecordB
     if not batches:
         return pa.RecordBatch.from_pylist([], schema=schema)
     return pa.concat_batches(batches)
+
+
+def copied(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows in memory of their own."""
+    message = pa.ipc.read_message(rows.serialize())
+    return pa.ipc.read_record_batch(message, rows.schema)
 
 
 def numbered(events: pa.RecordBatch, first_seq: int, manifest: Manifest) -> pa.RecordBatch:
@@ -242,6 +283,10 @@ class OpenStream:
             if view is not None and is_newest(self.folder, view.manifest.version):
                 self.held = view
                 return view
+        log = self.folder / load_manifest(self.folder).log
+        if not log.exists():
+            message = f"{log} is missing"
+            raise StoreError(message, hint="`eventide repair` keeps what is in other files")
         message = f"{self.folder} changes faster than it can be read"
         raise StoreError(message, hint="try again; if nobody writes to it, run `eventide verify`")
 
@@ -424,8 +469,25 @@ def is_listed(folder: Path, log: str) -> bool:
 
 OPENED: dict[Path, OpenStream] = {}
 OPENING = threading.Lock()
-# A lock that another thread held when the process was forked would never be freed in the child.
-os.register_at_fork(after_in_child=OPENED.clear)
+
+
+def forget_parent() -> None:
+    """Begin anew in a forked child: a lock that another thread held there is never freed here."""
+    global OPENING  # noqa: PLW0603
+    OPENED.clear()
+    OPENING = threading.Lock()
+
+
+os.register_at_fork(after_in_child=forget_parent)
+
+
+def forget(folder: Path) -> None:
+    """Close the files of a stream that is dropped."""
+    with OPENING:
+        gone = OPENED.pop(folder, None)
+    if gone is not None:
+        with gone.mutex:
+            gone.close()
 
 
 def opened(folder: Path) -> OpenStream:

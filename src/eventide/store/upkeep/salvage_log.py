@@ -1,0 +1,134 @@
+"""Read a damaged log: every whole record counts, also behind one that is damaged.
+
+Records of events say which numbers they begin with, so that the numbers of lost events show as a
+gap. A checkpoint stands for everything before it: behind a whole one, no damage before it matters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from eventide.store.segments.manifest import Manifest
+from eventide.store.upkeep.verify_segment import MISSING
+from eventide.store.writing.log import (
+    HEADER,
+    MAGIC,
+    DamagedLogError,
+    Record,
+    RecordKind,
+    is_whole,
+    read_records,
+    stamp_of,
+)
+from eventide.store.writing.open_stream import View
+
+ROW_BYTES = 8
+"""An event takes at least as many bytes of a log as its time does."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogReading:
+    """What could be read of a log."""
+
+    name: str
+    view: View | None = None
+    """The stream after the whole records; None if there is none."""
+    reason: str | None = None
+    """What is wrong with the log, if something is."""
+    gaps: tuple[range, ...] = ()
+    """Numbers of events that damaged records may have had."""
+    end: int = 0
+    """Up to where whole records were found."""
+    unread: int = 0
+    """How many events the bytes behind `end` had at most, if they are damaged."""
+
+    is_first_lost: bool = False
+    """Whether the first record is damaged, and no checkpoint stands for it."""
+
+    @property
+    def next_seq(self) -> int:
+        """From where on numbers are free, as far as is known."""
+        return 0 if self.view is None else self.view.next_seq
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the log could be read."""
+        return self.view is not None and self.reason is None
+
+
+def read_log(folder: Path, manifest: Manifest, name: str) -> LogReading:
+    """Read all whole records of a log."""
+    try:
+        content = (folder / name).read_bytes()
+    except OSError as error:
+        is_gone = isinstance(error, FileNotFoundError)
+        return LogReading(name, reason=MISSING if is_gone else str(error))
+    schema = manifest.schema.arrow
+    schemas = {RecordKind.CHECKPOINT: schema, RecordKind.EVENTS: schema.remove(1)}
+    synced, stamp = manifest.options.durability == "batch", stamp_of(name)
+    view, reason = View(manifest, next_seq=manifest.next_seq), None
+    gaps: list[range] = []
+    start, number, unread = 0, 0, 0
+    is_skipped = is_first_lost = False
+    while True:
+        place = {"origin": start, "number": number}
+        try:
+            for record in read_records(content[start:], stamp, schemas, synced=synced, **place):
+                following = checked(view, record)
+                if record.kind == RecordKind.CHECKPOINT:
+                    gaps.clear()
+                    is_first_lost = False
+                elif is_skipped:
+                    gaps.append(range(view.next_seq, record.facts["first_seq"]))
+                view, is_skipped = following, False
+                start, number = record.end, number + 1
+            break
+        except DamagedLogError as error:
+            reason = reason or str(error)
+            found = next_record(content, start, stamp, number)
+            if found is None:
+                unread = (len(content) - start) // ROW_BYTES
+                break
+            is_skipped, is_first_lost = True, is_first_lost or number == 0
+            start, number = found
+    if not view.log_records:
+        return LogReading(name, None, reason or "its first record is missing", unread=unread)
+    view = replace(view, next_seq=max(view.next_seq, manifest.next_seq))
+    lost = tuple(gap for gap in gaps if gap)
+    return LogReading(name, view, reason, lost, view.log_end, unread, is_first_lost)
+
+
+def checked(view: View, record: Record) -> View:
+    """Return a view after a record, whose rows are what their columns say."""
+    try:
+        for batch in record.batches:
+            batch.validate(full=True)
+    except pa.ArrowException as error:
+        raise DamagedLogError(str(error)) from error
+    return view.after(record)
+
+
+def next_record(content: bytes, start: int, stamp: bytes, number: int) -> tuple[int, int] | None:
+    """Return where the next whole header behind a damaged record is, and its number."""
+    place = start
+    if (own := own_header(content, start, stamp)) is not None and own[0] == number:
+        place += HEADER.size + own[1]
+    while (place := content.find(MAGIC, place)) >= 0:
+        # Headers and payloads are multiples of 8 bytes long.
+        found = None if place % 8 else own_header(content, place, stamp)
+        if found is not None and found[0] > number:
+            return place, found[0]
+        place += 1
+    return None
+
+
+def own_header(content: bytes, start: int, stamp: bytes) -> tuple[int, int] | None:
+    """Return the number and the length of a record of this log whose header is whole."""
+    header = content[start : start + HEADER.size]
+    if not is_whole(header):
+        return None
+    magic, _, number, length, found_stamp, _, _ = HEADER.unpack(header)
+    return (number, length) if (magic, found_stamp) == (MAGIC, stamp) else None
