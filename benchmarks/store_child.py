@@ -39,13 +39,14 @@ def append_forever(path: str) -> None:
 
 
 def open_and_answer(path: str) -> None:
-    """Say how long it took to open a database, count its events and aggregate them."""
+    """Say how long it took to open a database and count its events, and then to aggregate them."""
     start = time.perf_counter()
     snapshot = Store.open(path, create=False).stream(STREAM).snapshot()
     rows = snapshot.row_count
+    opened = time.perf_counter() - start
     found = aggregates(snapshot, ALL_TIME)
-    seconds = time.perf_counter() - start
-    print(json.dumps({"seconds": seconds, "rows": rows, **found}))
+    answered = time.perf_counter() - start
+    print(json.dumps({"opened": opened, "answered": answered, "rows": rows, **found}))
 
 
 if __name__ == "__main__":

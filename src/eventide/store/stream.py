@@ -53,9 +53,9 @@ from eventide.store.writing.open_stream import (
     OpenStream,
     Reduced,
     View,
-    copied,
     numbered,
     opened,
+    rows_in,
 )
 
 # A retry comes soon after the first try. Ten thousand ids are half a megabyte of manifest.
@@ -131,14 +131,14 @@ class StoredStream:
             following = view.with_rows(rows).with_producer(producer, sequence)
             self.settle(stream, view, flush(stream, following))
             return
-        # What stays in memory must be ours: the caller may go on to write into its own arrays.
-        events = copied(events)
-        rows = numbered(events, view.next_seq, view.manifest)
+        # What stays in memory is what goes to the log: the caller may write into its own arrays.
+        message = events.serialize()
+        rows = numbered(rows_in(message, events.schema), view.next_seq, view.manifest)
         following = view.with_rows(rows).with_producer(producer, sequence)
         facts = {"first_seq": view.next_seq, "producer": producer, "sequence": sequence}
         durability = view.manifest.options.durability
         synced = durability == "batch"
-        done = stream.record(view, following, RecordKind.EVENTS, facts, [events], sync=synced)
+        done = stream.record(view, following, RecordKind.EVENTS, facts, [message], sync=synced)
         if durability == "group" and stream.log is not None:
             sync_soon(stream.log.file, view.manifest.options.commit_interval_ms / 1000)
         if done.log_end >= LOG_BYTES:

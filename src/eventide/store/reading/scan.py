@@ -41,6 +41,8 @@ MOST_OVERLAPPING_ROWS = 8 << 20
 HITS_PER_LEAF = 2
 """Where so many events qualify that most leaves have one, an index rules out next to nothing."""
 DECODERS = os.cpu_count() or 1
+WIDE_COLUMNS = 4
+"""Of fewer columns a leaf is decoded before another thread would have begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class Columns:
 
     def stored_in(self, segment: Segment, names: Sequence[str]) -> list[str]:
         """Return those names that a segment has columns for."""
+        if segment.form.column_ids == self.ids:
+            return list(names)
         own = dict(zip(self.schema.names, self.ids, strict=True))
         stored = dict(zip(segment.form.schema.names, segment.form.column_ids, strict=True))
         return [n for n in names if n in (TS, SEQ) or (n in stored and stored[n] == own[n])]
@@ -295,7 +299,7 @@ def read_pieces(pieces: Sequence[Piece], wanted: Wanted) -> Iterator[pa.RecordBa
 
 def read_all(pieces: Sequence[Piece], wanted: Wanted) -> Iterator[pa.RecordBatch]:
     """Yield the rows of pieces that do not overlap, decoding several at a time."""
-    if len(pieces) < 2 * DECODERS:
+    if len(pieces) < 2 * DECODERS or len(wanted.names) < WIDE_COLUMNS:
         yield from (piece.read(wanted, wanted.names) for piece in pieces)
         return
     with ThreadPoolExecutor(DECODERS) as threads:

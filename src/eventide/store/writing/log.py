@@ -31,7 +31,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
 import google_crc32c
 import numpy as np
@@ -48,6 +48,9 @@ MASK: npt.NDArray[np.uint64] = np.frombuffer(
     hashlib.shake_256(b"the log of an eventide stream").digest(SECTOR), np.uint64
 )
 LOG_SUFFIX = ".log"
+
+Rows: TypeAlias = pa.RecordBatch | pa.Buffer
+"""Rows, or the Arrow message of them."""
 
 
 class RecordKind(IntEnum):
@@ -91,9 +94,7 @@ class LogWriter:
         self.stamp = stamp_of(file.path.name)
         self.header = b""
 
-    def append(
-        self, kind: RecordKind, facts: Mapping[str, Any], batches: Sequence[pa.RecordBatch]
-    ) -> None:
+    def append(self, kind: RecordKind, facts: Mapping[str, Any], batches: Sequence[Rows]) -> None:
         """Write a record. It is safe from a power failure only after `file.sync`."""
         payload = encode_payload(facts, batches)
         crc = google_crc32c.value(payload)
@@ -105,9 +106,9 @@ class LogWriter:
         self.number += 1
 
 
-def encode_payload(facts: Mapping[str, Any], batches: Sequence[pa.RecordBatch]) -> bytes:
+def encode_payload(facts: Mapping[str, Any], batches: Sequence[Rows]) -> bytes:
     """Return the masked payload of a record."""
-    messages = [batch.serialize() for batch in batches]
+    messages = [each if isinstance(each, pa.Buffer) else each.serialize() for each in batches]
     text = json.dumps({**facts, "lengths": [len(each) for each in messages]}).encode()
     parts = [struct.pack("<Q", len(text)), text, b"\0" * (-len(text) % 8), *messages]
     return masked(b"".join(parts))

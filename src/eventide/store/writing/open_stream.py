@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -42,6 +42,7 @@ from eventide.store.writing.log import (
     LogWriter,
     Record,
     RecordKind,
+    Rows,
     create_log,
     is_still_there,
     read_records,
@@ -230,8 +231,12 @@ def joined(batches: tuple[pa.RecordBatch, ...], schema: pa.Schema) -> pa.RecordB
 
 def copied(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows in memory of their own."""
-    message = pa.ipc.read_message(rows.serialize())
-    return pa.ipc.read_record_batch(message, rows.schema)
+    return rows_in(rows.serialize(), rows.schema)
+
+
+def rows_in(message: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows of an Arrow message, in its memory."""
+    return pa.ipc.read_record_batch(pa.ipc.read_message(message), schema)
 
 
 def numbered(events: pa.RecordBatch, first_seq: int, manifest: Manifest) -> pa.RecordBatch:
@@ -388,7 +393,7 @@ class OpenStream:
         following: View,
         kind: RecordKind,
         facts: Mapping[str, Any],
-        batches: list[pa.RecordBatch],
+        batches: Sequence[Rows],
         *,
         sync: bool,
     ) -> View:
