@@ -16,7 +16,7 @@ from eventide.store.reading.aggregate import Call, aggregate
 from eventide.store.stats import delay_bound
 from eventide.store.writing.adaptation import Configuration, Mode, QueueState, Reduction, decide
 from eventide.store.writing.load import Load, LoadMeter
-from eventide.store.writing.open_stream import Reduced
+from eventide.store.writing.view import Reduced
 from tests.naive.adaptation import most_delay, sorted_by_heap
 from tests.naive.store import NaiveStream, Row
 from tests.store.check_tree import check_tree

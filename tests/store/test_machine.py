@@ -34,7 +34,8 @@ from eventide.store.index.ranges import ValueRange
 from eventide.store.options import StreamOptions
 from eventide.store.reading.aggregate import Call, aggregate
 from eventide.store.upkeep.backup import backup_stream
-from eventide.store.writing.open_stream import OPENED, OpenStream, Reduced
+from eventide.store.writing.open_stream import OPENED, OpenStream
+from eventide.store.writing.view import Reduced
 from tests.naive.store import NaiveStream, Row
 from tests.store.check_tree import check_tree
 from tests.store.events import SCHEMA, reopened, rows, time_ranges, tiny_files, values

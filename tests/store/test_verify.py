@@ -15,7 +15,7 @@ from eventide.store import Snapshot
 from eventide.store.segments.manifest import encode_manifest, manifest_path
 from eventide.store.segments.segment import Segment
 from eventide.store.upkeep.verify import check_invariants, check_view, verify_stream
-from eventide.store.writing.open_stream import View
+from eventide.store.writing.view import View
 from tests.store.damage import Original, make
 from tests.store.events import tiny_files
 

@@ -20,7 +20,8 @@ from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place, touching
 from eventide.store.source import NO_TIME, TimeSlice, Where, balanced_slices, check_columns
-from eventide.store.writing.open_stream import View, opened
+from eventide.store.writing.open_stream import opened
+from eventide.store.writing.view import View
 
 FINEST = 4
 """Slices are cut from parts of the index that have a fourth of the rows of a slice, or fewer."""

@@ -25,7 +25,8 @@ from eventide.store.segments.manifest import Manifest, versions_in, write_manife
 from eventide.store.stream import StoredStream
 from eventide.store.upkeep.backup import Advance, backup_stream
 from eventide.store.writing.log import RecordKind, create_log
-from eventide.store.writing.open_stream import View, forget, opened
+from eventide.store.writing.open_stream import forget, opened
+from eventide.store.writing.view import View
 
 FORMAT = 3
 MARKER = "eventide.json"

@@ -14,12 +14,11 @@ import pyarrow as pa
 
 from eventide.batch import moment
 from eventide.errors import SchemaError, StoreError, listed
-from eventide.kernels.ordering import sorting_order
 from eventide.schema import MAX_TS_US, MIN_TS_US, TS, Attribute, DataType, Schema
 from eventide.store.files.disk import remove
 from eventide.store.index.aggregates import registered
 from eventide.store.options import StreamOptions
-from eventide.store.order import int64_view
+from eventide.store.order import int64_view, sort_rows
 from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment, StagedSegment, placed
 from eventide.store.segments.segment_writer import SEGMENT_BYTES, SEGMENT_ROWS, write_segments
@@ -49,14 +48,8 @@ from eventide.store.upkeep.maintenance import (
 from eventide.store.writing.flush import LOG_BYTES, flush
 from eventide.store.writing.group_commit import sync_soon
 from eventide.store.writing.log import RecordKind
-from eventide.store.writing.open_stream import (
-    OpenStream,
-    Reduced,
-    View,
-    numbered,
-    opened,
-    rows_in,
-)
+from eventide.store.writing.open_stream import OpenStream, opened
+from eventide.store.writing.view import Reduced, View, numbered, rows_in
 
 # A retry comes soon after the first try. Ten thousand ids are half a megabyte of manifest.
 REMEMBERED_COMMIT_IDS = 10_000
@@ -170,7 +163,7 @@ class StoredStream:
         first_seq = 0
         try:
             for chunk in chunks(events, manifest.schema):
-                rows = sorted_rows(numbered(chunk, first_seq, manifest))
+                rows = sort_rows(numbered(chunk, first_seq, manifest))
                 first_seq += rows.num_rows
                 segments += write_segments(self.path, form, [rows], manifest.options.indexes)
         except BaseException:
@@ -492,9 +485,3 @@ def checked_rows(events: pa.Table, schema: Schema) -> pa.RecordBatch:
 def joined_chunks(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array, copying only to join several."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def sorted_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Sort freshly numbered rows by time."""
-    order = sorting_order(int64_view(rows.column(TS)))
-    return rows if order is None else rows.take(pa.array(order))

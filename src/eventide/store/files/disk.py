@@ -91,10 +91,10 @@ class AppendFile:
         return cls(path, DISK.open(path, create=True), 0)
 
     @classmethod
-    def open(cls, path: Path, end: int | None = None) -> AppendFile:
-        """Open a file to add to it: at `end`, or behind everything it holds."""
+    def open(cls, path: Path) -> AppendFile:
+        """Open a file to add to it, behind everything it holds."""
         descriptor = DISK.open(path, create=False)
-        return cls(path, descriptor, os.fstat(descriptor).st_size if end is None else end)
+        return cls(path, descriptor, os.fstat(descriptor).st_size)
 
     def append(self, pieces: Sequence[Piece]) -> int:
         """Write pieces at the end, and return where they begin."""

@@ -70,7 +70,7 @@ class Manifest:
     retired: tuple[Retired, ...] = ()
     decisions: tuple[Decision, ...] = ()
     dropped_before: int | None = None
-    """Events before this time were dropped or thinned away by retention."""
+    """Segments that ended before this time were dropped."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads back."""

@@ -79,11 +79,6 @@ class SegmentForm:
         return layout_of(self.schema, self.summaries, known)
 
     @property
-    def is_known(self) -> bool:
-        """Whether this process can compute every aggregate that entries carry."""
-        return all(find_registered(name) for name, _ in self.aggregates)
-
-    @property
     def entry_schema(self) -> pa.Schema:
         """The columns of an entry of the index."""
         return entry_schema_of(self.schema, self.summaries, self.aggregate_columns)
@@ -114,11 +109,10 @@ class SegmentForm:
         )
 
 
-@lru_cache(maxsize=256)
 def layout_of(
     schema: Schema, summaries: tuple[str, ...], aggregates: tuple[tuple[str, str], ...]
 ) -> SummaryLayout:
-    """Return a layout; the same object for the same form, because making one takes time."""
+    """Return the layout of a form; `SummaryLayout.of` keeps those it has made."""
     bound = [BoundAggregate(name, attribute) for name, attribute in aggregates]
     return SummaryLayout.of(schema, summaries, bound)
 

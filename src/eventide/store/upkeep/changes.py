@@ -19,7 +19,8 @@ from eventide.store.segments.segment import Segment
 from eventide.store.upkeep.compaction import replaced, sweep, without_expired
 from eventide.store.upkeep.maintenance import Job
 from eventide.store.writing.flush import flush
-from eventide.store.writing.open_stream import OpenStream, View
+from eventide.store.writing.open_stream import OpenStream
+from eventide.store.writing.view import View
 
 MOST_CORRELATED = 0.95
 """Above this temporal correlation a secondary index is not worth its cost."""

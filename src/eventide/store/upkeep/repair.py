@@ -32,7 +32,8 @@ import pyarrow as pa
 from eventide.errors import EventideError, StoreError
 from eventide.kernels.compiled import Int64s
 from eventide.schema import MAX_TS_US, MIN_TS_US, SEQ, TS
-from eventide.store.files.disk import DISK, sync_folder, write_atomically
+from eventide.store.files import disk
+from eventide.store.files.disk import sync_folder, write_atomically
 from eventide.store.files.frame import Kind, frames_backwards, read_frame
 from eventide.store.files.lock import write_lock
 from eventide.store.files.mapped import MAPPED, map_file
@@ -56,7 +57,8 @@ from eventide.store.upkeep.seq_set import SeqSet
 from eventide.store.upkeep.verify import check_memory
 from eventide.store.upkeep.verify_segment import MISSING, UNREADABLE, Part, SegmentCheck, told
 from eventide.store.writing.log import RecordKind, create_log
-from eventide.store.writing.open_stream import OPENED, View
+from eventide.store.writing.open_stream import OPENED
+from eventide.store.writing.view import View
 
 ASIDE = ".damaged"
 LISTED = re.compile(
@@ -507,7 +509,7 @@ class Repairing:
                 continue
             self.steps.append(f"{name}: rename to {name}{ASIDE}")
             if not self.dry_run:
-                DISK.rename(path, path.with_name(name + ASIDE))
+                disk.DISK.rename(path, path.with_name(name + ASIDE))
                 MAPPED.forget(path)
         if not self.dry_run:
             sync_folder(self.folder)

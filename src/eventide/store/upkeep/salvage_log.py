@@ -23,7 +23,7 @@ from eventide.store.writing.log import (
     read_records,
     stamp_of,
 )
-from eventide.store.writing.open_stream import View
+from eventide.store.writing.view import View
 
 ROW_BYTES = 8
 """An event takes at least as many bytes of a log as its time does."""

@@ -35,7 +35,8 @@ from eventide.store.upkeep.verify_segment import (
     SegmentCheck,
     uncounted,
 )
-from eventide.store.writing.open_stream import OpenStream, View
+from eventide.store.writing.open_stream import OpenStream
+from eventide.store.writing.view import View
 
 __all__ = ["Advance", "Finding", "check_invariants", "check_view", "verify_stream"]
 

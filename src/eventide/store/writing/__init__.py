@@ -1,5 +1,6 @@
 """From an append to the disk: log, tail and queue, leaves, checkpoints, load.
 
+view.py          a stream at one moment: segments, tail and queue
 open_stream.py   one stream in this process: its newest view, and the way to change it
 log.py           the log of events that are in no segment yet
 flush.py         write the open end to segments

@@ -24,7 +24,7 @@ from enum import StrEnum
 from eventide.errors import listed
 from eventide.store.options import StreamOptions
 from eventide.store.writing.load import Load
-from eventide.store.writing.open_stream import Reduced
+from eventide.store.writing.view import Reduced
 
 LONG_QUEUE = 0.5
 """The share of its capacity at which a queue is long. The other half is for what comes in while

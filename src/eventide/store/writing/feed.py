@@ -25,7 +25,8 @@ from eventide.errors import SchemaError, StoreError
 from eventide.store.segments.manifest import KEPT_DECISIONS
 from eventide.store.stream import BULK_BYTES, Appended, StoredStream
 from eventide.store.writing.adaptation import Configuration, Mode, QueueState, decide
-from eventide.store.writing.open_stream import View, opened
+from eventide.store.writing.open_stream import opened
+from eventide.store.writing.view import View
 
 JOINED_ROWS = 1 << 18
 JOINED_BYTES = 4 * BULK_BYTES

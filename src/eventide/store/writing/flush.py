@@ -20,7 +20,8 @@ from eventide.store.segments.segment_writer import SegmentWriter, leaf_capacity,
 from eventide.store.segments.tree import place
 from eventide.store.writing.late import insert_late, worth_inserting
 from eventide.store.writing.log import RecordKind
-from eventide.store.writing.open_stream import OpenStream, Reduced, View, copied, joined
+from eventide.store.writing.open_stream import OpenStream
+from eventide.store.writing.view import Reduced, View, copied, joined
 
 LOG_BYTES = 16 << 20
 """How long a log grows before its events become leaves: this much is read again after a crash."""

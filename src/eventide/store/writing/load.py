@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from eventide.batch import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.schema import TS
 from eventide.store.order import int64_view, is_ascending
 
 WINDOW_S = 10.0
-NO_TS = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class LoadMeter:
         # Some thread appends while others ask for statistics.
         self.mutex = threading.Lock()
         self.arrivals: deque[Arrival] = deque()
-        self.newest = NO_TS
+        self.newest = START_OF_TIME_US
         self.asked: Counter[str] = Counter()
         self.started = clock()
 
