@@ -19,5 +19,14 @@ The store has cases of its own, `python -m benchmarks store`:
     store_child.py    the processes that those kill and start
     store_paper.py    what the ChronicleDB paper measures
 
+So have patterns, `python -m benchmarks patterns`:
+
+    pattern_data.py          their events: prices of 100 keys
+    pattern_setting.py       those events in every form, and what the rivals made of them
+    pattern_cases.py         what is asked, in each contestant's words, and how it is timed
+    pattern_rivals.py        engines that know MATCH_RECOGNIZE, in environments of their own
+    pattern_pandas_child.py  what pandas-match-recognize's process does
+    pattern_flink_child.py   what PyFlink's process does
+
 Reading it for the first time? Start at cases.py.
 """

@@ -16,6 +16,9 @@ from benchmarks.data import EVENTS
 from benchmarks.errands import all_cases
 from benchmarks.guard import MismatchError, check_answers
 from benchmarks.measure import Outcome, measure
+from benchmarks.pattern_cases import PATTERN_CASES, PatternCase
+from benchmarks.pattern_setting import MANY as MANY_OF_PATTERNS
+from benchmarks.pattern_setting import PatternSetting, PatternSizes
 from benchmarks.race import Finding
 from benchmarks.report import (
     HOW_TO_READ,
@@ -23,6 +26,7 @@ from benchmarks.report import (
     RESULTS,
     Machine,
     as_table,
+    patterns_section,
     queries_section,
     store_section,
     write_results,
@@ -38,15 +42,18 @@ SAMPLE = 20_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases asked for; 1 if answers differ, so that nothing is reported."""
     asked = parsed(arguments)
-    cases = chosen(asked.only, spark=not asked.no_spark) if asked.part != "store" else []
-    store_cases = chosen_of_store(asked.only) if asked.part != "queries" else []
+    spark = not asked.no_spark
+    cases = chosen(asked.only, spark=spark) if asked.part in {"all", "queries"} else []
+    store_cases = chosen_of_store(asked.only) if asked.part in {"all", "store"} else []
+    patterns = asked.part in {"all", "patterns"}
+    pattern_cases = chosen_of_patterns(asked.only, spark=spark) if patterns else []
     screen, machine = Console(highlight=False), Machine.here()
     # Without a terminal there is no width to fit into.
     screen.width = screen.width if screen.is_terminal else 160
-    if not cases and not store_cases:
+    if not cases and not store_cases and not pattern_cases:
         screen.print(f"no case is called {asked.only!r}; there are:")
         names = [case.name for case in all_cases()] + [case.name for case in all_store_cases()]
-        screen.print(*names, sep="\n")
+        screen.print(*names, *(case.name for case in PATTERN_CASES), sep="\n")
         return 2
     screen.print(str(machine))
     try:
@@ -55,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 run_queries(cases, asked, Path(folder), screen, machine)
             if store_cases:
                 run_store(store_cases, asked, Path(folder), screen, machine)
+            if pattern_cases:
+                run_patterns(pattern_cases, asked, Path(folder), screen, machine)
     except MismatchError as mismatch:
         screen.print(f"stopped, nothing is written: {mismatch}", style="bold red")
         return 1
@@ -64,10 +73,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("part", nargs="?", choices=("all", "queries", "store"), default="all")
+    parts = ("all", "queries", "store", "patterns")
+    parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
         "--store-events", type=int, default=MANY, help="most of the store's cases (%(default)s)"
+    )
+    parser.add_argument(
+        "--pattern-events", type=int, default=MANY_OF_PATTERNS, help="most of a pattern's"
     )
     parser.add_argument("--folder", type=Path, help="where to work; 25 GB for all of the store")
     parser.add_argument("--only", metavar="NAME", help="cases whose name has this in it; no file")
@@ -85,6 +98,12 @@ def chosen(only: str | None, *, spark: bool) -> list[Case]:
 def chosen_of_store(only: str | None) -> list[StoreCase]:
     """Return the store's cases to run."""
     return [case for case in all_store_cases() if only is None or only in case.name]
+
+
+def chosen_of_patterns(only: str | None, *, spark: bool) -> list[PatternCase]:
+    """Return the pattern cases to run."""
+    cases = [case for case in PATTERN_CASES if spark or not case.spark]
+    return [case for case in cases if only is None or only in case.name]
 
 
 def run_queries(
@@ -128,6 +147,32 @@ def run_store(
     if not asked.only and not asked.no_write:
         write_results("Store", store_section(findings, cases, events, machine))
         screen.print(f"written to {RESULTS}")
+
+
+def run_patterns(
+    cases: Sequence[PatternCase],
+    asked: argparse.Namespace,
+    folder: Path,
+    screen: Console,
+    machine: Machine,
+) -> None:
+    """Run the pattern cases, and report."""
+    events = asked.pattern_events
+    screen.print(f"Up to {events:,} events, {len(cases)} cases. {HOW_TO_READ_STORE}")
+    # Kept for the next run: to install the rivals takes minutes.
+    rivals = (asked.folder or Path(tempfile.gettempdir())) / "eventide-bench-rivals"
+    setting = PatternSetting(PatternSizes(events), folder / "patterns", rivals)
+    findings: list[Finding] = []
+    for case in cases:
+        found = [replace(finding, case=case.name) for finding in case.run(setting)]
+        findings += found
+        screen.print(as_table(found))
+    screen.print(as_table(findings))
+    if not asked.only and not asked.no_write:
+        section = patterns_section(findings, cases, events, setting.versions, machine)
+        write_results("Patterns", section)
+        screen.print(f"written to {RESULTS}")
+    setting.close()
 
 
 def run(cases: Sequence[Case], events: int, folder: Path) -> Iterator[list[Outcome]]:

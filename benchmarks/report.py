@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -14,6 +14,8 @@ from rich import box
 from rich.table import Table
 
 from benchmarks.measure import JVM_WARM_UPS, LEAST_ROUNDS, MOST_ROUNDS, Outcome, Timing
+from benchmarks.pattern_cases import PatternCase
+from benchmarks.pattern_data import KEYS
 from benchmarks.race import ROUNDS, Finding
 from benchmarks.store_cases import StoreCase
 
@@ -141,6 +143,33 @@ def store_section(
         "benchmarks/store_setting.py",
         f"- Seconds: median of {ROUNDS} rounds or more, everybody in turn in one process; all "
         "readers warm, and before each writer the disk is idle",
+        "",
+        HOW_TO_READ_STORE,
+        "",
+        *table_lines(findings),
+        "",
+        "What each case asks:",
+        "",
+        *(f"- **{case.name}**: {case.asked}" for case in cases),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def patterns_section(
+    findings: Sequence[Finding],
+    cases: Sequence[PatternCase],
+    events: int,
+    versions: Mapping[str, str],
+    machine: Machine,
+) -> str:
+    """Return the part of results.md about patterns."""
+    rivals = ", ".join(f"{name} {number}" for name, number in versions.items())
+    lines = [
+        *facts(machine),
+        f"- Rivals in environments of their own: {rivals or 'none could be installed'}",
+        f"- Events: up to {events:,} of {KEYS} keys, in order of time",
+        f"- Seconds: median of {ROUNDS} rounds, warm; of a rival in a process of its own the best "
+        "of one or two, after a run over a sample, whose rows were Eventide's",
         "",
         HOW_TO_READ_STORE,
         "",

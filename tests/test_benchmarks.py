@@ -6,7 +6,9 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from benchmarks import __main__ as command
 from benchmarks.cases import QUESTIONS, Case, Duel, Question
@@ -14,8 +16,21 @@ from benchmarks.data import CARS, MANY_CARS, Traffic
 from benchmarks.errands import all_cases
 from benchmarks.guard import MismatchError, as_bag, check_answers, difference_of
 from benchmarks.measure import measure
+from benchmarks.pattern_cases import QUESTIONS as PATTERN_QUESTIONS
+from benchmarks.pattern_cases import PatternCase, against, by_hand, new_texts
+from benchmarks.pattern_data import STREAM, kept, ticks
+from benchmarks.pattern_rivals import FLINK, AbsentError, Rival, Task, ask, last_line
+from benchmarks.pattern_setting import PatternSetting, PatternSizes
+from benchmarks.pattern_setting import Question as PatternQuestion
 from benchmarks.race import Finding, at_least, at_most, check_close, check_same
-from benchmarks.report import Machine, as_table, queries_section, store_section, write_results
+from benchmarks.report import (
+    Machine,
+    as_table,
+    patterns_section,
+    queries_section,
+    store_section,
+    write_results,
+)
 from benchmarks.sensors import COLUMNS, as_they_arrive, exponential, in_bursts, sensor_chunks
 from benchmarks.setting import Setting
 from benchmarks.store_cases import StoreCase
@@ -23,6 +38,8 @@ from benchmarks.store_paper import all_store_cases
 from benchmarks.store_setting import Sizes, StoreSetting
 from benchmarks.ways import Way
 
+from eventide.lang.sql import plan_sql
+from eventide.schema import Schema
 from tests.engines.engines import to_table
 from tests.engines.scenarios import SCENARIOS
 
@@ -168,3 +185,50 @@ def test_sensors_are_the_same_in_every_run_and_late_ones_only_move() -> None:
         late = sum(later < earlier for earlier, later in pairwise(found))
         assert late > 0
         assert arrived.sort_by("ts").equals(events.combine_chunks())
+
+
+@pytest.mark.parametrize(
+    "question", [*PATTERN_QUESTIONS, *new_texts()], ids=lambda question: question.name
+)
+def test_patterns_have_plans(question: PatternQuestion) -> None:
+    catalog = {STREAM: Schema.from_arrow(ticks(1).schema)}
+    assert plan_sql(question.text, catalog)
+
+
+def test_ticks_are_the_same_in_every_run_and_kept(tmp_path: Path) -> None:
+    events = ticks(5_000)
+    assert events.equals(ticks(5_000))
+    assert pq.read_table(kept(tmp_path, 5_000)).equals(events)
+    assert len(events.column("k").unique()) == 100
+    for name in ("ts", "price"):
+        assert len(events.column(name).unique()) == 5_000
+
+
+def test_a_pattern_by_hand() -> None:
+    prices = [5.0, 4.0, 3.0, 4.0, 3.0, 2.0, 1.0, 2.0, 2.0, 1.0]
+    events = pd.DataFrame({"ts": range(10), "k": "a", "price": prices})
+    # The second match cannot begin at the first's last row; the last has no end.
+    found = by_hand(events)[["t0", "t1", "p0", "low", "p1"]]
+    assert found.to_numpy().tolist() == [[0, 3, 5, 3, 4], [4, 7, 3, 1, 2]]
+
+
+def test_a_rival_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+    rival = Rival("nobody", ("--no-index", "no-such-package-anywhere"), "nothing.py", repeats=1)
+    with pytest.raises(AbsentError, match="no-such-package-anywhere"):
+        ask(rival, Task("", STREAM, {}, 1, ()), tmp_path)
+    setting = PatternSetting(PatternSizes(1_000), tmp_path, tmp_path)
+    question = PATTERN_QUESTIONS[0]
+    setting.answers[FLINK.name, question.name] = AbsentError("PyFlink: no network")
+    ours = {1_000: (Finding("Arrow", 1.0), 7)}
+    [finding] = against(setting, FLINK, question, ours, at_least(10))
+    assert (finding.rival, finding.met) == ("none: PyFlink: no network", None)
+    case = PatternCase("dip", "a price falls", lambda _: [finding])
+    page = patterns_section([finding], [case], 1_000, {"PyFlink": "0"}, Machine.here())
+    assert all(said in page for said in ("no network", "a price falls", "PyFlink 0"))
+
+
+def test_what_a_failed_process_said() -> None:
+    assert last_line("x.Y\nCaused by: a.BException: why | how\n\tat here") == (
+        "Caused by: a.BException: why / how"
+    )
+    assert last_line("") == "it ended without a word"

@@ -16,6 +16,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
     [
         ("quickstart.py", "ben  │ 2026-03-02 08:00:10 │  131"),
         ("live.py", "1 event came too late; 5 are stored"),
+        ("patterns.py", "live: from 4 down to 6, up to 7"),
     ],
 )
 def test_example_runs(name: str, told: str) -> None:

@@ -11,6 +11,7 @@
     sinks/         hand results over
     accumulators/  partial results that merge: shared by operators and the index
     database.py    the door for users             cli/       the same from a shell
+    matching.py    row patterns in Python, as query text
     stream.py      one stream, for users          calendars.py  days and months as spans of time
     demo/          the product in two minutes
 
@@ -26,6 +27,19 @@ if TYPE_CHECKING:
     from eventide.engines.spark.database import SparkDatabase
     from eventide.engines.spark.database import spark_database as spark
     from eventide.errors import EventideError
+    from eventide.matching import (
+        Match,
+        Step,
+        absent,
+        exclude,
+        match,
+        no_row,
+        partition_end,
+        partition_start,
+        permute,
+        variable,
+        variables,
+    )
     from eventide.result import Result
     from eventide.schema import Schema
     from eventide.store.index.aggregates import UserAggregate, register_aggregate
@@ -39,33 +53,55 @@ __version__ = "0.1.0"
 HOMES = {
     "Database": ("eventide.database", "Database"),
     "EventideError": ("eventide.errors", "EventideError"),
+    "Match": ("eventide.matching", "Match"),
     "Result": ("eventide.result", "Result"),
     "Schema": ("eventide.schema", "Schema"),
     "SparkDatabase": ("eventide.engines.spark.database", "SparkDatabase"),
+    "Step": ("eventide.matching", "Step"),
     "Stream": ("eventide.stream", "Stream"),
     "StreamOptions": ("eventide.store", "StreamOptions"),
     "Subscription": ("eventide.subscription", "Subscription"),
     "UserAggregate": ("eventide.store.index.aggregates", "UserAggregate"),
+    "absent": ("eventide.matching", "absent"),
+    "exclude": ("eventide.matching", "exclude"),
+    "match": ("eventide.matching", "match"),
+    "no_row": ("eventide.matching", "no_row"),
     "open": ("eventide.database", "open_database"),
+    "partition_end": ("eventide.matching", "partition_end"),
+    "partition_start": ("eventide.matching", "partition_start"),
+    "permute": ("eventide.matching", "permute"),
     "register_aggregate": ("eventide.store.index.aggregates", "register_aggregate"),
     "spark": ("eventide.engines.spark.database", "spark_database"),
     "sql": ("eventide.database", "sql"),
+    "variable": ("eventide.matching", "variable"),
+    "variables": ("eventide.matching", "variables"),
 }
 
 __all__ = [
     "Database",
     "EventideError",
+    "Match",
     "Result",
     "Schema",
     "SparkDatabase",
+    "Step",
     "Stream",
     "StreamOptions",
     "Subscription",
     "UserAggregate",
+    "absent",
+    "exclude",
+    "match",
+    "no_row",
     "open",
+    "partition_end",
+    "partition_start",
+    "permute",
     "register_aggregate",
     "spark",
     "sql",
+    "variable",
+    "variables",
 ]
 
 

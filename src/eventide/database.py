@@ -15,6 +15,7 @@ from eventide.engines.placement import describe_embedded
 from eventide.errors import SchemaError, pointing_into
 from eventide.ingest.coerce import as_table, to_events
 from eventide.lang.sql import plan_sql
+from eventide.matching import Query
 from eventide.plan.explain import explain as explain_plan
 from eventide.plan.nodes import Plan, scans_of
 from eventide.plan.times import Duration, duration_us
@@ -91,15 +92,16 @@ class Database:
         """Return the schema of every stream."""
         return {name: self.store.stream(name).schema for name in self.streams()}
 
-    def sql(self, text: str) -> Result:
+    def sql(self, query: Query) -> Result:
         """Answer a query over all that is stored."""
+        text = str(query)
         plan = plan_sql(text, self.catalog())
         with pointing_into(text):
             return Result(run_history(plan, self.snapshots(plan)))
 
-    def explain(self, text: str) -> str:
+    def explain(self, query: Query) -> str:
         """Return how a query would be answered: its plan, and where it would run."""
-        plan = plan_sql(text, self.catalog())
+        plan = plan_sql(str(query), self.catalog())
         return f"{explain_plan(plan)}\n\n{describe_embedded(plan, self.snapshots(plan))}"
 
     def snapshots(self, plan: Plan) -> dict[str, Snapshot]:
@@ -108,7 +110,7 @@ class Database:
         return {name: self.store.stream(name).snapshot() for name in names}
 
     def subscribe(
-        self, text: str, on_result: OnResult | None = None, *, lateness: Duration = "0 s"
+        self, query: Query, on_result: OnResult | None = None, *, lateness: Duration = "0 s"
     ) -> Subscription:
         """Run a query live over what is appended to this database from now on.
 
@@ -116,6 +118,7 @@ class Database:
         newest time seen less `lateness`, has passed it. Events behind the watermark are stored
         but too late for this query; the subscription counts and keeps them.
         """
+        text = str(query)
         plan = plan_sql(text, self.catalog())
         with pointing_into(text):
             subscription = live_query(plan, self.catalog(), on_result, lateness, text=text)
@@ -175,13 +178,14 @@ def live_query(
     return Subscription(LiveEngine.of(plan, catalog, duration_us(lateness)), on_result, text=text)
 
 
-def sql(text: str, /, **streams: object) -> Result:
+def sql(query: Query, /, **streams: object) -> Result:
     """Answer a query over tables in memory: Arrow, pandas or polars, each with a `ts` column.
 
     >>> cars = pa.table({"ts": [0, 1, 2], "car": ["a", "a", "b"], "speed": [50.0, 60.0, 70.0]})
     >>> sql("SELECT car, speed FROM cars WHERE speed > 55", cars=cars).rows()
     [{'car': 'a', 'speed': 60.0}, {'car': 'b', 'speed': 70.0}]
     """
+    text = str(query)
     sources = {name: table_source(name, data) for name, data in streams.items()}
     plan = plan_sql(text, {name: source.schema for name, source in sources.items()})
     with pointing_into(text):

@@ -89,6 +89,10 @@ class StateError(EventideError, ValueError):
     """A dumped state cannot be loaded: wrong version, wrong operator, or damaged."""
 
 
+class UnboundedStateWarning(UserWarning):
+    """A live query may need more and more memory; the text names the cure."""
+
+
 @contextmanager
 def pointing_into(text: str) -> Iterator[None]:
     """Give errors that are raised inside the text that their spans point into."""

@@ -12,6 +12,7 @@ from eventide.plan.explain import explain
 from eventide.schema import Schema
 
 FILE = Path(__file__).with_name("plans.txt")
+MATCH_ERRORS = Path(__file__).with_name("match_errors.txt")
 RULE = "----"
 
 CATALOG = {
@@ -22,9 +23,9 @@ CATALOG = {
 }
 
 
-def read() -> Iterator[tuple[str, str]]:
-    """Yield each query, with the comment lines above it, and its plan."""
-    for case in FILE.read_text().strip().split("\n\n"):
+def read(file: Path = FILE) -> Iterator[tuple[str, str]]:
+    """Yield each query, with the comment lines above it, and its plan or error."""
+    for case in file.read_text().strip().split("\n\n"):
         query, _, plan = case.partition(f"\n{RULE}\n")
         yield query, plan
 
@@ -41,9 +42,10 @@ def planned(query: str) -> str:
 
 def regenerate() -> None:
     """Write the plans anew, for a person to review."""
-    cases = [f"{query}\n{RULE}\n{planned(query)}\n" for query, _ in read()]
-    FILE.write_text("\n".join(cases))
-    sys.stdout.write(f"{len(cases)} plans\n")
+    for file in (FILE, MATCH_ERRORS):
+        cases = [f"{query}\n{RULE}\n{planned(query)}\n" for query, _ in read(file)]
+        file.write_text("\n".join(cases))
+        sys.stdout.write(f"{file.name}: {len(cases)}\n")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, assert_never
 
 import pyarrow as pa
@@ -10,13 +12,16 @@ import pyarrow as pa
 from eventide.batch import ALL_TIME, Batch, TimeRange
 from eventide.errors import StateError, UnsupportedError
 from eventide.operators.filter_project import FilterRows, ProjectRows, Stateless
+from eventide.operators.match_rows import MatchRows
 from eventide.operators.operator import Operator
+from eventide.operators.order_rows import OrderRows, follows_time
 from eventide.operators.sliding_aggregate import AggregateFrames
 from eventide.operators.state import join_parts, split_parts
 from eventide.operators.window_aggregate import AggregateWindows
-from eventide.plan.expressions import Expression
+from eventide.plan.expressions import Column, Expression, rebuild
 from eventide.plan.nodes import (
     Filter,
+    MatchRecognize,
     Plan,
     Project,
     Relational,
@@ -36,6 +41,13 @@ class Pipeline:
 
     scan: Scan
     operators: tuple[Operator[Any], ...]
+    entered: pa.Schema | None = None
+    """The columns that come in, where they are not the scan's."""
+
+    @property
+    def filters(self) -> tuple[Operator[None], ...]:
+        """The operators right above the scan that leave rows as they are, or out."""
+        return tuple(takewhile(lambda each: isinstance(each, FilterRows), self.operators))
 
     @property
     def stateless(self) -> tuple[Operator[None], ...]:
@@ -49,12 +61,13 @@ class Pipeline:
 
     def above(self, operators: int) -> Pipeline:
         """Return the pipeline without its lowest operators: its input is what they hand over."""
-        return Pipeline(self.scan, self.operators[operators:])
+        entered = self.operators[operators - 1].output_schema if operators else self.entered
+        return Pipeline(self.scan, self.operators[operators:], entered)
 
     @property
     def input_schema(self) -> pa.Schema:
-        """The columns the scan hands over."""
-        return arrow_schema(self.scan.row)
+        """The columns the scan hands over, or what is below this pipeline."""
+        return self.entered or arrow_schema(self.scan.row)
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -90,8 +103,8 @@ class Pipeline:
         )
 
 
-def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME) -> Pipeline:
-    """Return the pipeline of a plan over one scan.
+def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1) -> Pipeline:
+    """Return the pipeline of a plan over one scan; its operators may use some threads.
 
     With `owned`, the highest window or frame reports only what starts or stands there; see
     slices.py. Those below it report all they read, for its own frames reach back into the halo.
@@ -104,36 +117,52 @@ def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME) -> Pipeline:
             hint = "ORDER BY, LIMIT, DISTINCT, joins and GROUP BY without a window need an end"
             raise UnsupportedError(message, hint=f"{hint}; ask it over history")
         case _:
-            highest = isinstance(plan, WindowAggregate | SlidingAggregate)
-            below = build_pipeline(plan.source, ALL_TIME if highest else owned)
-            return Pipeline(below.scan, (*below.operators, build_operator(plan, owned)))
+            highest = isinstance(plan, WindowAggregate | SlidingAggregate | MatchRecognize)
+            below = build_pipeline(plan.source, ALL_TIME if highest else owned, threads)
+            return Pipeline(below.scan, (*below.operators, *build_operators(plan, owned, threads)))
 
 
-def build_operator(
-    node: Filter | Project | WindowAggregate | SlidingAggregate, owned: TimeRange
-) -> Operator[Any]:
-    """Return the operator of one node."""
+def build_live_pipeline(plan: Plan) -> Pipeline:
+    """Return the pipeline of a plan that can run without an end, or say why it cannot."""
+    pipeline = build_pipeline(plan)
+    for operator in pipeline.operators:
+        if isinstance(operator, OrderRows) and not follows_time(operator.order):
+            message = "a live query goes with time: ORDER BY has to begin with ts"
+            hint = "ask it over history, or order by ts"
+            raise UnsupportedError(message, span=operator.order[0].expression.span, hint=hint)
+    return pipeline
+
+
+def build_operators(
+    node: Filter | Project | WindowAggregate | SlidingAggregate | MatchRecognize,
+    owned: TimeRange,
+    threads: int,
+) -> tuple[Operator[Any], ...]:
+    """Return the operators of one node, bottom first."""
     schema = arrow_schema(node.row)
     match node:
         case Filter(condition=condition):
-            return FilterRows(condition, schema)
+            return (FilterRows(condition, schema),)
         case Project(items=items):
-            return ProjectRows(items, schema)
+            return (ProjectRows(items, schema),)
         case WindowAggregate():
-            return AggregateWindows(node, schema, owned)
+            return (AggregateWindows(node, schema, owned),)
         case SlidingAggregate():
-            return AggregateFrames(node, schema, owned)
+            return (AggregateFrames(node, schema, owned),)
+        case MatchRecognize(source=source, order=order):
+            ordered = (OrderRows(order, arrow_schema(source.row)),) if order else ()
+            return (*ordered, MatchRows(node, schema, owned, threads))
     assert_never(node)
 
 
 def common_keys(plan: Plan) -> tuple[Expression, ...]:
     """Return the keys by which a plan's rows may be spread: those that all its operators share.
 
-    They are expressions over the scan's columns. None at all means that the rows belong
-    together.
+    They are expressions over the rows that the lowest operator with state takes. None at all
+    means that the rows belong together.
     """
     match plan:
-        case WindowAggregate(keys=named, source=source):
+        case WindowAggregate(keys=named, source=source) | MatchRecognize(keys=named, source=source):
             own = tuple(key.expression for key in named)
         case SlidingAggregate(keys=own, source=source):
             pass
@@ -144,6 +173,27 @@ def common_keys(plan: Plan) -> tuple[Expression, ...]:
     if not keeps_state(source):
         return own
     return tuple(key for key in common_keys(source) if key in own)
+
+
+def keys_over_scan(plan: Plan) -> tuple[Expression, ...]:
+    """Return the common keys as expressions over the scan's columns."""
+    keys = common_keys(plan)
+    below = plan
+    stateful = False
+    while not isinstance(below, Scan | Relational):
+        stateful = stateful or not keeps_state(below.source)
+        if stateful and isinstance(below, Project):
+            items = {item.name: item.expression for item in below.items}
+            keys = tuple(substituted(key, items) for key in keys)
+        below = below.source
+    return keys
+
+
+def substituted(expression: Expression, items: Mapping[str, Expression]) -> Expression:
+    """Return the expression with columns replaced by what they were computed from."""
+    if isinstance(expression, Column):
+        return items[expression.name]
+    return rebuild(expression, lambda part: substituted(part, items))
 
 
 def keeps_state(plan: Plan) -> bool:

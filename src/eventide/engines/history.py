@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, Batch
+from eventide.batch import ALL_TIME, END_OF_TIME_US, Batch
 from eventide.engines.build import Pipeline, build_pipeline
+from eventide.engines.match_slices import finds_matches, run_match_slice
 from eventide.engines.pruning import value_ranges
 from eventide.engines.rest import run_rest
 from eventide.engines.slices import Slice, slices_of
+from eventide.operators.columns import in_blocks
 from eventide.plan.nodes import Plan, Relational
 from eventide.schema import TS
 from eventide.store.source import EventSource
@@ -37,7 +39,7 @@ def run_block(plan: Plan, sources: Sources) -> pa.Table:
     source = sources[pipeline.scan.stream]
     slices = slices_of(plan, pipeline.scan, source, SLICE_ROWS)
     if len(slices) == 1:
-        parts = [run_slice(plan, source, slices[0])]
+        parts = [run_slice(plan, source, slices[0], threads=os.cpu_count() or 1)]
     else:
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             parts = list(threads.map(lambda part: run_slice(plan, source, part), slices))
@@ -45,13 +47,20 @@ def run_block(plan: Plan, sources: Sources) -> pa.Table:
     return pa.Table.from_batches(rows, pipeline.output_schema)
 
 
-def run_slice(plan: Plan, source: EventSource, part: Slice) -> list[pa.RecordBatch]:
+def run_slice(
+    plan: Plan, source: EventSource, part: Slice, threads: int = 1
+) -> list[pa.RecordBatch]:
     """Return the rows that one slice owns."""
-    pipeline = build_pipeline(plan, part.owned)
-    names = [name for name, _ in pipeline.scan.columns]
+    pipeline = build_pipeline(plan, part.owned, threads)
     if part.read.is_empty:
         return list(run_pipeline(pipeline, iter(())))
-    return list(run_pipeline(pipeline, source.scan(names, part.read, value_ranges(plan))))
+    if part.owned != ALL_TIME and finds_matches(pipeline):
+        return run_match_slice(pipeline, source, part.owned, value_ranges(plan))
+    names = [name for name, _ in pipeline.scan.columns]
+    batches = source.scan(names, part.read, value_ranges(plan))
+    if finds_matches(pipeline):
+        batches = in_blocks(batches, SLICE_ROWS)
+    return list(run_pipeline(pipeline, batches))
 
 
 def run_pipeline(pipeline: Pipeline, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -9,10 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.batch import Batch, TimeRange
-from eventide.engines.build import Pipeline, States, build_pipeline
+from eventide.engines.build import Pipeline, States, build_live_pipeline
+from eventide.errors import UnboundedStateWarning
 from eventide.ingest.ordering import Ordering, OrderingState, times
 from eventide.operators.state import dump_rows, join_parts, load_rows, split_parts
-from eventide.plan.nodes import Plan
+from eventide.plan.bounds import unbounded_reason
+from eventide.plan.nodes import Plan, match_of
 from eventide.schema import SEQ, TS, Schema
 
 
@@ -43,7 +46,11 @@ class LiveEngine:
     @classmethod
     def of(cls, plan: Plan, catalog: Mapping[str, Schema], lateness_us: int) -> LiveEngine:
         """Build the engine of a plan; `UnsupportedError` if it cannot run live."""
-        pipeline = build_pipeline(plan)
+        pipeline = build_live_pipeline(plan)
+        node = match_of(plan)
+        reason = None if node is None else unbounded_reason(node)
+        if reason is not None:
+            warnings.warn(reason, UnboundedStateWarning, stacklevel=4)
         schema = catalog[pipeline.scan.stream].arrow
         names = [TS, SEQ, *(n for n, _ in pipeline.scan.columns if n not in (TS, SEQ))]
         wanted = pa.schema([schema.field(name) for name in names])

@@ -5,15 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from eventide.engines.build import build_pipeline, common_keys, keeps_state
+from eventide.engines.build import build_live_pipeline, build_pipeline, common_keys, keeps_state
 from eventide.engines.history import SLICE_ROWS
+from eventide.engines.match_slices import matcher_of
 from eventide.engines.pruning import value_ranges
 from eventide.engines.slices import halo_of, slices_of
 from eventide.errors import UnsupportedError
-from eventide.plan.nodes import Plan, Relational, scans_of
+from eventide.plan.bounds import unbounded_reason
+from eventide.plan.nodes import MatchRecognize, Plan, Relational, match_of, scans_of
 from eventide.plan.render import render
 from eventide.plan.times import format_duration
 from eventide.store.source import EventSource
+
+MOST_NODES_SHOWN = 16
+
+MOST_READERS = 4
+"""Up to so many cores, each reads a stored stream for itself instead of having it shuffled."""
 
 
 def blocks_of(plan: Plan) -> tuple[Plan, ...]:
@@ -25,16 +32,32 @@ def blocks_of(plan: Plan) -> tuple[Plan, ...]:
 
 def describe_embedded(plan: Plan, sources: Mapping[str, EventSource]) -> str:
     """Return how a plan runs here: over history, and live if it can."""
-    lines = [f"history: {line}" for line in describe_history(plan, sources)]
+    lines = [line for block in blocks_of(plan) for line in describe_matcher(block)]
+    lines += [f"history: {line}" for line in describe_history(plan, sources)]
     if isinstance(plan, Relational):
         lines.append("history: DuckDB does the rest")
     try:
-        build_pipeline(plan)
+        build_live_pipeline(plan)
     except UnsupportedError as error:
         lines.append(f"live: no, {error.message}")
     else:
         lines.append(f"live: yes, {describe_state(plan)}")
     return "\n".join(lines)
+
+
+def describe_matcher(plan: Plan) -> Iterator[str]:
+    """Yield how the matches of a row pattern are found, and the automaton that does it."""
+    if match_of(plan) is None:
+        return
+    matcher = matcher_of(build_pipeline(plan))
+    nodes = str(matcher.automaton).splitlines()
+    if matcher.is_local:
+        yield "matcher: two passes, for all conditions look at single rows"
+    else:
+        yield f"matcher: search in order of preference, for {matcher.why_search}"
+    yield from (f"  {line}" for line in nodes[:MOST_NODES_SHOWN])
+    if len(nodes) > MOST_NODES_SHOWN:
+        yield f"  … {len(nodes) - MOST_NODES_SHOWN:,} more"
 
 
 def describe_history(plan: Plan, sources: Mapping[str, EventSource]) -> Iterator[str]:
@@ -49,14 +72,27 @@ def describe_history(plan: Plan, sources: Mapping[str, EventSource]) -> Iterator
         if pruned:
             events += f", less what the index rules out by {pruned},"
         if halo_of(block) is None:
-            yield f"{events} in one piece, for a frame of rows can reach back any time"
+            yield f"{events} {undivided(block)}"
         elif count == 1:
             yield f"{events} in one piece"
         else:
             yield f"{events} in {count} slices of time on {threads} threads"
 
 
-def describe_spark(plan: Plan, frames: frozenset[str]) -> str:
+def undivided(plan: Plan) -> str:
+    """Return why a plan is not cut in time, and how it is spread instead."""
+    node = match_of(plan)
+    if node is None:
+        return "in one piece, for a frame of rows can reach back any time"
+    if node.keys:
+        keys = ", ".join(render(key.expression) for key in node.keys)
+        return f"in one piece, large batches by {keys} on {os.cpu_count() or 1} threads"
+    if node.within_us is None:
+        return "in one piece, for a match can last any time without WITHIN"
+    return "in one piece, for its matches are numbered, anchored, or look ahead"
+
+
+def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
     """Return how a plan runs on Spark; `frames` are the streams that are DataFrames."""
     lines = []
     for block in blocks_of(plan):
@@ -65,6 +101,9 @@ def describe_spark(plan: Plan, frames: frozenset[str]) -> str:
         spread = f"shuffled once by {keys}" if keys else "shuffled into one partition: no key"
         if not keeps_state(block):
             place = "row by row where the rows are"
+        elif halo_of(block) is None and scan.stream not in frames and cores <= MOST_READERS:
+            own = f"keeping its own {keys}" if keys else "in one task: no key"
+            place = f"read whole by each Python worker, {own}, nothing shuffled"
         elif scan.stream in frames or halo_of(block) is None:
             place = f"{spread}, then Eventide's operators in Python workers"
         else:
@@ -75,12 +114,25 @@ def describe_spark(plan: Plan, frames: frozenset[str]) -> str:
     return "\n".join(lines)
 
 
+def growth(node: MatchRecognize) -> str:
+    """Return how long a live pattern remembers rows."""
+    reason = unbounded_reason(node)
+    if reason is not None:
+        return f"state has no bound, for {reason}"
+    if node.within_us is not None:
+        return f"at most those of the last {format_duration(node.within_us)}"
+    return "no more of a key than a match is long"
+
+
 def describe_state(plan: Plan) -> str:
     """Return what a live run of a plan has to remember."""
     halo = halo_of(plan)
     keys = ", ".join(map(render, common_keys(plan))) or "no key"
     if not keeps_state(plan):
         return "without any state but events that wait for the watermark"
+    node = match_of(plan)
+    if node is not None:
+        return f"remembering rows that may still become matches, by {keys}: {growth(node)}"
     if halo is None:
         return f"remembering the last rows of every key ({keys}): state grows with the keys"
     if halo.before_us:

@@ -11,9 +11,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.operators.match_entry import can_be_cut
 from eventide.plan.expressions import RangeFrame, RowsFrame
-from eventide.plan.nodes import Plan, Scan, SlidingAggregate, WindowAggregate, sources_of
+from eventide.plan.nodes import (
+    MatchRecognize,
+    Plan,
+    Scan,
+    SlidingAggregate,
+    WindowAggregate,
+    sources_of,
+)
 from eventide.store.source import EventSource
+
+SEARCHED_BACK = 3
+"""How many times WITHIN is read before a slice, at first, to find where its matches begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,8 @@ def halo_of(plan: Plan) -> Halo | None:
             return Halo()
         case SlidingAggregate(frame=RowsFrame()):
             return None  # the row before can be any time ago
+        case MatchRecognize() if not can_be_cut(plan):
+            return None
     halos = [halo_of(source) for source in sources_of(plan)]
     if len(halos) != 1 or halos[0] is None:
         return None
@@ -60,6 +73,9 @@ def halo_of(plan: Plan) -> Halo | None:
             # Cut where windows start, and the last one owned starts a slide before the cut.
             ahead_us = max(0, window.size_us - window.slide_us)
             return Halo(0, ahead_us, window.slide_us)
+        case MatchRecognize(within_us=int(within_us)):
+            # Rows before the slice tell where to begin: see engines/match_slices.py.
+            return Halo(SEARCHED_BACK * within_us, within_us) if halo == Halo() else None
     return halo
 
 

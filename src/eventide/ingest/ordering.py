@@ -55,14 +55,15 @@ class Ordering:
         what arrived together.
         """
         ts = times(arrived)
-        on_time = ts >= state.watermark_us
-        late = arrived.filter(pa.array(~on_time))
+        late, accepted = arrived.slice(arrived.num_rows), arrived
+        if len(ts) and ts.min() < state.watermark_us:
+            on_time = ts >= state.watermark_us
+            late, accepted = arrived.filter(pa.array(~on_time)), arrived.filter(pa.array(on_time))
         if newest_us is None and len(ts):
             newest_us = int(ts.max())
         watermark_us = state.watermark_us
         if newest_us is not None:
             watermark_us = max(watermark_us, newest_us - self.lateness_us)
-        accepted = arrived if late.num_rows == 0 else arrived.filter(pa.array(on_time))
         state, batch = self.release(state, accepted, watermark_us)
         return state, batch, late
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide.accumulators.columns import one_spelling
 from eventide.kernels.compiled import Int32s, frozen
@@ -20,6 +21,18 @@ def concat_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.R
     if not filled:
         return pa.RecordBatch.from_pylist([], schema=schema)
     return pa.concat_batches(filled)
+
+
+def in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in few batches, of at least `size` rows but for the last."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= size:
+            yield concat_batches(waiting, batch.schema)
+            waiting = []
+    if waiting:
+        yield concat_batches(waiting, waiting[0].schema)
 
 
 def encode_keys(columns: Sequence[pa.Array], length: int) -> tuple[Int32s, list[pa.Array], int]:
@@ -38,6 +51,22 @@ def encode_keys(columns: Sequence[pa.Array], length: int) -> tuple[Int32s, list[
     first_by_group(codes, first)
     # The first row of each code stands for the key.
     return codes, [column.take(pa.array(first)) for column in columns], count
+
+
+def encode_more(
+    known: Sequence[pa.Array], columns: Sequence[pa.Array], length: int
+) -> tuple[Int32s, list[pa.Array], int]:
+    """Number keys as `encode_keys` does, the known ones (all different) first."""
+    if len(columns) == 1 and len(known[0]) and columns[0].type in (pa.string(), pa.int64()):
+        found = pc.index_in(columns[0], value_set=known[0])
+        if not found.null_count:
+            return frozen(found.to_numpy()), list(known), len(known[0])
+    if not columns:
+        return frozen(np.zeros(length, np.int32)), [], 1
+    old = len(known[0])
+    both = [pa.concat_arrays(pair) for pair in zip(known, columns, strict=True)]
+    codes, keys, count = encode_keys(both, old + length)
+    return frozen(codes[old:]), keys, count
 
 
 def encode_column(column: pa.Array) -> tuple[Int32s, int]:

@@ -23,11 +23,15 @@ from eventide.operators.functions_strings import STRINGS
 from eventide.operators.functions_times import TIMES
 from eventide.plan.expressions import (
     Aggregate,
+    At,
     Call,
     Cast,
+    Classifier,
     Column,
     Expression,
     Literal,
+    MatchAggregate,
+    MatchNumber,
     Over,
     children,
 )
@@ -78,7 +82,7 @@ def _compute(expression: Expression, rows: pa.RecordBatch) -> Datum:
             return _call(expression, rows)
         case Cast():
             return _cast(expression, rows)
-        case Aggregate() | Over():
+        case Aggregate() | Over() | At() | MatchAggregate() | Classifier() | MatchNumber():
             message = f"{render(expression)} is not computed from one row"
             raise PlanError(message, span=expression.span)
     assert_never(expression)

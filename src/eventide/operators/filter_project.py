@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
 from eventide.batch import Batch
 from eventide.errors import StateError
 from eventide.operators.evaluate import evaluate, evaluate_predicate
-from eventide.plan.expressions import Expression, Named
+from eventide.plan.expressions import Column, Expression, Named
 
 
 class Stateless:
@@ -51,8 +52,16 @@ class ProjectRows(Stateless):
     items: tuple[Named, ...]
     output_schema: pa.Schema
 
+    @cached_property
+    def plain_names(self) -> list[str] | None:
+        """The columns, if they are only handed on under their own names."""
+        plain = all(item.expression == Column(item.name, item.type) for item in self.items)
+        return [item.name for item in self.items] if plain else None
+
     def step(self, state: None, batch: Batch) -> tuple[None, Batch]:
         """Return one row for each."""
+        if batch.rows.schema.names == self.plain_names:
+            return state, batch
         columns = [evaluate(item.expression, batch.rows) for item in self.items]
         return state, Batch(
             pa.RecordBatch.from_arrays(columns, schema=self.output_schema), batch.watermark_us

@@ -16,11 +16,15 @@ from eventide.plan.aggregates import AGGREGATES
 from eventide.plan.constants import cast_constant
 from eventide.plan.expressions import (
     Aggregate,
+    At,
     Call,
     Cast,
+    Classifier,
     Column,
     Expression,
     Literal,
+    MatchAggregate,
+    MatchNumber,
     Named,
     Over,
     rebuild,
@@ -28,6 +32,7 @@ from eventide.plan.expressions import (
 from eventide.plan.functions import FUNCTIONS, Function
 from eventide.plan.nodes import (
     Filter,
+    MatchRecognize,
     NamedAggregate,
     Plan,
     Project,
@@ -66,11 +71,29 @@ def bind(plan: Plan, catalog: Mapping[str, Schema]) -> Plan:
             return replace(
                 plan, source=below, keys=parts, aggregates=_bind_all(plan.aggregates, below.row)
             )
+        case MatchRecognize(source=source):
+            below = bind(source, catalog)
+            return bind_match(replace(plan, source=below), below.row)
         case Relational(inputs=inputs):
             return replace(
                 plan, inputs=tuple((name, bind(source, catalog)) for name, source in inputs)
             )
     assert_never(plan)
+
+
+def bind_match(node: MatchRecognize, row: Row) -> MatchRecognize:
+    """Return the node with its keys, order, conditions and measures bound."""
+    return replace(
+        node,
+        keys=tuple(_bind_named(key, row) for key in node.keys),
+        order=tuple(
+            replace(item, expression=bind_expression(item.expression, row)) for item in node.order
+        ),
+        defines=tuple(
+            Named(item.name, bind_condition(item.expression, row)) for item in node.defines
+        ),
+        measures=tuple(_bind_named(item, row) for item in node.measures),
+    )
 
 
 def bind_scan(scan: Scan, catalog: Mapping[str, Schema]) -> Scan:
@@ -139,6 +162,13 @@ def bind_expression(expression: Expression, row: Row) -> Expression:
         case Over(aggregate=aggregate, keys=keys):
             parts = tuple(bind_expression(key, row) for key in keys)
             return replace(expression, aggregate=bind_aggregate(aggregate, row), keys=parts)
+        case At(argument=argument):
+            return replace(expression, argument=bind_expression(argument, row))
+        case MatchAggregate(function=function, argument=argument, span=span):
+            plain = bind_aggregate(Aggregate(function, argument, span=span), row)
+            return replace(expression, argument=plain.argument, type=plain.type)
+        case Classifier() | MatchNumber():
+            return expression
     assert_never(expression)
 
 

@@ -7,12 +7,25 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from eventide.errors import PlanError
-from eventide.plan.expressions import Aggregate, Call, Column, Expression, Named, Over, walk
+from eventide.plan.expressions import (
+    Aggregate,
+    At,
+    Call,
+    Classifier,
+    Column,
+    Expression,
+    MatchAggregate,
+    MatchNumber,
+    Named,
+    Over,
+    walk,
+)
 from eventide.plan.functions import FUNCTIONS
 from eventide.plan.nodes import (
     WINDOW_END,
     WINDOW_START,
     Filter,
+    MatchRecognize,
     NamedAggregate,
     Plan,
     Project,
@@ -61,6 +74,13 @@ def _check(plan: Plan) -> None:
                 _check_expression(key, source.row)
             _check_aggregates(aggregates, source.row)
             _check_names([*source.row, *(item.name for item in aggregates)])
+        case MatchRecognize(source=source, keys=keys, measures=measures):
+            _check_present(plan, source.row, TS)
+            _check_items(keys, source.row)
+            for item in plan.order:
+                _check_expression(item.expression, source.row)
+            _check_match(plan, source.row)
+            _check_names(named.name for named in (*keys, *measures))
         case Relational(inputs=inputs):
             _check_names(name for name, _ in inputs)
         case _:
@@ -96,6 +116,37 @@ def _check_aggregates(items: tuple[NamedAggregate, ...], row: Row) -> None:
             _check_expression(item.aggregate.argument, row)
 
 
+def _check_match(node: MatchRecognize, row: Row) -> None:
+    known = {*node.variables, *(name for name, _ in node.subsets), None}
+    defined = tuple(item.name for item in node.defines)
+    _require(defined == node.variables, f"conditions of {defined}, variables {node.variables}")
+    for item in node.defines:
+        _require(item.type == BOOL, f"{render(item.expression)} is no condition")
+    for item in (*node.defines, *node.measures):
+        for part in walk(item.expression):
+            match part:
+                case At(argument=argument, variable=variable):
+                    _require(variable in known, f"no pattern variable {variable!r}")
+                    _check_of_match(argument, row)
+                case MatchAggregate(argument=argument, variable=variable):
+                    _require(variable in known, f"no pattern variable {variable!r}")
+                    _require(part.type != NULL, f"{render(part)} has no type")
+                    if argument is not None:
+                        _check_of_match(argument, row)
+                case Call() if part.type == NULL:
+                    message = f"{render(part)} has no type"
+                    raise PlanError(message)
+
+
+def _check_of_match(expression: Expression, row: Row) -> None:
+    """Check what is computed from one row of a match, where only its variable is known too."""
+    for part in walk(expression):
+        nested = isinstance(part, At | MatchAggregate | MatchNumber)
+        _require(not nested, f"{type(part).__name__} inside another")
+        if isinstance(part, Column):
+            _check_expression(part, row)
+
+
 def _check_expression(expression: Expression, row: Row) -> None:
     """Check a row-local expression."""
     for part in walk(expression):
@@ -109,6 +160,6 @@ def _check_expression(expression: Expression, row: Row) -> None:
                 if part.type == NULL:
                     message = f"{render(part)} has no type"
                     raise PlanError(message)
-            case Aggregate() | Over():
+            case Aggregate() | Over() | At() | MatchAggregate() | Classifier() | MatchNumber():
                 message = f"{render(part)} stands where only row-local expressions may"
                 raise PlanError(message)

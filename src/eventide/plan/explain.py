@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import assert_never
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.plan.expressions import Expression, Named
+from eventide.plan.expressions import ALWAYS, At, Expression, MatchAggregate, Named, rebuild
 from eventide.plan.nodes import (
     Filter,
+    MatchRecognize,
     NamedAggregate,
+    OrderKey,
     Plan,
     Project,
     Relational,
@@ -19,6 +22,7 @@ from eventide.plan.nodes import (
     WindowAggregate,
     sources_of,
 )
+from eventide.plan.patterns import render_pattern
 from eventide.plan.render import render, render_over
 from eventide.plan.times import format_duration, format_timestamp
 
@@ -37,6 +41,10 @@ def explain(plan: Plan) -> str:
 
 def _lines(plan: Plan, depth: int) -> Iterator[str]:
     yield "  " * depth + describe(plan)
+    if isinstance(plan, MatchRecognize):
+        for item in plan.defines:
+            if item.expression != ALWAYS:
+                yield "  " * (depth + 2) + f"{item.name} AS {render(item.expression)}"
     if isinstance(plan, Relational):
         for name, source in plan.inputs:
             yield "  " * (depth + 1) + f"{name}:"
@@ -61,9 +69,47 @@ def describe(plan: Plan) -> str:
             return f"WindowAggregate {by}{_window(window)}{_computed(aggregates)}"
         case SlidingAggregate(keys=keys, frame=frame, aggregates=aggregates):
             return f"SlidingAggregate {render_over(keys, frame)}{_computed(aggregates)}"
+        case MatchRecognize():
+            return _match(plan)
         case Relational(duckdb_sql=sql):
             return f"Relational {sql}"
     assert_never(plan)
+
+
+def _match(node: MatchRecognize) -> str:
+    parts = [f"by {', '.join(map(_item, node.keys))}"] if node.keys else []
+    parts += [f"in order of {', '.join(map(_order, node.order))}"] if node.order else []
+    pattern = f"({render_pattern(node.pattern)})"
+    if node.within_us is not None:
+        pattern += f" within {format_duration(node.within_us)}"
+    if node.strategy != "contiguous":
+        pattern += f" {node.strategy}"
+    parts.append(pattern)
+    skip = f"skip {'' if node.skip.to == 'past last row' else 'to '}{node.skip.to}"
+    parts.append(f"{skip} {node.skip.variable}" if node.skip.variable else skip)
+    parts.append("one row" if node.output == "one row" else f"all rows, {node.output}")
+    if node.timeout_rows:
+        parts.append("timeout rows")
+    shown = ", ".join(_measure(item, node) for item in node.measures)
+    return f"MatchRecognize {', '.join(parts)}{f': {shown}' if shown else ''}"
+
+
+def _measure(item: Named, node: MatchRecognize) -> str:
+    # Of one row per match everything is final: to say so would only be noise.
+    expression = item.expression if node.all_rows else _unmarked(item.expression)
+    return _named(expression, item.name)
+
+
+def _unmarked(expression: Expression) -> Expression:
+    match expression:
+        case At() | MatchAggregate():
+            return replace(expression, final=False)
+    return rebuild(expression, _unmarked)
+
+
+def _order(key: OrderKey) -> str:
+    nulls = " NULLS FIRST" if key.nulls_first else ""
+    return f"{render(key.expression)}{' DESC' if key.descending else ''}{nulls}"
 
 
 def _item(item: Named) -> str:

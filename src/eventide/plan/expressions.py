@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Literal as Choice
 from typing import assert_never
 
 from eventide.errors import Span
-from eventide.schema import INT64, NULL, DataType
+from eventide.schema import BOOL, INT64, NULL, STRING, DataType
+
+Edge = Choice["first", "last"]
 
 Scalar = bool | int | float | str | bytes | Decimal | None
 """A constant. Timestamps and intervals are int microseconds; the literal's type tells."""
@@ -99,7 +102,83 @@ class Over:
         return self.aggregate.type
 
 
-Expression = Column | Literal | Call | Cast | Aggregate | Over
+@dataclass(frozen=True, slots=True)
+class At:
+    """An expression computed at one row of a match: `PREV(LAST(A.price, 1), 2)`.
+
+    The row is the first or last one of `variable` (a pattern variable, a subset, or None for all
+    rows of the match), `offset` of the variable's rows further inside, and from there `shift`
+    rows of the partition on (NEXT), or back if negative (PREV). Where there is no such row the
+    value is null. A `final` one looks at the whole match, others at the match up to the current
+    row. `argument` is computed from that row alone.
+    """
+
+    argument: Expression
+    variable: str | None = None
+    edge: Edge = "last"
+    offset: int = 0
+    shift: int = 0
+    final: bool = False
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def type(self) -> DataType:
+        """The type of the argument."""
+        return self.argument.type
+
+
+@dataclass(frozen=True, slots=True)
+class MatchAggregate:
+    """An aggregate over the rows of a match that belong to `variable`; None is all rows.
+
+    `COUNT(*)` and `COUNT(A.*)` have no argument. `final` as in `At`.
+    """
+
+    function: str
+    argument: Expression | None
+    variable: str | None = None
+    distinct: bool = False
+    final: bool = False
+    type: DataType = NULL
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Classifier:
+    """The variable of the row it is computed at: only inside `At` and `MatchAggregate`."""
+
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def type(self) -> DataType:
+        """Text."""
+        return STRING
+
+
+@dataclass(frozen=True, slots=True)
+class MatchNumber:
+    """The number of the match within its partition, from one."""
+
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def type(self) -> DataType:
+        """A whole number."""
+        return INT64
+
+
+Expression = (
+    Column
+    | Literal
+    | Call
+    | Cast
+    | Aggregate
+    | Over
+    | At
+    | MatchAggregate
+    | Classifier
+    | MatchNumber
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +197,13 @@ class Named:
 def children(expression: Expression) -> tuple[Expression, ...]:
     """Return the direct parts of an expression."""
     match expression:
-        case Column() | Literal():
+        case Column() | Literal() | Classifier() | MatchNumber():
             return ()
         case Call(arguments=arguments):
             return arguments
-        case Cast(argument=argument):
+        case Cast(argument=argument) | At(argument=argument):
             return (argument,)
-        case Aggregate(argument=argument):
+        case Aggregate(argument=argument) | MatchAggregate(argument=argument):
             return () if argument is None else (argument,)
         case Over(aggregate=aggregate, keys=keys):
             return (aggregate, *keys)
@@ -134,14 +213,17 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """Return the expression with `change` applied to each direct part."""
     match expression:
-        case Column() | Literal():
+        case Column() | Literal() | Classifier() | MatchNumber():
             return expression
         case Call(arguments=arguments):
             return replace(expression, arguments=tuple(map(change, arguments)))
-        case Cast(argument=argument):
+        case Cast(argument=argument) | At(argument=argument):
             return replace(expression, argument=change(argument))
         case Aggregate():
             return rebuild_aggregate(expression, change)
+        case MatchAggregate(argument=argument):
+            changed_argument = None if argument is None else change(argument)
+            return replace(expression, argument=changed_argument)
         case Over(aggregate=aggregate, keys=keys):
             changed = change(aggregate)
             assert isinstance(changed, Aggregate)
@@ -178,6 +260,10 @@ def conjuncts(condition: Expression) -> Iterator[Expression]:
             yield from conjuncts(right)
         case _:
             yield condition
+
+
+ALWAYS = Literal(True, BOOL)
+"""The condition of a pattern variable that has none."""
 
 
 def integer(value: int) -> Literal:

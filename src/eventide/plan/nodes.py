@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal as Choice
 from typing import assert_never
 
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import PlanError, Span
 from eventide.plan.expressions import (
     Aggregate,
+    Column,
     Expression,
     Frame,
     Named,
@@ -17,10 +19,12 @@ from eventide.plan.expressions import (
     RowsFrame,
     rebuild_aggregate,
 )
-from eventide.schema import TIMESTAMP, DataType
+from eventide.plan.patterns import Pattern, variables_of
+from eventide.schema import BOOL, TIMESTAMP, TS, DataType
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
+TIMED_OUT = "timed_out"
 
 Row = Mapping[str, DataType]
 """The columns of a node's output, in order."""
@@ -136,6 +140,81 @@ class SlidingAggregate:
         return {**self.source.row, **added}
 
 
+Output = Choice["one row", "show empty", "omit empty", "with unmatched"]
+"""ONE ROW PER MATCH, or ALL ROWS PER MATCH with one of its three ways."""
+SkipTo = Choice["past last row", "next row", "first", "last"]
+Strategy = Choice["contiguous", "skip_till_next", "skip_till_any"]
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Where to look for the next match after one, as AFTER MATCH SKIP says."""
+
+    to: SkipTo = "past last row"
+    variable: str | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """One item of ORDER BY. Equal rows stay in order of (ts, seq)."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MatchRecognize:
+    """Matches of a row pattern among the rows of each key, in order.
+
+    `order` is empty for the order of (ts, seq). `defines` has the condition of every variable of
+    the pattern, in the order of `variables`; `subsets` are names for several of them.
+    """
+
+    source: Plan
+    keys: tuple[Named, ...]
+    order: tuple[OrderKey, ...]
+    pattern: Pattern
+    defines: tuple[Named, ...]
+    measures: tuple[Named, ...]
+    subsets: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    output: Output = "one row"
+    skip: Skip = Skip()
+    within_us: int | None = None
+    strategy: Strategy = "contiguous"
+    timeout_rows: bool = False
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The pattern's variables, as the pattern spells them, in order of first sight."""
+        return variables_of(self.pattern)
+
+    @property
+    def all_rows(self) -> bool:
+        """Whether matched rows come out one by one."""
+        return self.output != "one row"
+
+    @property
+    def row(self) -> Row:
+        """The columns that come out."""
+        columns = {key.name: key.type for key in self.keys}
+        measures = {item.name: item.type for item in self.measures}
+        if self.timeout_rows:
+            measures[TIMED_OUT] = BOOL
+        if not self.all_rows:
+            return {**columns, **measures}
+        # As the standard has it: keys, what is ordered by, measures, and the rest of the row.
+        source = self.source.row
+        ordered = [item.expression for item in self.order] or [Column(TS)]
+        names = [each.name for each in ordered if isinstance(each, Column)]
+        first = {name: source[name] for name in names if name not in columns}
+        return {**columns, **first, **measures} | {
+            name: kind for name, kind in source.items() if name not in measures
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class Relational:
     """Ordinary SQL around our operators: the rest of the query, over their results.
@@ -154,7 +233,7 @@ class Relational:
         return {}
 
 
-Plan = Scan | Filter | Project | WindowAggregate | SlidingAggregate | Relational
+Plan = Scan | Filter | Project | WindowAggregate | SlidingAggregate | MatchRecognize | Relational
 
 
 def sources_of(plan: Plan) -> tuple[Plan, ...]:
@@ -173,6 +252,14 @@ def scans_of(plan: Plan) -> tuple[Scan, ...]:
     if isinstance(plan, Scan):
         return (plan,)
     return tuple(scan for source in sources_of(plan) for scan in scans_of(source))
+
+
+def match_of(plan: Plan) -> MatchRecognize | None:
+    """Return the row pattern of a plan over one scan, if it has one."""
+    if isinstance(plan, MatchRecognize):
+        return plan
+    found = (match_of(source) for source in sources_of(plan))
+    return next((each for each in found if each is not None), None)
 
 
 def rebuild_sources(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
@@ -208,4 +295,13 @@ def rebuild_expressions(plan: Plan, change: Callable[[Expression], Expression]) 
             return replace(plan, keys=named(keys), aggregates=aggregated(aggregates))
         case SlidingAggregate(keys=keys, aggregates=aggregates):
             return replace(plan, keys=tuple(map(change, keys)), aggregates=aggregated(aggregates))
+        case MatchRecognize(keys=keys, order=order, defines=defines, measures=measures):
+            ordered = tuple(replace(item, expression=change(item.expression)) for item in order)
+            return replace(
+                plan,
+                keys=named(keys),
+                order=ordered,
+                defines=named(defines),
+                measures=named(measures),
+            )
     assert_never(plan)

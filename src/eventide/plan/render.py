@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from eventide.plan.expressions import (
     Aggregate,
+    At,
     Call,
     Cast,
+    Classifier,
     Column,
     Expression,
     Frame,
     Literal,
+    MatchAggregate,
+    MatchNumber,
     Over,
     RangeFrame,
     RowsFrame,
+    rebuild,
 )
 from eventide.plan.functions import FUNCTIONS, Function
 from eventide.plan.times import format_duration, format_timestamp
@@ -43,7 +49,48 @@ def render(expression: Expression) -> str:
             return f"{function}({'*' if argument is None else render(argument)})"
         case Over(aggregate=aggregate, keys=keys, frame=frame):
             return f"{render(aggregate)} OVER ({render_over(keys, frame)})"
+        case At() | MatchAggregate() | Classifier() | MatchNumber():
+            return _of_match(expression)
     assert_never(expression)
+
+
+def _of_match(expression: At | MatchAggregate | Classifier | MatchNumber) -> str:
+    match expression:
+        case Classifier():
+            return "CLASSIFIER()"
+        case MatchNumber():
+            return "MATCH_NUMBER()"
+        case MatchAggregate(function=function, argument=argument, variable=variable):
+            text = _qualified(argument, variable)
+            distinct = "DISTINCT " if expression.distinct else ""
+            return f"{'FINAL ' if expression.final else ''}{function}({distinct}{text})"
+        case At(argument=argument, variable=variable, edge=edge, offset=offset, shift=shift):
+            text = _qualified(argument, variable)
+            if edge == "first" or offset or expression.final:
+                far = f", {offset}" if offset else ""
+                text = f"{'FINAL ' if expression.final else ''}{edge.upper()}({text}{far})"
+            if shift:
+                far = f", {abs(shift)}" if abs(shift) != 1 else ""
+                text = f"{'PREV' if shift < 0 else 'NEXT'}({text}{far})"
+            return text
+    assert_never(expression)
+
+
+def _qualified(argument: Expression | None, variable: str | None) -> str:
+    """Return an argument with its columns qualified by a pattern variable."""
+    prefix = f"{variable}." if variable is not None else ""
+    if argument is None:
+        return f"{prefix}*"
+    return render(_with_variable(argument, variable)) if variable is not None else render(argument)
+
+
+def _with_variable(expression: Expression, variable: str) -> Expression:
+    match expression:
+        case Column(name=name):
+            return replace(expression, name=f"{variable}.{name}")
+        case Classifier():
+            return Column(f"CLASSIFIER({variable})")
+    return rebuild(expression, lambda part: _with_variable(part, variable))
 
 
 def render_over(keys: tuple[Expression, ...], frame: Frame) -> str:

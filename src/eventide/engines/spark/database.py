@@ -20,6 +20,7 @@ from eventide.engines.spark.types import schema_of
 from eventide.engines.spark.work import no_database
 from eventide.errors import BindError, UnsupportedError
 from eventide.lang.sql import plan_sql
+from eventide.matching import Query
 from eventide.plan.explain import explain
 from eventide.plan.nodes import Plan, Relational, scans_of
 from eventide.plan.times import Duration, duration_us
@@ -95,8 +96,9 @@ class SparkDatabase:
         stored = {name: self.store.stream(name).schema for name in names} if self.store else {}
         return stored | {name: schema_of(frame) for name, frame in frames.items()}
 
-    def sql(self, text: str, /, **frames: DataFrame) -> DataFrame:
+    def sql(self, query: Query, /, **frames: DataFrame) -> DataFrame:
         """Return the answer to a query over history, as a DataFrame."""
+        text = str(query)
         plan = plan_sql(text, self.catalog(frames))
         if not isinstance(plan, Relational):
             return self.block(plan, frames)
@@ -127,7 +129,13 @@ class SparkDatabase:
         return over_store(self.session, plan, source)
 
     def stream(
-        self, text: str, *, lateness: Duration = "0 s", buckets: int = BUCKETS, **frames: DataFrame
+        self,
+        query: Query,
+        /,
+        *,
+        lateness: Duration = "0 s",
+        buckets: int = BUCKETS,
+        **frames: DataFrame,
     ) -> DataFrame:
         """Return the answer to a query over a streaming DataFrame, as a streaming DataFrame.
 
@@ -136,7 +144,7 @@ class SparkDatabase:
         `observedMetrics["eventide"]`. Keys are spread over `buckets`, a number that stays the
         same for the life of a checkpoint.
         """
-        plan = plan_sql(text, {name: schema_of(frame) for name, frame in frames.items()})
+        plan = plan_sql(str(query), {name: schema_of(frame) for name, frame in frames.items()})
         build_pipeline(plan)  # says what cannot run live before anything is asked of Spark
         (scan,) = scans_of(plan)
         frame = frames[scan.stream]
@@ -145,10 +153,11 @@ class SparkDatabase:
             raise UnsupportedError(message, hint="use sql(text, name=df), or spark.readStream")
         return over_stream(plan, frame, schema_of(frame), duration_us(lateness), buckets)
 
-    def explain(self, text: str, /, **frames: DataFrame) -> str:
+    def explain(self, query: Query, /, **frames: DataFrame) -> str:
         """Return how a query would be answered: its plan, and where it would run."""
-        plan = plan_sql(text, self.catalog(frames))
-        return f"{explain(plan)}\n\n{describe_spark(plan, frozenset(frames))}"
+        plan = plan_sql(str(query), self.catalog(frames))
+        cores = self.session.sparkContext.defaultParallelism
+        return f"{explain(plan)}\n\n{describe_spark(plan, frozenset(frames), cores)}"
 
 
 def spark_database(session: SparkSession, path: str | Path | None = None) -> SparkDatabase:

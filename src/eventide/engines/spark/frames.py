@@ -9,7 +9,7 @@ few large values instead of many small rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,15 +20,18 @@ from pyspark.sql import functions as f
 
 from eventide.batch import END_OF_TIME_US, Batch
 from eventide.engines.buckets import buckets_of, from_bytes, split_by_bucket, to_bytes
-from eventide.engines.build import Pipeline, build_pipeline, common_keys, keeps_state
+from eventide.engines.build import Pipeline, build_pipeline, keeps_state, keys_over_scan
+from eventide.engines.history import run_pipeline
 from eventide.engines.live import within
+from eventide.engines.placement import MOST_READERS
+from eventide.engines.pruning import value_ranges
 from eventide.engines.spark.history import scanned
 from eventide.engines.spark.prefilter import prefiltered, prefiltered_by_time
 from eventide.engines.spark.types import from_the_border, spark_schema
 from eventide.engines.spark.work import items_in, work_frame
 from eventide.errors import SchemaError
 from eventide.ingest.ordering import in_order
-from eventide.operators.columns import concat_batches
+from eventide.operators.columns import concat_batches, in_blocks
 from eventide.operators.evaluate import evaluate
 from eventide.operators.window_aggregate import AggregateWindows
 from eventide.plan.expressions import Expression
@@ -56,22 +59,22 @@ class Spread:
     @classmethod
     def of(cls, plan: Plan, buckets: int) -> Spread:
         """Return how a plan is spread; rows that belong together go into one bucket."""
-        keys = common_keys(plan)
+        keys = keys_over_scan(plan)
         return cls(build_pipeline(plan), keys, buckets if keys else 1)
 
     @property
     def windows(self) -> AggregateWindows | None:
         """The window operator, if it can be fed with partials."""
-        match self.pipeline.operators[len(self.pipeline.stateless)]:
+        match self.pipeline.operators[len(self.pipeline.filters)]:
             case AggregateWindows(merges_in_any_order=True) as windows:
                 return windows
         return None
 
     def pack(self, batches: Batches) -> Batches:
         """Yield the blocks of rows that come in any order."""
-        for block in in_blocks(batches):
+        for block in in_blocks(batches, BLOCK_ROWS):
             batch = Batch(block, END_OF_TIME_US)
-            for operator in self.pipeline.stateless:
+            for operator in self.pipeline.filters:
                 _, batch = operator.step(None, batch)
             if self.windows is None:
                 keys = [evaluate(key, batch.rows) for key in self.keys]
@@ -80,6 +83,19 @@ class Spread:
                 partials = self.windows.lift(in_order(batch.rows))
                 yield blocks(partials, partials.columns[: len(self.keys)], self.buckets)
 
+    def own(self, batches: Batches, bucket: int) -> Batches:
+        """Yield the rows of one bucket, after what is done row by row."""
+        for rows in batches:
+            batch = Batch(rows, END_OF_TIME_US)
+            for operator in self.pipeline.filters:
+                _, batch = operator.step(None, batch)
+            if self.buckets > 1:
+                keys = [evaluate(key, batch.rows) for key in self.keys]
+                mine = buckets_of(keys, batch.rows.num_rows, self.buckets) == bucket
+                batch = Batch(batch.rows.filter(pa.array(mine)), END_OF_TIME_US)
+            if batch.rows.num_rows:
+                yield batch.rows
+
     def unpack(self, batches: Batches) -> Batches:
         """Yield the results of the blocks of one partition."""
         payloads = (value for batch in batches for value in batch.column(1).to_pylist())
@@ -87,7 +103,7 @@ class Spread:
         if not parts:
             return
         rows = concat_batches(parts, parts[0].schema)
-        below = len(self.pipeline.stateless)
+        below = len(self.pipeline.filters)
         if self.windows is None:
             rest = self.pipeline.above(below)
             rows = in_order(rows).select(self.pipeline.input_schema.names)
@@ -122,7 +138,14 @@ def over_frame(plan: Plan, frame: DataFrame, schema: Schema) -> DataFrame:
 
 
 def over_store_by_key(spark: SparkSession, plan: Plan, source: Snapshot) -> DataFrame:
-    """Return the rows of a plan that cannot be cut in time, over a stored stream."""
+    """Return the rows of a plan that cannot be cut in time, over a stored stream.
+
+    On a few cores every task reads all events and keeps those of its own keys: decoding them
+    again costs less than moving them. On many cores they are shuffled.
+    """
+    cores = spark.sparkContext.defaultParallelism
+    if cores <= MOST_READERS:
+        return over_store_by_reader(spark, plan, source, cores)
     spread = Spread.of(plan, shuffle_partitions(spark))
     names = columns_read(spread.pipeline)
 
@@ -132,6 +155,26 @@ def over_store_by_key(spark: SparkSession, plan: Plan, source: Snapshot) -> Data
 
     work = work_frame(spark, scanned(spark, spread.pipeline.scan, source))
     return shuffled(work.mapInArrow(pack, PACKED), spread)
+
+
+def over_store_by_reader(
+    spark: SparkSession, plan: Plan, source: Snapshot, readers: int
+) -> DataFrame:
+    """Return the rows of a plan over a stored stream, each task reading for a bucket of keys."""
+    spread = Spread.of(plan, readers)
+    pipeline = spread.pipeline
+    where = value_ranges(plan)
+
+    def run(batches: Batches) -> Batches:
+        for bucket, part in items_in(batches):
+            rows = part.scan(pipeline.input_schema.names, pipeline.scan.time_range, where)
+            yield from run_pipeline(
+                pipeline.above(len(pipeline.filters)),
+                in_blocks(spread.own(rows, bucket), BLOCK_ROWS),
+            )
+
+    work = work_frame(spark, [source.within(pipeline.scan.time_range)] * spread.buckets)
+    return work.mapInArrow(run, spark_schema(pipeline.output_schema))
 
 
 def shuffled(packed: DataFrame, spread: Spread) -> DataFrame:
@@ -179,18 +222,6 @@ def checked(rows: pa.RecordBatch) -> pa.RecordBatch:
         message = f"the DataFrame has {rows.column(TS).null_count} rows without a ts"
         raise SchemaError(message, hint="df.where('ts is not null')")
     return rows
-
-
-def in_blocks(batches: Iterable[pa.RecordBatch]) -> Batches:
-    """Yield the rows in few, large batches."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(part.num_rows for part in waiting) >= BLOCK_ROWS:
-            yield concat_batches(waiting, batch.schema)
-            waiting = []
-    if waiting:
-        yield concat_batches(waiting, waiting[0].schema)
 
 
 def blocks(rows: pa.RecordBatch, keys: list[pa.Array], count: int) -> pa.RecordBatch:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.batch import TimeRange
+from eventide.batch import START_OF_TIME_US, TimeRange
 from eventide.engines.build import build_pipeline
 from eventide.engines.history import run_slice
 from eventide.engines.slices import slices_of
 from eventide.engines.spark.types import spark_schema
 from eventide.engines.spark.work import items_in, work_frame
-from eventide.plan.nodes import Plan, Scan
+from eventide.plan.nodes import Plan, Scan, match_of
 from eventide.store import Snapshot
 
 TASKS_PER_CORE = 2
@@ -34,7 +34,14 @@ def over_store(spark: SparkSession, plan: Plan, source: Snapshot) -> DataFrame:
         for _, (part, own) in items_in(batches):
             yield from run_slice(plan, part, own)
 
-    work = work_frame(spark, [(source.within(each.read), each) for each in slices])
+    # Where its matches begin, a slice of a pattern may have to look for far back.
+    back = None if match_of(plan) is None else START_OF_TIME_US
+    reads = [
+        TimeRange(each.read.start_us if back is None else back, each.read.end_us) for each in slices
+    ]
+    work = work_frame(
+        spark, [(source.within(read), each) for read, each in zip(reads, slices, strict=True)]
+    )
     return work.mapInArrow(run, spark_schema(pipeline.output_schema))
 
 

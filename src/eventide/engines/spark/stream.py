@@ -24,14 +24,14 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from eventide.engines.buckets import from_bytes, to_bytes
-from eventide.engines.build import common_keys
+from eventide.engines.build import keys_over_scan
 from eventide.engines.live import LiveEngine, LiveState
-from eventide.engines.spark.frames import Batches, blocks, checked, in_blocks
+from eventide.engines.spark.frames import BLOCK_ROWS, Batches, blocks, checked
 from eventide.engines.spark.session import ROCKSDB
 from eventide.engines.spark.types import from_the_border, spark_schema
 from eventide.errors import StateError
 from eventide.ingest.ordering import times
-from eventide.operators.columns import concat_batches
+from eventide.operators.columns import concat_batches, in_blocks
 from eventide.operators.evaluate import evaluate
 from eventide.operators.state import join_parts, split_parts
 from eventide.plan.expressions import Expression
@@ -51,7 +51,7 @@ def over_stream(
     """Return the results of a plan as a streaming DataFrame, each row once it is complete."""
     (scan,) = scans_of(plan)
     engine = LiveEngine.of(plan, {scan.stream: schema}, lateness_us)
-    keys = common_keys(plan)
+    keys = keys_over_scan(plan)
     spread = ArrivalSpread(engine.ordering.schema, keys, buckets if keys else 1)
     frame.sparkSession.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     crossing = [f"`{name}`" for name in engine.ordering.schema.names if name in frame.columns]
@@ -79,7 +79,7 @@ class ArrivalSpread:
     def pack(self, batches: Batches) -> Batches:
         """Yield blocks by bucket, and to every bucket the newest time of this partition."""
         newest_us: int | None = None
-        for rows in in_blocks(self.arrivals(batches)):
+        for rows in in_blocks(self.arrivals(batches), BLOCK_ROWS):
             newest = int(times(rows).max())
             newest_us = newest if newest_us is None else max(newest_us, newest)
             packed = blocks(rows, [evaluate(key, rows) for key in self.keys], self.buckets)

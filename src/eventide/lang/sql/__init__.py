@@ -6,6 +6,10 @@ block.py        a SELECT over one stream → plan nodes
 window.py       GROUP BY TUMBLE and HOP
 over.py         OVER (… RANGE | ROWS …)
 ordering.py     ORDER BY, LIMIT and DISTINCT around a block
+match_clause.py MATCH_RECOGNIZE: its grammar; match_pattern.py reads its PATTERN
+match_names.py  which row of a match the columns in DEFINE and MEASURES are taken from
+match_check.py  what can be wrong with it; match_plan.py makes the plan node of it
+match_ctes.py   a CTE that it reads goes in its place
 remainder.py    a SELECT that stays SQL, and what its streams deliver
 rest.py         what remains, as DuckDB's and Spark's text
 outside.py      what it may not do: read files, ask the time, throw dice
@@ -13,6 +17,7 @@ expressions.py  scalar expressions; functions.py, literals.py and intervals.py a
 scope.py        what the names in a SELECT mean
 names.py        what its columns are called
 spans.py        where in the text it stands
+fragments.py    names and expressions that become part of a query's text
 dialect.py      our grammar: DuckDB's, and what we add
 """
 

@@ -52,7 +52,7 @@ class Block:
 def plan_block(
     select: exp.Select, scope: Scope, text: str, extras: Sequence[exp.Expr] = ()
 ) -> Block:
-    """Return the plan of a SELECT over one stream.
+    """Return the plan of a SELECT over one stream, or over the matches of a row pattern.
 
     `extras` are further expressions, computed for what stands around the block; they become
     hidden columns unless an item already computes the same. `UnsupportedError` says that our
@@ -125,15 +125,13 @@ def _hide(extras: list[Expression], items: list[Named]) -> tuple[list[Named], tu
 
 
 def _filtered_scan(select: exp.Select, scope: Scope, text: str) -> Plan:
-    table = select.args["from_"].this
-    scan = Scan(scope.stream, span=span_of(table))
     where = select.args.get("where")
     if where is None:
-        return scan
+        return scope.source
     # The bounds of a window do not exist yet when WHERE is asked.
     condition = Translator(replace(scope, pseudo=frozenset()), text).translate(where.this)
     refuse_aggregates(condition, "WHERE")
-    return Filter(scan, condition)
+    return Filter(scope.source, condition)
 
 
 def refuse_aggregates(expression: Expression, place: str) -> None:
@@ -148,6 +146,10 @@ def refuse_aggregates(expression: Expression, place: str) -> None:
 def _row_plan(parts: _Parts) -> Plan:
     sliding = _Sliding([], parts.translator.scope.fields)
     items = tuple(Named(item.name, sliding.lift(item.expression)) for item in parts.items)
+    if sliding.found and not isinstance(parts.translator.scope.source, Scan):
+        over = sliding.found[0][0]
+        message = "a frame goes over the events of a stream"
+        raise UnsupportedError(message, span=over.span, hint="put it in a SELECT around this one")
     return Project(sliding.stack(parts.source), items)
 
 

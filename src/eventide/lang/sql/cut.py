@@ -15,15 +15,18 @@ from sqlglot import exp
 
 from eventide.errors import BindError, UnsupportedError
 from eventide.lang.sql.block import Block, is_windowed, plan_block
+from eventide.lang.sql.match_clause import RowPattern, pattern_over_matches
+from eventide.lang.sql.match_ctes import inline_ctes
+from eventide.lang.sql.match_plan import plan_match
 from eventide.lang.sql.names import fresh, identifier
 from eventide.lang.sql.ordering import Around, around_of
 from eventide.lang.sql.remainder import keep_select
 from eventide.lang.sql.rest import rest_sql
 from eventide.lang.sql.scope import Scope, refuse, scope_of
 from eventide.lang.sql.spans import span_of
-from eventide.plan.bind import suggestion
+from eventide.plan.bind import bind, suggestion
 from eventide.plan.nodes import Plan, Relational
-from eventide.schema import Schema
+from eventide.schema import TIMESTAMP, TS, Schema
 
 Names = frozenset[str]
 
@@ -31,6 +34,10 @@ Names = frozenset[str]
 _BLOCK_ARGS = {"expressions", "from_", "where", "group", "having", "windows", "with_"}
 _AROUND_ARGS = {"order", "limit", "offset", "distinct"}
 _OUTER_HINT = "put it in a SELECT around this one"
+_MATCH_HINT = (
+    "write FROM (SELECT ts, … FROM stream WHERE …) MATCH_RECOGNIZE (…), the rest around it"
+)
+NO_MATCHES: Mapping[int, Scope] = {}
 
 
 def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Plan:
@@ -38,7 +45,9 @@ def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Pl
     # A name that the query uses itself would hide what we put under it.
     prefix = fresh("eventide", re.findall(r"eventide(?:_\d+)*(?=_\d)", text, re.IGNORECASE))
     cutter = Cutter(catalog, text, prefix)
-    rest = cutter.cut(query.copy(), frozenset())
+    query = query.copy()
+    inline_ctes(query)
+    rest = cutter.cut(query, frozenset())
     if len(cutter.inputs) == 1 and rest.meta.get("is_input"):
         return cutter.inputs[0][1]
     duckdb_sql, spark_sql = rest_sql(rest, dict(cutter.inputs), catalog)
@@ -109,8 +118,9 @@ class Cutter:
         return found
 
     def _cut_select(self, select: exp.Select, ctes: Names, *, nested: bool) -> exp.Expr:
+        matched = self._find_matches(select, ctes)
         tables = list(sources_of(select))
-        scope = self._sole_scope(select, tables, ctes)
+        scope = self._sole_scope(select, tables, ctes, matched)
         if scope is not None:
             block = self._block(select, scope, nested=nested)
             if block is not None:
@@ -121,17 +131,87 @@ class Cutter:
             if len(tables) == 1:
                 hint = "name the stream in FROM and put the conditions on its events in WHERE"
             refuse(what, select.args["group"], hint)
-        return self._keep(select, tables, ctes, nested=nested)
+        scopes = {id(table): self._scope(table, ctes, matched) for table in tables}
+        known = {key: each.of_select(select) for key, each in scopes.items() if each is not None}
+        return self._keep(select, tables, known, ctes, nested=nested)
 
-    def _sole_scope(self, select: exp.Select, tables: list[exp.Expr], ctes: Names) -> Scope | None:
+    def _scope(self, table: exp.Expr, ctes: Names, matched: Mapping[int, Scope]) -> Scope | None:
+        """Return the scope of a stream or of a row pattern's matches, None for anything else."""
+        if id(table) in matched:
+            return matched[id(table)]
+        stream = self.stream_of(table, ctes)
+        if stream is None or not isinstance(table, exp.Table):
+            return None
+        return scope_of(table, stream, self.catalog[stream])
+
+    def _sole_scope(
+        self,
+        select: exp.Select,
+        tables: list[exp.Expr],
+        ctes: Names,
+        matched: Mapping[int, Scope] = NO_MATCHES,
+    ) -> Scope | None:
         if len(tables) != 1 or select.args.get("joins") or select.args.get("laterals"):
             return None
         (table,) = tables
-        stream = self.stream_of(table, ctes)
-        if stream is None or table.args.get("joins"):
+        scope = self._scope(table, ctes, matched)
+        if scope is None or table.args.get("joins"):
             return None
-        assert isinstance(table, exp.Table)
-        return scope_of(select, table, stream, self.catalog[stream])
+        return scope.of_select(select)
+
+    def _find_matches(self, select: exp.Select, ctes: Names) -> dict[int, Scope]:
+        """Put a table in the place of every row pattern in FROM; return the scope of each."""
+        matched: dict[int, Scope] = {}
+        for node in list(sources_of(select)):
+            if isinstance(node, RowPattern):
+                scope = self._match(node, ctes)
+                table = exp.Table(this=identifier(scope.alias), alias=_alias(scope.alias))
+                table.this.meta.update(node.meta)
+                node.replace(table)
+                matched[id(table)] = scope
+        if matched and is_windowed(select):
+            what = "TUMBLE and HOP work over a stream, not over matches"
+            refuse(what, select.args["group"], "group by date_trunc('minute', …) instead")
+        return matched
+
+    def _match(self, node: RowPattern, ctes: Names) -> Scope:
+        """Return the scope of a row pattern: its plan, and the columns of its matches."""
+        source = self._match_source(node.this, ctes)
+        match = plan_match(node.clause, source, self.text)
+        alias = node.args.get("alias")
+        if alias is not None and alias.columns:
+            refuse("renaming the columns of a match in FROM", alias, "name them in MEASURES")
+        # Which columns a match has is known once the types are.
+        fields = list(bind(match, self.catalog).row)
+        stream = alias.name if alias is not None else f"the matches in {source.stream}"
+        return Scope(stream, alias.name if alias is not None else source.alias, fields, match)
+
+    def _match_source(self, table: exp.Expr, ctes: Names) -> Scope:
+        """Return the scope of what a row pattern reads: a stream, or a block in brackets."""
+        scope = self._scope(table, ctes, NO_MATCHES)
+        if scope is not None and not table.args.get("joins"):
+            return scope
+        select = table.this if isinstance(table, exp.Subquery) else None
+        if not isinstance(select, exp.Select):
+            what = "MATCH_RECOGNIZE reads a stream, or a SELECT from one in brackets"
+            refuse(what, table, _MATCH_HINT)
+        tables = list(sources_of(select))
+        for each in tables:
+            if isinstance(each, RowPattern):
+                raise pattern_over_matches(each.clause.span)
+        inner = self._sole_scope(select, tables, ctes)
+        kept = {key for key, value in select.args.items() if value} - _BLOCK_ARGS
+        grouped = select.args.get("group") is not None and not is_windowed(select)
+        if inner is None or kept or grouped or select.args.get("with_"):
+            what = "MATCH_RECOGNIZE reads a plain SELECT from one stream"
+            refuse(what, _culprit(select, kept) or table, _MATCH_HINT)
+        block = plan_block(select, inner, self.text)
+        if bind(block.plan, self.catalog).row.get(TS) != TIMESTAMP:
+            message = "MATCH_RECOGNIZE needs the time of its rows in a column ts"
+            hint = "add window_end AS ts" if is_windowed(select) else "add ts"
+            raise BindError(message, span=span_of(select), hint=f"{hint} to the SELECT list")
+        name = table.alias
+        return Scope(name or "the subquery", name or "matches", list(block.names), block.plan)
 
     def _block(
         self, select: exp.Select, scope: Scope, *, nested: bool
@@ -172,14 +252,15 @@ class Cutter:
         return rest
 
     def _keep(
-        self, select: exp.Select, tables: list[exp.Expr], ctes: Names, *, nested: bool
+        self,
+        select: exp.Select,
+        tables: list[exp.Expr],
+        scopes: dict[int, Scope],
+        ctes: Names,
+        *,
+        nested: bool,
     ) -> exp.Expr:
-        """Leave a SELECT to the engine's SQL, over scans of the streams it reads."""
-        scopes: dict[int, Scope] = {}
-        for table in tables:
-            stream = self.stream_of(table, ctes)
-            if stream is not None and isinstance(table, exp.Table):
-                scopes[id(table)] = scope_of(select, table, stream, self.catalog[stream])
+        """Leave a SELECT to the engine's SQL, over plans of the streams it reads."""
         plans = keep_select(select, tables, scopes, nested=nested)
         for table in tables:
             if id(table) in scopes:
@@ -193,6 +274,14 @@ class Cutter:
             if rest is not inner:
                 inner.replace(rest)
         return select
+
+
+def _culprit(select: exp.Select, kept: set[str]) -> exp.Expr | None:
+    """Return the clause for which a SELECT is no block, if it is one clause."""
+    clauses = [
+        select.args[key] for key in sorted({*kept, "group", "with_"}) if select.args.get(key)
+    ]
+    return next((each for each in clauses if isinstance(each, exp.Expr) and span_of(each)), None)
 
 
 def _refuse_extras(table: exp.Table) -> None:

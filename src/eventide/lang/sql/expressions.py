@@ -19,7 +19,7 @@ from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.literals import data_type, is_timestamp, number, timestamp
 from eventide.lang.sql.over import frame_of, order_columns, window_of
 from eventide.lang.sql.scope import Scope, refuse
-from eventide.lang.sql.spans import close_brackets, span_of
+from eventide.lang.sql.spans import close_brackets, open_call, span_of
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import Aggregate, Call, Cast, Column, Expression, Literal, Over
 from eventide.plan.functions import DATE_PARTS as PARTS
@@ -40,7 +40,9 @@ class Translator:
     def span(self, node: exp.Expr) -> Span | None:
         """Return where a node stands in the query."""
         span = span_of(node)
-        return None if span is None else close_brackets(span, self.text)
+        if span is None:
+            return None
+        return close_brackets(open_call(span, node, self.text), self.text)
 
     def translate(self, node: exp.Expr) -> Expression:  # noqa: PLR0911, PLR0912
         """Return our form of an expression; `UnsupportedError` if our operators have none."""

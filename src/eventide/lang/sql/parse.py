@@ -27,9 +27,9 @@ def parse(text: str) -> exp.Query:
         place = Span(error.start, error.end)
         raise ParseError(message, span=place, hint="read the text as UTF-8") from None
     except SqlglotParseError as error:
-        raise _parse_error(error, text) from None
+        raise _pattern_in_window(text) or parse_error(error, text) from None
     except TokenError:
-        raise _token_error(text) from None
+        raise token_error(text) from None
     except SqlglotError as error:
         message = f"cannot read the query: {error}"
         raise ParseError(message, hint=_HINT) from None
@@ -72,12 +72,25 @@ def _query(statement: exp.Expr) -> exp.Query:
     raise UnsupportedError(message, span=Span(0, len(kind)), hint=hint)
 
 
-def _parse_error(error: SqlglotParseError, text: str) -> ParseError:
+def parse_error(error: SqlglotParseError, text: str, what: str = "the query") -> ParseError:
+    """Return sqlglot's error as ours; `what` is what the text is."""
     first = error.errors[0] if error.errors else {}
     highlight = str(first.get("highlight") or "")
     span = _place(text, int(first.get("line") or 1), int(first.get("col") or 1), highlight)
     shown = f"near {highlight!r}" if highlight else "at the end"
-    return ParseError(f"cannot read the query {shown}", span=span, hint=_hint(first, highlight))
+    return ParseError(f"cannot read {what} {shown}", span=span, hint=_hint(first, highlight))
+
+
+def _pattern_in_window(text: str) -> UnsupportedError | None:
+    """Return the error for a row pattern in OVER or WINDOW, which sqlglot cannot read."""
+    pattern = re.search(
+        r"\b(?:OVER|AS)\s*\((?:[^()]|\([^()]*\))*?\b(PATTERN)\s*\(", text, re.IGNORECASE
+    )
+    if pattern is None or re.search(r"\bMATCH_RECOGNIZE\b", text, re.IGNORECASE):
+        return None
+    message = "row patterns in a window are beyond Eventide"
+    hint = "put the pattern behind the stream: FROM stream MATCH_RECOGNIZE (… PATTERN (…) …)"
+    return UnsupportedError(message, span=Span(*pattern.span(1)), hint=hint)
 
 
 def _place(text: str, line: int, column: int, highlight: str) -> Span:
@@ -92,15 +105,23 @@ def _hint(first: dict[str, object], highlight: str) -> str:
     expected = re.match(r"Expect(?:ed|ing) (.+?)(?: but got .*)?$", description)
     if expected:
         return f"expected {expected[1]}"
+    if highlight.upper() == "MATCH_RECOGNIZE":
+        return "it stands behind a stream or a subquery in FROM"
     if highlight in ("(", ","):
         return f"something is missing after {highlight!r}"
     return _HINT
 
 
-def _token_error(text: str) -> ParseError:
+def token_error(text: str) -> ParseError:
+    """Return the error for a text that cannot be cut into words."""
     for quote, what in (("'", "string"), ('"', "quoted name")):
         if text.count(quote) % 2:
             place = text.rfind(quote)
             message = f"a {what} is not closed"
             return ParseError(message, span=Span(place, place + 1), hint=f"end it with {quote}")
+    dollars = re.search(r"\$[^\s$]*\$", text)
+    if dollars is not None:
+        message = "what starts here is read as a string, $tag$ … $tag$, that is not closed"
+        hint = "close it; in a PATTERN, put a space behind $"
+        return ParseError(message, span=Span(*dollars.span()), hint=hint)
     return ParseError("the query has characters that are not SQL", hint=_HINT)

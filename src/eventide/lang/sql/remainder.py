@@ -14,8 +14,7 @@ from eventide.lang.sql.scope import Scope
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import Column, Expression, Named
-from eventide.plan.nodes import Filter, Plan, Project, Scan
-from eventide.schema import TS
+from eventide.plan.nodes import Filter, Plan, Project
 
 Scopes = dict[int, Scope]
 
@@ -36,7 +35,7 @@ def keep_select(
     if all_known:
         _expand_stars(select, known)
     plans = {
-        id(table): _deliver(select, table, scopes[id(table)], pushed.get(id(table), []))
+        id(table): _deliver(select, scopes[id(table)], pushed.get(id(table), []))
         for table in tables
         if id(table) in scopes
     }
@@ -164,11 +163,9 @@ def _meant(star: exp.Expr, scopes: list[Scope], merged: Set[str]) -> Iterator[ex
             yield column
 
 
-def _deliver(
-    select: exp.Select, table: exp.Expr, scope: Scope, conditions: list[Expression]
-) -> Plan:
+def _deliver(select: exp.Select, scope: Scope, conditions: list[Expression]) -> Plan:
     """Return the plan of one stream: its events, filtered, with the columns that are read."""
-    plan: Plan = Scan(scope.stream, span=span_of(table))
+    plan = scope.source
     if conditions:
         plan = Filter(plan, conjoin(conditions))
     names = _columns_read(select, scope)
@@ -185,7 +182,7 @@ def _columns_read(select: exp.Select, scope: Scope) -> list[str]:
     merged = any(join.args.get("using") or join.method for join in select.find_all(exp.Join))
     if stars or merged:
         read |= set(scope.starred)
-    return [name for name in scope.fields if name in read] or [TS]
+    return [name for name in scope.fields if name in read] or scope.fields[:1]
 
 
 def _means(star: exp.Expr, scope: Scope) -> bool:

@@ -8,7 +8,8 @@ from sqlglot import ErrorLevel, exp
 
 from eventide.lang.sql.literals import is_timestamp, timestamp
 from eventide.lang.sql.outside import refuse_outside
-from eventide.plan.nodes import Plan, scans_of
+from eventide.plan.bind import bind
+from eventide.plan.nodes import Plan
 from eventide.plan.times import format_timestamp
 from eventide.schema import Schema
 
@@ -78,11 +79,11 @@ def _as_our_types(node: exp.Expr) -> exp.Expr:
 
 
 def _integer_columns(inputs: Mapping[str, Plan], catalog: Mapping[str, Schema]) -> frozenset[str]:
-    """Return the names that are int64 columns in every stream that has them."""
+    """Return the names that are int64 columns in every input that has them."""
     integers: set[str] = set()
     others: set[str] = set()
-    for scan in (scan for plan in inputs.values() for scan in scans_of(plan)):
-        for name, data_type in catalog[scan.stream].fields():
+    for plan in inputs.values():
+        for name, data_type in bind(plan, catalog).row.items():
             (integers if data_type.kind == "int64" else others).add(name.lower())
     return frozenset(integers - others)
 

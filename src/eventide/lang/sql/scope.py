@@ -1,4 +1,4 @@
-"""What the names in one SELECT mean: a stream's fields, then the SELECT's own aliases."""
+"""What the names in one SELECT mean: what it reads, then the SELECT's own aliases."""
 
 from __future__ import annotations
 
@@ -10,36 +10,46 @@ from sqlglot import exp
 from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
+from eventide.plan.nodes import MatchRecognize, Plan, Scan
 from eventide.schema import SEQ, Schema
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The stream a block reads, and what its SELECT list calls things.
+    """What a block reads, and what its SELECT list calls things.
 
+    `stream` is its name, for errors; `source` is its plan: a scan, or the matches of a pattern.
     `pseudo` are columns that exist beside the stream's: the bounds of a window.
     """
 
     stream: str
     alias: str
-    schema: Schema
+    fields: list[str]
+    source: Plan
     aliases: dict[str, exp.Expr] = field(default_factory=dict)
     windows: dict[str, exp.Window] = field(default_factory=dict)
     pseudo: frozenset[str] = frozenset()
 
     @property
-    def fields(self) -> list[str]:
-        """The columns of the stream, as its schema spells them."""
-        return [name for name, _ in self.schema.fields()]
-
-    @property
     def starred(self) -> list[str]:
         """The columns that `*` means."""
+        if isinstance(self.source, MatchRecognize) and not self.source.all_rows:
+            return self.fields
         return [name for name in self.fields if name != SEQ]
 
     def with_aliases(self, aliases: dict[str, exp.Expr]) -> Scope:
         """Return the scope with other aliases."""
         return replace(self, aliases=aliases)
+
+    def of_select(self, select: exp.Select) -> Scope:
+        """Return the scope with the names that a SELECT gives to its items and windows."""
+        aliases = {
+            item.alias.lower(): item.this
+            for item in select.expressions
+            if isinstance(item, exp.Alias)
+        }
+        windows = {each.name.lower(): each for each in select.args.get("windows") or ()}
+        return replace(self, aliases=aliases, windows=windows)
 
     def owns(self, column: exp.Column) -> bool:
         """Whether a column is one of this stream's, by its qualifier and its name."""
@@ -79,13 +89,10 @@ class Scope:
         raise BindError(message, span=span_of(column), hint=suggestion(name, known, "column"))
 
 
-def scope_of(select: exp.Select, table: exp.Table, stream: str, schema: Schema) -> Scope:
-    """Return the scope of a SELECT from one stream."""
-    aliases = {
-        item.alias.lower(): item.this for item in select.expressions if isinstance(item, exp.Alias)
-    }
-    windows = {each.name.lower(): each for each in select.args.get("windows") or ()}
-    return Scope(stream, table.alias or stream, schema, aliases, windows)
+def scope_of(table: exp.Table, stream: str, schema: Schema) -> Scope:
+    """Return the scope of whoever reads one stream."""
+    fields = [name for name, _ in schema.fields()]
+    return Scope(stream, table.alias or stream, fields, Scan(stream, span=span_of(table)))
 
 
 def refuse(what: str, node: exp.Expr, hint: str, *, span: Span | None = None) -> NoReturn:

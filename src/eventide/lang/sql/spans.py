@@ -13,6 +13,8 @@ from eventide.errors import Span
 # or the type of a cast.
 _CLOSING = re.compile(r"\s*(?:(?:AS\s+)?[A-Za-z]+\s*)?\)", re.IGNORECASE)
 
+_MIN_MAX = re.compile(r"\b(?:min|max)\s*\(\s*(?:distinct\s+)?$", re.IGNORECASE)
+
 
 def span_of(node: exp.Expr) -> Span | None:
     """Return the smallest piece of text that holds all marked parts of a node.
@@ -20,6 +22,14 @@ def span_of(node: exp.Expr) -> Span | None:
     sqlglot marks names, literals and the names of functions; the rest is what lies between.
     """
     return union(_marked(part) for part in node.walk())
+
+
+def open_call(span: Span, node: exp.Expr, text: str) -> Span:
+    """Stretch the span of MIN(…) or MAX(…) over its name, which sqlglot does not mark."""
+    if not isinstance(node, exp.Min | exp.Max):
+        return span
+    before = _MIN_MAX.search(text[: span.start])
+    return span if before is None else Span(before.start(), span.end)
 
 
 def _marked(node: exp.Expr) -> Span | None:

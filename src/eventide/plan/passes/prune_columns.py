@@ -9,6 +9,7 @@ from typing import assert_never
 from eventide.plan.expressions import Expression, columns_of
 from eventide.plan.nodes import (
     Filter,
+    MatchRecognize,
     NamedAggregate,
     Plan,
     Project,
@@ -47,6 +48,12 @@ def _prune(plan: Plan, needed: Names) -> Plan:
         case SlidingAggregate(source=source, keys=keys, aggregates=aggregates):
             below = needed | _read_by(keys) | _arguments(aggregates)
             return replace(plan, source=_prune(source, below))
+        case MatchRecognize(source=source):
+            items = (*plan.keys, *plan.defines, *plan.measures)
+            below = _read_by(item.expression for item in items)
+            below |= _read_by(item.expression for item in plan.order)
+            shown = needed & frozenset(source.row) if plan.all_rows else frozenset[str]()
+            return replace(plan, source=_prune(source, below | shown))
         case Relational(inputs=inputs):
             pruned = tuple((name, _prune(source, frozenset(source.row))) for name, source in inputs)
             return replace(plan, inputs=pruned)

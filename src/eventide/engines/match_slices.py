@@ -1,0 +1,68 @@
+"""Row patterns over a slice of time: find where its matches begin, then run as ever."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
+from eventide.engines.build import Pipeline
+from eventide.engines.slices import SEARCHED_BACK
+from eventide.operators.columns import concat_batches
+from eventide.operators.match_entry import entry_of, state_at
+from eventide.operators.match_rows import MatchRows
+from eventide.store.index.ranges import ValueRange
+from eventide.store.source import EventSource
+
+FURTHER_BACK = 4
+"""How many times as far back to read when no beginning was found."""
+
+
+def finds_matches(pipeline: Pipeline) -> bool:
+    """Whether a pipeline looks for row patterns."""
+    return any(isinstance(each, MatchRows) for each in pipeline.operators)
+
+
+def matcher_of(pipeline: Pipeline) -> MatchRows:
+    """Return the operator of a pipeline that finds matches."""
+    return next(each for each in pipeline.operators if isinstance(each, MatchRows))
+
+
+def run_match_slice(
+    pipeline: Pipeline, source: EventSource, owned: TimeRange, where: dict[str, ValueRange]
+) -> list[pa.RecordBatch]:
+    """Return what one slice owns of the matches of a pattern that can be cut in time."""
+    below = len(pipeline.stateless)
+    operator = matcher_of(pipeline)
+    within_us = operator.node.within_us
+    assert within_us is not None
+    scanned = pipeline.scan.time_range.intersect(source.time_range)
+    back_us = SEARCHED_BACK * within_us
+    while True:
+        start_us = max(owned.start_us - back_us, START_OF_TIME_US)
+        end_us = min(owned.end_us + within_us, END_OF_TIME_US)
+        read = TimeRange(start_us, end_us).intersect(scanned)
+        whole = start_us <= scanned.start_us
+        rows = read_rows(pipeline, source, read, where)
+        entry = 0 if whole else entry_of(operator, rows, start_us, owned.start_us)
+        if entry is not None:
+            break
+        back_us *= FURTHER_BACK
+    states = [each.initial_state() for each in pipeline.operators[below:]]
+    states[0] = state_at(rows, entry, whole=whole)
+    nothing = Batch(rows.slice(rows.num_rows), end_us)
+    _, results = pipeline.above(below).step(tuple(states), nothing)
+    return [results.rows] if results.rows.num_rows else []
+
+
+def read_rows(
+    pipeline: Pipeline, source: EventSource, read: TimeRange, where: dict[str, ValueRange]
+) -> pa.RecordBatch:
+    """Return the rows of a span of time that the matcher gets, as one batch."""
+    names = [name for name, _ in pipeline.scan.columns]
+    batches = []
+    for rows in source.scan(names, read, where) if not read.is_empty else ():
+        batch = Batch(rows, END_OF_TIME_US)
+        for operator in pipeline.stateless:
+            _, batch = operator.step(None, batch)
+        batches.append(batch.rows)
+    return concat_batches(batches, matcher_of(pipeline).source_schema)

@@ -1,0 +1,109 @@
+"""Where a slice of rows may begin to look for matches: at a row that no match reaches across.
+
+After a match the search goes on behind it, so that which matches there are depends on all that
+came before. But it cannot pass a row that no match from an earlier row reaches: there, whatever
+happened before, it looks for a match. With WITHIN such a row is seldom far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators.columns import int64s
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
+from eventide.errors import EvaluationError
+from eventide.kernels.compiled import Int64s
+from eventide.operators.match_measures import OneRow
+from eventide.operators.match_rows import MatchRows, MatchState
+from eventide.plan.expressions import At, MatchNumber, walk
+from eventide.plan.nodes import MatchRecognize, Skip
+from eventide.plan.patterns import PartitionEnd, PartitionStart, walk_pattern
+from eventide.schema import TS
+
+_LAST = At(MatchNumber(), None, "last", final=True)
+
+
+def can_be_cut(node: MatchRecognize) -> bool:
+    """Whether the matches of a node can be found slice by slice of time."""
+    anchored = any(
+        isinstance(part, PartitionStart | PartitionEnd) for part in walk_pattern(node.pattern)
+    )
+    expressions = [item.expression for item in (*node.defines, *node.measures)]
+    parts = [part for expression in expressions for part in walk(expression)]
+    numbered = any(isinstance(part, MatchNumber) for part in parts)
+    looks_ahead = any(isinstance(part, At) and part.shift > 0 for part in parts)
+    plain = not node.keys and not node.order and node.within_us is not None
+    return plain and not (anchored or numbered or looks_ahead)
+
+
+def state_at(rows: pa.RecordBatch, entry: int, *, whole: bool) -> MatchState:
+    """Return the state in which an operator begins at a row, having seen those before it."""
+    return MatchState(
+        rows,
+        (),
+        np.array([rows.num_rows]),
+        np.array([entry]),
+        np.array([0]),
+        np.array([0]),
+        np.array([whole]),
+        np.zeros(rows.num_rows, np.bool_),
+    )
+
+
+def entry_of(
+    operator: MatchRows, rows: pa.RecordBatch, read_from_us: int, owned_from_us: int
+) -> int | None:
+    """Return a row before those owned from which on the matches are certain, or None.
+
+    `rows` are all from `read_from_us` to as far as a match of the first rows owned can reach.
+    """
+    ts = int64s(rows.column(TS))
+    first_owned = int(np.searchsorted(ts, owned_from_us))
+    # Conditions on the first rows would look at rows that are not here.
+    first_sure = operator.reach_back
+    if first_sure > first_owned:
+        return None
+    node = operator.node
+    if node.skip.to == "next row" or node.strategy == "skip_till_any":
+        if node.output != "with unmatched":
+            return first_owned
+        # Rows owned may be part of matches that start before.
+        assert node.within_us is not None
+        reaching = int(np.searchsorted(ts, owned_from_us - node.within_us))
+        return reaching if reaching >= first_sure else None
+    assert node.within_us is not None
+    last_unsure_us = max(read_from_us - 1, int(ts[first_sure - 1]) if first_sure else -(2**62))
+    first = int(np.searchsorted(ts, last_unsure_us + node.within_us, side="right"))
+    if first > first_owned:
+        return None
+    last_us = owned_from_us + node.within_us
+    seen = rows.slice(0, int(np.searchsorted(ts, last_us, side="right")))
+    try:
+        ends = ends_of(operator, seen, first_sure, first_owned)
+    except EvaluationError:
+        # Rows that the search would never start at are tried too; their errors are nobody's.
+        return None
+    reached = np.concatenate([[0], np.maximum.accumulate(ends)])
+    places = np.arange(first_sure, first_owned + 1)
+    free = places[(reached <= places) & (places >= first)]
+    return int(free[-1]) if len(free) else None
+
+
+def ends_of(operator: MatchRows, rows: pa.RecordBatch, first: int, last: int) -> Int64s:
+    """Return where the match of each start row in [first, last) ends; at the row if it has none."""
+    node = replace(operator.node, skip=Skip("next row"), timeout_rows=False, output="one row")
+    every = MatchRows(node, operator.output_schema)
+    ends = np.arange(first, last)
+    by_key, state = every.together(state_at(rows, first, whole=False), every.initial_state().rows)
+    for matches, _ in every.find(
+        by_key,
+        every.partitions(by_key, state, END_OF_TIME_US),
+        every.rules(START_OF_TIME_US, END_OF_TIME_US),
+    ):
+        last_rows, _ = OneRow(every.naming, by_key, matches).found(_LAST)
+        counted = (matches.start < last) & (last_rows >= 0)
+        ends[matches.start[counted] - first] = last_rows[counted] + 1
+    return ends

@@ -1,0 +1,566 @@
+"""What matches say: MEASURES computed for whole batches of matches at once.
+
+A measure is an ordinary expression over a few leaves: a value at some row of the match, an
+aggregate over some of its rows, its number. The leaves become columns, one value for each row
+that comes out; the expression over them is evaluated as any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators import Frames, Groups
+from eventide.kernels.compiled import Bools, Int64s, frozen
+from eventide.kernels.extremes import first_by_group
+from eventide.kernels.match_paths import (
+    count_on,
+    first_on,
+    further_on,
+    in_runs,
+    last_on,
+    place_of_row,
+    running,
+    unrolled,
+)
+from eventide.operators.aggregate import accumulator_of
+from eventide.operators.columns import encode_column
+from eventide.operators.evaluate import evaluate
+from eventide.operators.match_masks import RowsByKey
+from eventide.plan.expressions import (
+    Aggregate,
+    At,
+    Classifier,
+    Column,
+    Expression,
+    MatchAggregate,
+    MatchNumber,
+    Named,
+    columns_of,
+    rebuild,
+    walk,
+)
+from eventide.plan.program import Automaton
+from eventide.schema import INT64, STRING
+
+UNROLLED_AT_ONCE = 4_000_000
+"""Paths that share their tails can be much longer than their elements are many."""
+LONG = 4
+"""So many times longer than their elements are many, paths are not written out to sum over."""
+_LABEL = "classifier()"
+
+
+@dataclass(frozen=True)
+class Matches:
+    """Matches as chains of elements; see kernels/match_scan.py.
+
+    `bounds`, `node` and `next` are frozen. Unless it `shares`, a match has only elements of its
+    own.
+    """
+
+    key: Int64s
+    start: Int64s
+    number: Int64s
+    timed_out: Bools
+    head: Int64s
+    bounds: Int64s
+    row: Int64s
+    node: Int64s
+    next: Int64s
+    shares: bool
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.key)
+
+    def lengths(self) -> Int64s:
+        """Return how many rows each match has."""
+        everything = np.ones(int(self.node.max(initial=0)) + 1, np.bool_)
+        return at_heads(self.counts_on(everything), self.head, missing=0)
+
+    def counts_on(self, chosen: Bools) -> Int64s:
+        """Return for each element how many chosen ones its path has from it on."""
+        counts = np.empty(len(self.row), np.int64)
+        count_on(self.bounds, self.next, self.node, frozen(chosen), counts)
+        return counts
+
+    def only(self, part: slice | Bools) -> Matches:
+        """Return some of the matches, over the same elements."""
+        return Matches(
+            self.key[part],
+            self.start[part],
+            self.number[part],
+            self.timed_out[part],
+            self.head[part],
+            self.bounds,
+            self.row,
+            self.node,
+            self.next,
+            self.shares,
+        )
+
+
+def at_heads(values: Int64s, heads: Int64s, *, missing: int) -> Int64s:
+    """Return the values of heads, and something else for matches without one."""
+    if not len(values):
+        return np.full(len(heads), missing, np.int64)
+    return np.where(heads >= 0, values[heads], missing)
+
+
+@dataclass(frozen=True)
+class Unrolled:
+    """Paths written out: match m has places [offsets[m], offsets[m + 1]) of `row` and `node`."""
+
+    offsets: Int64s
+    row: Int64s
+    node: Int64s
+
+    @classmethod
+    def of(cls, matches: Matches, lengths: Int64s) -> Unrolled:
+        """Write the paths of matches out."""
+        offsets = np.zeros(matches.count + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        elements = np.empty(int(offsets[-1]), np.int64)
+        unrolled(frozen(matches.head), matches.next, frozen(offsets), elements)
+        return cls(offsets, matches.row[elements], matches.node[elements])
+
+
+@dataclass(frozen=True)
+class Items:
+    """The rows that come out: item i is about match `match[i]`, up to its place `place[i]`.
+
+    A place of -1 stands for an empty match.
+    """
+
+    match: Int64s
+    place: Int64s
+
+
+@dataclass(frozen=True)
+class Naming:
+    """The pattern's variables and subsets, and which nodes of the automaton they stand for."""
+
+    automaton: Automaton
+    subsets: tuple[tuple[str, tuple[str, ...]], ...]
+    by_name: dict[str | None, Bools] = field(default_factory=dict, compare=False)
+
+    @cached_property
+    def node_variable(self) -> Int64s:
+        """The variable of each node; -1 for the start."""
+        return np.array([node.variable for node in self.automaton.nodes], np.int64)
+
+    def numbers(self, variable: str | None) -> frozenset[int]:
+        """Return the numbers of the variables that a name stands for; None is all of them."""
+        names = self.automaton.variables
+        if variable is None:
+            return frozenset(range(len(names)))
+        members = dict(self.subsets).get(variable, (variable,))
+        return frozenset(names.index(each) for each in members)
+
+    def chosen(self, variable: str | None) -> Bools:
+        """Return which nodes stand behind a row of a variable."""
+        if variable not in self.by_name:
+            numbers = sorted(self.numbers(variable))
+            self.by_name[variable] = frozen(np.isin(self.node_variable, numbers))
+        return self.by_name[variable]
+
+    def labels(self, nodes: Int64s) -> pa.Array:
+        """Return the names of the variables of nodes, null where a node is -1."""
+        names = pa.array([*self.automaton.variables], pa.string())
+        codes = np.where(nodes >= 0, self.node_variable[nodes], -1)
+        return names.take(pa.array(codes, mask=codes < 0))
+
+
+Target = tuple[Int64s, Int64s]
+"""For each item a row and the node behind it, -1 where there is none."""
+
+
+Place = tuple[str | None, str, int, bool]
+"""Where a leaf looks before PREV and NEXT."""
+
+
+def place_of(leaf: At) -> Place:
+    """Return where a leaf looks."""
+    return leaf.variable, leaf.edge, leaf.offset, leaf.final
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure taken apart: `plain` is an expression over columns, one for each leaf."""
+
+    name: str
+    plain: Expression
+    leaves: tuple[tuple[str, Expression], ...]
+
+    @classmethod
+    def of(cls, item: Named) -> Measure:
+        """Take a measure apart."""
+        found: dict[Expression, str] = {}
+        plain = over_leaves(item.expression, found)
+        return cls(item.name, plain, tuple((name, leaf) for leaf, name in found.items()))
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The values of leaves for matches; subclasses know which rows come out."""
+
+    naming: Naming
+    by_key: RowsByKey
+    matches: Matches
+    targets: dict[Place, Target] = field(default_factory=dict, init=False, compare=False)
+
+    def columns(self, measures: Sequence[Measure]) -> dict[str, pa.Array]:
+        """Return the values of measures for every item."""
+        self.look_for([leaf for each in measures for _, leaf in each.leaves])
+        return {measure.name: self.column(measure) for measure in measures}
+
+    def look_for(self, leaves: Sequence[Expression]) -> None:
+        """Find at once where several leaves look, if that is faster than one by one."""
+
+    def column(self, measure: Measure) -> pa.Array:
+        """Return the value of a measure for every item."""
+        arrays = [self.leaf(leaf) for _, leaf in measure.leaves]
+        if isinstance(measure.plain, Column):
+            return arrays[0]
+        # A measure of constants alone needs rows to be evaluated over.
+        arrays.append(pa.nulls(self.count))
+        names = [*(name for name, _ in measure.leaves), "rows"]
+        return evaluate(measure.plain, pa.RecordBatch.from_arrays(arrays, names))
+
+    @property
+    def count(self) -> int:
+        """How many items there are."""
+        raise NotImplementedError
+
+    def leaf(self, leaf: Expression) -> pa.Array:
+        """Return the values of a leaf."""
+        match leaf:
+            case MatchNumber():
+                numbers = self.matches.number[self.match_of]
+                return pa.array(numbers, pa.int64(), mask=numbers == 0)
+            case At():
+                return self.value_at(leaf)
+        assert isinstance(leaf, MatchAggregate)
+        return self.aggregate(leaf)
+
+    @property
+    def match_of(self) -> Int64s:
+        """The match of each item."""
+        raise NotImplementedError
+
+    def target(self, leaf: At) -> Target:
+        """Return where a leaf looks before PREV and NEXT; several leaves may look there."""
+        place = place_of(leaf)
+        if place not in self.targets:
+            self.targets[place] = self.found(leaf)
+        return self.targets[place]
+
+    def found(self, leaf: At) -> Target:
+        """Find where a leaf looks before PREV and NEXT."""
+        raise NotImplementedError
+
+    def label_nodes(self, leaf: At, rows: Int64s) -> Int64s:
+        """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match."""
+        raise NotImplementedError
+
+    def aggregate(self, leaf: MatchAggregate) -> pa.Array:
+        """Return the values of an aggregate."""
+        raise NotImplementedError
+
+    def value_at(self, leaf: At) -> pa.Array:
+        """Return the values of an expression at the rows that a leaf looks at."""
+        rows, nodes = self.target(leaf)
+        if leaf.shift:
+            key = self.matches.key[self.match_of]
+            low, high = self.by_key.offsets[key], self.by_key.offsets[key + 1]
+            moved = rows + leaf.shift
+            rows = np.where((rows >= 0) & (moved >= low) & (moved < high), moved, -1)
+        if isinstance(leaf.argument, Column):
+            return self.by_key.value_at(rows, leaf.argument.name)
+        labelled = any(isinstance(part, Classifier) for part in walk(leaf.argument))
+        batch = self.by_key.at(rows, sorted(columns_of(leaf.argument)))
+        if labelled:
+            nodes = self.label_nodes(leaf, rows) if leaf.shift else nodes
+            batch = batch.append_column(_LABEL, self.naming.labels(nodes))
+        values = evaluate(with_labels(leaf.argument), batch)
+        if not len(rows) or rows.min() >= 0:
+            return values
+        # COALESCE(x, 0) at a row that does not exist is null, not 0.
+        return values.take(pa.array(np.arange(len(rows)), mask=rows < 0))
+
+    def values_of(
+        self, leaf: MatchAggregate, rows: Int64s, nodes: Int64s
+    ) -> tuple[Aggregate, pa.Array]:
+        """Return an aggregate as one of SQL's, and what it takes from some rows of matches."""
+        plain = Aggregate(leaf.function, leaf.argument, leaf.type, leaf.span)
+        if leaf.argument is None:
+            return plain, pa.array(rows)
+        batch = self.by_key.at(rows, sorted(columns_of(leaf.argument)))
+        batch = batch.append_column(_LABEL, self.naming.labels(nodes))
+        return plain, evaluate(with_labels(leaf.argument), batch)
+
+    def aggregated(
+        self, leaf: MatchAggregate, paths: Unrolled, left: Int64s, right: Int64s, match_of: Int64s
+    ) -> pa.Array:
+        """Return an aggregate over the places [left, right) of paths, for each pair.
+
+        `match_of` is the match of each place, which DISTINCT needs.
+        """
+        counted = self.naming.chosen(leaf.variable)[paths.node]
+        places = np.flatnonzero(counted)
+        plain, values = self.values_of(leaf, paths.row[places], paths.node[places])
+        if leaf.distinct:
+            codes, width = encode_column(values)
+            pairs = match_of[places] * max(1, width) + codes
+            groups, distinct = encode_column(pa.array(pairs))
+            first = np.full(distinct, -1, np.int64)
+            first_by_group(groups, first)
+            first.sort()
+            values = values.take(pa.array(first))
+            counted = np.zeros(len(counted), np.bool_)
+            counted[places[first]] = True
+        before = np.zeros(len(counted) + 1, np.int64)
+        np.cumsum(counted, out=before[1:])
+        accumulator = accumulator_of(plain)
+        frames = Frames(frozen(before[left]), frozen(before[right]))
+        return accumulator.finish(accumulator.by_frame(accumulator.lift(values), frames))
+
+
+@dataclass(frozen=True)
+class OneRow(Measures):
+    """One item for each match, about all of it."""
+
+    @property
+    def count(self) -> int:
+        """How many items there are."""
+        return self.matches.count
+
+    @property
+    def match_of(self) -> Int64s:
+        """The match of each item."""
+        return np.arange(self.matches.count)
+
+    def look_for(self, leaves: Sequence[Expression]) -> None:
+        """Find at once where several leaves look, if that is faster than one by one."""
+        matches = self.matches
+        places = {place_of(leaf): leaf for leaf in leaves if isinstance(leaf, At)}
+        # Paths that share tails, or some of whose matches are left out, are no runs.
+        if matches.shares or len(matches.bounds) != matches.count + 1 or not places:
+            return
+        asked = list(places.values())
+        elements = np.empty((len(asked), matches.count), np.int64)
+        in_runs(
+            matches.bounds,
+            matches.node,
+            frozen(np.array([self.naming.chosen(leaf.variable) for leaf in asked])),
+            frozen(np.array([leaf.edge == "first" for leaf in asked])),
+            frozen(np.array([leaf.offset for leaf in asked], np.int64)),
+            elements,
+        )
+        for place, found in zip(places, elements, strict=True):
+            self.targets[place] = self.rows_and_nodes(found)
+
+    def rows_and_nodes(self, elements: Int64s) -> Target:
+        """Return the rows and nodes of elements, -1 where there is none."""
+        matches = self.matches
+        if not len(matches.row):
+            return elements, elements
+        rows, nodes = matches.row[elements], matches.node[elements]
+        missing = elements < 0
+        if not missing.any():
+            return rows, nodes
+        return np.where(missing, -1, rows), np.where(missing, -1, nodes)
+
+    def found(self, leaf: At) -> Target:
+        """Find where a leaf looks before PREV and NEXT."""
+        matches = self.matches
+        chosen = self.naming.chosen(leaf.variable)
+        bounds, following, node = matches.bounds, matches.next, matches.node
+        on = np.empty(len(matches.row), np.int64)
+        if leaf.edge == "first" and leaf.variable is None and not leaf.offset:
+            elements = matches.head
+        elif leaf.edge == "first":
+            first_on(bounds, following, node, chosen, on)
+            elements = np.empty(matches.count, np.int64)
+            further_on(frozen(matches.head), following, frozen(on), leaf.offset, elements)
+        else:
+            counts = frozen(matches.counts_on(chosen))
+            last_on(bounds, following, node, chosen, counts, leaf.offset, on)
+            elements = at_heads(on, matches.head, missing=-1)
+        return self.rows_and_nodes(elements)
+
+    def label_nodes(self, leaf: At, rows: Int64s) -> Int64s:  # noqa: ARG002 - all is final here
+        """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match."""
+        nodes = []
+        for part, paths in self.unrolled():
+            found = np.empty(part.stop - part.start, np.int64)
+            match_of = np.arange(len(found))
+            until = frozen(paths.offsets[1:])
+            place_of_row(
+                frozen(paths.offsets),
+                frozen(paths.row),
+                frozen(match_of),
+                until,
+                frozen(rows[part]),
+                found,
+            )
+            nodes.append(nodes_at(paths, found))
+        return np.concatenate(nodes) if nodes else np.empty(0, np.int64)
+
+    def aggregate(self, leaf: MatchAggregate) -> pa.Array:
+        """Return the values of an aggregate."""
+        if leaf.argument is None:
+            counts = self.matches.counts_on(self.naming.chosen(leaf.variable))
+            return pa.array(at_heads(counts, self.matches.head, missing=0))
+        if not leaf.distinct and self.matches.lengths().sum() > LONG * (len(self.matches.row) + 1):
+            return self.aggregate_shared(leaf)
+        pieces = []
+        for part, paths in self.unrolled():
+            match_of = np.repeat(np.arange(part.stop - part.start), np.diff(paths.offsets))
+            left, right = paths.offsets[:-1], paths.offsets[1:]
+            pieces.append(self.aggregated(leaf, paths, left, right, match_of))
+        return pa.concat_arrays(pieces) if pieces else pa.nulls(0, leaf.type.arrow)
+
+    def aggregate_shared(self, leaf: MatchAggregate) -> pa.Array:
+        """Return the values of an aggregate over paths that share their tails.
+
+        The elements made for one match lie together. A path is the rest of such a piece, from
+        some element on, then the rest of the piece it runs into, and so on: mostly two pieces.
+        """
+        matches = self.matches
+        counted = self.naming.chosen(leaf.variable)[matches.node]
+        plain, values = self.values_of(leaf, matches.row[counted], matches.node[counted])
+        accumulator = accumulator_of(plain)
+        lifted = accumulator.lift(values)
+        before = np.zeros(len(counted) + 1, np.int64)
+        np.cumsum(counted, out=before[1:])
+        place, going = matches.head, np.arange(matches.count)
+        pieces: list[list[pa.Array]] = []
+        match_of = []
+        while len(going):
+            end = matches.bounds[np.searchsorted(matches.bounds, place, side="right")]
+            there = place >= 0
+            left, right = np.where(there, before[place], 0), np.where(there, before[end], 0)
+            order = np.argsort(left, kind="stable")
+            back = np.empty_like(order)
+            back[order] = np.arange(len(order))
+            frames = Frames(frozen(left[order]), frozen(right[order]))
+            merged = accumulator.by_frame(lifted, frames)
+            pieces.append([column.take(pa.array(back)) for column in merged])
+            match_of.append(going)
+            place = np.where(there, matches.next[end - 1], -1)
+            going, place = going[place >= 0], place[place >= 0]
+        groups = np.concatenate(match_of)
+        in_order = np.argsort(groups, kind="stable")
+        columns = [
+            pa.concat_arrays(column).take(pa.array(in_order))
+            for column in zip(*pieces, strict=True)
+        ]
+        together = Groups(frozen(groups[in_order]), matches.count)
+        return accumulator.finish(accumulator.by_group(columns, together))
+
+    def unrolled(self) -> Iterator[tuple[slice, Unrolled]]:
+        """Yield the paths of so many matches at a time as fit in memory."""
+        lengths = self.matches.lengths()
+        total = np.cumsum(lengths)
+        first = 0
+        while first < len(lengths):
+            before = total[first - 1] if first else 0
+            fits = int(np.searchsorted(total, before + UNROLLED_AT_ONCE, side="right"))
+            last = max(first + 1, fits)
+            part = slice(first, last)
+            yield part, Unrolled.of(self.matches.only(part), lengths[part])
+            first = last
+
+
+@dataclass(frozen=True)
+class AllRows(Measures):
+    """Items are the rows of matches, each about its match up to it."""
+
+    paths: Unrolled
+    items: Items
+
+    @property
+    def count(self) -> int:
+        """How many items there are."""
+        return len(self.items.match)
+
+    @property
+    def match_of(self) -> Int64s:
+        """The match of each item."""
+        return self.items.match
+
+    def until(self, *, final: bool) -> Int64s:
+        """Return the place before which each item's match ends for it."""
+        if final:
+            return self.paths.offsets[1:][self.items.match]
+        return np.where(
+            self.items.place >= 0, self.items.place + 1, self.paths.offsets[self.items.match]
+        )
+
+    def found(self, leaf: At) -> Target:
+        """Find where a leaf looks before PREV and NEXT."""
+        chosen = self.naming.chosen(leaf.variable)
+        on = np.empty(len(self.paths.row), np.int64)
+        running(
+            frozen(self.paths.offsets),
+            frozen(self.paths.node),
+            frozen(chosen),
+            leaf.edge == "first",
+            leaf.offset,
+            on,
+        )
+        last = self.until(final=leaf.final) - 1
+        there = (self.items.place >= 0) & (last >= 0)
+        places = np.where(there, on[last], -1) if len(on) else np.full(self.count, -1, np.int64)
+        rows = np.where(places >= 0, self.paths.row[places], -1) if len(on) else places
+        return rows, nodes_at(self.paths, places)
+
+    def label_nodes(self, leaf: At, rows: Int64s) -> Int64s:
+        """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match."""
+        places = np.empty(self.count, np.int64)
+        place_of_row(
+            frozen(self.paths.offsets),
+            frozen(self.paths.row),
+            frozen(self.items.match),
+            frozen(self.until(final=leaf.final)),
+            frozen(rows),
+            places,
+        )
+        return nodes_at(self.paths, places)
+
+    def aggregate(self, leaf: MatchAggregate) -> pa.Array:
+        """Return the values of an aggregate."""
+        left = self.paths.offsets[self.items.match]
+        right = self.until(final=leaf.final)
+        match_of = np.repeat(np.arange(self.matches.count), np.diff(self.paths.offsets))
+        return self.aggregated(leaf, self.paths, left, right, match_of)
+
+
+def nodes_at(paths: Unrolled, places: Int64s) -> Int64s:
+    """Return the nodes at places, -1 where a place is."""
+    if not len(paths.node):
+        return np.full(len(places), -1, np.int64)
+    return np.where(places >= 0, paths.node[places], -1)
+
+
+def over_leaves(expression: Expression, leaves: dict[Expression, str]) -> Expression:
+    """Return the expression with every leaf replaced by a column; `leaves` collects them."""
+    match expression:
+        case At() | MatchAggregate() | MatchNumber():
+            name = leaves.setdefault(expression, f"leaf {len(leaves)}")
+            kind = INT64 if isinstance(expression, MatchNumber) else expression.type
+            return Column(name, kind, expression.span)
+    return rebuild(expression, lambda part: over_leaves(part, leaves))
+
+
+def with_labels(expression: Expression) -> Expression:
+    """Return the expression with CLASSIFIER() as a column."""
+    if isinstance(expression, Classifier):
+        return Column(_LABEL, STRING, expression.span)
+    return rebuild(expression, with_labels)

@@ -1,0 +1,623 @@
+"""Row pattern recognition: rows in, matches out, undecided rows kept.
+
+A start row is decided when its preferred match is certain, or certain not to exist: the next
+rows may always change what a greedy pattern prefers. Everything before the first undecided start
+row of a key is done with; from there on (and as far back as PREV looks) the key's rows are the
+state. Batches may be cut anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators.columns import int64s
+from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
+from eventide.errors import EvaluationError
+from eventide.kernels.compiled import Bools, Int64s, frozen
+from eventide.kernels.groups import order_by_key
+from eventide.kernels.match_scan import Predecessors, Scanned, scan
+from eventide.kernels.match_search import Found, search
+from eventide.kernels.match_tables import (
+    CONTIGUOUS,
+    MOST_STEPS,
+    NEXT_ROW,
+    NO_ANSWER,
+    NO_SKIP_TARGET,
+    OK,
+    OUT_OF_STEPS,
+    PAST_LAST,
+    PAUSED,
+    SKIP_TILL_ANY,
+    SKIP_TILL_NEXT,
+    SKIP_TO_START,
+    TO_FIRST,
+    TO_LAST,
+    Partitions,
+    Rows,
+    Rules,
+    Steps,
+)
+from eventide.operators.columns import concat_batches, encode_more
+from eventide.operators.evaluate import evaluate
+from eventide.operators.match_conditions import Conditions, compile_conditions
+from eventide.operators.match_masks import LocalCondition, RowsByKey, masks_of, ranges
+from eventide.operators.match_measures import (
+    AllRows,
+    Items,
+    Matches,
+    Measure,
+    Measures,
+    Naming,
+    OneRow,
+    Unrolled,
+)
+from eventide.operators.state import dump_rows, join_parts, load_rows, split_parts
+from eventide.plan.expressions import At, MatchNumber, columns_of, walk
+from eventide.plan.nodes import TIMED_OUT, MatchRecognize
+from eventide.plan.program import Automaton
+from eventide.schema import TS
+
+MOST_ELEMENTS = 4_000_000
+"""How many matched rows are held before their results are computed."""
+
+SMALLEST_PART = 100_000
+"""With fewer rows a thread costs more than it saves."""
+PARTS_A_THREAD = 2
+
+MATCHED = "row of a match"
+
+STRATEGIES = {
+    "contiguous": CONTIGUOUS,
+    "skip_till_next": SKIP_TILL_NEXT,
+    "skip_till_any": SKIP_TILL_ANY,
+}
+SKIPS = {
+    "past last row": PAST_LAST,
+    "next row": NEXT_ROW,
+    "first": TO_FIRST,
+    "last": TO_LAST,
+}
+
+
+@dataclass(frozen=True)
+class MatchState:
+    """Rows by key, and what is known of each key.
+
+    Key k has `kept[k]` of the rows. The first start row to decide is its row number `begin[k]`,
+    rows before `seen[k]` could be tested at the last step. `whole` says that its first row here
+    is its first of all, `numbers` counts its matches. `matched` marks rows of matches, if that is
+    asked for.
+    """
+
+    rows: pa.RecordBatch
+    keys: tuple[pa.Array, ...]
+    kept: Int64s
+    begin: Int64s
+    seen: Int64s
+    numbers: Int64s
+    whole: Bools
+    matched: Bools
+    watermark_us: int = START_OF_TIME_US
+
+
+@dataclass(frozen=True)
+class MatchRows:
+    """Finds the matches of a pattern in the rows of each key.
+
+    Only matches that start in `owned` are reported, and only rows there as unmatched. Large
+    batches of many keys are shared among `threads`.
+    """
+
+    node: MatchRecognize
+    output_schema: pa.Schema
+    owned: TimeRange = ALL_TIME
+    threads: int = 1
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """The pattern as an automaton, and the conditions of its variables."""
+        return compile_conditions(self.node)
+
+    @property
+    def automaton(self) -> Automaton:
+        """The pattern as an automaton."""
+        return self.conditions.automaton
+
+    @cached_property
+    def local(self) -> tuple[LocalCondition | None, ...]:
+        """What the conditions ask of single rows."""
+        return tuple(
+            None if each is None else LocalCondition.of(each) for each in self.conditions.local
+        )
+
+    @cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures, taken apart."""
+        return tuple(map(Measure.of, self.node.measures))
+
+    @property
+    def steps(self) -> Steps:
+        """The automaton as arrays."""
+        return self.conditions.steps
+
+    @cached_property
+    def before(self) -> Predecessors:
+        """The automaton backwards, as bits."""
+        return predecessors_of(self.automaton)
+
+    @cached_property
+    def no_results(self) -> pa.RecordBatch:
+        """Results without a row."""
+        return pa.RecordBatch.from_pylist([], schema=self.output_schema)
+
+    @cached_property
+    def source_schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return pa.schema([(name, kind.arrow) for name, kind in self.node.source.row.items()])
+
+    @cached_property
+    def naming(self) -> Naming:
+        """The variables and subsets of the pattern."""
+        return Naming(self.automaton, self.node.subsets)
+
+    @cached_property
+    def is_local(self) -> bool:
+        """Whether all conditions look at single rows, so that two passes find the matches."""
+        plain = self.node.strategy == "contiguous" and not self.node.timeout_rows
+        return plain and self.conditions.is_local
+
+    @property
+    def shows_unmatched(self) -> bool:
+        """Whether rows in no match come out too, so that it matters which rows are."""
+        return self.node.output == "with unmatched"
+
+    @property
+    def why_search(self) -> str:
+        """Why two passes are not enough."""
+        if self.node.strategy != "contiguous":
+            return f"{self.node.strategy} may leave rows out"
+        if self.node.timeout_rows:
+            return "matches that ran out of time are wanted too"
+        return "conditions read the match"
+
+    @cached_property
+    def reach_back(self) -> int:
+        """How many rows before a match anything looks at."""
+        return max(self.conditions.reach_back, *(-shift for shift in self.shifts()), 0)
+
+    @cached_property
+    def reach_ahead(self) -> int:
+        """How many rows behind a row anything looks at."""
+        return max(self.conditions.reach_ahead, *self.shifts(), 0)
+
+    @cached_property
+    def remembers_keys(self) -> bool:
+        """Whether keys have to be kept when none of their rows are."""
+        numbered = any(
+            isinstance(part, MatchNumber)
+            for item in (*self.node.measures, *self.node.defines)
+            for part in walk(item.expression)
+        )
+        return numbered or bool(self.steps.at_start.any())
+
+    def shifts(self) -> list[int]:
+        """Return how far the measures look from a row of the match, in rows of the partition."""
+        parts = (part for item in self.node.measures for part in walk(item.expression))
+        return [0, *(part.shift for part in parts if isinstance(part, At))]
+
+    def initial_state(self) -> MatchState:
+        """Return the state before the first batch."""
+        none, never = np.empty(0, np.int64), np.empty(0, np.bool_)
+        rows = pa.RecordBatch.from_pylist([], schema=self.source_schema)
+        keys = tuple(pa.nulls(0, key.type.arrow) for key in self.node.keys)
+        return MatchState(rows, keys, none, none, none, none, never, never)
+
+    def step(self, state: MatchState, batch: Batch) -> tuple[MatchState, Batch]:
+        """Take a batch in; return the matches that are certain now."""
+        by_key, state = self.together(state, batch.rows)
+        parts = list(self.parts(by_key, state))
+        watermark_us = batch.watermark_us
+
+        def run(part: tuple[RowsByKey, MatchState]) -> tuple[MatchState, list[pa.RecordBatch]]:
+            return self.step_part(*part, watermark_us)
+
+        if len(parts) == 1:
+            done = [run(parts[0])]
+        else:
+            with ThreadPoolExecutor(self.threads) as threads:
+                done = list(threads.map(run, parts))
+        results = [batch for _, found in done for batch in found]
+        found_rows = concat_batches(results, self.output_schema) if results else self.no_results
+        return joined([after for after, _ in done], self.source_schema), Batch(
+            found_rows, watermark_us
+        )
+
+    def parts(self, by_key: RowsByKey, state: MatchState) -> Iterator[tuple[RowsByKey, MatchState]]:
+        """Yield ranges of keys with their rows, several where threads can share the work."""
+        count = by_key.rows.num_rows
+        if self.threads == 1 or count < 2 * SMALLEST_PART or len(state.begin) < 2:
+            yield by_key, state
+            return
+        pieces = min(PARTS_A_THREAD * self.threads, count // SMALLEST_PART)
+        cuts = np.searchsorted(by_key.offsets, np.linspace(0, count, pieces + 1))
+        for first, last in pairwise(np.unique(np.clip(cuts, 0, len(state.begin))).tolist()):
+            yield by_key.part(first, last), part_of(state, by_key.offsets, first, last)
+
+    def step_part(
+        self, by_key: RowsByKey, state: MatchState, watermark_us: int
+    ) -> tuple[MatchState, list[pa.RecordBatch]]:
+        """Find the matches of some keys, and what has to be kept of them."""
+        parts = self.partitions(by_key, state, watermark_us)
+        rules = self.rules(state.watermark_us, watermark_us)
+        matched = state.matched.copy()
+        results = []
+        for found, moved in self.find(by_key, parts, rules):
+            if found.count or self.shows_unmatched:
+                decided = (parts.begin, moved.begin)
+                results.append(self.report(by_key, state.keys, found, matched, decided))
+            parts = moved
+        after = self.still_needed(by_key, state.keys, parts, matched, watermark_us)
+        return after, [batch for batch in results if batch.num_rows]
+
+    def partitions(self, by_key: RowsByKey, state: MatchState, watermark_us: int) -> Partitions:
+        """Return where each key stands."""
+        low, high = by_key.offsets[:-1], by_key.offsets[1:]
+        ended = watermark_us == END_OF_TIME_US
+        begin = low + state.begin
+        return Partitions(
+            frozen(by_key.offsets),
+            frozen(begin),
+            frozen(high if ended else np.maximum(high - self.reach_ahead, low)),
+            frozen(state.whole),
+            frozen(low + state.seen),
+            frozen(state.numbers),
+        )
+
+    def together(self, state: MatchState, rows: pa.RecordBatch) -> tuple[RowsByKey, MatchState]:
+        """Return the kept and the new rows by key, and the state with the keys that are new."""
+        fresh = [evaluate(key.expression, rows) for key in self.node.keys]
+        old = len(state.kept)
+        codes, keys, count = encode_more(state.keys, fresh, rows.num_rows)
+        kept_codes = np.repeat(np.arange(old, dtype=np.int32), state.kept)
+        all_codes = np.concatenate([kept_codes, codes])
+        order, offsets = np.empty(len(all_codes), np.int64), np.zeros(count + 1, np.int64)
+        order_by_key(frozen(all_codes), offsets, order)
+        nothing = np.zeros(count - old, np.int64)
+        grown = replace(
+            state,
+            keys=tuple(keys),
+            begin=np.concatenate([state.begin, nothing]),
+            seen=np.concatenate([state.seen, nothing]),
+            numbers=np.concatenate([state.numbers, nothing]),
+            whole=np.concatenate([state.whole, np.ones(count - old, np.bool_)]),
+        )
+        if self.shows_unmatched:
+            fresh_rows = np.zeros(rows.num_rows, np.bool_)
+            grown = replace(grown, matched=np.concatenate([state.matched, fresh_rows])[order])
+        everything = concat_batches([state.rows, rows], self.source_schema)
+        in_order = count == 1 or bool((order[1:] > order[:-1]).all())
+        return RowsByKey(everything, order, offsets, in_order), grown
+
+    def rules(self, last_watermark_us: int, watermark_us: int) -> Rules:
+        """Return how matches are looked for in this step."""
+        within = self.node.within_us
+        skip = self.node.skip
+        chosen = self.naming.numbers(skip.variable) if skip.variable else frozenset[int]()
+        return Rules(
+            STRATEGIES[self.node.strategy],
+            -1 if within is None else within,
+            watermark_us,
+            last_watermark_us,
+            watermark_us == END_OF_TIME_US,
+            SKIPS[skip.to],
+            sum(1 << number for number in chosen),
+            self.node.timeout_rows,
+        )
+
+    def find(
+        self, by_key: RowsByKey, parts: Partitions, rules: Rules
+    ) -> Iterator[tuple[Matches, Partitions]]:
+        """Yield matches, and where each key stands after them."""
+        rows = Rows(frozen(by_key.times), frozen(masks_of(self.local, by_key)))
+        if not self.is_local:
+            names = sorted(frozenset[str]().union(*map(columns_of, self.conditions.values)))
+            tables = self.conditions.tables(by_key.select(names))
+            found = search(self.steps, self.conditions.code, tables, rows, parts, rules)
+            if found.status == NO_ANSWER:
+                raise self.conditions.no_answer(found.instruction)
+            self.check(found.status, found.where, by_key)
+            moved = parts._replace(begin=frozen(found.next), numbers=frozen(found.numbers))
+            yield searched_matches(found), moved
+            return
+        paused = True
+        while paused:
+            span = (0, len(parts.begin))
+            scanned = scan(self.steps, self.before, rows, parts, rules, span, MOST_ELEMENTS)
+            self.check(scanned.status, scanned.where, by_key)
+            paused = scanned.status == PAUSED
+            parts = parts._replace(begin=frozen(scanned.undecided), numbers=frozen(scanned.numbers))
+            yield scanned_matches(scanned, shares=rules.skip_to == NEXT_ROW), parts
+
+    def check(self, status: int, where: int, by_key: RowsByKey) -> None:
+        """Raise the error that a matcher met at a start row."""
+        if status in (OK, PAUSED):
+            return
+        skip = self.node.skip
+        at = by_key.column(TS)[where].as_py()
+        if status == NO_SKIP_TARGET:
+            message = f"the match at {at} has no row of {skip.variable} to skip to"
+            hint = "skip PAST LAST ROW or TO NEXT ROW, which every match can"
+            raise EvaluationError(message, span=skip.span, hint=hint)
+        if status == SKIP_TO_START:
+            message = f"the match at {at} begins with {skip.variable}: to skip there finds it again"
+            hint = "skip TO NEXT ROW, or to a variable that comes later"
+            raise EvaluationError(message, span=skip.span, hint=hint)
+        assert status == OUT_OF_STEPS
+        message = f"the pattern takes more than {MOST_STEPS:,} steps from the row at {at}"
+        hint = (
+            "its conditions tell too many ways of matching the same rows apart: "
+            "add WITHIN, or make the conditions of its parts exclude each other"
+        )
+        raise EvaluationError(message, span=self.node.span, hint=hint)
+
+    def report(
+        self,
+        by_key: RowsByKey,
+        keys: tuple[pa.Array, ...],
+        matches: Matches,
+        matched: Bools,
+        decided: tuple[Int64s, Int64s],
+    ) -> pa.RecordBatch:
+        """Return the rows that matches give, and those that are in none."""
+        if self.shows_unmatched:
+            # Matches from before what is owned reach into it.
+            matched[Unrolled.of(matches, matches.lengths()).row] = True
+        if self.owned != ALL_TIME:
+            matches = matches.only(self.is_owned(by_key, matches.start))
+        if not self.node.all_rows:
+            return self.rows_of(OneRow(self.naming, by_key, matches), keys, None)
+        paths = Unrolled.of(matches, matches.lengths())
+        excluded = np.array([node.excluded for node in self.automaton.nodes])
+        places = np.flatnonzero(~excluded[paths.node])
+        match_of = np.repeat(np.arange(matches.count), np.diff(paths.offsets))
+        items = Items(match_of[places], places)
+        rows = paths.row[places]
+        if self.node.output != "omit empty":
+            items, rows = with_empty(items, rows, matches)
+        result = self.rows_of(AllRows(self.naming, by_key, matches, paths, items), keys, rows)
+        if not self.shows_unmatched:
+            return result
+        matched[matches.start[matches.head < 0]] = True
+        first, last = decided
+        passed = ranges(first, np.maximum(last - first, 0))
+        lonely = passed[~matched[passed]]
+        lonely = lonely[self.is_owned(by_key, lonely)]
+        return concat_batches([result, self.unmatched(by_key, keys, lonely)], self.output_schema)
+
+    def is_owned(self, by_key: RowsByKey, rows: Int64s) -> Bools:
+        """Return which rows lie in what this operator owns."""
+        if self.owned == ALL_TIME:
+            return np.ones(len(rows), np.bool_)
+        ts = by_key.times[rows]
+        return np.asarray((ts >= self.owned.start_us) & (ts < self.owned.end_us))
+
+    def rows_of(
+        self, measures: Measures, keys: tuple[pa.Array, ...], rows: Int64s | None
+    ) -> pa.RecordBatch:
+        """Return result rows: keys, measures, and for ALL ROWS the columns of their rows."""
+        matches = measures.matches
+        arrays = measures.columns(self.measures)
+        if self.node.timeout_rows:
+            arrays[TIMED_OUT] = pa.array(matches.timed_out[measures.match_of])
+        of_key = pa.array(matches.key[measures.match_of])
+        for place, key in enumerate(self.node.keys):
+            arrays[key.name] = keys[place].take(of_key)
+        if rows is not None:
+            missing = [name for name in self.output_schema.names if name not in arrays]
+            columns = measures.by_key.at(rows, missing)
+            arrays |= {name: columns.column(name) for name in missing}
+        ordered = [arrays[name] for name in self.output_schema.names]
+        return pa.RecordBatch.from_arrays(ordered, schema=self.output_schema)
+
+    def unmatched(
+        self, by_key: RowsByKey, keys: tuple[pa.Array, ...], rows: Int64s
+    ) -> pa.RecordBatch:
+        """Return rows that are in no match, with null measures."""
+        measured = {item.name for item in self.node.measures}
+        of_key = pa.array(np.searchsorted(by_key.offsets, rows, side="right") - 1)
+        named = {key.name: keys[n] for n, key in enumerate(self.node.keys)}
+        names = [each for each in self.source_schema.names if each not in measured]
+        columns = by_key.at(rows, names)
+        arrays = []
+        for item in self.output_schema:
+            if item.name in named:
+                arrays.append(named[item.name].take(of_key))
+            elif item.name in measured:
+                arrays.append(pa.nulls(len(rows), item.type))
+            else:
+                arrays.append(columns.column(item.name))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
+
+    def still_needed(
+        self,
+        by_key: RowsByKey,
+        keys: tuple[pa.Array, ...],
+        parts: Partitions,
+        matched: Bools,
+        watermark_us: int,
+    ) -> MatchState:
+        """Keep what later rows can still need."""
+        low, high = by_key.offsets[:-1], by_key.offsets[1:]
+        begin = np.minimum(np.asarray(parts.begin), high)
+        first = np.maximum(begin - self.reach_back, low)
+        kept = high - first
+        stays = np.ones(len(kept), np.bool_) if self.remembers_keys else kept > 0
+        if watermark_us == END_OF_TIME_US:
+            stays = np.zeros(len(kept), np.bool_)
+        stayed = np.flatnonzero(stays)
+        places = ranges(first[stayed], kept[stayed])
+        where = places if by_key.in_key_order else by_key.order[places]
+        compact = len(where) == by_key.rows.num_rows and by_key.in_key_order
+        return MatchState(
+            by_key.rows if compact else by_key.rows.take(pa.array(where)),
+            tuple(key.take(pa.array(stayed)) for key in keys),
+            kept[stayed],
+            (begin - first)[stayed],
+            (np.asarray(parts.known) - first)[stayed],
+            np.asarray(parts.numbers)[stayed],
+            (np.asarray(parts.whole) & (first == low))[stayed],
+            matched[places] if self.shows_unmatched else matched,
+            watermark_us,
+        )
+
+    @cached_property
+    def fact_schema(self) -> pa.Schema:
+        """The columns of what is known of keys, in a dumped state."""
+        keys = [(f"key {n}", key.type.arrow) for n, key in enumerate(self.node.keys)]
+        facts = [(name, pa.int64()) for name in ("kept", "begin", "seen", "numbers")]
+        return pa.schema([*keys, *facts, ("whole", pa.bool_())])
+
+    def dump(self, state: MatchState) -> bytes:
+        """Write the state out."""
+        name = type(self).__name__
+        marks = state.matched if self.shows_unmatched else np.zeros(state.rows.num_rows, np.bool_)
+        rows = state.rows.append_column(MATCHED, pa.array(marks))
+        facts = (state.kept, state.begin, state.seen, state.numbers, state.whole)
+        arrays = [*state.keys, *map(pa.array, facts)]
+        keys = pa.RecordBatch.from_arrays(arrays, schema=self.fact_schema)
+        told = {"watermark_us": state.watermark_us}
+        return join_parts([dump_rows(name, rows, told), dump_rows(f"{name} keys", keys, {})])
+
+    def load(self, dumped: bytes) -> MatchState:
+        """Read a dumped state back."""
+        name = type(self).__name__
+        rows_part, keys_part = split_parts(dumped)
+        row_schema = self.source_schema.append(pa.field(MATCHED, pa.bool_()))
+        rows, told = load_rows(name, rows_part, row_schema)
+        facts, _ = load_rows(f"{name} keys", keys_part, self.fact_schema)
+        marks = np.asarray(rows.column(MATCHED).to_numpy(zero_copy_only=False))
+        return MatchState(
+            rows.select(self.source_schema.names),
+            tuple(facts.columns[: len(self.node.keys)]),
+            int64s(facts.column("kept")),
+            int64s(facts.column("begin")),
+            int64s(facts.column("seen")),
+            int64s(facts.column("numbers")),
+            np.asarray(facts.column("whole").to_numpy(zero_copy_only=False)),
+            marks if self.shows_unmatched else marks[:0],
+            told["watermark_us"],
+        )
+
+
+def part_of(state: MatchState, offsets: Int64s, first: int, last: int) -> MatchState:
+    """Return what a state says of the keys [first, last); their rows are elsewhere."""
+    keys = slice(first, last)
+    return replace(
+        state,
+        keys=tuple(key.slice(first, last - first) for key in state.keys),
+        begin=state.begin[keys],
+        seen=state.seen[keys],
+        numbers=state.numbers[keys],
+        whole=state.whole[keys],
+        matched=state.matched[offsets[first] : offsets[last]],
+    )
+
+
+def joined(states: Sequence[MatchState], schema: pa.Schema) -> MatchState:
+    """Return the states of several ranges of keys as one."""
+    if len(states) == 1:
+        return states[0]
+    columns = zip(*(state.keys for state in states), strict=True)
+    return MatchState(
+        concat_batches([state.rows for state in states], schema),
+        tuple(pa.concat_arrays(column) for column in columns),
+        np.concatenate([state.kept for state in states]),
+        np.concatenate([state.begin for state in states]),
+        np.concatenate([state.seen for state in states]),
+        np.concatenate([state.numbers for state in states]),
+        np.concatenate([state.whole for state in states]),
+        np.concatenate([state.matched for state in states]),
+        states[0].watermark_us,
+    )
+
+
+def predecessors_of(automaton: Automaton) -> Predecessors:
+    """Return which nodes lead to which, as bits; nothing for a pattern of more than 64 nodes."""
+    nodes = automaton.nodes if len(automaton.nodes) <= 64 else ()
+    of, first = [0] * len(nodes), [0] * len(nodes)
+    variables = [0] * len(automaton.variables)
+    done = [0, 0, 0]
+    taking = [0, 0]
+    for number, node in enumerate(nodes):
+        bit = 1 << number
+        if node.variable >= 0:
+            variables[node.variable] |= bit
+        for step in node.steps:
+            if step.variable >= 0:
+                (first if step.at_start else of)[step.target] |= bit
+                taking[step.at_start] |= bit
+            elif not (step.at_start and step.at_end):
+                # A row lies between the start and the end, always.
+                done[2 if step.at_end else int(step.at_start)] |= bit
+    return Predecessors(
+        frozen(np.array(of, np.uint64)),
+        frozen(np.array(first, np.uint64)),
+        frozen(np.array(variables, np.uint64)),
+        *map(np.uint64, done),
+        *map(np.uint64, taking),
+    )
+
+
+def scanned_matches(scanned: Scanned, *, shares: bool) -> Matches:
+    """Return what the two passes found."""
+    matches = scanned.matches
+    return Matches(
+        scanned.key,
+        matches[:, 0],
+        matches[:, 1],
+        np.zeros(len(matches), np.bool_),
+        np.ascontiguousarray(matches[:, 2]),
+        frozen(np.concatenate([[0], matches[:, 3]])),
+        scanned.row,
+        frozen(scanned.node),
+        frozen(scanned.next),
+        shares,
+    )
+
+
+def searched_matches(found: Found) -> Matches:
+    """Return what the search found; its paths lie one after another."""
+    lengths = np.diff(found.first)
+    following = np.arange(1, len(found.row) + 1, dtype=np.int64)
+    following[found.first[1:][lengths > 0] - 1] = -1
+    return Matches(
+        found.key,
+        found.start,
+        found.number,
+        found.timed_out,
+        np.where(lengths > 0, found.first[:-1], -1),
+        frozen(found.first),
+        found.row,
+        frozen(found.node),
+        frozen(following),
+        shares=False,
+    )
+
+
+def with_empty(items: Items, rows: Int64s, matches: Matches) -> tuple[Items, Int64s]:
+    """Put an item for each empty match between the others, about the row it stands at."""
+    empty = np.flatnonzero(matches.head < 0)
+    if not len(empty):
+        return items, rows
+    match_of = np.concatenate([items.match, empty])
+    order = np.argsort(match_of, kind="stable")
+    place = np.concatenate([items.place, np.full(len(empty), -1, np.int64)])
+    row = np.concatenate([rows, matches.start[empty]])
+    return Items(match_of[order], place[order]), row[order]

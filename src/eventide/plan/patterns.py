@@ -1,0 +1,228 @@
+"""Row patterns: which rows follow one another. A closed union of frozen values.
+
+`PATTERN (A (B | C)+? {- D -} $)` is a tree of these. What order the parts stand in is the order
+of preference: of two matches that start at the same row, the one found first by trying the parts
+from left to right wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from eventide.errors import PlanError, Span
+
+_WORD = re.compile(r"\w+")
+_WORDS_OF_PATTERNS = frozenset(("NOT", "PERMUTE"))
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One row, on which the variable's condition holds."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Concat:
+    """The parts one after another; no part at all is the empty pattern `()`."""
+
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternate:
+    """One of the options, the first one preferred."""
+
+    options: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A part several times: as often as possible if greedy, else as rarely as possible."""
+
+    part: Pattern
+    at_least: int
+    at_most: int | None
+    greedy: bool = True
+    span: Span | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.at_least < 0 or (self.at_most is not None and self.at_most < self.at_least):
+            message = f"a part cannot repeat {self.at_least} to {self.at_most} times"
+            raise PlanError(message, span=self.span)
+
+
+@dataclass(frozen=True, slots=True)
+class Permute:
+    """The parts in any order; orders are preferred as a dictionary would list them."""
+
+    parts: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exclude:
+    """`{- … -}`: rows that are matched, but left out of ALL ROWS PER MATCH."""
+
+    part: Pattern
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStart:
+    """`^`: nothing lies before."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionEnd:
+    """`$`: nothing follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """`NOT B`: among the rows skipped here, none on which the variable's condition holds."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False)
+
+
+Pattern = (
+    Variable
+    | Concat
+    | Alternate
+    | Repeat
+    | Permute
+    | Exclude
+    | PartitionStart
+    | PartitionEnd
+    | Absent
+)
+
+
+def parts_of(pattern: Pattern) -> tuple[Pattern, ...]:
+    """Return the direct parts of a pattern."""
+    match pattern:
+        case Variable() | Absent() | PartitionStart() | PartitionEnd():
+            return ()
+        case Concat(parts=parts) | Permute(parts=parts):
+            return parts
+        case Alternate(options=options):
+            return options
+        case Repeat(part=part) | Exclude(part=part):
+            return (part,)
+    assert_never(pattern)
+
+
+def walk_pattern(pattern: Pattern) -> Iterator[Pattern]:
+    """Yield the pattern and all its parts, outermost first, left to right."""
+    yield pattern
+    for part in parts_of(pattern):
+        yield from walk_pattern(part)
+
+
+def variables_of(pattern: Pattern) -> tuple[str, ...]:
+    """Return the variables of a pattern, those of NOT too, in order of first sight."""
+    named = (part.name for part in walk_pattern(pattern) if isinstance(part, Variable | Absent))
+    return tuple(dict.fromkeys(named))
+
+
+def can_be_empty(pattern: Pattern) -> bool:
+    """Whether a pattern can match without taking a row."""
+    match pattern:
+        case Variable():
+            return False
+        case Absent() | PartitionStart() | PartitionEnd():
+            return True
+        case Concat(parts=parts) | Permute(parts=parts):
+            return all(map(can_be_empty, parts))
+        case Alternate(options=options):
+            return any(map(can_be_empty, options))
+        case Repeat(part=part, at_least=at_least):
+            return at_least == 0 or can_be_empty(part)
+        case Exclude(part=part):
+            return can_be_empty(part)
+    assert_never(pattern)
+
+
+def render_pattern(pattern: Pattern) -> str:
+    """Return the pattern as a person would write it; read again, it is the same pattern.
+
+    >>> step = Alternate((Variable("B"), Variable("C")))
+    >>> render_pattern(Concat((Variable("A"), Repeat(step, 1, None, greedy=False))))
+    'A (B | C)+?'
+    """
+    variables = variables_of(pattern)
+    folded = Counter(name.lower() for name in variables)
+    # Without quotes, names that differ in case only are one name.
+    names = {
+        name: variable_text(name) if folded[name.lower()] == 1 else _quoted(name)
+        for name in variables
+    }
+    return _text(pattern, names)
+
+
+def variable_text(name: str) -> str:
+    """Return the name of a variable as a query writes it, quoted where it has to be.
+
+    >>> variable_text("B"), variable_text("very fast"), variable_text("not")
+    ('B', '"very fast"', '"not"')
+    """
+    letter = name[:1].isalpha() or name.startswith("_")
+    plain = letter and name.isidentifier() and _WORD.fullmatch(name) is not None
+    return name if plain and name.upper() not in _WORDS_OF_PATTERNS else _quoted(name)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(pattern: Pattern, names: Mapping[str, str]) -> str:
+    match pattern:
+        case Variable(name=name):
+            return names[name]
+        case Absent(name=name):
+            return f"NOT {names[name]}"
+        case PartitionStart():
+            return "^"
+        case PartitionEnd():
+            return "$"
+        case Concat(parts=parts):
+            return " ".join(_closed(part, names) for part in parts) if parts else "()"
+        case Alternate(options=options):
+            return " | ".join(_text(option, names) for option in options)
+        case Permute(parts=parts):
+            return f"PERMUTE({', '.join(_text(part, names) for part in parts)})"
+        case Exclude(part=part):
+            return f"{{- {_text(part, names)} -}}"
+        case Repeat(part=part):
+            plain = isinstance(part, Variable | Permute | Exclude)
+            inner = _text(part, names)
+            return f"{inner if plain else f'({inner})'}{_times(pattern)}"
+    assert_never(pattern)
+
+
+def _closed(pattern: Pattern, names: Mapping[str, str]) -> str:
+    inner = _text(pattern, names)
+    grouped = isinstance(pattern, Alternate) or (isinstance(pattern, Concat) and pattern.parts)
+    return f"({inner})" if grouped else inner
+
+
+def _times(repeat: Repeat) -> str:
+    match repeat.at_least, repeat.at_most:
+        case 0, None:
+            times = "*"
+        case 1, None:
+            times = "+"
+        case 0, 1:
+            times = "?"
+        case least, None:
+            times = f"{{{least},}}"
+        case least, most if least == most:
+            times = f"{{{least}}}"
+        case least, most:
+            times = f"{{{least},{most}}}"
+    return times if repeat.greedy else f"{times}?"
