@@ -281,6 +281,16 @@ def test_queries_that_are_asked_wrongly(database: Path, arguments: list[str], to
     assert result.stdout == ""
 
 
+def test_the_name_of_a_file_is_not_a_query(database: Path, tmp_path: Path) -> None:
+    file = tmp_path / "fast.sql"
+    file.write_text(QUERY)
+    for command in ("sql", "explain"):
+        result = run(command, database, file)
+        assert result.exit_code == 2
+        assert f"hint: that is a file: write - < {file}" in result.stderr
+    assert run("sql", database, f"{QUERY} {'-- long ' * 1000}").exit_code == 0
+
+
 @pytest.mark.parametrize("command", [["sql", "x.ev", "SELECT 1"], ["streams", "x.ev"]])
 def test_a_database_that_is_not_there_is_not_created(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import eventide
-from eventide.errors import EvaluationError, PlanError, SchemaError
+from eventide.errors import BindError, EvaluationError, IngestError, PlanError, SchemaError
 from eventide.result import Result
 
 COUNTS = "SELECT window_start, COUNT(*) AS n FROM cars GROUP BY TUMBLE(ts, INTERVAL '10 us')"
@@ -108,3 +109,63 @@ def test_a_seq_that_numbers_nothing_is_refused() -> None:
 def test_a_table_may_have_any_name_and_the_exact_one_wins() -> None:
     tables = {"text": pa.table({"ts": [0], "x": [1]}), "Text": pa.table({"ts": [0], "x": [2]})}
     assert eventide.sql("SELECT x FROM text", **tables).rows() == [{"x": 1}]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [{"ts": "1970-01-01T00:00:01", "x": 2}, {"ts": 2_000_000, "x": 2.5, "y": "b"}],
+        {"ts": ["1970-01-01T00:00:01Z", "1970-01-01T00:00:02"], "x": [2, 2.5], "y": [None, "b"]},
+        (
+            {"ts": datetime(1970, 1, 1, 0, 0, 1), "x": 2},
+            {"y": "b", "x": 2.5, "ts": "1970-01-01 00:00:02"},
+        ),
+    ],
+    ids=["a list of dicts", "a dict of lists", "a tuple of dicts"],
+)
+def test_events_may_be_plain_python(events: object) -> None:
+    rows = eventide.sql("SELECT epoch(ts) AS at, x, y FROM s ORDER BY ts", s=events).rows()
+    assert rows == [{"at": 1.0, "x": 2.0, "y": None}, {"at": 2.0, "x": 2.5, "y": "b"}]
+
+
+def test_a_dict_is_one_event() -> None:
+    assert eventide.sql("SELECT x FROM s", s={"ts": 0, "x": "a"}).rows() == [{"x": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([], "no columns"),
+        ({}, "no columns"),
+        ([1], "row 0 is int"),
+        ([{"ts": 0, "x": 1}, {"ts": 1, "x": "a"}], "'x' has values of several types"),
+        ({"ts": [0, 1], "x": [1]}, "differ in length"),
+        ([{"ts": 0}, {"ts": "soon"}], "row 1, column 'ts'"),
+        ([{"ts": 0}, {"x": 1}], "null is not a time"),
+        ("cars", "cannot read events from str"),
+    ],
+)
+def test_events_that_are_no_table_are_refused(events: object, said: str) -> None:
+    with pytest.raises((IngestError, SchemaError), match=said):
+        eventide.sql("SELECT ts FROM s", s=events)
+
+
+@pytest.mark.parametrize(
+    ("table", "hint"),
+    [
+        (pa.table({"x": [1], "at": pa.array([0], pa.timestamp("s"))}), "rename 'at' to 'ts'"),
+        (pa.table({"x": [1], "Time": ["2026-01-01"]}), "rename 'Time' to 'ts'"),
+        (pa.table({"x": [1], "y": [2]}), "rename the column of times to 'ts'; there are x, y"),
+        ([{"TS": 0}], "rename 'TS' to 'ts'"),
+    ],
+)
+def test_a_table_without_times_is_told_what_to_rename(table: object, hint: str) -> None:
+    with pytest.raises(SchemaError, match=f"the table s has no column 'ts'[\\s\\S]*{hint}"):
+        eventide.sql("SELECT x FROM s", s=table)
+
+
+def test_a_query_over_no_table_says_how_to_pass_one() -> None:
+    with pytest.raises(BindError, match=r"no stream 'prices'[\s\S]*ev.sql\(text, prices=table\)"):
+        eventide.sql("SELECT price FROM prices")
+    with pytest.raises(BindError, match=r"ev.sql\(text, \*\*\{'my prices': table\}\)"):
+        eventide.sql('SELECT price FROM "my prices"')

@@ -55,7 +55,8 @@ MAY_IMPORT = {
     "testing": SHARED | {"database", "engines", "ingest"},
     "demo": SHARED
     | {"database", "engines", "ingest", "result", "sinks", "store", "stream", "subscription"},
-    "cli": SHARED | {"database", "demo", "engines", "ingest", "result", "sinks", "store"},
+    "cli": SHARED
+    | {"database", "demo", "engines", "ingest", "kernels", "result", "sinks", "store"},
 }
 ONLY_IN = {
     "pyspark": ("engines/spark/",),

@@ -12,15 +12,15 @@ import pyarrow as pa
 from eventide.engines.history import run_history
 from eventide.engines.live import LiveEngine
 from eventide.engines.placement import describe_embedded
-from eventide.errors import SchemaError, pointing_into
-from eventide.ingest.coerce import as_table, to_events
+from eventide.errors import BindError, SchemaError, listed, pointing_into
+from eventide.ingest.coerce import inferred_table, to_events
 from eventide.lang.sql import plan_sql
 from eventide.matching import Query
 from eventide.plan.explain import explain as explain_plan
 from eventide.plan.nodes import Plan, scans_of
 from eventide.plan.times import Duration, duration_us
 from eventide.result import Result
-from eventide.schema import SEQ, DataType, Schema
+from eventide.schema import SEQ, TIMESTAMP, TS, DataType, Schema
 from eventide.store import Snapshot, Store, TableSource
 from eventide.stream import Stream, options_from
 from eventide.subscription import OnResult, Subscription
@@ -179,7 +179,7 @@ def live_query(
 
 
 def sql(query: Query, /, **streams: object) -> Result:
-    """Answer a query over tables in memory: Arrow, pandas or polars, each with a `ts` column.
+    """Answer a query over tables in memory: Arrow, pandas, polars or dicts, each with a `ts`.
 
     >>> cars = pa.table({"ts": [0, 1, 2], "car": ["a", "a", "b"], "speed": [50.0, 60.0, 70.0]})
     >>> sql("SELECT car, speed FROM cars WHERE speed > 55", cars=cars).rows()
@@ -187,14 +187,24 @@ def sql(query: Query, /, **streams: object) -> Result:
     """
     text = str(query)
     sources = {name: table_source(name, data) for name, data in streams.items()}
-    plan = plan_sql(text, {name: source.schema for name, source in sources.items()})
+    try:
+        plan = plan_sql(text, {name: source.schema for name, source in sources.items()})
+    except BindError as error:
+        name = "" if error.span is None else error.span.of(text).strip('"')
+        if not sources and error.message == f"no stream {name!r}":
+            passed = f"{name}=table" if name.isidentifier() else f"**{{{name!r}: table}}"
+            error.hint = f"pass it: ev.sql(text, {passed})"
+        raise
     with pointing_into(text):
         return Result(run_history(plan, sources))
 
 
 def table_source(name: str, data: object) -> TableSource:
     """Return a table in memory as a stream; its `seq`, or else its rows, tell arrival order."""
-    table = as_table(data)
+    table = inferred_table(data)
+    if TS not in table.column_names:
+        message = f"the table {name} has no column {TS!r}, which holds the time of each row"
+        raise SchemaError(message, hint=_time_hint(table.schema))
     schema = Schema.from_arrow(table.schema)
     if SEQ not in table.column_names:
         return TableSource(name, schema, to_events(table, schema))
@@ -204,3 +214,14 @@ def table_source(name: str, data: object) -> TableSource:
         raise SchemaError(message, hint="it numbers the events: use int64, or leave it out")
     seq = table.column(SEQ).cast(pa.int64())
     return TableSource(name, schema, events.append_column(SEQ, seq))
+
+
+def _time_hint(schema: pa.Schema) -> str:
+    """Suggest which column to rename: the one of times, else one that is called so."""
+    times = [field.name for field in schema if DataType.from_arrow(field.type) == TIMESTAMP]
+    words = (TS, "time", "timestamp", "date", "datetime", "event_time", "t")
+    named = [name for name in schema.names if name.lower() in words]
+    found = next(iter([*times, *named]), None)
+    if found is None:
+        return f"rename the column of times to {TS!r}; there are {listed(schema.names)}"
+    return f"rename {found!r} to {TS!r}"

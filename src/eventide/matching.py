@@ -30,10 +30,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, NoReturn, get_args
+from typing import Literal, Never, NoReturn, get_args
 
-from eventide.errors import PlanError, listed
+from eventide.errors import PlanError
 from eventide.lang.sql.fragments import Kind, fragment, name_text
+from eventide.plan.bind import suggestion
 from eventide.plan.nodes import Strategy
 from eventide.plan.patterns import (
     Absent,
@@ -79,6 +80,22 @@ class Step:
 
     def __ror__(self, other: object) -> NoReturn:
         raise _no_step(other)
+
+    def __rshift__(self, other: object) -> NoReturn:
+        _refuse_operator(">>", f"write {_example(self)} + {_example(other, 'B')}")
+
+    def __and__(self, other: object) -> NoReturn:
+        one, two = _example(self), _example(other, "B")
+        _refuse_operator("&", f"write {one} + {two}, or in any order permute({one}, {two})")
+
+    def __mul__(self, count: object) -> NoReturn:
+        shown = count if isinstance(count, int) else 3
+        _refuse_operator("*", f"write {_example(self)}.times({shown})")
+
+    __rmul__ = __mul__
+
+    def __invert__(self) -> NoReturn:
+        _refuse_operator("~", f"write absent({_example(self)}), with a strategy that skips rows")
 
     def some(self, *, greedy: bool = True) -> Step:
         """Return `A+`: once or more, as often as possible, or as rarely if not greedy."""
@@ -198,19 +215,25 @@ class Match:
         texts = (_sql(item, f"the order {item!r}", "ordering") for item in items)
         return self._with_more("ORDER BY", texts)
 
-    def measures(self, /, **expressions: str) -> Match:
+    def measures(self, /, *unnamed: Never, **expressions: str) -> Match:
         """Compute columns of each match, such as `top="MAX(B.speed)"`; expressions are SQL text."""
+        _refuse_unnamed(unnamed, "measures(n", "name")
         return self._with_more("MEASURES", _named(expressions, "the measure {}"))
 
-    def pattern(self, step: Step, /) -> Match:
+    def pattern(self, step: Step, /, *more: Never) -> Match:
         """Look for this pattern."""
+        if more:
+            message = "a query has one pattern"
+            raise PlanError(message, hint=_COMBINE_HINT)
+        _refuse_text(step)
         return self._with("PATTERN", f"({render_pattern(_tree(step))})")
 
-    def define(self, /, **conditions: str) -> Match:
+    def define(self, /, *unnamed: Never, **conditions: str) -> Match:
         """Say which rows a variable is, such as `B="speed > PREV(speed)"`, in SQL text.
 
         A variable without a condition is any row.
         """
+        _refuse_unnamed(unnamed, "define(B", "variable to define")
         texts = (
             f"{variable_text(name)} AS {_sql(text, f'the condition of {name}')}"
             for name, text in conditions.items()
@@ -281,7 +304,7 @@ class Match:
         known: tuple[str, ...] = get_args(Strategy)
         if name not in known:
             message = f"no strategy {name!r}"
-            raise PlanError(message, hint=f"there are {listed(known)}")
+            raise PlanError(message, hint=suggestion(str(name), list(known), "strategy"))
         return self._with("STRATEGY", name)
 
     def select(self, /, *expressions: str, **named: str) -> Match:
@@ -401,6 +424,34 @@ def _no_step(found: object) -> PlanError:
     elif isinstance(found, int):
         hint = f"write A.times({found}) to repeat a part"
     return PlanError(f"{_kind(found)} is not part of a pattern", hint=hint)
+
+
+def _refuse_text(step: object) -> None:
+    if isinstance(step, str):
+        message = f"{step!r} is not part of a pattern"
+        hint = "build it, as in A.times(3) + B, or write the whole query as text"
+        raise PlanError(message, hint=hint)
+
+
+def _refuse_operator(operator: str, hint: str) -> NoReturn:
+    message = f"{operator} is nothing that patterns have"
+    raise PlanError(message, hint=hint)
+
+
+def _example(step: object, otherwise: str = "A") -> str:
+    """Return a variable's name, for a hint."""
+    match step:
+        case Step(tree=Variable(name=name)):
+            return name
+    return otherwise
+
+
+def _refuse_unnamed(texts: tuple[object, ...], call: str, what: str) -> None:
+    """Refuse texts that belong behind a name: `call` is what to write, up to the text."""
+    for text in texts:
+        message = f"{_kind(text)} has no {what}"
+        shown = text if isinstance(text, str) else "…"
+        raise PlanError(message, hint=f'write {call}="{shown}")')
 
 
 def _kind(found: object) -> str:

@@ -23,7 +23,7 @@ from eventide.engines.slices import Halo, Slice, halo_of, slices_of, widened
 from eventide.errors import EvaluationError
 from eventide.lang.sql import plan_sql
 from eventide.operators import match_entry, match_rows
-from eventide.operators.match_entry import can_be_cut
+from eventide.operators.match_entry import why_whole
 from eventide.plan.nodes import Plan
 from eventide.store import EventSource, Store, TableSource
 from eventide.store.source import Where
@@ -81,7 +81,7 @@ def uncut(text: str, within: int) -> str:
 def cuttable(kinds: Kinds) -> st.SearchStrategy[str]:
     """Draw queries that can be cut in time."""
     texts = st.builds(uncut, queries(kinds), st.integers(1, 6))
-    return texts.filter(lambda text: can_be_cut(match_node(plan_sql(text, CATALOG))))
+    return texts.filter(lambda text: why_whole(match_node(plan_sql(text, CATALOG))) is None)
 
 
 def shown(batches: Sequence[pa.RecordBatch]) -> Bag:

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from eventide.kernels import match_search
 from eventide.kernels.compiled import frozen
 from eventide.kernels.match_code import Code, Tables
 from eventide.kernels.match_search import Found, search
-from eventide.kernels.match_tables import Partitions, Rows, Rules
+from eventide.kernels.match_tables import PAUSED, TOO_MANY_MATCHES, Partitions, Rows, Rules
 from eventide.lang.sql import plan_sql
 from eventide.operators.match_conditions import compile_conditions, steps_of
 from eventide.plan.patterns import (
@@ -62,18 +63,23 @@ def no_tables(rows: int) -> Tables:
     )
 
 
-def found_in(automaton: Automaton, masks: Sequence[Sequence[int]], rules: Rules = PLAIN) -> Found:
-    """Search partitions of rows of which only the masks matter."""
+def found_in(
+    automaton: Automaton,
+    masks: Sequence[Sequence[int]],
+    rules: Rules = PLAIN,
+    after: Found | None = None,
+) -> Found:
+    """Search partitions of rows of which only the masks matter, going on after a paused search."""
     offsets = np.cumsum([0, *map(len, masks)], dtype=np.int64)
     flat = np.array([mask for each in masks for mask in each], np.uint64)
     zeros = np.zeros(len(masks), np.int64)
     parts = Partitions(
         frozen(offsets),
-        frozen(offsets[:-1]),
+        frozen(offsets[:-1] if after is None else after.next),
         frozen(offsets[1:]),
         frozen(np.ones(len(masks), np.bool_)),
         frozen(offsets[:-1]),
-        frozen(zeros),
+        frozen(zeros if after is None else after.numbers),
     )
     ts = frozen(np.arange(len(flat), dtype=np.int64))
     rows = Rows(ts, frozen(flat))
@@ -181,6 +187,47 @@ def test_output_grows() -> None:
     found = found_in(all_matches, [[1] * 13], Rules(strategy=2))
     assert len(found.start) == 2**13 - 1
     assert found.number.tolist() == list(range(1, 2**13))
+
+
+def test_output_grows_by_matches_that_take_no_rows() -> None:
+    found = found_in(automaton_of(Repeat(A, 0, None)), [[0] * 20_000])
+    assert found.status == 0
+    assert found.start.tolist() == list(range(20_000))
+    assert found.number.tolist() == list(range(1, 20_001))
+    assert len(found.row) == 0
+
+
+@pytest.mark.parametrize("strategy", [0, 1])
+def test_a_search_with_enough_matches_pauses(
+    strategy: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(match_search, "MOST_TAKEN", 100)
+    automaton, rules = automaton_of(Repeat(A, 1, None)), Rules(strategy=strategy)
+    masks = [[1] * 900, [1] * 5_000, [1] * 900, [0]]
+    found = found_in(automaton, masks, rules)
+    runs = [found]
+    while found.status == PAUSED:
+        assert len(found.start) > 0
+        found = found_in(automaton, masks, rules, found)
+        runs.append(found)
+    assert found.status == 0
+    # The second match has to wait, and gets room when it is the first: enough for the third too.
+    assert [run.start.tolist() for run in runs] == [[0], [900, 5_900]]
+    assert [run.number.tolist() for run in runs] == [[1], [1, 1]]
+    assert np.concatenate([run.row for run in runs]).tolist() == list(range(6_800))
+
+
+def test_a_match_longer_than_what_is_held_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(match_search, "MOST_TAKEN", 100)
+    found = found_in(automaton_of(Repeat(A, 1, None)), [[1] * 5_000])
+    assert found.status == 0
+    assert found.row.tolist() == list(range(5_000))
+
+
+def test_too_many_of_all_matches_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(match_search, "MOST_TAKEN", 100)
+    automaton = automaton_of(Repeat(A, 1, None), all_matches=True)
+    assert found_in(automaton, [[1] * 13], Rules(strategy=2)).status == TOO_MANY_MATCHES
 
 
 def equal_rows(count: int, x: int = 1) -> list[dict[str, object]]:

@@ -85,6 +85,38 @@ hint: did you mean 'speed'?""",
     (
         BindError,
         """\
+no column 'start' in cars
+  SELECT car FROM cars WHERE car = "start"
+                                   ^^^^^^^
+hint: text stands in single quotes: 'start'""",
+    ),
+    (
+        BindError,
+        """\
+no column "it's" in cars or trucks
+  SELECT c.car FROM cars c JOIN trucks t USING (car) WHERE Driver = "it's"
+                                                                    ^^^^^^
+hint: text stands in single quotes: 'it''s'""",
+    ),
+    (
+        BindError,
+        """\
+no column 'lan' in cars
+  SELECT "lan" FROM cars
+         ^^^^^
+hint: text stands in single quotes: 'lan'; or did you mean the column 'lane'?""",
+    ),
+    (
+        BindError,
+        """\
+> takes two values of one type, not float64 and string
+  SELECT car FROM cars WHERE speed > '5'
+                             ^^^^^^^^^^^
+hint: write 5""",
+    ),
+    (
+        BindError,
+        """\
 no column 'zzz' in cars
   SELECT count(zzz) FROM cars
                ^^^
@@ -127,7 +159,8 @@ hint: cast one side, as in CAST(car AS bigint)""",
         """\
 + takes two numbers, two intervals, or a timestamp and an interval, not timestamp and int64
   SELECT ts + 1 FROM cars
-         ^^^^^^""",
+         ^^^^^^
+hint: write INTERVAL '1' SECOND""",
     ),
     (
         BindError,
@@ -143,7 +176,7 @@ hint: cast it, as in CAST(car AS double)""",
 lane is int64, not a condition
   SELECT car FROM cars WHERE lane
                              ^^^^
-hint: compare it, as in … <> 0""",
+hint: compare it, as in lane <> 0""",
     ),
     (
         BindError,

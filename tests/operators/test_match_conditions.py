@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide.errors import EvaluationError, UnsupportedError
+from eventide.errors import BindError, EvaluationError, UnsupportedError
 from eventide.kernels.match_tables import NO_ANSWER
 from eventide.lang.sql import plan_sql
 from eventide.operators.match_conditions import Conditions, compile_conditions
@@ -170,7 +170,7 @@ def test_overflow_is_an_error_with_its_place() -> None:
     conditions = compiled("C AS A.x * B.x > 0", "A B C")
     found = look(conditions, events(2**62, 2, 1))
     assert found.status == NO_ANSWER
-    assert found.what == 2
+    assert found.where == 0
     error = conditions.no_answer(found.instruction)
     assert isinstance(error, EvaluationError)
     assert "overflows int64" in error.message
@@ -203,3 +203,24 @@ def test_text_of_several_rows_compares_by_rank() -> None:
 def test_other_functions_over_several_rows_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="combines several rows"):
         compiled("C AS A.label || B.label = 'ab'")
+
+
+def test_many_rows_before_the_last_one() -> None:
+    conditions = compiled("B AS B.x > 0, C AS C.x = LAST(B.x, 1000)", "A B+ C")
+    every = events(*range(1, 1004), 3)
+    assert len(listed(look(conditions, every), conditions)[0][2]) == 1004
+
+
+def test_first_rows_are_seen_by_their_values_and_presence() -> None:
+    conditions = compiled("B AS COALESCE(FIRST(B.x, 2), 3) = 3, C AS C.x = 9")
+    every = events(1, 1, 2, 3, 5, 9)
+    assert listed(look(conditions, every), conditions)[0][2][-1] == (5, "C")
+
+
+@pytest.mark.parametrize("edge", ["FIRST", "LAST"])
+def test_offsets_that_take_too_many_registers_are_refused(edge: str) -> None:
+    with pytest.raises(BindError, match=rf"{edge} in DEFINE .* 1,000 rows, not 1,001") as caught:
+        compiled(f"C AS C.x > {edge}(B.x, 1001)")
+    assert caught.value.span is not None
+    assert caught.value.hint is not None
+    assert "PREV" in caught.value.hint

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from eventide.sinks.files import Writer
 
 FORMATS = ("table", "csv", "jsonl", "parquet")
+COMPILING = "compiling, once for this machine: some seconds, for some patterns half a minute"
 SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 database_argument = click.argument("database", metavar="DB", type=click.Path(path_type=Path))
@@ -72,16 +73,26 @@ def sql(
 
       SELECT ts, car, AVG(speed) OVER (PARTITION BY car ORDER BY ts
         RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW) AS lately FROM cars
+
+    Patterns of rows:
+      SELECT * FROM cars MATCH_RECOGNIZE (
+        PARTITION BY car
+        MEASURES FIRST(ts) AS since, MAX(speed) AS top
+        PATTERN (slow faster{3,})
+        WITHIN INTERVAL '1' MINUTE
+        DEFINE faster AS speed > PREV(speed))
     """
     form = form or default_form(target)
     if form == "parquet" and target is None:
         text = "Parquet cannot go to the terminal\nhint: name a file with --output rows.parquet"
         raise Failure(text, ASKED_WRONGLY)
     from eventide.database import open_database
+    from eventide.kernels.compiled import when_compiling
 
     text = query_text(query)
     opened = open_database(database, create=False)
     started = perf_counter()
+    when_compiling(lambda: notices().print(COMPILING))
     rows = opened.sql(text).to_arrow()
     seconds = perf_counter() - started
     hand_over(rows, form, target, limit_rows)
@@ -114,7 +125,18 @@ def query_text(argument: str) -> str:
     if not text.strip():
         problem = "the query is empty\nhint: try SELECT * FROM a stream"
         raise Failure(problem, ASKED_WRONGLY)
+    if argument != "-" and names_file(argument):
+        problem = f"{argument} is not a query\nhint: that is a file: write - < {argument}"
+        raise Failure(problem, ASKED_WRONGLY)
     return text
+
+
+def names_file(text: str) -> bool:
+    """Whether a text is the name of a file that exists."""
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long for a name, or with characters that none has
+        return False
 
 
 def default_form(target: Path | None) -> str:

@@ -14,7 +14,7 @@ from eventide.errors import StateError, UnsupportedError
 from eventide.operators.filter_project import FilterRows, ProjectRows, Stateless
 from eventide.operators.match_rows import MatchRows
 from eventide.operators.operator import Operator
-from eventide.operators.order_rows import OrderRows, follows_time
+from eventide.operators.order_rows import OrderRows, begins_with_time
 from eventide.operators.sliding_aggregate import AggregateFrames
 from eventide.operators.state import join_parts, split_parts
 from eventide.operators.window_aggregate import AggregateWindows
@@ -30,6 +30,7 @@ from eventide.plan.nodes import (
     SlidingAggregate,
     WindowAggregate,
 )
+from eventide.plan.time_order import follows_time
 
 States = tuple[Any, ...]
 """The state of each operator of a pipeline, in order."""
@@ -106,7 +107,7 @@ class Pipeline:
 def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1) -> Pipeline:
     """Return the pipeline of a plan over one scan; its operators may use some threads.
 
-    With `owned`, the highest window or frame reports only what starts or stands there; see
+    With `owned`, the highest window, frame or pattern reports only what starts or stands there; see
     slices.py. Those below it report all they read, for its own frames reach back into the halo.
     """
     match plan:
@@ -126,9 +127,9 @@ def build_live_pipeline(plan: Plan) -> Pipeline:
     """Return the pipeline of a plan that can run without an end, or say why it cannot."""
     pipeline = build_pipeline(plan)
     for operator in pipeline.operators:
-        if isinstance(operator, OrderRows) and not follows_time(operator.order):
-            message = "a live query goes with time: ORDER BY has to begin with ts"
-            hint = "ask it over history, or order by ts"
+        if isinstance(operator, OrderRows) and not operator.in_time:
+            message = "a live query goes with time: its rows have to be in order of the events' ts"
+            hint = "ask it over history, or order by ts (or window_end AS ts) as it is"
             raise UnsupportedError(message, span=operator.order[0].expression.span, hint=hint)
     return pipeline
 
@@ -150,8 +151,11 @@ def build_operators(
         case SlidingAggregate():
             return (AggregateFrames(node, schema, owned),)
         case MatchRecognize(source=source, order=order):
-            ordered = (OrderRows(order, arrow_schema(source.row)),) if order else ()
-            return (*ordered, MatchRows(node, schema, owned, threads))
+            matcher = MatchRows(node, schema, owned, threads)
+            if not order:
+                return (matcher,)
+            in_time = begins_with_time(order) and follows_time(source)
+            return (OrderRows(order, arrow_schema(source.row), in_time), matcher)
     assert_never(node)
 
 

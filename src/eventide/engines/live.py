@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import Batch, TimeRange
+from eventide.batch import START_OF_TIME_US, Batch, TimeRange
 from eventide.engines.build import Pipeline, States, build_live_pipeline
 from eventide.errors import UnboundedStateWarning
 from eventide.ingest.ordering import Ordering, OrderingState, times
@@ -54,6 +54,9 @@ class LiveEngine:
         schema = catalog[pipeline.scan.stream].arrow
         names = [TS, SEQ, *(n for n, _ in pipeline.scan.columns if n not in (TS, SEQ))]
         wanted = pa.schema([schema.field(name) for name in names])
+        # What has to be compiled is compiled now, not while the first event waits.
+        nothing = pa.RecordBatch.from_pylist([], schema=pipeline.input_schema)
+        pipeline.step(pipeline.initial_state(), Batch(nothing, START_OF_TIME_US))
         return cls(pipeline, Ordering(wanted, lateness_us))
 
     @property

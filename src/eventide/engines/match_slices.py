@@ -41,14 +41,14 @@ def run_match_slice(
         start_us = max(owned.start_us - back_us, START_OF_TIME_US)
         end_us = min(owned.end_us + within_us, END_OF_TIME_US)
         read = TimeRange(start_us, end_us).intersect(scanned)
-        whole = start_us <= scanned.start_us
         rows = read_rows(pipeline, source, read, where)
-        entry = 0 if whole else entry_of(operator, rows, start_us, owned.start_us)
+        is_first = start_us <= scanned.start_us
+        entry = 0 if is_first else entry_of(operator, rows, start_us, owned.start_us)
         if entry is not None:
             break
         back_us *= FURTHER_BACK
     states = [each.initial_state() for each in pipeline.operators[below:]]
-    states[0] = state_at(rows, entry, whole=whole)
+    states[0] = state_at(rows, entry)
     nothing = Batch(rows.slice(rows.num_rows), end_us)
     _, results = pipeline.above(below).step(tuple(states), nothing)
     return [results.rows] if results.rows.num_rows else []

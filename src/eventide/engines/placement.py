@@ -11,6 +11,7 @@ from eventide.engines.match_slices import matcher_of
 from eventide.engines.pruning import value_ranges
 from eventide.engines.slices import halo_of, slices_of
 from eventide.errors import UnsupportedError
+from eventide.operators.match_entry import why_whole
 from eventide.plan.bounds import unbounded_reason
 from eventide.plan.nodes import MatchRecognize, Plan, Relational, match_of, scans_of
 from eventide.plan.render import render
@@ -52,9 +53,9 @@ def describe_matcher(plan: Plan) -> Iterator[str]:
     matcher = matcher_of(build_pipeline(plan))
     nodes = str(matcher.automaton).splitlines()
     if matcher.is_local:
-        yield "matcher: two passes, for all conditions look at single rows"
+        yield "matcher: two passes, because all conditions look at single rows"
     else:
-        yield f"matcher: search in order of preference, for {matcher.why_search}"
+        yield f"matcher: search in order of preference, because {matcher.why_search}"
     yield from (f"  {line}" for line in nodes[:MOST_NODES_SHOWN])
     if len(nodes) > MOST_NODES_SHOWN:
         yield f"  … {len(nodes) - MOST_NODES_SHOWN:,} more"
@@ -87,9 +88,7 @@ def undivided(plan: Plan) -> str:
     if node.keys:
         keys = ", ".join(render(key.expression) for key in node.keys)
         return f"in one piece, large batches by {keys} on {os.cpu_count() or 1} threads"
-    if node.within_us is None:
-        return "in one piece, for a match can last any time without WITHIN"
-    return "in one piece, for its matches are numbered, anchored, or look ahead"
+    return f"in one piece, because {why_whole(node) or 'what is below cannot be cut'}"
 
 
 def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
@@ -118,10 +117,16 @@ def growth(node: MatchRecognize) -> str:
     """Return how long a live pattern remembers rows."""
     reason = unbounded_reason(node)
     if reason is not None:
-        return f"state has no bound, for {reason}"
+        return f"state has no bound, because {reason}"
+    bound = "no more of a key than a match is long"
     if node.within_us is not None:
-        return f"at most those of the last {format_duration(node.within_us)}"
-    return "no more of a key than a match is long"
+        bound = f"at most those of the last {format_duration(node.within_us)}"
+    matcher = matcher_of(build_pipeline(node))
+    if matcher.reach_back:
+        bound += f", and of every key the last {matcher.reach_back:,} that PREV may look at"
+    if matcher.remembers_keys:
+        bound += ", and every key, for MATCH_NUMBER and ^"
+    return bound
 
 
 def describe_state(plan: Plan) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.operators.match_entry import can_be_cut
+from eventide.operators.match_entry import why_whole
 from eventide.plan.expressions import RangeFrame, RowsFrame
 from eventide.plan.nodes import (
     MatchRecognize,
@@ -57,7 +57,7 @@ def halo_of(plan: Plan) -> Halo | None:
             return Halo()
         case SlidingAggregate(frame=RowsFrame()):
             return None  # the row before can be any time ago
-        case MatchRecognize() if not can_be_cut(plan):
+        case MatchRecognize() if why_whole(plan):
             return None
     halos = [halo_of(source) for source in sources_of(plan)]
     if len(halos) != 1 or halos[0] is None:

@@ -70,6 +70,46 @@ def as_table(data: object) -> pa.Table:
     raise IngestError(message, hint=f"pass {ACCEPTED}")
 
 
+def inferred_table(data: object) -> pa.Table:
+    """Return any data that may be appended as a table, with the types that Arrow finds.
+
+    One dict is one event, as in an append; a dict of lists is a table of these columns.
+
+    >>> inferred_table([{"ts": "2024-01-01", "speed": 3}, {"ts": 0, "lane": 1}]).to_pylist()[1]
+    {'ts': datetime.datetime(1970, 1, 1, 0, 0), 'speed': None, 'lane': 1}
+    """
+    if isinstance(data, Mapping):
+        lists = [isinstance(values, list | tuple) for values in data.values()]
+        if not all(lists) or not lists:
+            return inferred_table([data])
+        if len({len(values) for values in data.values()}) > 1:
+            message = "the lists differ in length"
+            raise IngestError(message, hint="give every column as many values as there are rows")
+        columns = {str(name): list(values) for name, values in data.items()}
+    elif isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
+        rows = rows_of_dicts(data)
+        names = dict.fromkeys(key for row in rows for key in row)
+        columns = {str(name): [row.get(name) for row in rows] for name in names}
+    else:
+        return as_table(data)
+    if not columns:
+        message = "there are no events, and so no columns"
+        raise SchemaError(message, hint="pass an Arrow table, which has types without rows")
+    return pa.table({name: inferred_column(name, values) for name, values in columns.items()})
+
+
+def inferred_column(name: str, values: list[object]) -> pa.ChunkedArray:
+    """Return Python values as a column of the type that Arrow finds; times are read as such."""
+    if name == TS:
+        return column_of_values(name, values, TIMESTAMP)
+    try:
+        return as_chunked(pa.array(values))
+    except (*CONVERT_ERRORS, TypeError) as error:
+        message = f"column {name!r} has values of several types: {error}"
+        hint = "make them alike, or pass an Arrow table"
+        raise IngestError(message, hint=hint) from None
+
+
 def is_pandas(data: object) -> TypeGuard[DataFrame]:
     """Whether it is a pandas data frame, found out without importing pandas."""
     return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
@@ -138,16 +178,21 @@ def columns_of_dicts(
     rows: Sequence[object], types: Mapping[str, DataType]
 ) -> dict[str, pa.ChunkedArray]:
     """Return a column for each name; keys that a row does not have are null."""
-    for number, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            message = f"row {number} is {type(row).__name__}, not a dict"
-            raise IngestError(message, hint=f"pass {ACCEPTED}")
-    events = cast("Sequence[Mapping[str, object]]", rows)
+    events = rows_of_dicts(rows)
     check_known(list(dict.fromkeys(key for event in events for key in event)), types)
     return {
         name: column_of_values(name, [event.get(name) for event in events], data_type)
         for name, data_type in types.items()
     }
+
+
+def rows_of_dicts(rows: Sequence[object]) -> Sequence[Mapping[str, object]]:
+    """Return the rows, each of which has to be a dict."""
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            message = f"row {number} is {type(row).__name__}, not a dict"
+            raise IngestError(message, hint=f"pass {ACCEPTED}")
+    return cast("Sequence[Mapping[str, object]]", rows)
 
 
 def column_of_values(

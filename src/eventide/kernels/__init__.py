@@ -12,6 +12,21 @@ packing.py      numbers in as few bytes or bits as they need
 bloom.py        filters that say where a value cannot be
 correlation.py  how steadily values change
 
+Row patterns, when every condition looks at single rows and when not:
+
+match_tables.py      what both are given: the automaton, rows by key, rules
+match_scan.py        matches in two passes over the rows
+match_paths.py       values along the paths of matches
+match_search.py      matches by searching: room and memory for it, and what it found
+match_ground.py      what the two searches share
+match_preferred.py   the search for one match from each start row
+match_every.py       the search for all matches
+match_remembered.py  states of a search that lead nowhere
+match_code.py        conditions on the match so far, as instructions
+match_machine.py     what runs them
+match_registers.py   what they can see of a match
+match_numbers.py     how they compare and calculate
+
 Inputs are read-only views (`frozen`), outputs are writable: a kernel is then compiled once for
 each type of value, and cannot change what it is given.
 """

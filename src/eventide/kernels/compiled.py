@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import numba
 import numpy as np
 import numpy.typing as npt
+from numba.core import event
 
 Bools = npt.NDArray[np.bool_]
 Int32s = npt.NDArray[np.int32]
@@ -19,6 +21,31 @@ Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
 Element = TypeVar("Element", bound=np.generic)
+
+
+def forget_stale_code(folder: Path) -> None:
+    """Remove machine code on disk if any file of kernels has changed since it was made.
+
+    Numba looks at the file of a kernel alone, not at those with the functions it calls.
+    """
+    sources = sorted(folder.glob("*.py"))
+    stamp = "\n".join(
+        f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in sources
+    )
+    noted = folder / "__pycache__" / "kernels.stamp"
+    try:
+        if noted.exists() and noted.read_text() == stamp:
+            return
+        for code in folder.glob("__pycache__/*.nb[ci]"):
+            code.unlink(missing_ok=True)
+        noted.parent.mkdir(exist_ok=True)
+        noted.write_text(stamp)
+    except OSError:
+        # A folder that cannot be written to has no code of ours either, or code that stays right.
+        return
+
+
+forget_stale_code(Path(__file__).parent)
 
 
 def kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
@@ -33,6 +60,31 @@ def kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Retur
     except RuntimeError:  # no folder to keep machine code in can be written to
         compiled = numba.njit(nogil=True)(function)
     return compiled
+
+
+class _FirstCompilation(event.Listener):
+    """Says once that something is compiled."""
+
+    def __init__(self, say: Callable[[], None]) -> None:
+        self.say = say
+        self.said = False
+
+    def on_start(self, event: event.Event) -> None:  # noqa: ARG002 - the contract of a listener
+        """Hear that a function is going to be compiled: it was not found on disk."""
+        if not self.said:
+            self.said = True
+            self.say()
+
+    def on_end(self, event: event.Event) -> None:
+        """Hear that it has been compiled."""
+
+
+def when_compiling(say: Callable[[], None]) -> None:
+    """Call `say` when a kernel is compiled for the first time in this process.
+
+    On a new machine that takes from seconds to half a minute, and would look like a hang.
+    """
+    event.register("numba:compile", _FirstCompilation(say))  # type: ignore[no-untyped-call]
 
 
 def inlined(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:

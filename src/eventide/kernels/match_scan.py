@@ -259,7 +259,8 @@ def walk_key(  # noqa: PLR0912, PLR0915 - a call for each start would cost more 
             limit = max(limit, at)
             while limit < high and rows.ts[limit] <= last_us:
                 limit += 1
-            if known < high:
+            if limit < high or known < high:
+                # Rows beyond the limit are there: none within it will follow.
                 waits = waits and known < limit
             elif not waits_for_end:
                 waits = waits and rules.watermark_us <= last_us

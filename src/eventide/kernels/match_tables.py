@@ -13,7 +13,7 @@ CONTIGUOUS, SKIP_TILL_NEXT, SKIP_TILL_ANY = range(3)
 PAST_LAST, NEXT_ROW, TO_FIRST, TO_LAST = range(4)
 
 # How a run of a matcher ends. A paused one goes on when it is called again.
-OK, OUT_OF_STEPS, NO_SKIP_TARGET, SKIP_TO_START, NO_ANSWER, PAUSED = range(6)
+OK, OUT_OF_STEPS, NO_SKIP_TARGET, SKIP_TO_START, NO_ANSWER, PAUSED, TOO_MANY_MATCHES = range(7)
 
 MOST_STEPS = 20_000_000
 """Ways on that are tried from one start row before a search is given up: a few seconds."""

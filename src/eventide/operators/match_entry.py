@@ -16,7 +16,7 @@ from eventide.accumulators.columns import int64s
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.errors import EvaluationError
 from eventide.kernels.compiled import Int64s
-from eventide.operators.match_measures import OneRow
+from eventide.operators.match_one_row import OneRow
 from eventide.operators.match_rows import MatchRows, MatchState
 from eventide.plan.expressions import At, MatchNumber, walk
 from eventide.plan.nodes import MatchRecognize, Skip
@@ -26,20 +26,25 @@ from eventide.schema import TS
 _LAST = At(MatchNumber(), None, "last", final=True)
 
 
-def can_be_cut(node: MatchRecognize) -> bool:
-    """Whether the matches of a node can be found slice by slice of time."""
+def why_whole(node: MatchRecognize) -> str | None:
+    """Return why the matches of a node cannot be found slice by slice of time, or None."""
     anchored = any(
         isinstance(part, PartitionStart | PartitionEnd) for part in walk_pattern(node.pattern)
     )
     expressions = [item.expression for item in (*node.defines, *node.measures)]
     parts = [part for expression in expressions for part in walk(expression)]
-    numbered = any(isinstance(part, MatchNumber) for part in parts)
-    looks_ahead = any(isinstance(part, At) and part.shift > 0 for part in parts)
-    plain = not node.keys and not node.order and node.within_us is not None
-    return plain and not (anchored or numbered or looks_ahead)
+    reasons = {
+        "each key has its own": bool(node.keys),
+        "rows are in an order of their own": bool(node.order),
+        "a match can last any time without WITHIN": node.within_us is None,
+        "^ and $ ask for the ends of the partition": anchored,
+        "matches are numbered": any(isinstance(part, MatchNumber) for part in parts),
+        "NEXT looks ahead": any(isinstance(part, At) and part.shift > 0 for part in parts),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
-def state_at(rows: pa.RecordBatch, entry: int, *, whole: bool) -> MatchState:
+def state_at(rows: pa.RecordBatch, entry: int) -> MatchState:
     """Return the state in which an operator begins at a row, having seen those before it."""
     return MatchState(
         rows,
@@ -48,7 +53,7 @@ def state_at(rows: pa.RecordBatch, entry: int, *, whole: bool) -> MatchState:
         np.array([entry]),
         np.array([0]),
         np.array([0]),
-        np.array([whole]),
+        np.array([False]),
         np.zeros(rows.num_rows, np.bool_),
     )
 
@@ -97,7 +102,7 @@ def ends_of(operator: MatchRows, rows: pa.RecordBatch, first: int, last: int) ->
     node = replace(operator.node, skip=Skip("next row"), timeout_rows=False, output="one row")
     every = MatchRows(node, operator.output_schema)
     ends = np.arange(first, last)
-    by_key, state = every.together(state_at(rows, first, whole=False), every.initial_state().rows)
+    by_key, state = every.together(state_at(rows, first), every.initial_state().rows)
     for matches, _ in every.find(
         by_key,
         every.partitions(by_key, state, END_OF_TIME_US),

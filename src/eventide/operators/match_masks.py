@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -30,6 +30,7 @@ from eventide.plan.expressions import (
     conjuncts,
     rebuild,
 )
+from eventide.plan.render import render
 from eventide.schema import TS
 
 Masks = npt.NDArray[np.uint64]
@@ -267,7 +268,7 @@ class LocalCondition:
     def of(cls, condition: Expression) -> LocalCondition:
         """Take a condition apart."""
         found: dict[At, str] = {}
-        plain = unwrapped(condition, found)
+        plain = unwrapped(condition, found, columns_of(condition))
         reads = columns_of(plain) - set(found.values())
         leaves = (
             Leaf(at.argument, at.shift, name, tuple(sorted(columns_of(at.argument))))
@@ -304,7 +305,7 @@ def masks_of(conditions: Sequence[LocalCondition | None], by_key: RowsByKey) -> 
     return masks
 
 
-def unwrapped(expression: Expression, leaves: dict[At, str]) -> Expression:
+def unwrapped(expression: Expression, leaves: dict[At, str], taken: frozenset[str]) -> Expression:
     """Return the expression over the tested row's columns, values at other rows as columns.
 
     PREV(COALESCE(x, 0)) is null where there is no row before: so what stands inside is computed
@@ -314,9 +315,20 @@ def unwrapped(expression: Expression, leaves: dict[At, str]) -> Expression:
         if not expression.shift:
             return expression.argument
         leaf = replace(expression, variable=None)
-        name = leaves.setdefault(leaf, f"leaf {len(leaves)}")
+        name = leaves.setdefault(leaf, unused(render(expression), taken))
         return Column(name, expression.type)
-    return rebuild(expression, lambda part: unwrapped(part, leaves))
+    return rebuild(expression, lambda part: unwrapped(part, leaves, taken))
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """Return the name, or one that looks the same in an error, that no column has.
+
+    >>> unused("PREV(x)", ["x", "PREV(x)"])
+    'PREV(x) '
+    """
+    while name in taken:
+        name += " "
+    return name
 
 
 def ranges(starts: Int64s, lengths: Int64s) -> Int64s:

@@ -14,23 +14,19 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from eventide.accumulators import Frames, Groups
+from eventide.accumulators import Frames
+from eventide.accumulators.columns import one_spelling
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.extremes import first_by_group
 from eventide.kernels.match_paths import (
     count_on,
-    first_on,
-    further_on,
-    in_runs,
-    last_on,
-    place_of_row,
-    running,
     unrolled,
 )
 from eventide.operators.aggregate import accumulator_of
 from eventide.operators.columns import encode_column
 from eventide.operators.evaluate import evaluate
-from eventide.operators.match_masks import RowsByKey
+from eventide.operators.match_leaves import reads_name
+from eventide.operators.match_masks import RowsByKey, unused
 from eventide.plan.expressions import (
     Aggregate,
     At,
@@ -42,16 +38,15 @@ from eventide.plan.expressions import (
     Named,
     columns_of,
     rebuild,
-    walk,
 )
 from eventide.plan.program import Automaton
+from eventide.plan.render import render
 from eventide.schema import INT64, STRING
 
 UNROLLED_AT_ONCE = 4_000_000
 """Paths that share their tails can be much longer than their elements are many."""
 LONG = 4
 """So many times longer than their elements are many, paths are not written out to sum over."""
-_LABEL = "classifier()"
 
 
 @dataclass(frozen=True)
@@ -88,6 +83,23 @@ class Matches:
         counts = np.empty(len(self.row), np.int64)
         count_on(self.bounds, self.next, self.node, frozen(chosen), counts)
         return counts
+
+    def are_long(self) -> bool:
+        """Whether paths share so much that they had better not be written out to sum over."""
+        return bool(self.lengths().sum() > LONG * (len(self.row) + 1))
+
+    def unrolled(self) -> Iterator[tuple[slice, Unrolled]]:
+        """Yield the paths of so many matches at a time as fit in memory."""
+        lengths = self.lengths()
+        total = np.cumsum(lengths)
+        first = 0
+        while first < len(lengths):
+            before = total[first - 1] if first else 0
+            fits = int(np.searchsorted(total, before + UNROLLED_AT_ONCE, side="right"))
+            last = max(first + 1, fits)
+            part = slice(first, last)
+            yield part, Unrolled.of(self.only(part), lengths[part])
+            first = last
 
     def only(self, part: slice | Bools) -> Matches:
         """Return some of the matches, over the same elements."""
@@ -229,7 +241,7 @@ class Measures:
             return arrays[0]
         # A measure of constants alone needs rows to be evaluated over.
         arrays.append(pa.nulls(self.count))
-        names = [*(name for name, _ in measure.leaves), "rows"]
+        names = [*(name for name, _ in measure.leaves), ""]
         return evaluate(measure.plain, pa.RecordBatch.from_arrays(arrays, names))
 
     @property
@@ -282,12 +294,9 @@ class Measures:
             rows = np.where((rows >= 0) & (moved >= low) & (moved < high), moved, -1)
         if isinstance(leaf.argument, Column):
             return self.by_key.value_at(rows, leaf.argument.name)
-        labelled = any(isinstance(part, Classifier) for part in walk(leaf.argument))
-        batch = self.by_key.at(rows, sorted(columns_of(leaf.argument)))
-        if labelled:
-            nodes = self.label_nodes(leaf, rows) if leaf.shift else nodes
-            batch = batch.append_column(_LABEL, self.naming.labels(nodes))
-        values = evaluate(with_labels(leaf.argument), batch)
+        if leaf.shift and reads_name(leaf.argument):
+            nodes = self.label_nodes(leaf, rows)
+        values = self.evaluated(leaf.argument, rows, nodes)
         if not len(rows) or rows.min() >= 0:
             return values
         # COALESCE(x, 0) at a row that does not exist is null, not 0.
@@ -300,9 +309,18 @@ class Measures:
         plain = Aggregate(leaf.function, leaf.argument, leaf.type, leaf.span)
         if leaf.argument is None:
             return plain, pa.array(rows)
-        batch = self.by_key.at(rows, sorted(columns_of(leaf.argument)))
-        batch = batch.append_column(_LABEL, self.naming.labels(nodes))
-        return plain, evaluate(with_labels(leaf.argument), batch)
+        return plain, self.evaluated(leaf.argument, rows, nodes)
+
+    def evaluated(self, argument: Expression, rows: Int64s, nodes: Int64s) -> pa.Array:
+        """Return the values of an expression at rows of matches, behind which there are nodes."""
+        batch = self.by_key.at(rows, sorted(columns_of(argument)))
+        if not reads_name(argument):
+            return evaluate(argument, batch)
+        label = "classifier"
+        while label in batch.schema.names:
+            label += "'"
+        batch = batch.append_column(label, self.naming.labels(nodes))
+        return evaluate(with_labels(argument, label), batch)
 
     def aggregated(
         self, leaf: MatchAggregate, paths: Unrolled, left: Int64s, right: Int64s, match_of: Int64s
@@ -315,7 +333,7 @@ class Measures:
         places = np.flatnonzero(counted)
         plain, values = self.values_of(leaf, paths.row[places], paths.node[places])
         if leaf.distinct:
-            codes, width = encode_column(values)
+            codes, width = encode_column(one_spelling(values))
             pairs = match_of[places] * max(1, width) + codes
             groups, distinct = encode_column(pa.array(pairs))
             first = np.full(distinct, -1, np.int64)
@@ -331,217 +349,6 @@ class Measures:
         return accumulator.finish(accumulator.by_frame(accumulator.lift(values), frames))
 
 
-@dataclass(frozen=True)
-class OneRow(Measures):
-    """One item for each match, about all of it."""
-
-    @property
-    def count(self) -> int:
-        """How many items there are."""
-        return self.matches.count
-
-    @property
-    def match_of(self) -> Int64s:
-        """The match of each item."""
-        return np.arange(self.matches.count)
-
-    def look_for(self, leaves: Sequence[Expression]) -> None:
-        """Find at once where several leaves look, if that is faster than one by one."""
-        matches = self.matches
-        places = {place_of(leaf): leaf for leaf in leaves if isinstance(leaf, At)}
-        # Paths that share tails, or some of whose matches are left out, are no runs.
-        if matches.shares or len(matches.bounds) != matches.count + 1 or not places:
-            return
-        asked = list(places.values())
-        elements = np.empty((len(asked), matches.count), np.int64)
-        in_runs(
-            matches.bounds,
-            matches.node,
-            frozen(np.array([self.naming.chosen(leaf.variable) for leaf in asked])),
-            frozen(np.array([leaf.edge == "first" for leaf in asked])),
-            frozen(np.array([leaf.offset for leaf in asked], np.int64)),
-            elements,
-        )
-        for place, found in zip(places, elements, strict=True):
-            self.targets[place] = self.rows_and_nodes(found)
-
-    def rows_and_nodes(self, elements: Int64s) -> Target:
-        """Return the rows and nodes of elements, -1 where there is none."""
-        matches = self.matches
-        if not len(matches.row):
-            return elements, elements
-        rows, nodes = matches.row[elements], matches.node[elements]
-        missing = elements < 0
-        if not missing.any():
-            return rows, nodes
-        return np.where(missing, -1, rows), np.where(missing, -1, nodes)
-
-    def found(self, leaf: At) -> Target:
-        """Find where a leaf looks before PREV and NEXT."""
-        matches = self.matches
-        chosen = self.naming.chosen(leaf.variable)
-        bounds, following, node = matches.bounds, matches.next, matches.node
-        on = np.empty(len(matches.row), np.int64)
-        if leaf.edge == "first" and leaf.variable is None and not leaf.offset:
-            elements = matches.head
-        elif leaf.edge == "first":
-            first_on(bounds, following, node, chosen, on)
-            elements = np.empty(matches.count, np.int64)
-            further_on(frozen(matches.head), following, frozen(on), leaf.offset, elements)
-        else:
-            counts = frozen(matches.counts_on(chosen))
-            last_on(bounds, following, node, chosen, counts, leaf.offset, on)
-            elements = at_heads(on, matches.head, missing=-1)
-        return self.rows_and_nodes(elements)
-
-    def label_nodes(self, leaf: At, rows: Int64s) -> Int64s:  # noqa: ARG002 - all is final here
-        """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match."""
-        nodes = []
-        for part, paths in self.unrolled():
-            found = np.empty(part.stop - part.start, np.int64)
-            match_of = np.arange(len(found))
-            until = frozen(paths.offsets[1:])
-            place_of_row(
-                frozen(paths.offsets),
-                frozen(paths.row),
-                frozen(match_of),
-                until,
-                frozen(rows[part]),
-                found,
-            )
-            nodes.append(nodes_at(paths, found))
-        return np.concatenate(nodes) if nodes else np.empty(0, np.int64)
-
-    def aggregate(self, leaf: MatchAggregate) -> pa.Array:
-        """Return the values of an aggregate."""
-        if leaf.argument is None:
-            counts = self.matches.counts_on(self.naming.chosen(leaf.variable))
-            return pa.array(at_heads(counts, self.matches.head, missing=0))
-        if not leaf.distinct and self.matches.lengths().sum() > LONG * (len(self.matches.row) + 1):
-            return self.aggregate_shared(leaf)
-        pieces = []
-        for part, paths in self.unrolled():
-            match_of = np.repeat(np.arange(part.stop - part.start), np.diff(paths.offsets))
-            left, right = paths.offsets[:-1], paths.offsets[1:]
-            pieces.append(self.aggregated(leaf, paths, left, right, match_of))
-        return pa.concat_arrays(pieces) if pieces else pa.nulls(0, leaf.type.arrow)
-
-    def aggregate_shared(self, leaf: MatchAggregate) -> pa.Array:
-        """Return the values of an aggregate over paths that share their tails.
-
-        The elements made for one match lie together. A path is the rest of such a piece, from
-        some element on, then the rest of the piece it runs into, and so on: mostly two pieces.
-        """
-        matches = self.matches
-        counted = self.naming.chosen(leaf.variable)[matches.node]
-        plain, values = self.values_of(leaf, matches.row[counted], matches.node[counted])
-        accumulator = accumulator_of(plain)
-        lifted = accumulator.lift(values)
-        before = np.zeros(len(counted) + 1, np.int64)
-        np.cumsum(counted, out=before[1:])
-        place, going = matches.head, np.arange(matches.count)
-        pieces: list[list[pa.Array]] = []
-        match_of = []
-        while len(going):
-            end = matches.bounds[np.searchsorted(matches.bounds, place, side="right")]
-            there = place >= 0
-            left, right = np.where(there, before[place], 0), np.where(there, before[end], 0)
-            order = np.argsort(left, kind="stable")
-            back = np.empty_like(order)
-            back[order] = np.arange(len(order))
-            frames = Frames(frozen(left[order]), frozen(right[order]))
-            merged = accumulator.by_frame(lifted, frames)
-            pieces.append([column.take(pa.array(back)) for column in merged])
-            match_of.append(going)
-            place = np.where(there, matches.next[end - 1], -1)
-            going, place = going[place >= 0], place[place >= 0]
-        groups = np.concatenate(match_of)
-        in_order = np.argsort(groups, kind="stable")
-        columns = [
-            pa.concat_arrays(column).take(pa.array(in_order))
-            for column in zip(*pieces, strict=True)
-        ]
-        together = Groups(frozen(groups[in_order]), matches.count)
-        return accumulator.finish(accumulator.by_group(columns, together))
-
-    def unrolled(self) -> Iterator[tuple[slice, Unrolled]]:
-        """Yield the paths of so many matches at a time as fit in memory."""
-        lengths = self.matches.lengths()
-        total = np.cumsum(lengths)
-        first = 0
-        while first < len(lengths):
-            before = total[first - 1] if first else 0
-            fits = int(np.searchsorted(total, before + UNROLLED_AT_ONCE, side="right"))
-            last = max(first + 1, fits)
-            part = slice(first, last)
-            yield part, Unrolled.of(self.matches.only(part), lengths[part])
-            first = last
-
-
-@dataclass(frozen=True)
-class AllRows(Measures):
-    """Items are the rows of matches, each about its match up to it."""
-
-    paths: Unrolled
-    items: Items
-
-    @property
-    def count(self) -> int:
-        """How many items there are."""
-        return len(self.items.match)
-
-    @property
-    def match_of(self) -> Int64s:
-        """The match of each item."""
-        return self.items.match
-
-    def until(self, *, final: bool) -> Int64s:
-        """Return the place before which each item's match ends for it."""
-        if final:
-            return self.paths.offsets[1:][self.items.match]
-        return np.where(
-            self.items.place >= 0, self.items.place + 1, self.paths.offsets[self.items.match]
-        )
-
-    def found(self, leaf: At) -> Target:
-        """Find where a leaf looks before PREV and NEXT."""
-        chosen = self.naming.chosen(leaf.variable)
-        on = np.empty(len(self.paths.row), np.int64)
-        running(
-            frozen(self.paths.offsets),
-            frozen(self.paths.node),
-            frozen(chosen),
-            leaf.edge == "first",
-            leaf.offset,
-            on,
-        )
-        last = self.until(final=leaf.final) - 1
-        there = (self.items.place >= 0) & (last >= 0)
-        places = np.where(there, on[last], -1) if len(on) else np.full(self.count, -1, np.int64)
-        rows = np.where(places >= 0, self.paths.row[places], -1) if len(on) else places
-        return rows, nodes_at(self.paths, places)
-
-    def label_nodes(self, leaf: At, rows: Int64s) -> Int64s:
-        """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match."""
-        places = np.empty(self.count, np.int64)
-        place_of_row(
-            frozen(self.paths.offsets),
-            frozen(self.paths.row),
-            frozen(self.items.match),
-            frozen(self.until(final=leaf.final)),
-            frozen(rows),
-            places,
-        )
-        return nodes_at(self.paths, places)
-
-    def aggregate(self, leaf: MatchAggregate) -> pa.Array:
-        """Return the values of an aggregate."""
-        left = self.paths.offsets[self.items.match]
-        right = self.until(final=leaf.final)
-        match_of = np.repeat(np.arange(self.matches.count), np.diff(self.paths.offsets))
-        return self.aggregated(leaf, self.paths, left, right, match_of)
-
-
 def nodes_at(paths: Unrolled, places: Int64s) -> Int64s:
     """Return the nodes at places, -1 where a place is."""
     if not len(paths.node):
@@ -553,14 +360,15 @@ def over_leaves(expression: Expression, leaves: dict[Expression, str]) -> Expres
     """Return the expression with every leaf replaced by a column; `leaves` collects them."""
     match expression:
         case At() | MatchAggregate() | MatchNumber():
-            name = leaves.setdefault(expression, f"leaf {len(leaves)}")
+            # What an error says is what was written; two leaves may look alike, but not be.
+            name = leaves.setdefault(expression, unused(render(expression), leaves.values()))
             kind = INT64 if isinstance(expression, MatchNumber) else expression.type
             return Column(name, kind, expression.span)
     return rebuild(expression, lambda part: over_leaves(part, leaves))
 
 
-def with_labels(expression: Expression) -> Expression:
+def with_labels(expression: Expression, label: str) -> Expression:
     """Return the expression with CLASSIFIER() as a column."""
     if isinstance(expression, Classifier):
-        return Column(_LABEL, STRING, expression.span)
-    return rebuild(expression, with_labels)
+        return Column(label, STRING, expression.span)
+    return rebuild(expression, lambda part: with_labels(part, label))

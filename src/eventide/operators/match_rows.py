@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -22,8 +22,9 @@ from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, Ti
 from eventide.errors import EvaluationError
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.groups import order_by_key
+from eventide.kernels.match_code import Tables
 from eventide.kernels.match_scan import Predecessors, Scanned, scan
-from eventide.kernels.match_search import Found, search
+from eventide.kernels.match_search import MOST_TAKEN, Found, search
 from eventide.kernels.match_tables import (
     CONTIGUOUS,
     MOST_STEPS,
@@ -39,6 +40,7 @@ from eventide.kernels.match_tables import (
     SKIP_TO_START,
     TO_FIRST,
     TO_LAST,
+    TOO_MANY_MATCHES,
     Partitions,
     Rows,
     Rules,
@@ -46,18 +48,18 @@ from eventide.kernels.match_tables import (
 )
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.evaluate import evaluate
+from eventide.operators.match_all_rows import AllRows
 from eventide.operators.match_conditions import Conditions, compile_conditions
 from eventide.operators.match_masks import LocalCondition, RowsByKey, masks_of, ranges
 from eventide.operators.match_measures import (
-    AllRows,
     Items,
     Matches,
     Measure,
     Measures,
     Naming,
-    OneRow,
     Unrolled,
 )
+from eventide.operators.match_one_row import OneRow
 from eventide.operators.state import dump_rows, join_parts, load_rows, split_parts
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
 from eventide.plan.nodes import TIMED_OUT, MatchRecognize
@@ -70,6 +72,9 @@ MOST_ELEMENTS = 4_000_000
 SMALLEST_PART = 100_000
 """With fewer rows a thread costs more than it saves."""
 PARTS_A_THREAD = 2
+
+LONGEST_US = 2**61
+"""As good as no limit, and no sum with a time overflows."""
 
 MATCHED = "row of a match"
 
@@ -84,6 +89,10 @@ SKIPS = {
     "first": TO_FIRST,
     "last": TO_LAST,
 }
+
+
+Run = tuple[Matches, Partitions, int, int]
+"""Matches, where each key stands after them, and how the matcher ended, at which start row."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +128,10 @@ class MatchRows:
     output_schema: pa.Schema
     owned: TimeRange = ALL_TIME
     threads: int = 1
+
+    def __getstate__(self) -> dict[str, object]:
+        """Travel without what is computed: arrays would arrive writeable, as another type."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def conditions(self) -> Conditions:
@@ -246,8 +259,10 @@ class MatchRows:
             yield by_key, state
             return
         pieces = min(PARTS_A_THREAD * self.threads, count // SMALLEST_PART)
-        cuts = np.searchsorted(by_key.offsets, np.linspace(0, count, pieces + 1))
-        for first, last in pairwise(np.unique(np.clip(cuts, 0, len(state.begin))).tolist()):
+        cuts = np.searchsorted(by_key.offsets, np.linspace(0, count, pieces + 1)[1:-1])
+        # Keys may have no rows at all here, the last ones too.
+        bounds = np.unique([0, *cuts, len(state.begin)])
+        for first, last in pairwise(bounds.tolist()):
             yield by_key.part(first, last), part_of(state, by_key.offsets, first, last)
 
     def step_part(
@@ -312,7 +327,7 @@ class MatchRows:
         chosen = self.naming.numbers(skip.variable) if skip.variable else frozenset[int]()
         return Rules(
             STRATEGIES[self.node.strategy],
-            -1 if within is None else within,
+            -1 if within is None else min(within, LONGEST_US),
             watermark_us,
             last_watermark_us,
             watermark_us == END_OF_TIME_US,
@@ -326,24 +341,36 @@ class MatchRows:
     ) -> Iterator[tuple[Matches, Partitions]]:
         """Yield matches, and where each key stands after them."""
         rows = Rows(frozen(by_key.times), frozen(masks_of(self.local, by_key)))
-        if not self.is_local:
-            names = sorted(frozenset[str]().union(*map(columns_of, self.conditions.values)))
-            tables = self.conditions.tables(by_key.select(names))
-            found = search(self.steps, self.conditions.code, tables, rows, parts, rules)
-            if found.status == NO_ANSWER:
-                raise self.conditions.no_answer(found.instruction)
-            self.check(found.status, found.where, by_key)
-            moved = parts._replace(begin=frozen(found.next), numbers=frozen(found.numbers))
-            yield searched_matches(found), moved
-            return
-        paused = True
-        while paused:
-            span = (0, len(parts.begin))
-            scanned = scan(self.steps, self.before, rows, parts, rules, span, MOST_ELEMENTS)
-            self.check(scanned.status, scanned.where, by_key)
-            paused = scanned.status == PAUSED
-            parts = parts._replace(begin=frozen(scanned.undecided), numbers=frozen(scanned.numbers))
-            yield scanned_matches(scanned, shares=rules.skip_to == NEXT_ROW), parts
+        tables = None if self.is_local else self.tables(by_key)
+        status = PAUSED
+        while status == PAUSED:
+            if tables is None:
+                matches, parts, status, where = self.scanned(rows, parts, rules)
+            else:
+                matches, parts, status, where = self.searched(tables, rows, parts, rules)
+            self.check(status, where, by_key)
+            yield matches, parts
+
+    def tables(self, by_key: RowsByKey) -> Tables:
+        """Return what conditions read at rows of a match."""
+        names = sorted(frozenset[str]().union(*map(columns_of, self.conditions.values)))
+        return self.conditions.tables(by_key.select(names))
+
+    def scanned(self, rows: Rows, parts: Partitions, rules: Rules) -> Run:
+        """Find matches in two passes: all conditions look at single rows."""
+        span = (0, len(parts.begin))
+        found = scan(self.steps, self.before, rows, parts, rules, span, MOST_ELEMENTS)
+        moved = parts._replace(begin=frozen(found.undecided), numbers=frozen(found.numbers))
+        matches = scanned_matches(found, shares=rules.skip_to == NEXT_ROW)
+        return matches, moved, found.status, found.where
+
+    def searched(self, tables: Tables, rows: Rows, parts: Partitions, rules: Rules) -> Run:
+        """Search for matches: conditions read the match, or rows may be left out of it."""
+        found = search(self.steps, self.conditions.code, tables, rows, parts, rules)
+        if found.status == NO_ANSWER:
+            raise self.conditions.no_answer(found.instruction)
+        moved = parts._replace(begin=frozen(found.next), numbers=frozen(found.numbers))
+        return searched_matches(found), moved, found.status, found.where
 
     def check(self, status: int, where: int, by_key: RowsByKey) -> None:
         """Raise the error that a matcher met at a start row."""
@@ -359,6 +386,12 @@ class MatchRows:
             message = f"the match at {at} begins with {skip.variable}: to skip there finds it again"
             hint = "skip TO NEXT ROW, or to a variable that comes later"
             raise EvaluationError(message, span=skip.span, hint=hint)
+        if status == TOO_MANY_MATCHES:
+            message = (
+                f"the matches up to those from the row at {at} have more than {MOST_TAKEN:,} rows"
+            )
+            hint = "skip_till_any finds every combination: add WITHIN, or narrow the conditions"
+            raise EvaluationError(message, span=self.node.span, hint=hint)
         assert status == OUT_OF_STEPS
         message = f"the pattern takes more than {MOST_STEPS:,} steps from the row at {at}"
         hint = (
@@ -488,6 +521,7 @@ class MatchRows:
         """Write the state out."""
         name = type(self).__name__
         marks = state.matched if self.shows_unmatched else np.zeros(state.rows.num_rows, np.bool_)
+        # Last, and read back from there, whatever the others are called.
         rows = state.rows.append_column(MATCHED, pa.array(marks))
         facts = (state.kept, state.begin, state.seen, state.numbers, state.whole)
         arrays = [*state.keys, *map(pa.array, facts)]
@@ -502,9 +536,9 @@ class MatchRows:
         row_schema = self.source_schema.append(pa.field(MATCHED, pa.bool_()))
         rows, told = load_rows(name, rows_part, row_schema)
         facts, _ = load_rows(f"{name} keys", keys_part, self.fact_schema)
-        marks = np.asarray(rows.column(MATCHED).to_numpy(zero_copy_only=False))
+        marks = np.asarray(rows.columns[-1].to_numpy(zero_copy_only=False))
         return MatchState(
-            rows.select(self.source_schema.names),
+            pa.RecordBatch.from_arrays(rows.columns[:-1], schema=self.source_schema),
             tuple(facts.columns[: len(self.node.keys)]),
             int64s(facts.column("kept")),
             int64s(facts.column("begin")),

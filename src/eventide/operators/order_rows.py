@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.accumulators.columns import int64s
 from eventide.batch import END_OF_TIME_US, Batch
 from eventide.operators.columns import concat_batches
 from eventide.operators.evaluate import evaluate
@@ -21,20 +22,24 @@ from eventide.plan.nodes import OrderKey
 from eventide.schema import TS
 
 
-def follows_time(order: tuple[OrderKey, ...]) -> bool:
-    """Whether rows in this order are in order of time."""
+def begins_with_time(order: tuple[OrderKey, ...]) -> bool:
+    """Whether rows in this order are in order of `ts`."""
     match order:
-        case () | (OrderKey(expression=Column(name="ts"), descending=False), *_):
+        case (OrderKey(expression=Column(name="ts"), descending=False), *_):
             return True
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class OrderRows:
-    """Puts rows in order; equal ones stay as they came."""
+    """Puts rows in order; equal ones stay as they came.
+
+    If the order is `in_time`, it begins with `ts`, and no row before the watermark will follow.
+    """
 
     order: tuple[OrderKey, ...]
     output_schema: pa.Schema
+    in_time: bool = True
 
     def initial_state(self) -> pa.RecordBatch:
         """Return the state before the first batch: no rows."""
@@ -43,13 +48,13 @@ class OrderRows:
     def step(self, state: pa.RecordBatch, batch: Batch) -> tuple[pa.RecordBatch, Batch]:
         """Take a batch in; return the rows whose place is certain."""
         rows = concat_batches([state, batch.rows], self.output_schema)
-        ready = rows.num_rows
-        if batch.watermark_us != END_OF_TIME_US:
-            ready = 0
-            if follows_time(self.order):
-                times = rows.column(TS).view(pa.int64()).to_numpy(zero_copy_only=False)
-                ready = int(np.searchsorted(times, batch.watermark_us))
-        return rows.slice(ready), Batch(self.sorted(rows.slice(0, ready)), batch.watermark_us)
+        if batch.watermark_us == END_OF_TIME_US:
+            return self.initial_state(), Batch(self.sorted(rows), batch.watermark_us)
+        if not self.in_time:
+            return rows, Batch(self.initial_state(), batch.watermark_us)
+        ready = pa.array(int64s(rows.column(TS)) < batch.watermark_us)
+        leaving = self.sorted(rows.filter(ready))
+        return rows.filter(pc.invert(ready)), Batch(leaving, batch.watermark_us)
 
     def sorted(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows in order."""

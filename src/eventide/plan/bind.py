@@ -6,10 +6,11 @@ written out, and literals turned into the type they are compared with.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import assert_never
+from typing import TypeGuard, assert_never
 
 from eventide.errors import BindError, Span, listed
 from eventide.plan.aggregates import AGGREGATES
@@ -27,6 +28,7 @@ from eventide.plan.expressions import (
     MatchNumber,
     Named,
     Over,
+    children,
     rebuild,
 )
 from eventide.plan.functions import FUNCTIONS, Function
@@ -43,9 +45,14 @@ from eventide.plan.nodes import (
     WindowAggregate,
 )
 from eventide.plan.render import render
-from eventide.plan.times import parse_timestamp
+from eventide.plan.times import parse_duration, parse_timestamp
 from eventide.plan.types import can_cast
 from eventide.schema import BOOL, INT64, NULL, STRING, TIMESTAMP, DataType, Schema
+
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_OR_HINT = "|| joins texts; conditions are joined with OR"
+_SHORT = 30
+"""Expressions up to this length are shown in the hint."""
 
 
 def bind(plan: Plan, catalog: Mapping[str, Schema]) -> Plan:
@@ -139,7 +146,7 @@ def bind_condition(condition: Expression, row: Row) -> Expression:
         return cast_implicitly(bound, BOOL)
     if bound.type != BOOL:
         message = f"{render(condition)} is {bound.type}, not a condition"
-        raise BindError(message, span=condition.span, hint="compare it, as in … <> 0")
+        raise BindError(message, span=condition.span, hint=_compare_hint(condition, bound.type))
     return bound
 
 
@@ -176,13 +183,16 @@ def bind_call(call: Expression) -> Expression:
     """Return a call whose arguments are bound with its own type and the casts it implies."""
     assert isinstance(call, Call)
     function = _function(call)
-    arguments = _read_times(call.arguments) if function.reads_times else call.arguments
+    arguments = _read_times(call) if function.reads_times else call.arguments
     _check_options(call, function)
     signature = function.rule(tuple(argument.type for argument in arguments))
     if signature is None:
         types = [str(argument.type) for argument in arguments]
         message = f"{_shown(function)} takes {function.takes}, not {' and '.join(types)}"
-        hint = _text_hint(arguments) if function.takes == "strings" else _cast_hint(arguments)
+        hint = _text_hint(arguments)
+        if function.takes != "strings":
+            hint = _joined_hint(arguments) or _interval_hint(call, arguments)
+            hint = hint or _cast_hint(arguments)
         raise BindError(message, span=call.span, hint=hint)
     cast = tuple(map(cast_implicitly, arguments, signature.arguments))
     return replace(call, arguments=cast, type=signature.result)
@@ -278,20 +288,24 @@ def _shown(function: Function) -> str:
     return names.get(function.name, function.name.upper())
 
 
-def _read_times(arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:
+def _read_times(call: Call) -> tuple[Expression, ...]:
     """Read string literals that stand beside a timestamp as timestamps."""
-    if not any(argument.type == TIMESTAMP for argument in arguments):
-        return arguments
-    return tuple(map(_read_time, arguments))
+    if not any(argument.type == TIMESTAMP for argument in call.arguments):
+        return call.arguments
+    subtracted = call.function == "-"
+    return tuple(_read_time(argument, subtracted=subtracted) for argument in call.arguments)
 
 
-def _read_time(argument: Expression) -> Expression:
+def _read_time(argument: Expression, *, subtracted: bool) -> Expression:
     if not (isinstance(argument, Literal) and argument.type == STRING):
         return argument
     us = parse_timestamp(str(argument.value))
     if us is None:
         message = f"{argument.value!r} is not a timestamp"
-        raise BindError(message, span=argument.span, hint="write it as '2026-01-31 12:00:00'")
+        hint = "write it as '2026-01-31 12:00:00'"
+        if subtracted and parse_duration(str(argument.value)) is not None:
+            hint = f"write INTERVAL {render(argument)}"
+        raise BindError(message, span=argument.span, hint=hint)
     return Literal(us, TIMESTAMP, argument.span)
 
 
@@ -309,11 +323,60 @@ def _cast_hint(arguments: tuple[Expression, ...]) -> str | None:
     kinds = {argument.type.kind for argument in arguments}
     texts = [argument for argument in arguments if argument.type == STRING]
     others = [argument.type for argument in arguments if argument.type not in (STRING, NULL)]
+    if texts and others and others[0].is_numeric and _is_number(texts[0]):
+        return f"write {str(texts[0].value).strip()}"
     if texts and others and can_cast(STRING, others[0]):
         return f"cast one side, as in CAST({render(texts[0])} AS {_sql_name(others[0])})"
     if texts and len(kinds) == 1:
         return f"cast it, as in CAST({render(texts[0])} AS double)"
     return None
+
+
+def _is_number(expression: Expression) -> TypeGuard[Literal]:
+    """Whether it is a text that holds a number."""
+    text = expression.value if isinstance(expression, Literal) else None
+    return isinstance(text, str) and _NUMBER.fullmatch(text.strip()) is not None
+
+
+def _interval_hint(call: Call, arguments: tuple[Expression, ...]) -> str | None:
+    """Suggest the interval that a number or a text beside a length of time is meant to be."""
+    kinds = {argument.type.kind for argument in arguments}
+    if "interval" not in kinds and not (call.function in ("+", "-") and "timestamp" in kinds):
+        return None
+    for argument in arguments:
+        shown = render(argument)
+        if _is_number(argument):
+            return f"write INTERVAL {shown} SECOND"
+        if argument.type == STRING:
+            known = isinstance(argument, Literal) and parse_duration(str(argument.value))
+            return f"write INTERVAL {shown}" if known else "write INTERVAL '30' SECOND"
+        if argument.type.is_numeric:
+            constant = isinstance(argument, Literal)
+            unit = f"INTERVAL '{shown}' SECOND" if constant else f"{shown} * INTERVAL '1' SECOND"
+            return f"write {unit}"
+    return None
+
+
+def _joined_hint(arguments: tuple[Expression, ...]) -> str | None:
+    """Say what || is where conditions seem to stand around it."""
+    inside = [part for each in arguments for part in (each, *children(each))]
+    joined = any(isinstance(part, Call) and part.function == "||" for part in inside)
+    unlike = any(argument.type not in (STRING, NULL) for argument in arguments)
+    return _OR_HINT if joined and unlike else None
+
+
+def _compare_hint(condition: Expression, data_type: DataType) -> str:
+    """Suggest a comparison that makes a condition of a value."""
+    if isinstance(condition, Call) and condition.function == "||":
+        return _OR_HINT
+    endings: Mapping[str, str] = {
+        "string": "= '…'",
+        "timestamp": "> TIMESTAMP '2026-01-31 12:00:00'",
+        "interval": "> INTERVAL '30' SECOND",
+    }
+    shown = render(condition)
+    shown = shown if len(shown) <= _SHORT else "…"
+    return f"compare it, as in {shown} {endings.get(data_type.kind, '<> 0')}"
 
 
 def _text_hint(arguments: tuple[Expression, ...]) -> str | None:

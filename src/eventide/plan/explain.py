@@ -43,8 +43,9 @@ def _lines(plan: Plan, depth: int) -> Iterator[str]:
     yield "  " * depth + describe(plan)
     if isinstance(plan, MatchRecognize):
         for item in plan.defines:
-            if item.expression != ALWAYS:
-                yield "  " * (depth + 2) + f"{item.name} AS {render(item.expression)}"
+            always = item.expression == ALWAYS
+            shown = ": any row" if always else f" AS {render(item.expression)}"
+            yield "  " * (depth + 2) + item.name + shown
     if isinstance(plan, Relational):
         for name, source in plan.inputs:
             yield "  " * (depth + 1) + f"{name}:"

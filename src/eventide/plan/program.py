@@ -39,8 +39,12 @@ from eventide.plan.patterns import (
     variables_of,
 )
 
+MOST_VARIABLES = 63
+"""The variables a row may be are the bits of one machine word."""
 MOST_INSTRUCTIONS = 10_000
 """A pattern that unfolds into more is refused: its tables would not stay near the processor."""
+MOST_STEPS = 50_000
+"""So is one whose places have more ways on together: (A?){1000} can go on from each to each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +160,8 @@ def compile_pattern(pattern: Pattern) -> Program:
 def _emit(pattern: Pattern, code: list[Instruction], *, excluded: bool) -> None:
     """Append the instructions of a pattern; what follows it goes on right behind them."""
     if len(code) > MOST_INSTRUCTIONS:
-        message = f"the pattern unfolds into more than {MOST_INSTRUCTIONS:,} steps"
-        hint = "repeat less often, or permute fewer parts; a condition can count instead"
-        raise BindError(message, hint=hint)
+        why = f"unfolds into more than {MOST_INSTRUCTIONS:,} steps"
+        raise _too_large(why)
     match pattern:
         case Variable(name=name):
             code.append(Match(name, excluded))
@@ -185,6 +188,11 @@ def _emit(pattern: Pattern, code: list[Instruction], *, excluded: bool) -> None:
             _emit_options(orders, code, excluded=excluded)
         case _:
             assert_never(pattern)
+
+
+def _too_large(why: str) -> BindError:
+    hint = "repeat less often, or permute fewer parts; a condition can count instead"
+    return BindError(f"the pattern {why}", hint=hint)
 
 
 def _orders(parts: Sequence[Pattern]) -> Iterator[tuple[Pattern, ...]]:
@@ -339,8 +347,15 @@ def automaton_of(pattern: Pattern, *, all_matches: bool = False) -> Automaton:
     for number, (place, _) in enumerate(matches):
         node_of[place] = number + 1
 
+    count = 0
+
     def steps_from(place: int) -> tuple[Step, ...]:
+        nonlocal count
         steps = _steps(program, place, node_of, numbers)
+        count += len(steps)
+        if count > MOST_STEPS:
+            why = f"has more than {MOST_STEPS:,} ways from one row to the next"
+            raise _too_large(why)
         # What comes after a way to be done that always stands open is never preferred.
         free = [number for number, step in enumerate(steps) if step == Step(DONE, DONE)]
         return steps[: free[0] + 1] if free and not all_matches else steps

@@ -10,6 +10,7 @@ match_clause.py MATCH_RECOGNIZE: its grammar; match_pattern.py reads its PATTERN
 match_names.py  which row of a match the columns in DEFINE and MEASURES are taken from
 match_check.py  what can be wrong with it; match_plan.py makes the plan node of it
 match_ctes.py   a CTE that it reads goes in its place
+match_hints.py  what to write in it instead of the SQL of other places
 remainder.py    a SELECT that stays SQL, and what its streams deliver
 rest.py         what remains, as DuckDB's and Spark's text
 outside.py      what it may not do: read files, ask the time, throw dice

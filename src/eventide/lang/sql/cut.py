@@ -17,6 +17,7 @@ from eventide.errors import BindError, UnsupportedError
 from eventide.lang.sql.block import Block, is_windowed, plan_block
 from eventide.lang.sql.match_clause import RowPattern, pattern_over_matches
 from eventide.lang.sql.match_ctes import inline_ctes
+from eventide.lang.sql.match_hints import hint_before_match
 from eventide.lang.sql.match_plan import plan_match
 from eventide.lang.sql.names import fresh, identifier
 from eventide.lang.sql.ordering import Around, around_of
@@ -205,7 +206,11 @@ class Cutter:
         if inner is None or kept or grouped or select.args.get("with_"):
             what = "MATCH_RECOGNIZE reads a plain SELECT from one stream"
             refuse(what, _culprit(select, kept) or table, _MATCH_HINT)
-        block = plan_block(select, inner, self.text)
+        try:
+            block = plan_block(select, inner, self.text)
+        except UnsupportedError as error:
+            hint_before_match(error)
+            raise
         if bind(block.plan, self.catalog).row.get(TS) != TIMESTAMP:
             message = "MATCH_RECOGNIZE needs the time of its rows in a column ts"
             hint = "add window_end AS ts" if is_windowed(select) else "add ts"

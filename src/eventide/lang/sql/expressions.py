@@ -7,13 +7,14 @@ from functools import reduce
 
 from sqlglot import exp
 
-from eventide.errors import BindError, Span
+from eventide.errors import BindError, EventideError, Span, UnsupportedError
 from eventide.lang.sql.functions import (
     ANONYMOUS,
     DATE_PARTS,
     FIXED,
     PART_ALIASES,
     aggregate_name,
+    has_more,
 )
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.literals import data_type, is_timestamp, number, timestamp
@@ -28,6 +29,7 @@ from eventide.plan.times import unit_us
 from eventide.schema import BOOL, INT64, INTERVAL, NULL, SEQ, STRING, TS
 
 _NULL = Literal(None, NULL)
+AROUND_HINT = "compute it in a SELECT around this one"
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,12 @@ class Translator:
                 return self.over(node)
             case exp.Anonymous():
                 return self.named_function(node)
+        raise self.beyond(node)
+
+    def beyond(self, node: exp.Expr) -> EventideError:
+        """Return the error for what our operators have no form of."""
         what = f"{node.sql(dialect='duckdb')} is beyond Eventide's own operators"
-        return refuse(what, node, "compute it in a SELECT around this one")
+        return UnsupportedError(what, span=span_of(node), hint=AROUND_HINT)
 
     def call(self, node: exp.Expr, name: str, *arguments: Expression) -> Call:
         """Return a call that stands where `node` does."""
@@ -226,9 +232,9 @@ class Translator:
         """Return an aggregate of ours."""
         name, argument = aggregate_name(node), node.this
         assert name is not None
-        if isinstance(argument, exp.Distinct | exp.Order) or node.expressions:
+        if isinstance(argument, exp.Distinct | exp.Order) or has_more(node):
             what = f"{node.sql(dialect='duckdb')} is beyond Eventide's own windows"
-            refuse(what, node, "leave out DISTINCT and ORDER BY inside the aggregate")
+            refuse(what, node, "an aggregate takes one expression, without DISTINCT and ORDER BY")
         inner = None if argument is None or isinstance(argument, exp.Star) else argument
         translated = None if inner is None else self.translate(inner)
         return Aggregate(name, translated, span=self.span(node))
@@ -271,12 +277,18 @@ class Translator:
             return self.part_of(node, name, first)
         if name in FUNCTIONS and FUNCTIONS[name].form == "call":
             return self.call(node, name, *self.parts(node, ("expressions",)))
-        raise unknown_function(node, self.span(node))
+        raise self.unknown_function(node)
+
+    def unknown_function(self, node: exp.Anonymous) -> EventideError:
+        """Return the error for a function that neither sqlglot nor we know."""
+        return unknown_function(node, self.span(node))
 
 
-def unknown_function(node: exp.Anonymous, span: Span | None) -> BindError:
-    """Return the error for a function that neither sqlglot nor we know."""
-    known = [name for name, function in FUNCTIONS.items() if function.form == "call"]
+def unknown_function(
+    node: exp.Anonymous, span: Span | None, more: tuple[str, ...] = ()
+) -> BindError:
+    """Return the error for a function that neither sqlglot nor we know; `more` may be meant."""
+    known = [*more, *(name for name, function in FUNCTIONS.items() if function.form == "call")]
     name = node.name.lower()
     if name in ("tumble", "hop"):
         message = f"{name.upper()} stands outside GROUP BY"

@@ -139,3 +139,8 @@ _AGGREGATES: Mapping[type[exp.Expr], str] = {
 def aggregate_name(node: exp.Expr) -> str | None:
     """Return the name of an aggregate of ours, or None."""
     return _AGGREGATES.get(type(node))
+
+
+def has_more(aggregate: exp.Expr) -> bool:
+    """Whether an aggregate has more arguments than ours take: COUNT(a, b), MAX(a, 3)."""
+    return bool(aggregate.expressions) or aggregate.args.get("count") is not None

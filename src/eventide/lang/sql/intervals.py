@@ -22,6 +22,10 @@ def interval_us(node: exp.Interval) -> int:
         what = f"{node.sql(dialect='duckdb')} is not a constant interval"
         refuse(what, node, "write it as INTERVAL '10' SECOND")
     text = str(amount.this)
+    if isinstance(unit, exp.IntervalSpan):
+        message = f"an interval of {unit.sql(dialect='duckdb')} has two units"
+        hint = "write each amount with its unit: INTERVAL '5 minutes 30 seconds'"
+        raise BindError(message, span=span_of(node), hint=hint)
     words = f"{text} {unit.name if unit is not None else ''}".lower().split()
     if any(word.removesuffix("s").startswith(_VARIABLE) for word in words):
         what = "months and years vary in length"
@@ -29,7 +33,10 @@ def interval_us(node: exp.Interval) -> int:
     us = parse_duration(text) if unit is None else scaled_duration(text, unit.name)
     if us is None:
         message = f"{text!r} is not an interval"
-        raise BindError(message, span=span_of(node), hint="write it as INTERVAL '10' SECOND")
+        hint = "write it as INTERVAL '10' SECOND"
+        if unit is None and scaled_duration(text, "second") is not None:
+            hint = f"write '{text.strip()} seconds'"
+        raise BindError(message, span=span_of(node), hint=hint)
     if abs(us) > _LONGEST_US:
         message = "an interval of more than 10,000 years"
         raise BindError(message, span=span_of(node), hint="no two events are that far apart")

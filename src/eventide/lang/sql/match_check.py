@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from eventide.errors import BindError, UnsupportedError
+from difflib import get_close_matches
+
+from eventide.errors import BindError, UnsupportedError, listed
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.match_clause import MatchClause, SkipText
 from eventide.lang.sql.match_names import Variables, unknown_variable
@@ -20,10 +22,8 @@ from eventide.plan.patterns import (
     parts_of,
     walk_pattern,
 )
-from eventide.plan.program import MOST_INSTRUCTIONS, automaton_of
+from eventide.plan.program import MOST_INSTRUCTIONS, MOST_VARIABLES, automaton_of
 
-MOST_VARIABLES = 63
-"""The variables a row may be are the bits of one machine word."""
 _MOST_TURNS = 20 * MOST_INSTRUCTIONS
 """Nested repetitions of () make no instructions, but unfolding them takes time."""
 _WITHIN_HINT = "add WITHIN INTERVAL '5' MINUTE"
@@ -33,7 +33,8 @@ def check_clause(clause: MatchClause) -> Variables:
     """Return the variables of a clause, or raise the error for what is wrong with it."""
     pattern = clause.pattern
     assert pattern is not None
-    variables = Variables(pattern.names, _subsets(clause, pattern))
+    measures = tuple(item.name.text for item in clause.measures if item.name is not None)
+    variables = Variables(pattern.names, _subsets(clause, pattern), measures)
     _check_size(clause, pattern)
     _check_defines(clause, pattern)
     _check_output(clause, pattern)
@@ -106,13 +107,23 @@ def _check_defines(clause: MatchClause, pattern: PatternText) -> None:
             message = f"{name.text} is a subset, which has no condition of its own"
             raise BindError(message, span=name.span, hint="give conditions to its variables")
         if found is None:
-            error = unknown_variable(name, [each.text for each in pattern.names])
-            error.message = f"PATTERN does not use {name.text!r}, which DEFINE describes"
-            raise error
+            message = f"PATTERN does not use {name.text!r}, which DEFINE describes"
+            raise BindError(message, span=name.span, hint=_unused_hint(name, clause, pattern))
         if found in seen:
             message = f"{name.text} is defined twice"
             raise BindError(message, span=name.span, hint="join the conditions with AND")
         seen.add(found)
+
+
+def _unused_hint(name: Name, clause: MatchClause, pattern: PatternText) -> str:
+    """Return the hint for a definition that PATTERN has no variable for: which is misspelled?"""
+    defined = {each.among(pattern.names) for each, _ in clause.defines}
+    others = {each.text.lower(): each.text for each in pattern.names if each.text not in defined}
+    near = get_close_matches(name.text.lower(), others, n=1)
+    if near:
+        return f"PATTERN has {others[near[0]]}: is that meant?"
+    known = listed([each.text for each in pattern.names])
+    return f"add it to PATTERN, which has {known}, or leave out its definition"
 
 
 def _check_output(clause: MatchClause, pattern: PatternText) -> None:
@@ -132,6 +143,10 @@ def _check_output(clause: MatchClause, pattern: PatternText) -> None:
     if clause.within is None:
         message = "TIMEOUT ROWS without WITHIN: no match runs out of time"
         raise BindError(message, span=span, hint=_WITHIN_HINT)
+    if clause.strategy == "skip_till_any":
+        message = "TIMEOUT ROWS cannot stand beside STRATEGY skip_till_any"
+        hint = "every row begins many matches there: take skip_till_next, which has one"
+        raise BindError(message, span=span, hint=hint)
 
 
 def _check_within(clause: MatchClause) -> None:
@@ -154,7 +169,7 @@ def _check_skip(clause: MatchClause, variables: Variables) -> None:
         raise BindError(message, span=skip.span, hint=hint)
     if skip.variable is None:
         return
-    found = variables.resolve(skip.variable)
+    found = _skip_target(skip, skip.variable, variables)
     if found in never_mapped(pattern.tree):
         message = f"{found} stands behind NOT only: a match has no row of it to skip to"
         raise BindError(message, span=skip.variable.span, hint="skip to another variable")
@@ -162,6 +177,19 @@ def _check_skip(clause: MatchClause, variables: Variables) -> None:
         message = f"{found} is the first row of every match: the same match would be found again"
         hint = "write AFTER MATCH SKIP TO NEXT ROW"
         raise BindError(message, span=skip.span, hint=hint)
+
+
+def _skip_target(skip: SkipText, name: Name, variables: Variables) -> str:
+    found = variables.find(name)
+    if found is not None:
+        return found
+    error = unknown_variable(name, variables.known)
+    word = name.text.upper()
+    if word == "NEXT":
+        error.hint = "write TO NEXT ROW"
+    elif word == "ROW":
+        error.hint = "write TO NEXT ROW" if skip.to == "first" else "write PAST LAST ROW"
+    raise error
 
 
 def _skips_to_start(skip: SkipText, variable: str, pattern: Pattern) -> bool:

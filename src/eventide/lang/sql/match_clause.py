@@ -15,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import ParseError, Span, UnsupportedError
 from eventide.lang.sql.match_pattern import Name, PatternText, comment_hint, read_pattern
+from eventide.plan.bind import suggestion
 from eventide.plan.nodes import Output, SkipTo, Strategy
 
 SEMANTICS = "semantics"
@@ -179,8 +180,7 @@ class MatchParser(DuckDBParser):
         self._match_depth += 1
         while not self._match(TokenType.R_PAREN):
             if not self._curr:
-                hint = comment_hint(self.sql, _span(opening)) or "end it with )"
-                self._fail("MATCH_RECOGNIZE ( is not closed", opening, hint)
+                self._unclosed("MATCH_RECOGNIZE", opening)
             self._match_part(clause)
         self._match_depth -= 1
         if clause.pattern is None:
@@ -234,10 +234,31 @@ class MatchParser(DuckDBParser):
             "TIMEOUT": "write TIMEOUT ROWS",
             "WITH": "write ALL ROWS PER MATCH WITH UNMATCHED ROWS",
         }
+        before = self._tokens[self._index - 2]
+        joined = before.token_type in (TokenType.AND, TokenType.OR)
+        if "DEFINE" in clause.seen and token.token_type == TokenType.ALIAS and joined:
+            message = f"{before.text} stands before the definition of {self._prev.text}"
+            self._fail(message, before, "definitions are separated by commas")
         hint = hints.get(word, _SHAPE)
+        if word == "AND" and clause.measures:
+            hint = "measures are separated by commas"
         if "DEFINE" in clause.seen and self._next.token_type == TokenType.ALIAS:
             hint = "a comma is missing before it"
         self._fail(f"cannot read MATCH_RECOGNIZE near {token.text!r}", token, hint)
+
+    def _unclosed(self, what: str, opening: Token) -> NoReturn:
+        # sqlglot ends a statement at a semicolon, wherever it stands.
+        end = self._prev.end + 1
+        rest = self.sql[end:]
+        if rest.lstrip().startswith(";"):
+            place = end + rest.index(";")
+            message = f"; stands inside the brackets of {what}"
+            hint = "leave it out: what follows is just written behind it, A B"
+            if what != "PATTERN":
+                hint = "leave it out; measures and definitions are separated by commas"
+            raise ParseError(message, span=Span(place, place + 1), hint=hint)
+        hint = comment_hint(self.sql, _span(opening)) or "end it with )"
+        self._fail(f"{what} ( is not closed", opening, hint)
 
     def _fail(self, message: str, token: Token, hint: str) -> NoReturn:
         raise ParseError(message, span=_span(token or self._prev), hint=hint)
@@ -320,6 +341,7 @@ class MatchParser(DuckDBParser):
         elif self._match_text_seq("TO", "NEXT", "ROW"):
             to = "next row"
         elif self._match_text_seq("TO"):
+            self._check_skip_to()
             # FIRST and LAST may be variables too: SKIP TO LAST is one, SKIP TO LAST B is not.
             quoted = self._next.token_type == TokenType.IDENTIFIER
             named = quoted or self._next.text.upper() not in _CLAUSES
@@ -329,15 +351,24 @@ class MatchParser(DuckDBParser):
                 self._match_text_seq("LAST")
             variable = self._match_name("a variable after SKIP TO", _SKIP_HINT)
         else:
-            self._fail("AFTER MATCH SKIP does not say where to go on", self._prev, _SKIP_HINT)
+            hint = "write PAST LAST ROW" if self._curr.text.upper() == "PAST" else _SKIP_HINT
+            self._fail("AFTER MATCH SKIP does not say where to go on", self._prev, hint)
         clause.skip = SkipText(to, variable, Span(first.start, self._prev.end + 1))
+
+    def _check_skip_to(self) -> None:
+        """Refuse TO NEXT and TO PAST with other words than ROW behind them."""
+        word, following = self._curr.text.upper(), self._next
+        hints = {"NEXT": "write TO NEXT ROW", "PAST": "write PAST LAST ROW"}
+        if word in hints and following and following.text.upper() not in _CLAUSES:
+            self._fail(f"SKIP TO {word} {following.text} is no place", following, hints[word])
 
     def _read_strategy(self, clause: MatchClause) -> None:
         name = self._match_name("a strategy", f"there are {', '.join(_STRATEGIES)}")
         found = next((each for each in _STRATEGIES if each == name.text.lower()), None)
         if found is None:
             message = f"no strategy {name.text!r}"
-            raise ParseError(message, span=name.span, hint=f"there are {', '.join(_STRATEGIES)}")
+            hint = suggestion(name.text, list(_STRATEGIES), "strategy")
+            raise ParseError(message, span=name.span, hint=hint)
         clause.strategy = found
 
     def _read_pattern(self, clause: MatchClause) -> None:
@@ -352,13 +383,18 @@ class MatchParser(DuckDBParser):
                 depth -= 1
             self._advance()
         if depth:
-            hint = comment_hint(self.sql, _span(opening)) or "end it with )"
-            self._fail("PATTERN ( is not closed", opening, hint)
+            self._unclosed("PATTERN", opening)
         tokens = self._tokens[start : self._index - 1]
         clause.pattern = read_pattern(tokens, self.sql, Span(opening.start, self._prev.end + 1))
 
     def _read_within(self, clause: MatchClause) -> None:
         word = self._prev
+        opening = self._curr
+        if self._match(TokenType.L_PAREN):
+            self._read_within(clause)
+            if not self._match(TokenType.R_PAREN):
+                self._unclosed("WITHIN", opening)
+            return
         if self._curr.token_type == TokenType.INTERVAL:
             found = self._parse_interval()
         elif self._match_set((TokenType.NUMBER, TokenType.STRING)):
@@ -367,12 +403,20 @@ class MatchParser(DuckDBParser):
             literal.update_positions(amount)
             found = exp.Interval(this=literal)
             if amount.token_type == TokenType.NUMBER:
-                unit = self._match_name("a unit of time", "write WITHIN 5 MINUTES")
+                hint = f"write WITHIN {amount.text} SECONDS, or MINUTES"
+                if self._curr.text.upper() in _CLAUSES:
+                    self._fail("expected a unit of time", amount, hint)
+                unit = self._match_name("a unit of time", hint)
                 found.set("unit", exp.Var(this=unit.text))
         else:
             found = None
         if not isinstance(found, exp.Interval):
             self._fail("WITHIN takes an interval", word, "write WITHIN INTERVAL '5' MINUTE")
+        word_behind = found.args.get("unit")
+        if word_behind is not None and word_behind.name.upper() in _CLAUSES:
+            # sqlglot takes the next clause for a unit.
+            found.set("unit", None)
+            self._retreat(self._index - 1)
         clause.within = found
 
     def _read_subsets(self, clause: MatchClause) -> None:

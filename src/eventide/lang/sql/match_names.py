@@ -10,12 +10,21 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from eventide.errors import BindError, Span
-from eventide.lang.sql.expressions import Translator
-from eventide.lang.sql.functions import aggregate_name
+from eventide.errors import BindError, EventideError, Span
+from eventide.lang.sql.expressions import Translator, unknown_function
+from eventide.lang.sql.functions import aggregate_name, has_more
 from eventide.lang.sql.match_clause import SEMANTICS
+from eventide.lang.sql.match_hints import (
+    FUNCTIONS,
+    beyond_match,
+    difference_hint,
+    function_hint,
+    is_difference,
+    refuse_subquery,
+    window_hint,
+)
 from eventide.lang.sql.match_pattern import Name
-from eventide.lang.sql.scope import refuse
+from eventide.lang.sql.scope import column_hint, refuse
 from eventide.lang.sql.spans import span_of, union
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import (
@@ -44,6 +53,8 @@ class Variables:
 
     names: tuple[Name, ...]
     subsets: tuple[Name, ...] = ()
+    measures: tuple[str, ...] = ()
+    """The names of MEASURES, which are no columns of the rows: for errors."""
 
     @property
     def known(self) -> list[str]:
@@ -96,9 +107,29 @@ def _shown(node: exp.Expr) -> str:
 
 @dataclass(frozen=True)
 class _Names(Translator):
-    """What both translators below know: the variables, and columns qualified by them."""
+    """What both translators below know: the variables, and columns qualified by them.
+
+    `place` is DEFINE or MEASURES, for errors.
+    """
 
     variables: Variables
+    place: str
+
+    def translate(self, node: exp.Expr) -> Expression:
+        """Return our form of an expression without rows of its own."""
+        refuse_subquery(node, self.place, self.text)
+        return super().translate(node)
+
+    def beyond(self, node: exp.Expr) -> EventideError:
+        """Return the error for what a match has no form of."""
+        return beyond_match(node, self.place, self.span(node))
+
+    def unknown_function(self, node: exp.Anonymous) -> EventideError:
+        """Return the error for a function that nobody knows."""
+        error = unknown_function(node, self.span(node), FUNCTIONS)
+        if is_difference(node.name):
+            error.hint = difference_hint()
+        return error
 
     def of_variable(self, node: exp.Column) -> tuple[str, str | None]:
         """Return the column and the variable that a name of the query means."""
@@ -125,19 +156,44 @@ class _Names(Translator):
             first = self.variables.names[0].text if self.variables.names else "A"
             hint = f"leave it out for the current row, or name a variable, as in {first}.x"
             raise BindError(message, span=span, hint=hint)
-        return self.variables.resolve(name)
+        if found is None:
+            error = unknown_variable(name, self.variables.known)
+            if isinstance(node, exp.Column) and node.table:
+                error.hint = function_hint(node) or error.hint
+            raise error
+        return found
 
     def _unknown_column(self, node: exp.Column) -> BindError:
         message = f"no column {node.name!r} in {self.scope.stream}"
-        hint = suggestion(node.name, self.scope.fields, "column")
-        if not node.table:
+        hint = self._measure_hint(node)
+        if hint is None and not node.table:
             name = Name(node.name, bool(node.this.quoted), Span(0, 0))
             variable = self.variables.find(name)
+            hint = function_hint(node)
             if variable is not None:
                 hint = (
                     f"{variable} is a pattern variable: write {variable}.x, or COUNT({variable}.*)"
                 )
+        hint = hint or column_hint(node, self.scope.fields)
         return BindError(message, span=self.span(node), hint=hint)
+
+    def _measure_hint(self, node: exp.Column) -> str | None:
+        """Return the hint for the name of a measure; of variables, the spelling tells it apart."""
+        names = {each.lower(): each for each in self.variables.measures}
+        found = names.get(node.name.lower())
+        if found is None:
+            return None
+        if not node.table and found != node.name and node.name in self.variables.known:
+            return None
+        if self.place == "DEFINE":
+            return f"{found} is a measure, which no condition can use: write out what it computes"
+        what = f"{found} is a measure; measures cannot use one another"
+        return f"{what}: compute it in the SELECT list"
+
+    def no_window(self, node: exp.Window) -> BindError:
+        """Return the error for an OVER."""
+        message = "OVER cannot stand inside MATCH_RECOGNIZE"
+        return BindError(message, span=self.span(node), hint=window_hint(node))
 
     def classified(self, node: exp.Anonymous) -> str | None:
         """Return the variable of CLASSIFIER(A), None for CLASSIFIER()."""
@@ -175,7 +231,7 @@ class RowTranslator(_Names):
             raise self._nested(node)
         match node:
             case exp.Window():
-                raise _no_window(self.span(node))
+                raise self.no_window(node)
             case exp.Anonymous() if node.name.lower() == "classifier":
                 self.used.append((self.classified(node), node))
                 return Classifier(self.span(node))
@@ -231,7 +287,6 @@ class MatchTranslator(_Names):
     FINAL, as the match is not complete yet; with ONE ROW PER MATCH there is nothing else.
     """
 
-    place: str
     final: bool = False
 
     def translate(self, node: exp.Expr) -> Expression:
@@ -246,7 +301,7 @@ class MatchTranslator(_Names):
                 what = "FILTER works with aggregates"
                 refuse(what, node, "choose rows with a variable's condition instead")
             case exp.Window():
-                raise _no_window(self.span(node))
+                raise self.no_window(node)
             case exp.Anonymous() if node.name.lower() == "classifier":
                 variable, span = self.classified(node), self.span(node)
                 return At(Classifier(span), variable, final=self.final, span=span)
@@ -301,7 +356,7 @@ class MatchTranslator(_Names):
             conditions, argument = [*conditions, argument], None
         if isinstance(argument, exp.Distinct) and len(argument.expressions) == 1:
             distinct, argument = True, argument.expressions[0]
-        if isinstance(argument, exp.Distinct | exp.Order) or call.expressions:
+        if isinstance(argument, exp.Distinct | exp.Order) or has_more(call):
             what = f"{call.sql(dialect='duckdb')} is beyond Eventide's own operators"
             refuse(what, node, "an aggregate over a match takes one expression")
         value = None if argument is None else self._argument(argument, row, distinct=distinct)
@@ -326,7 +381,7 @@ class MatchTranslator(_Names):
         return None
 
     def _row(self, node: exp.Expr) -> RowTranslator:
-        return RowTranslator(self.scope, self.text, self.variables, node)
+        return RowTranslator(self.scope, self.text, self.variables, self.place, node)
 
     def _distance(self, node: exp.Expr, far: exp.Expr | None, default: int) -> int:
         if far is None:
@@ -366,9 +421,3 @@ class MatchTranslator(_Names):
 
 def _as_written(node: exp.Expr) -> str:
     return str(node.sql(dialect="duckdb"))
-
-
-def _no_window(span: Span | None) -> BindError:
-    message = "OVER cannot stand inside MATCH_RECOGNIZE"
-    hint = "compute it in the subquery that MATCH_RECOGNIZE reads, or in a SELECT around it"
-    return BindError(message, span=span, hint=hint)

@@ -28,6 +28,9 @@ from eventide.plan.program import MOST_INSTRUCTIONS
 _PIECE = re.compile(r"[^\W\d][\w$]*|\d\w*|\S")
 _QUANTIFIERS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _FOLLOWING = ("DEFINE", "WITHIN", "SUBSET", "STRATEGY")
+_THEN = re.compile(r"-+>|=>|>>?|&&?|[,./;]")
+"""What other languages write between a row and the next."""
+_NOT = ("!", "~", "¬")
 _TIMES_HINT = "write {2}, {2,}, {2,5} or {,5}"
 _COMMENT_HINT = "-- starts a comment: put a space between the braces and their contents, {- A -}"
 
@@ -345,7 +348,7 @@ class _Reader:
         raise ParseError(message, span=self.marks[self.place].span, hint=hint)
 
     def unclosed(self, opening: _Mark, shown: str, closing: str) -> NoReturn:
-        if self.place < len(self.marks) and not self.next_is(")", ","):
+        if self.place < len(self.marks) and not self.next_is(")"):
             self.unexpected()
         message = f"{shown} is not closed"
         span = Span(opening.span.start, opening.span.start + len(shown))
@@ -360,6 +363,15 @@ class _Reader:
                 raise ParseError(message, span=earlier.span, hint="end it with )")
         message = f"{mark.text!r} cannot stand in a pattern"
         hint = "a pattern has variables, ( ) | * + ? {2,5} ^ $ {- -}, PERMUTE(…) and NOT"
-        if mark.text in (",", "}", ")", "-"):
+        then = _THEN.match(self.text, mark.span.start)
+        if then is not None:
+            message = f"{then[0]!r} cannot stand in a pattern"
+            hint = "what follows is just written behind it: A B"
+            raise ParseError(message, span=Span(*then.span()), hint=hint)
+        if mark.text in _NOT:
+            following = self.marks[self.place + 1 : self.place + 2]
+            name = following[0].text if following and following[0].is_name else "B"
+            hint = f"write NOT {name}, with STRATEGY skip_till_next"
+        if mark.text in ("}", ")", "-"):
             message = f"{mark.text!r} stands alone in the pattern"
         raise ParseError(message, span=mark.span, hint=hint)

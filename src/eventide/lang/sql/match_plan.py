@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from eventide.errors import BindError, Span
+from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.expressions import Translator
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.match_check import check_clause, never_mapped
 from eventide.lang.sql.match_clause import Item, MatchClause
+from eventide.lang.sql.match_hints import hint_before_match
 from eventide.lang.sql.match_names import MatchTranslator, Variables
 from eventide.lang.sql.match_pattern import PatternText
 from eventide.lang.sql.names import item_name
@@ -30,6 +31,7 @@ from eventide.plan.expressions import (
 )
 from eventide.plan.nodes import TIMED_OUT, MatchRecognize, OrderKey, Skip
 from eventide.plan.render import render
+from eventide.plan.time_order import in_order
 from eventide.schema import SEQ, TS
 
 
@@ -83,7 +85,11 @@ class _Planner:
 
     def of_row(self, node: exp.Expr, place: str) -> Expression:
         """Return an expression over the rows that come in, before any match."""
-        expression = Translator(self.scope, self.text).translate(node)
+        try:
+            expression = Translator(self.scope, self.text).translate(node)
+        except UnsupportedError as error:
+            hint_before_match(error)
+            raise
         for part in walk(expression):
             if isinstance(part, Aggregate | Over):
                 message = f"{render(part)} stands in {place}, where no aggregate may"
@@ -98,7 +104,9 @@ class _Planner:
         """Return ORDER BY; nothing where it is the order that events have anyway."""
         found = [self.order_key(item) for item in self.clause.order]
         arrival = [OrderKey(Column(TS)), OrderKey(Column(SEQ))]
-        if found in ([], arrival[:1], arrival):
+        if not in_order(self.scope.source):
+            found = found or arrival[:1]
+        elif found in ([], arrival[:1], arrival):
             return ()
         if self.clause.within is not None and found[0] != arrival[0]:
             message = "WITHIN measures time, so the rows have to be in order of ts"
@@ -146,9 +154,9 @@ class _Planner:
     def measures(self) -> tuple[Named, ...]:
         """Return MEASURES."""
         final = self.clause.output == "one row"
-        translator = MatchTranslator(self.scope, self.text, self.variables, "MEASURES", final)
         measures = tuple(
-            Named(self.name(item), translator.translate(item.node)) for item in self.clause.measures
+            Named(self.name(item), self.measuring(item, final=final).translate(item.node))
+            for item in self.clause.measures
         )
         never = never_mapped(self.pattern.tree)
         for part in (part for item in measures for part in walk(item.expression)):
@@ -156,6 +164,13 @@ class _Planner:
                 message = f"{part.variable} stands behind NOT only: a match has no row of it"
                 raise BindError(message, span=part.span, hint="measure another variable")
         return measures
+
+    def measuring(self, item: Item, *, final: bool) -> MatchTranslator:
+        """Return the translator of a measure, to which its own name means nothing yet."""
+        own = None if item.name is None else item.name.text
+        others = tuple(name for name in self.variables.measures if name != own)
+        variables = replace(self.variables, measures=others)
+        return MatchTranslator(self.scope, self.text, variables, "MEASURES", final)
 
     def check_columns(self, keys: tuple[Named, ...], measures: tuple[Named, ...]) -> None:
         """Refuse two columns of one name, and a match without columns."""

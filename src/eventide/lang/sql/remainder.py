@@ -10,7 +10,7 @@ from eventide.errors import BindError, EventideError
 from eventide.lang.sql.block import refuse_aggregates
 from eventide.lang.sql.expressions import Translator, conjoin
 from eventide.lang.sql.names import check_names, identifier, item_name
-from eventide.lang.sql.scope import Scope
+from eventide.lang.sql.scope import Scope, column_hint
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import Column, Expression, Named
@@ -79,7 +79,7 @@ def _unknown(node: exp.Column, scopes: list[Scope]) -> BindError:
     looked_in = qualified or scopes
     fields = [name for scope in looked_in for name in scope.fields]
     message = f"no column {node.name!r} in {' or '.join(scope.stream for scope in looked_in)}"
-    hint = suggestion(node.name, list(dict.fromkeys(fields)), "column")
+    hint = column_hint(node, list(dict.fromkeys(fields)))
     return BindError(message, span=span_of(node), hint=hint)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import NoReturn
 
 from sqlglot import exp
@@ -12,6 +13,9 @@ from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
 from eventide.plan.nodes import MatchRecognize, Plan, Scan
 from eventide.schema import SEQ, Schema
+
+_VERY_NEAR = 0.85
+"""How alike a name in double quotes is to a column that it may be a slip of."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,19 @@ class Scope:
             return aliased
         message = f"no column {name!r} in {self.stream}"
         known = [*self.fields, *sorted(self.pseudo)]
-        raise BindError(message, span=span_of(column), hint=suggestion(name, known, "column"))
+        raise BindError(message, span=span_of(column), hint=column_hint(column, known))
+
+
+def column_hint(column: exp.Column, known: list[str]) -> str:
+    """Return the hint for a column that is none of the known ones; it may be meant as text."""
+    name = column.name
+    if column.table or not column.this.args.get("quoted"):
+        return suggestion(name, known, "column")
+    text = name.replace("'", "''")
+    hint = f"text stands in single quotes: '{text}'"
+    folded = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), folded, n=1, cutoff=_VERY_NEAR)
+    return f"{hint}; or did you mean the column {folded[near[0]]!r}?" if near else hint
 
 
 def scope_of(table: exp.Table, stream: str, schema: Schema) -> Scope:

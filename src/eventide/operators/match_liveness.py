@@ -1,0 +1,88 @@
+"""What of a match later conditions can still read: searches that agree in it go on alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from eventide.kernels import match_code as op
+from eventide.operators.match_registers import Chain
+from eventide.plan.program import Automaton
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Seen:
+    """Something of the match that a condition reads: one entry of a remembered state."""
+
+    kind: int
+    register: int
+    column: int = 0
+    shift: int = 0
+    by: int = op.PLAIN
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """It as a row of `Code.keys`."""
+        return self.kind, self.register, self.column, self.shift, self.by
+
+
+UNSEEABLE = Seen(-1, -1)
+"""Stands for state that is too much to be remembered."""
+
+_CHAINED = (op.KEY_PRESENT, op.KEY_LOAD_F, op.KEY_LOAD_I, op.KEY_NAMED)
+
+
+def live_at(
+    automaton: Automaton, reads: Sequence[set[Seen]], chains: Iterable[Chain]
+) -> list[set[Seen]]:
+    """Return for every node what conditions that may come after it read.
+
+    `reads` is what the condition of each variable reads once a row is taken as it. Whatever is new
+    at a node is carried back to the nodes before it, once.
+    """
+    nodes = automaton.nodes
+    live: list[set[Seen]] = [set() for _ in nodes]
+    if not any(reads):
+        return live
+    chain_of = {chain.register + each: chain for chain in chains for each in range(chain.width)}
+    into: list[set[tuple[int, int]]] = [set() for _ in nodes]
+    waiting: list[tuple[int, Seen]] = []
+
+    def carry(seen: Seen, variable: int, number: int) -> None:
+        chain = chain_of.get(seen.register) if seen.kind in _CHAINED else None
+        for each in _before(seen, variable, chain):
+            if each not in live[number]:
+                live[number].add(each)
+                waiting.append((number, each))
+
+    for number, node in enumerate(nodes):
+        for step in node.steps:
+            tested = set(step.absent)
+            if step.variable >= 0:
+                into[step.target].add((number, step.variable))
+                tested.add(step.variable)
+            for variable in tested:
+                for seen in reads[variable]:
+                    carry(seen, variable, number)
+    while waiting:
+        number, seen = waiting.pop()
+        for source, variable in into[number]:
+            carry(seen, variable, source)
+    return live
+
+
+def _before(seen: Seen, variable: int, chain: Chain | None) -> tuple[Seen, ...]:
+    """Return what decides, before a row is taken as a variable, what is seen after it."""
+    if chain is None or not chain.variables >> variable & 1:
+        return (seen,)
+    is_head = seen.register == chain.register
+    if chain.edge == "first":
+        # The row fills the place if that is empty and the one before it is not.
+        here = Seen(op.KEY_PRESENT, seen.register)
+        if is_head:
+            return seen, here
+        return seen, here, Seen(op.KEY_PRESENT, seen.register - 1)
+    if is_head:
+        return ()
+    by = seen.by if seen.by < 0 else seen.by - 1
+    return (Seen(seen.kind, seen.register - 1, seen.column, seen.shift, by),)

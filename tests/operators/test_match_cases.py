@@ -1,0 +1,188 @@
+"""Cases that were wrong once, or that random queries do not reach."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import eventide as ev
+from eventide.batch import END_OF_TIME_US, Batch
+from eventide.engines import history
+from eventide.engines.build import build_live_pipeline, build_pipeline
+from eventide.errors import EvaluationError, UnsupportedError
+from eventide.kernels import match_search
+from eventide.lang.sql import plan_sql
+from eventide.operators import match_rows
+from eventide.operators.match_rows import MatchRows
+from eventide.schema import Schema
+
+SECOND = 1_000_000
+ONE = Schema.of({"k": "string", "x": "int64"})
+
+
+def match(clauses: str, source: str = "s") -> str:
+    return f"SELECT * FROM {source} MATCH_RECOGNIZE ({clauses})"
+
+
+def rows(xs: list[int], keys: str = "", step: int = SECOND) -> pa.Table:
+    return pa.table({"ts": np.arange(len(xs)) * step, "k": list(keys) or ["p"] * len(xs), "x": xs})
+
+
+def matcher(text: str, schema: Schema = ONE) -> MatchRows:
+    pipeline = build_pipeline(plan_sql(text, {"s": schema}))
+    return next(each for each in pipeline.operators if isinstance(each, MatchRows))
+
+
+SHIFTED = "(SELECT ts - INTERVAL '60' SECOND AS ts, x FROM s)"
+PAIRS = "MEASURES FIRST(x) AS f, LAST(x) AS l PATTERN (A B) WITHIN INTERVAL '2' SECOND"
+
+
+def test_a_computed_ts_is_not_taken_for_that_of_the_events(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = rows(list(range(400)))
+    whole = ev.sql(match(PAIRS, SHIFTED), s=table).rows()
+    assert len(whole) == 200
+    monkeypatch.setattr(history, "SLICE_ROWS", 20)
+    assert ev.sql(match(PAIRS, SHIFTED), s=table).rows() == whole
+    with pytest.raises(UnsupportedError, match="order of the events' ts"):
+        build_live_pipeline(plan_sql(match(PAIRS, SHIFTED), {"s": ONE}))
+
+
+def test_a_computed_ts_orders_rows() -> None:
+    back = "(SELECT MAKE_TIMESTAMP(x) AS ts, x FROM s)"
+    text = match("MEASURES FIRST(x) AS f, LAST(x) AS l PATTERN (A+)", back)
+    assert ev.sql(text, s=rows([3, 1, 2])).rows() == [{"f": 1, "l": 3}]
+
+
+def test_windows_are_events_at_their_end() -> None:
+    windows = (
+        "(SELECT window_end AS ts, COUNT(*) AS n FROM s GROUP BY TUMBLE(ts, INTERVAL '2' SECOND))"
+    )
+    text = match("MEASURES FIRST(n) AS f, LAST(n) AS l PATTERN (A B) DEFINE B AS n < A.n", windows)
+    table = rows([1] * 7)
+    expected = [{"f": 2, "l": 1}]
+    assert ev.sql(text, s=table).rows() == expected
+    pipeline = build_live_pipeline(plan_sql(text, {"s": ONE}))
+    states, found = pipeline.initial_state(), []
+    for place in range(7):
+        part = table.select(pipeline.input_schema.names).slice(place, 1).combine_chunks()
+        batch = part.cast(pipeline.input_schema).to_batches()[0]
+        states, results = pipeline.step(states, Batch(batch, place * SECOND))
+        found += results.rows.to_pylist()
+    nothing = pa.RecordBatch.from_pylist([], schema=pipeline.input_schema)
+    _, results = pipeline.step(states, Batch(nothing, END_OF_TIME_US))
+    assert found + results.rows.to_pylist() == expected
+
+
+def test_keys_without_rows_in_a_batch_are_remembered_by_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(match_rows, "SMALLEST_PART", 2)
+    plan = plan_sql(match("PARTITION BY k MEASURES MATCH_NUMBER() AS n PATTERN (A)"), {"s": ONE})
+
+    def numbers(threads: int) -> list[dict[str, Any]]:
+        pipeline = build_pipeline(plan, threads=threads)
+        states, found = pipeline.initial_state(), []
+        for keys in ("abcdefgh", "abcdefga", "abcdefgh"):
+            table = rows(list(range(8)), keys).select(pipeline.input_schema.names)
+            batch = table.cast(pipeline.input_schema).combine_chunks().to_batches()[0]
+            states, results = pipeline.step(states, Batch(batch, 0))
+            found += results.rows.to_pylist()
+        return sorted(found, key=str)
+
+    assert numbers(4) == numbers(1)
+
+
+def test_the_end_of_the_partition_is_not_awaited_beyond_within() -> None:
+    text = match("MEASURES COUNT(*) AS n PATTERN (A B* $) WITHIN INTERVAL '2' SECOND")
+    operator = matcher(text)
+    state = operator.initial_state()
+    for place in range(50):
+        batch = rows([place]).set_column(0, "ts", pa.array([place * SECOND]))
+        named = batch.select(operator.source_schema.names).cast(operator.source_schema)
+        step = Batch(named.combine_chunks().to_batches()[0], place * SECOND)
+        state, results = operator.step(state, step)
+        assert results.rows.num_rows == 0
+        assert state.rows.num_rows <= 4
+    nothing = pa.RecordBatch.from_pylist([], schema=operator.source_schema)
+    _, results = operator.step(state, Batch(nothing, END_OF_TIME_US))
+    assert results.rows.to_pylist() == [{"n": 3}]
+
+
+def test_columns_may_be_called_anything() -> None:
+    names = ["leaf 0", "leaf ·0", "classifier()", "row of a match", "rows", "key 0"]
+    table = pa.table({"ts": [0, 1, 2], **{name: [1, 2, 1] for name in names}})
+    for name in names:
+        define = f'DEFINE B AS "{name}" > PREV("{name}")'
+        measures = f'MEASURES LAST("{name}") AS l, CLASSIFIER() AS c, COUNT("{name}") AS n'
+        text = match(f"{measures} ALL ROWS PER MATCH PATTERN (A B) {define}")
+        found = ev.sql(text, s=table).rows()
+        assert [(row["l"], row["c"], row["n"]) for row in found] == [(1, "A", 1), (2, "B", 2)]
+        schema = Schema.of(dict.fromkeys(names, "int64"))
+        operator = matcher(text, schema)
+        batch = table.select(operator.source_schema.names).slice(0, 1)
+        step = Batch(batch.cast(operator.source_schema).to_batches()[0], 0)
+        state, _ = operator.step(operator.initial_state(), step)
+        assert operator.load(operator.dump(state)).rows.equals(state.rows)
+
+
+def test_an_operator_travels_without_what_it_computed() -> None:
+    operator = matcher(match("MEASURES COUNT(*) AS n PATTERN (A B) DEFINE B AS x > A.x"))
+    used = operator.steps.first
+    again = pickle.loads(pickle.dumps(operator))
+    assert again == operator
+    assert "conditions" not in vars(again)
+    assert again.steps.first.flags.writeable == used.flags.writeable == False  # noqa: E712
+
+
+def test_rows_before_a_slice_are_enough_for_prev(monkeypatch: pytest.MonkeyPatch) -> None:
+    define = "DEFINE B AS x = PREV(x, 30) + 30 AND x > A.x"
+    text = match(f"MEASURES FIRST(x) AS f PATTERN (A B) WITHIN INTERVAL '2' SECOND {define}")
+    table = rows(list(range(500)))
+    whole = ev.sql(text, s=table).rows()
+    monkeypatch.setattr(history, "SLICE_ROWS", 50)
+    assert sorted(map(str, ev.sql(text, s=table).rows())) == sorted(map(str, whole))
+    assert len(whole) > 200
+
+
+def test_a_match_that_is_complete_twice_is_reported_once() -> None:
+    clauses = "PATTERN ((A+ A NOT A) A*) WITHIN INTERVAL '2' SECOND"
+    text = match(f"MEASURES FIRST(x) AS f, COUNT(*) AS n STRATEGY skip_till_any {clauses}")
+    operator = matcher(text)
+    table = rows([1, 2, 3, 4]).select(operator.source_schema.names).cast(operator.source_schema)
+    at_once, pieces = [], []
+    state = operator.initial_state()
+    for place in range(4):
+        batch = table.slice(place, 1).combine_chunks().to_batches()[0]
+        state, results = operator.step(state, Batch(batch, place * SECOND))
+        pieces += results.rows.to_pylist()
+    nothing = pa.RecordBatch.from_pylist([], schema=operator.source_schema)
+    _, results = operator.step(state, Batch(nothing, END_OF_TIME_US))
+    pieces += results.rows.to_pylist()
+    at_once = ev.sql(text, s=rows([1, 2, 3, 4])).rows()
+    assert sorted(map(str, pieces)) == sorted(map(str, at_once))
+
+
+def test_too_many_matches_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(match_search, "MOST_TAKEN", 1_000)
+    text = match("MEASURES COUNT(*) AS n STRATEGY skip_till_any PATTERN (A B* C)")
+    with pytest.raises(EvaluationError, match="rows") as caught:
+        ev.sql(text, s=rows([1] * 24))
+    assert "add WITHIN" in str(caught.value)
+
+
+def test_long_results_of_a_search_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = match(
+        "MEASURES FIRST(x) AS f, COUNT(*) AS n AFTER MATCH SKIP TO NEXT ROW "
+        "PATTERN (A B+) DEFINE B AS x > A.x"
+    )
+    table = rows(list(range(300)))
+    whole = ev.sql(text, s=table).rows()
+    monkeypatch.setattr(match_search, "MOST_TAKEN", 2_000)
+    assert ev.sql(text, s=table).rows() == whole
+    assert len(whole) == 299
