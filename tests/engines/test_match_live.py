@@ -447,7 +447,7 @@ def test_another_order_than_time_needs_history(order: str, tmp_path: Path) -> No
     stream = db.create_stream("s", SCHEMA.to_json())
     stream.append([{"ts": 0, "x": 2}, {"ts": 1, "x": 1}])
     text = f"SELECT * FROM s MATCH_RECOGNIZE (ORDER BY {order} {SPAN} PATTERN (A B))"
-    with pytest.raises(UnsupportedError, match="order of the events. ts") as refused:
+    with pytest.raises(UnsupportedError, match="order of the events' ts") as refused:
         db.subscribe(text)
     assert "history" in (refused.value.hint or "")
     assert f"ORDER BY {order}" in str(refused.value), "the message shows the place"

@@ -2,6 +2,7 @@
 
 build.py    a plan becomes a pipeline of operators
 slices.py   where a plan can be cut in time, so that the parts run side by side
+match_slices.py  row patterns over a slice of time
 history.py  a plan over stored events, in threads
 live.py     a plan over events as they arrive
 buckets.py  rows by bucket of keys, where they have to be spread

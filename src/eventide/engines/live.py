@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import START_OF_TIME_US, Batch, TimeRange
+from eventide.batch import ALL_TIME, START_OF_TIME_US, Batch, TimeRange
 from eventide.engines.build import Pipeline, States, build_live_pipeline
 from eventide.errors import UnboundedStateWarning
 from eventide.ingest.ordering import Ordering, OrderingState, times
@@ -86,8 +86,9 @@ class LiveEngine:
         self, state: LiveState, batch: Batch, late: pa.RecordBatch
     ) -> tuple[LiveState, Arrival]:
         """Send what the ordering stage let go through the operators."""
-        time_range = self.pipeline.scan.time_range
-        rows = within(batch.rows.select(self.pipeline.input_schema.names), time_range)
+        rows = batch.rows.select(self.pipeline.input_schema.names)
+        if self.pipeline.scan.time_range != ALL_TIME:
+            rows = within(rows, self.pipeline.scan.time_range)
         operators, results = self.pipeline.step(state.operators, Batch(rows, batch.watermark_us))
         arrival = Arrival(results.rows, late, batch.watermark_us)
         return LiveState(state.ordering, operators), arrival
