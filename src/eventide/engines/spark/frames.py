@@ -34,7 +34,7 @@ from eventide.ingest.ordering import in_order
 from eventide.operators.columns import concat_batches, in_blocks
 from eventide.operators.evaluate import evaluate
 from eventide.operators.window_aggregate import AggregateWindows
-from eventide.plan.expressions import Column, Expression
+from eventide.plan.expressions import Expression
 from eventide.plan.nodes import Plan
 from eventide.schema import SEQ, TS, Schema
 from eventide.store import Snapshot
@@ -133,43 +133,8 @@ def over_frame(plan: Plan, frame: DataFrame, schema: Schema) -> DataFrame:
             spark_schema(pipeline.output_schema),
         )
     spread = Spread.of(plan, shuffle_partitions(frame.sparkSession))
-    if spread.windows is None and is_hashed_alike(spread.keys):
-        return shuffled_by_spark(events, spread, arrow)
     packed = events.mapInArrow(lambda batches: spread.pack(read(batches)), PACKED)
     return shuffled(packed, spread)
-
-
-def is_hashed_alike(keys: tuple[Expression, ...]) -> bool:
-    """Whether Spark puts rows of one key together by itself: floats have two zeros, many NaNs."""
-    return bool(keys) and all(
-        isinstance(key, Column) and key.type.kind not in ("float64", "decimal") for key in keys
-    )
-
-
-def shuffled_by_spark(events: DataFrame, spread: Spread, arrow: pa.Schema) -> DataFrame:
-    """Return the rows of a plan over events that the JVM shuffles: they cross to Python once.
-
-    Where rows have no `seq`, it is made before they are shuffled, as `numbered` makes it.
-    """
-    pipeline = spread.pipeline
-    if SEQ not in events.columns:
-        events = events.withColumn(SEQ, f.monotonically_increasing_id())
-    names = [key.name for key in spread.keys if isinstance(key, Column)]
-    together = events.select([f"`{name}`" for name in arrow.names]).repartition(
-        spread.buckets, *(f.col(f"`{name}`") for name in names)
-    )
-
-    def run(batches: Batches) -> Batches:
-        parts = [checked(from_the_border(rows, arrow)) for rows in batches]
-        if not parts:
-            return
-        rows = within(in_order(concat_batches(parts, arrow)), pipeline.scan.time_range)
-        named = Batch(rows.select(pipeline.input_schema.names), END_OF_TIME_US)
-        _, results = pipeline.step(pipeline.initial_state(), named)
-        if results.rows.num_rows:
-            yield results.rows
-
-    return together.mapInArrow(run, spark_schema(pipeline.output_schema))
 
 
 def over_store_by_key(spark: SparkSession, plan: Plan, source: Snapshot) -> DataFrame:
