@@ -99,8 +99,14 @@ def test_only_unbounded_patterns_warn(query: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize(("query", "scenario"), [*((query, "mixed") for query in IN_DEPTH), *WIDE])
-@pytest.mark.parametrize("run", [engines.run_spark_store, engines.run_spark_frame])
+@pytest.mark.parametrize(
+    ("run", "query", "scenario"),
+    [
+        *((engines.run_spark_store, query, "mixed") for query in IN_DEPTH),
+        *((engines.run_spark_frame, query, "mixed") for query in IN_DEPTH[::2]),
+        *((engines.run_spark_frame, *wide) for wide in WIDE),
+    ],
+)
 def test_spark_batch(
     run: Spark, query: str, scenario: str, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -112,7 +118,7 @@ def test_spark_batch(
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("query", "scenario"),
-    [*((query, "mixed") for query in IN_DEPTH), ("pairs", "many_keys"), ("ties", "mixed")],
+    [(query, "mixed") for query in ("match_state", "absence", "timeouts", "ties")],
 )
 def test_spark_stream(query: str, scenario: str, tmp_path: Path, spark: SparkSession) -> None:
     arrived = SCENARIOS[scenario]()

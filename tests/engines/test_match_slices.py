@@ -38,7 +38,7 @@ Bag = list[str]
 
 SLOWLY = settings(
     deadline=None,
-    max_examples=100,
+    max_examples=50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 # A pattern of two variables, for every way to match of three would take too long over 40 rows.
@@ -140,7 +140,7 @@ def test_patterns_that_skip_rows(text: str, rows: list[Row], cuts: tuple[int, in
     check(text, Told(rows), rows, cuts)
 
 
-@settings(SLOWLY, max_examples=40)
+@settings(SLOWLY, max_examples=25)
 @given(cuttable(EVERY_WAY), st.lists(FIELDS, min_size=5, max_size=25).map(in_time), CUTS)
 def test_every_way_to_match(text: str, rows: list[Row], cuts: tuple[int, int, int]) -> None:
     check(text, Told(rows), rows, cuts)

@@ -128,7 +128,7 @@ PATTERNS: st.SearchStrategy[Pattern] = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 @given(PATTERNS, st.lists(st.lists(st.integers(0, 7), max_size=9), max_size=3))
 def test_matches_are_those_of_the_twin(pattern: Pattern, masks: list[list[int]]) -> None:
     automaton = automaton_of(pattern)

@@ -86,7 +86,7 @@ def check(text: str, events: list[Row], cuts: Sequence[int], schema: Schema = SC
 CUTS = st.lists(st.integers(0, 12), max_size=12)
 SLOWLY = settings(
     deadline=None,
-    max_examples=120,
+    max_examples=80,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 LOCAL = Kinds(conditions="row", strategies=("contiguous",), timeouts=False)
@@ -119,7 +119,7 @@ def test_everything(text: str, events: list[Row], cuts: list[int]) -> None:
     check(text, events, cuts)
 
 
-@settings(SLOWLY, max_examples=60)
+@settings(SLOWLY, max_examples=40)
 @given(queries(ORDERED), rows())
 def test_other_orders(text: str, events: list[Row]) -> None:
     check(text, events, ())
@@ -129,7 +129,7 @@ def test_paths_that_share_their_tails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Aggregates over shared paths, and matches that run into each other in every way."""
     monkeypatch.setattr(match_measures, "LONG", 0)
 
-    @settings(SLOWLY, max_examples=100)
+    @settings(SLOWLY, max_examples=60)
     @given(queries(LOCAL), rows(), CUTS)
     def shared(text: str, events: list[Row], cuts: list[int]) -> None:
         text = SKIP.sub("", text)
