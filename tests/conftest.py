@@ -1,11 +1,17 @@
-"""What all tests share: one Spark session, started only if a test needs it."""
+"""What all tests share: one Spark session, started only if a test needs it, and the same draws."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
+
+# A change is judged by the same examples every time. To look for new ones, set EVENTIDE_EXPLORE.
+settings.register_profile("same", derandomize=True)
+settings.load_profile("default" if os.environ.get("EVENTIDE_EXPLORE") else "same")
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
