@@ -14,7 +14,7 @@ import eventide as ev
 from eventide.engines.live import LiveEngine, LiveState
 from eventide.errors import EvaluationError, UnboundedStateWarning, UnsupportedError
 from eventide.lang.sql import plan_sql
-from eventide.operators.match_rows import MatchState
+from eventide.operators.match_state import MatchState
 from tests.naive.pattern_texts import CATALOG, SCHEMA, SECOND, Row
 
 unbounded = pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")

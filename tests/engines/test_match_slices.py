@@ -24,6 +24,7 @@ from eventide.errors import EvaluationError
 from eventide.lang.sql import plan_sql
 from eventide.operators import match_entry, match_rows
 from eventide.operators.match_entry import why_whole
+from eventide.operators.match_state import MatchState, part_of
 from eventide.plan.nodes import Plan
 from eventide.store import EventSource, Store, TableSource
 from eventide.store.source import Where
@@ -352,9 +353,8 @@ def test_threads_find_what_one_finds(clauses: str, block: int) -> None:
     source, plan = Told(many_rows()), plan_sql(pattern(clauses), CATALOG)
     whole = Slice(TimeRange(), build_pipeline(plan).scan.time_range, source.row_count)
     shared: list[int] = []
-    part_of = match_rows.part_of
 
-    def told(*arguments: object) -> match_rows.MatchState:
+    def told(*arguments: object) -> MatchState:
         shared.append(1)
         return part_of(*arguments)  # type: ignore[arg-type]
 

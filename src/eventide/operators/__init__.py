@@ -10,7 +10,9 @@ columns.py, state.py  batches put together, keys numbered; between states and by
 
 Row patterns:
 
-match_rows.py         the operator: rows in, matches out, undecided rows kept
+match_rows.py         the operator: rows in, matches out, undecided rows kept; match_state.py is
+                      what it remembers, match_found.py what the matchers take and give
+match_report.py       the rows that come out
 match_masks.py        conditions on single rows, as a bit of each row
 match_conditions.py   conditions on the match, for the search; match_compiler.py, match_leaves.py,
                       match_registers.py, match_liveness.py and match_values.py are its parts

@@ -17,7 +17,8 @@ from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.errors import EvaluationError
 from eventide.kernels.compiled import Int64s
 from eventide.operators.match_one_row import OneRow
-from eventide.operators.match_rows import MatchRows, MatchState
+from eventide.operators.match_rows import MatchRows
+from eventide.operators.match_state import MatchState
 from eventide.plan.expressions import At, MatchNumber, walk
 from eventide.plan.nodes import MatchRecognize, Skip
 from eventide.plan.patterns import PartitionEnd, PartitionStart, walk_pattern

@@ -7,6 +7,7 @@ that comes out; the expression over them is evaluated as any other.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -218,7 +219,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Measures:
+class Measures(ABC):
     """The values of leaves for matches; subclasses know which rows come out."""
 
     naming: Naming
@@ -228,11 +229,7 @@ class Measures:
 
     def columns(self, measures: Sequence[Measure]) -> dict[str, pa.Array]:
         """Return the values of measures for every item."""
-        self.look_for([leaf for each in measures for _, leaf in each.leaves])
         return {measure.name: self.column(measure) for measure in measures}
-
-    def look_for(self, leaves: Sequence[Expression]) -> None:
-        """Find at once where several leaves look, if that is faster than one by one."""
 
     def column(self, measure: Measure) -> pa.Array:
         """Return the value of a measure for every item."""
@@ -245,9 +242,9 @@ class Measures:
         return evaluate(measure.plain, pa.RecordBatch.from_arrays(arrays, names))
 
     @property
+    @abstractmethod
     def count(self) -> int:
         """How many items there are."""
-        raise NotImplementedError
 
     def leaf(self, leaf: Expression) -> pa.Array:
         """Return the values of a leaf."""
@@ -261,9 +258,9 @@ class Measures:
         return self.aggregate(leaf)
 
     @property
+    @abstractmethod
     def match_of(self) -> Int64s:
         """The match of each item."""
-        raise NotImplementedError
 
     def target(self, leaf: At) -> Target:
         """Return where a leaf looks before PREV and NEXT; several leaves may look there."""
@@ -272,17 +269,17 @@ class Measures:
             self.targets[place] = self.found(leaf)
         return self.targets[place]
 
+    @abstractmethod
     def found(self, leaf: At) -> Target:
         """Find where a leaf looks before PREV and NEXT."""
-        raise NotImplementedError
 
+    @abstractmethod
     def label_nodes(self, leaf: At, rows: Int64s) -> Int64s:
         """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match."""
-        raise NotImplementedError
 
+    @abstractmethod
     def aggregate(self, leaf: MatchAggregate) -> pa.Array:
         """Return the values of an aggregate."""
-        raise NotImplementedError
 
     def value_at(self, leaf: At) -> pa.Array:
         """Return the values of an expression at the rows that a leaf looks at."""
@@ -316,9 +313,7 @@ class Measures:
         batch = self.by_key.at(rows, sorted(columns_of(argument)))
         if not reads_name(argument):
             return evaluate(argument, batch)
-        label = "classifier"
-        while label in batch.schema.names:
-            label += "'"
+        label = unused("CLASSIFIER()", batch.schema.names)
         batch = batch.append_column(label, self.naming.labels(nodes))
         return evaluate(with_labels(argument, label), batch)
 

@@ -12,7 +12,14 @@ from eventide.accumulators import Frames, Groups
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.match_paths import first_on, further_on, in_runs, last_on, place_of_row
 from eventide.operators.aggregate import accumulator_of
-from eventide.operators.match_measures import Measures, Target, at_heads, nodes_at, place_of
+from eventide.operators.match_measures import (
+    Measure,
+    Measures,
+    Target,
+    at_heads,
+    nodes_at,
+    place_of,
+)
 from eventide.plan.expressions import At, Expression, MatchAggregate
 
 
@@ -30,8 +37,13 @@ class OneRow(Measures):
         """The match of each item."""
         return np.arange(self.matches.count)
 
+    def columns(self, measures: Sequence[Measure]) -> dict[str, pa.Array]:
+        """Return the values of measures for every item."""
+        self.look_for([leaf for each in measures for _, leaf in each.leaves])
+        return super().columns(measures)
+
     def look_for(self, leaves: Sequence[Expression]) -> None:
-        """Find at once where several leaves look, if that is faster than one by one."""
+        """Find at once where several leaves look, where no path runs into another."""
         matches = self.matches
         places = {place_of(leaf): leaf for leaf in leaves if isinstance(leaf, At)}
         # Paths that share tails, or some of whose matches are left out, are no runs.

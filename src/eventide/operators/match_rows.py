@@ -8,7 +8,7 @@ state. Batches may be cut anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -18,13 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
-from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
+from eventide.batch import ALL_TIME, END_OF_TIME_US, Batch, TimeRange
 from eventide.errors import EvaluationError
-from eventide.kernels.compiled import Bools, Int64s, frozen
+from eventide.kernels.compiled import Bools, frozen
 from eventide.kernels.groups import order_by_key
 from eventide.kernels.match_code import Tables
-from eventide.kernels.match_scan import Predecessors, Scanned, scan
-from eventide.kernels.match_search import MOST_TAKEN, Found, search
+from eventide.kernels.match_scan import Predecessors, scan
+from eventide.kernels.match_search import MOST_TAKEN, search
 from eventide.kernels.match_tables import (
     CONTIGUOUS,
     MOST_STEPS,
@@ -48,21 +48,15 @@ from eventide.kernels.match_tables import (
 )
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.evaluate import evaluate
-from eventide.operators.match_all_rows import AllRows
 from eventide.operators.match_conditions import Conditions, compile_conditions
+from eventide.operators.match_found import predecessors_of, scanned_matches, searched_matches
 from eventide.operators.match_masks import LocalCondition, RowsByKey, masks_of, ranges
-from eventide.operators.match_measures import (
-    Items,
-    Matches,
-    Measure,
-    Measures,
-    Naming,
-    Unrolled,
-)
-from eventide.operators.match_one_row import OneRow
+from eventide.operators.match_measures import Matches, Measure, Naming
+from eventide.operators.match_report import Report
+from eventide.operators.match_state import MatchState, joined, part_of
 from eventide.operators.state import dump_rows, join_parts, load_rows, split_parts
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
-from eventide.plan.nodes import TIMED_OUT, MatchRecognize
+from eventide.plan.nodes import MatchRecognize
 from eventide.plan.program import Automaton
 from eventide.schema import TS
 
@@ -93,27 +87,6 @@ SKIPS = {
 
 Run = tuple[Matches, Partitions, int, int]
 """Matches, where each key stands after them, and how the matcher ended, at which start row."""
-
-
-@dataclass(frozen=True)
-class MatchState:
-    """Rows by key, and what is known of each key.
-
-    Key k has `kept[k]` of the rows. The first start row to decide is its row number `begin[k]`,
-    rows before `seen[k]` could be tested at the last step. `whole` says that its first row here
-    is its first of all, `numbers` counts its matches. `matched` marks rows of matches, if that is
-    asked for.
-    """
-
-    rows: pa.RecordBatch
-    keys: tuple[pa.Array, ...]
-    kept: Int64s
-    begin: Int64s
-    seen: Int64s
-    numbers: Int64s
-    whole: Bools
-    matched: Bools
-    watermark_us: int = START_OF_TIME_US
 
 
 @dataclass(frozen=True)
@@ -151,9 +124,11 @@ class MatchRows:
         )
 
     @cached_property
-    def measures(self) -> tuple[Measure, ...]:
-        """The measures, taken apart."""
-        return tuple(map(Measure.of, self.node.measures))
+    def report(self) -> Report:
+        """What is said of matches."""
+        naming = Naming(self.automaton, self.node.subsets)
+        measures = tuple(map(Measure.of, self.node.measures))
+        return Report(self.node, self.output_schema, self.owned, naming, measures)
 
     @property
     def steps(self) -> Steps:
@@ -175,10 +150,10 @@ class MatchRows:
         """The columns of the rows."""
         return pa.schema([(name, kind.arrow) for name, kind in self.node.source.row.items()])
 
-    @cached_property
+    @property
     def naming(self) -> Naming:
         """The variables and subsets of the pattern."""
-        return Naming(self.automaton, self.node.subsets)
+        return self.report.naming
 
     @cached_property
     def is_local(self) -> bool:
@@ -189,7 +164,7 @@ class MatchRows:
     @property
     def shows_unmatched(self) -> bool:
         """Whether rows in no match come out too, so that it matters which rows are."""
-        return self.node.output == "with unmatched"
+        return self.report.shows_unmatched
 
     @property
     def why_search(self) -> str:
@@ -276,7 +251,7 @@ class MatchRows:
         for found, moved in self.find(by_key, parts, rules):
             if found.count or self.shows_unmatched:
                 decided = (parts.begin, moved.begin)
-                results.append(self.report(by_key, state.keys, found, matched, decided))
+                results.append(self.report.rows_from(by_key, state.keys, found, matched, decided))
             parts = moved
         after = self.still_needed(by_key, state.keys, parts, matched, watermark_us)
         return after, [batch for batch in results if batch.num_rows]
@@ -400,84 +375,6 @@ class MatchRows:
         )
         raise EvaluationError(message, span=self.node.span, hint=hint)
 
-    def report(
-        self,
-        by_key: RowsByKey,
-        keys: tuple[pa.Array, ...],
-        matches: Matches,
-        matched: Bools,
-        decided: tuple[Int64s, Int64s],
-    ) -> pa.RecordBatch:
-        """Return the rows that matches give, and those that are in none."""
-        if self.shows_unmatched:
-            # Matches from before what is owned reach into it.
-            matched[Unrolled.of(matches, matches.lengths()).row] = True
-        if self.owned != ALL_TIME:
-            matches = matches.only(self.is_owned(by_key, matches.start))
-        if not self.node.all_rows:
-            return self.rows_of(OneRow(self.naming, by_key, matches), keys, None)
-        paths = Unrolled.of(matches, matches.lengths())
-        excluded = np.array([node.excluded for node in self.automaton.nodes])
-        places = np.flatnonzero(~excluded[paths.node])
-        match_of = np.repeat(np.arange(matches.count), np.diff(paths.offsets))
-        items = Items(match_of[places], places)
-        rows = paths.row[places]
-        if self.node.output != "omit empty":
-            items, rows = with_empty(items, rows, matches)
-        result = self.rows_of(AllRows(self.naming, by_key, matches, paths, items), keys, rows)
-        if not self.shows_unmatched:
-            return result
-        matched[matches.start[matches.head < 0]] = True
-        first, last = decided
-        passed = ranges(first, np.maximum(last - first, 0))
-        lonely = passed[~matched[passed]]
-        lonely = lonely[self.is_owned(by_key, lonely)]
-        return concat_batches([result, self.unmatched(by_key, keys, lonely)], self.output_schema)
-
-    def is_owned(self, by_key: RowsByKey, rows: Int64s) -> Bools:
-        """Return which rows lie in what this operator owns."""
-        if self.owned == ALL_TIME:
-            return np.ones(len(rows), np.bool_)
-        ts = by_key.times[rows]
-        return np.asarray((ts >= self.owned.start_us) & (ts < self.owned.end_us))
-
-    def rows_of(
-        self, measures: Measures, keys: tuple[pa.Array, ...], rows: Int64s | None
-    ) -> pa.RecordBatch:
-        """Return result rows: keys, measures, and for ALL ROWS the columns of their rows."""
-        matches = measures.matches
-        arrays = measures.columns(self.measures)
-        if self.node.timeout_rows:
-            arrays[TIMED_OUT] = pa.array(matches.timed_out[measures.match_of])
-        of_key = pa.array(matches.key[measures.match_of])
-        for place, key in enumerate(self.node.keys):
-            arrays[key.name] = keys[place].take(of_key)
-        if rows is not None:
-            missing = [name for name in self.output_schema.names if name not in arrays]
-            columns = measures.by_key.at(rows, missing)
-            arrays |= {name: columns.column(name) for name in missing}
-        ordered = [arrays[name] for name in self.output_schema.names]
-        return pa.RecordBatch.from_arrays(ordered, schema=self.output_schema)
-
-    def unmatched(
-        self, by_key: RowsByKey, keys: tuple[pa.Array, ...], rows: Int64s
-    ) -> pa.RecordBatch:
-        """Return rows that are in no match, with null measures."""
-        measured = {item.name for item in self.node.measures}
-        of_key = pa.array(np.searchsorted(by_key.offsets, rows, side="right") - 1)
-        named = {key.name: keys[n] for n, key in enumerate(self.node.keys)}
-        names = [each for each in self.source_schema.names if each not in measured]
-        columns = by_key.at(rows, names)
-        arrays = []
-        for item in self.output_schema:
-            if item.name in named:
-                arrays.append(named[item.name].take(of_key))
-            elif item.name in measured:
-                arrays.append(pa.nulls(len(rows), item.type))
-            else:
-                arrays.append(columns.column(item.name))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
-
     def still_needed(
         self,
         by_key: RowsByKey,
@@ -548,110 +445,3 @@ class MatchRows:
             marks if self.shows_unmatched else marks[:0],
             told["watermark_us"],
         )
-
-
-def part_of(state: MatchState, offsets: Int64s, first: int, last: int) -> MatchState:
-    """Return what a state says of the keys [first, last); their rows are elsewhere."""
-    keys = slice(first, last)
-    return replace(
-        state,
-        keys=tuple(key.slice(first, last - first) for key in state.keys),
-        begin=state.begin[keys],
-        seen=state.seen[keys],
-        numbers=state.numbers[keys],
-        whole=state.whole[keys],
-        matched=state.matched[offsets[first] : offsets[last]],
-    )
-
-
-def joined(states: Sequence[MatchState], schema: pa.Schema) -> MatchState:
-    """Return the states of several ranges of keys as one."""
-    if len(states) == 1:
-        return states[0]
-    columns = zip(*(state.keys for state in states), strict=True)
-    return MatchState(
-        concat_batches([state.rows for state in states], schema),
-        tuple(pa.concat_arrays(column) for column in columns),
-        np.concatenate([state.kept for state in states]),
-        np.concatenate([state.begin for state in states]),
-        np.concatenate([state.seen for state in states]),
-        np.concatenate([state.numbers for state in states]),
-        np.concatenate([state.whole for state in states]),
-        np.concatenate([state.matched for state in states]),
-        states[0].watermark_us,
-    )
-
-
-def predecessors_of(automaton: Automaton) -> Predecessors:
-    """Return which nodes lead to which, as bits; nothing for a pattern of more than 64 nodes."""
-    nodes = automaton.nodes if len(automaton.nodes) <= 64 else ()
-    of, first = [0] * len(nodes), [0] * len(nodes)
-    variables = [0] * len(automaton.variables)
-    done = [0, 0, 0]
-    taking = [0, 0]
-    for number, node in enumerate(nodes):
-        bit = 1 << number
-        if node.variable >= 0:
-            variables[node.variable] |= bit
-        for step in node.steps:
-            if step.variable >= 0:
-                (first if step.at_start else of)[step.target] |= bit
-                taking[step.at_start] |= bit
-            elif not (step.at_start and step.at_end):
-                # A row lies between the start and the end, always.
-                done[2 if step.at_end else int(step.at_start)] |= bit
-    return Predecessors(
-        frozen(np.array(of, np.uint64)),
-        frozen(np.array(first, np.uint64)),
-        frozen(np.array(variables, np.uint64)),
-        *map(np.uint64, done),
-        *map(np.uint64, taking),
-    )
-
-
-def scanned_matches(scanned: Scanned, *, shares: bool) -> Matches:
-    """Return what the two passes found."""
-    matches = scanned.matches
-    return Matches(
-        scanned.key,
-        matches[:, 0],
-        matches[:, 1],
-        np.zeros(len(matches), np.bool_),
-        np.ascontiguousarray(matches[:, 2]),
-        frozen(np.concatenate([[0], matches[:, 3]])),
-        scanned.row,
-        frozen(scanned.node),
-        frozen(scanned.next),
-        shares,
-    )
-
-
-def searched_matches(found: Found) -> Matches:
-    """Return what the search found; its paths lie one after another."""
-    lengths = np.diff(found.first)
-    following = np.arange(1, len(found.row) + 1, dtype=np.int64)
-    following[found.first[1:][lengths > 0] - 1] = -1
-    return Matches(
-        found.key,
-        found.start,
-        found.number,
-        found.timed_out,
-        np.where(lengths > 0, found.first[:-1], -1),
-        frozen(found.first),
-        found.row,
-        frozen(found.node),
-        frozen(following),
-        shares=False,
-    )
-
-
-def with_empty(items: Items, rows: Int64s, matches: Matches) -> tuple[Items, Int64s]:
-    """Put an item for each empty match between the others, about the row it stands at."""
-    empty = np.flatnonzero(matches.head < 0)
-    if not len(empty):
-        return items, rows
-    match_of = np.concatenate([items.match, empty])
-    order = np.argsort(match_of, kind="stable")
-    place = np.concatenate([items.place, np.full(len(empty), -1, np.int64)])
-    row = np.concatenate([rows, matches.start[empty]])
-    return Items(match_of[order], place[order]), row[order]

@@ -1,0 +1,66 @@
+"""What the match operator remembers: rows by key, and where each key stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import START_OF_TIME_US
+from eventide.kernels.compiled import Bools, Int64s
+from eventide.operators.columns import concat_batches
+
+
+@dataclass(frozen=True)
+class MatchState:
+    """Rows by key, and what is known of each key.
+
+    Key k has `kept[k]` of the rows. The first start row to decide is its row number `begin[k]`,
+    rows before `seen[k]` could be tested at the last step. `whole` says that its first row here
+    is its first of all, `numbers` counts its matches. `matched` marks rows of matches, if that is
+    asked for.
+    """
+
+    rows: pa.RecordBatch
+    keys: tuple[pa.Array, ...]
+    kept: Int64s
+    begin: Int64s
+    seen: Int64s
+    numbers: Int64s
+    whole: Bools
+    matched: Bools
+    watermark_us: int = START_OF_TIME_US
+
+
+def part_of(state: MatchState, offsets: Int64s, first: int, last: int) -> MatchState:
+    """Return what a state says of the keys [first, last); their rows are elsewhere."""
+    keys = slice(first, last)
+    return replace(
+        state,
+        keys=tuple(key.slice(first, last - first) for key in state.keys),
+        begin=state.begin[keys],
+        seen=state.seen[keys],
+        numbers=state.numbers[keys],
+        whole=state.whole[keys],
+        matched=state.matched[offsets[first] : offsets[last]],
+    )
+
+
+def joined(states: Sequence[MatchState], schema: pa.Schema) -> MatchState:
+    """Return the states of several ranges of keys as one."""
+    if len(states) == 1:
+        return states[0]
+    columns = zip(*(state.keys for state in states), strict=True)
+    return MatchState(
+        concat_batches([state.rows for state in states], schema),
+        tuple(pa.concat_arrays(column) for column in columns),
+        np.concatenate([state.kept for state in states]),
+        np.concatenate([state.begin for state in states]),
+        np.concatenate([state.seen for state in states]),
+        np.concatenate([state.numbers for state in states]),
+        np.concatenate([state.whole for state in states]),
+        np.concatenate([state.matched for state in states]),
+        states[0].watermark_us,
+    )
