@@ -17,6 +17,7 @@ from eventide.kernels.match_search import Found, search
 from eventide.kernels.match_tables import PAUSED, TOO_MANY_MATCHES, Partitions, Rows, Rules
 from eventide.lang.sql import plan_sql
 from eventide.operators.match_conditions import compile_conditions, steps_of
+from eventide.plan.automaton import Automaton, automaton_of
 from eventide.plan.patterns import (
     Alternate,
     Concat,
@@ -27,7 +28,6 @@ from eventide.plan.patterns import (
     Variable,
     render_pattern,
 )
-from eventide.plan.program import Automaton, automaton_of
 from tests.naive.pattern_texts import CATALOG
 from tests.naive.patterns import match_node
 from tests.operators.match_drive import in_pieces, listed, look

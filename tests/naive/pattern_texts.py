@@ -11,6 +11,7 @@ from hypothesis import reject
 from hypothesis import strategies as st
 
 from eventide.errors import BindError
+from eventide.plan.automaton import automaton_of
 from eventide.plan.nodes import Strategy
 from eventide.plan.patterns import (
     Absent,
@@ -27,7 +28,6 @@ from eventide.plan.patterns import (
     variables_of,
     walk_pattern,
 )
-from eventide.plan.program import automaton_of
 from eventide.schema import Schema
 from tests.naive.patterns import may_be_empty
 

@@ -19,6 +19,7 @@ from eventide.operators.match_leaves import Target, VariableSets, as_leaf, named
 from eventide.operators.match_liveness import UNSEEABLE, Seen, live_at
 from eventide.operators.match_registers import Registers
 from eventide.operators.match_values import TEXT, Values
+from eventide.plan.automaton import Automaton
 from eventide.plan.expressions import (
     ALWAYS,
     At,
@@ -33,7 +34,6 @@ from eventide.plan.expressions import (
     walk,
 )
 from eventide.plan.nodes import MatchRecognize
-from eventide.plan.program import Automaton
 from eventide.plan.render import render
 from eventide.schema import BOOL, FLOAT64, TIMESTAMP, TS, DataType
 

@@ -23,9 +23,9 @@ from eventide.kernels.match_tables import Steps
 from eventide.operators.match_compiler import Compiler
 from eventide.operators.match_leaves import VariableSets, needs_match
 from eventide.operators.match_values import Values
+from eventide.plan.automaton import MOST_VARIABLES, Automaton, automaton_of
 from eventide.plan.expressions import ALWAYS, At, Call, Expression, conjuncts, walk
 from eventide.plan.nodes import MatchRecognize
-from eventide.plan.program import MOST_VARIABLES, Automaton, automaton_of
 from eventide.plan.render import render
 from eventide.schema import BOOL
 

@@ -8,7 +8,7 @@ from eventide.kernels.compiled import frozen
 from eventide.kernels.match_scan import Predecessors, Scanned
 from eventide.kernels.match_search import Found
 from eventide.operators.match_measures import Matches
-from eventide.plan.program import Automaton
+from eventide.plan.automaton import Automaton
 
 
 def predecessors_of(automaton: Automaton) -> Predecessors:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eventide.kernels import match_code as op
 from eventide.operators.match_registers import Chain
-from eventide.plan.program import Automaton
+from eventide.plan.automaton import Automaton
 
 
 @dataclass(frozen=True, slots=True, order=True)

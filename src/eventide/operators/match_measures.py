@@ -28,6 +28,7 @@ from eventide.operators.columns import encode_column
 from eventide.operators.evaluate import evaluate
 from eventide.operators.match_leaves import reads_name
 from eventide.operators.match_masks import RowsByKey, unused
+from eventide.plan.automaton import Automaton
 from eventide.plan.expressions import (
     Aggregate,
     At,
@@ -40,7 +41,6 @@ from eventide.plan.expressions import (
     columns_of,
     rebuild,
 )
-from eventide.plan.program import Automaton
 from eventide.plan.render import render
 from eventide.schema import INT64, STRING
 

@@ -55,9 +55,9 @@ from eventide.operators.match_measures import Matches, Measure, Naming
 from eventide.operators.match_report import Report
 from eventide.operators.match_state import MatchState, joined, part_of
 from eventide.operators.state import dump_rows, join_parts, load_rows, split_parts
+from eventide.plan.automaton import Automaton
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
 from eventide.plan.nodes import MatchRecognize
-from eventide.plan.program import Automaton
 from eventide.schema import TS
 
 MOST_ELEMENTS = 4_000_000

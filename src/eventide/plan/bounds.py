@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from eventide.plan.automaton import DONE, Automaton, automaton_of
 from eventide.plan.nodes import MatchRecognize
 from eventide.plan.patterns import Repeat, render_pattern, walk_pattern
-from eventide.plan.program import DONE, Automaton, automaton_of
 
 _CURE = "so a live query keeps its rows: add WITHIN INTERVAL '…'"
 

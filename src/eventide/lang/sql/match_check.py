@@ -10,6 +10,7 @@ from eventide.lang.sql.match_clause import MatchClause, SkipText
 from eventide.lang.sql.match_names import Variables, unknown_variable
 from eventide.lang.sql.match_pattern import Name, PatternText
 from eventide.lang.sql.spans import span_of
+from eventide.plan.automaton import MOST_VARIABLES, automaton_of
 from eventide.plan.patterns import (
     Absent,
     Alternate,
@@ -22,7 +23,7 @@ from eventide.plan.patterns import (
     parts_of,
     walk_pattern,
 )
-from eventide.plan.program import MOST_INSTRUCTIONS, MOST_VARIABLES, automaton_of
+from eventide.plan.program import MOST_INSTRUCTIONS
 
 _MOST_TURNS = 20 * MOST_INSTRUCTIONS
 """Nested repetitions of () make no instructions, but unfolding them takes time."""
