@@ -18,7 +18,9 @@ import pytest
 from eventide.errors import StoreError
 from eventide.store import Store, StoredStream
 from eventide.store.options import Durability, StreamOptions
+from eventide.store.writing import open_stream
 from eventide.store.writing.group_commit import COMMITS
+from eventide.store.writing.open_stream import READ_ATTEMPTS
 from tests.store.events import SCHEMA, at, reopened, scanned, times, tiny_files
 from tests.store.faults import (
     FailingDisk,
@@ -213,12 +215,17 @@ def test_two_processes_take_turns(tmp_path: Path, durability: Durability) -> Non
         assert scanned(reopened(stream).snapshot(), ["seq", "ts"]) == found
 
 
-def test_readers_see_whole_batches_in_the_order_of_appends(tmp_path: Path) -> None:
+@pytest.mark.parametrize("attempts", [READ_ATTEMPTS, 0])
+def test_readers_see_whole_batches_in_the_order_of_appends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempts: int
+) -> None:
+    """Also a reader whom the writer is always ahead of: then the writer waits for it."""
+    monkeypatch.setattr(open_stream, "READ_ATTEMPTS", attempts)
     stream = new_stream(tmp_path, "batch")
     seen = [0]
     with child(APPEND_FOREVER, stream) as process:
         output(process).readline()
-        deadline = time.monotonic() + 2
+        deadline = time.monotonic() + 1
         with tiny_files():
             while time.monotonic() < deadline:
                 snapshot = stream.snapshot()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,26 +69,38 @@ class OpenStream:
         except FileNotFoundError:
             return False
 
-    def refreshed(self) -> View:
+    def refreshed(self, *, locked: bool = False) -> View:
         """Catch up with what is on the disk, and return it."""
         if self.held is not None and self.is_current(self.held):
             return self.held
-        for attempt in range(READ_ATTEMPTS):
-            try:
-                view = self.read(strict=attempt == READ_ATTEMPTS - 1)
-            except FileNotFoundError:
-                # The log was replaced between the manifest and now, or the stream dropped.
-                self.held = None
-                continue
-            if view is not None and is_newest(self.folder, view.manifest.version):
-                self.held = view
+        for _ in range(READ_ATTEMPTS):
+            view = self.attempt(strict=False)
+            if view is not None:
                 return view
+        # A busy writer is always ahead; one that waits for this reader is not.
+        with nullcontext() if locked else standing_still(self.folder):
+            view = self.attempt(strict=True)
+        if view is not None:
+            return view
         log = self.folder / load_manifest(self.folder).log
         if not log.exists():
             message = f"{log} is missing"
             raise StoreError(message, hint="`eventide repair` keeps what is in other files")
         message = f"{self.folder} changes faster than it can be read"
         raise StoreError(message, hint="try again; if nobody writes to it, run `eventide verify`")
+
+    def attempt(self, *, strict: bool) -> View | None:
+        """Read what is on the disk; None if somebody wrote in the meantime."""
+        try:
+            view = self.read(strict=strict)
+        except FileNotFoundError:
+            # The log was replaced between the manifest and now, or the stream dropped.
+            self.held = None
+            return None
+        if view is None or not is_newest(self.folder, view.manifest.version):
+            return None
+        self.held = view
+        return view
 
     def read(self, *, strict: bool) -> View | None:
         """Read the manifest and the log's records; None if a record may be half written."""
@@ -135,7 +147,7 @@ class OpenStream:
     def writing(self) -> Iterator[View]:
         """Hold the lock, and lend the newest view. After an error nothing has changed."""
         with self.mutex, write_lock(self.folder):
-            view = self.refreshed()
+            view = self.refreshed(locked=True)
             self.keep_handles_of(view)
             try:
                 if was_lost(self.folder / view.manifest.log):
@@ -265,6 +277,16 @@ def is_listed(folder: Path, log: str) -> bool:
         return load_manifest(folder).log == log
     except StoreError:
         return True
+
+
+@contextmanager
+def standing_still(folder: Path) -> Iterator[None]:
+    """Keep writers out while a reader catches up, where this process may lock the folder at all."""
+    with ExitStack() as lock:
+        # Without it (a folder that is read-only) the reader has to win a race, as before.
+        with suppress(StoreError):
+            lock.enter_context(write_lock(folder))
+        yield
 
 
 OPENED: dict[Path, OpenStream] = {}
