@@ -28,5 +28,12 @@ So have patterns, `python -m benchmarks patterns`:
     pattern_pandas_child.py  what pandas-match-recognize's process does
     pattern_flink_child.py   what PyFlink's process does
 
+Patterns through the index have series of queries, `python -m benchmarks index`:
+
+    index_data.py      their events: five attributes of growing noise, and a city's crimes
+    index_queries.py   what is asked, drawn at random
+    index_patterns.py  the chosen way against replay and against other choices
+    index_report.py    their tables
+
 Reading it for the first time? Start at cases.py.
 """

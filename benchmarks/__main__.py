@@ -15,6 +15,12 @@ from benchmarks.cases import Case
 from benchmarks.data import EVENTS
 from benchmarks.errands import all_cases
 from benchmarks.guard import MismatchError, check_answers
+from benchmarks.index_data import CRIME, CRIME_EVENTS, NOISY_EVENTS, READINGS, Built, Dataset
+from benchmarks.index_patterns import Answered, answered
+from benchmarks.index_queries import Series, all_series
+from benchmarks.index_report import HOW_TO_READ_INDEX, Report, buildings
+from benchmarks.index_windows import EVENTS as EVENTS_OF_WINDOWS
+from benchmarks.index_windows import run_windows
 from benchmarks.measure import Outcome, measure
 from benchmarks.pattern_cases import PATTERN_CASES, PatternCase
 from benchmarks.pattern_setting import MANY as MANY_OF_PATTERNS
@@ -47,13 +53,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     store_cases = chosen_of_store(asked.only) if asked.part in {"all", "store"} else []
     patterns = asked.part in {"all", "patterns"}
     pattern_cases = chosen_of_patterns(asked.only, spark=spark) if patterns else []
+    windows = asked.part in {"all", "windows"} and not asked.only
+    series = chosen_of_index(asked) if asked.part in {"all", "index"} else []
     screen, machine = Console(highlight=False), Machine.here()
     # Without a terminal there is no width to fit into.
     screen.width = screen.width if screen.is_terminal else 160
-    if not cases and not store_cases and not pattern_cases:
+    if not (cases or store_cases or pattern_cases or windows or series):
         screen.print(f"no case is called {asked.only!r}; there are:")
         names = [case.name for case in all_cases()] + [case.name for case in all_store_cases()]
-        screen.print(*names, *(case.name for case in PATTERN_CASES), sep="\n")
+        names += [case.name for case in PATTERN_CASES] + [each.name for each in all_series(1)]
+        screen.print(*names, sep="\n")
         return 2
     screen.print(str(machine))
     try:
@@ -64,6 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 run_store(store_cases, asked, Path(folder), screen, machine)
             if pattern_cases:
                 run_patterns(pattern_cases, asked, Path(folder), screen, machine)
+            if series:
+                run_index(series, asked, Path(folder), screen, machine)
+            if windows:
+                events, write = asked.window_events, not asked.no_write
+                run_windows(Path(folder), screen, machine, events, write=write)
     except MismatchError as mismatch:
         screen.print(f"stopped, nothing is written: {mismatch}", style="bold red")
         return 1
@@ -73,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parts = ("all", "queries", "store", "patterns")
+    parts = ("all", "queries", "store", "patterns", "windows", "index")
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
@@ -81,6 +95,18 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--pattern-events", type=int, default=MANY_OF_PATTERNS, help="most of a pattern's"
+    )
+    parser.add_argument(
+        "--window-events", type=int, default=EVENTS_OF_WINDOWS, help="of windows (%(default)s)"
+    )
+    parser.add_argument(
+        "--index-events", type=int, default=NOISY_EVENTS, help="of the index cases (%(default)s)"
+    )
+    parser.add_argument(
+        "--index-queries", type=int, default=10, help="of a series of the index (%(default)s)"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="where the index cases keep their streams"
     )
     parser.add_argument("--folder", type=Path, help="where to work; 25 GB for all of the store")
     parser.add_argument("--only", metavar="NAME", help="cases whose name has this in it; no file")
@@ -104,6 +130,12 @@ def chosen_of_patterns(only: str | None, *, spark: bool) -> list[PatternCase]:
     """Return the pattern cases to run."""
     cases = [case for case in PATTERN_CASES if spark or not case.spark]
     return [case for case in cases if only is None or only in case.name]
+
+
+def chosen_of_index(asked: argparse.Namespace) -> list[Series]:
+    """Return the series of queries through the index to run."""
+    series = all_series(asked.index_queries)
+    return [each for each in series if asked.only is None or asked.only in each.name]
 
 
 def run_queries(
@@ -173,6 +205,39 @@ def run_patterns(
         write_results("Patterns", section)
         screen.print(f"written to {RESULTS}")
     setting.close()
+
+
+def run_index(
+    series: Sequence[Series],
+    asked: argparse.Namespace,
+    folder: Path,
+    screen: Console,
+    machine: Machine,
+) -> None:
+    """Run the queries through the index, and report."""
+    sizes = {
+        READINGS.name: asked.index_events,
+        CRIME.name: min(CRIME_EVENTS, asked.index_events),
+    }
+    screen.print(f"Up to {asked.index_events:,} events, {len(series)} series. {HOW_TO_READ_INDEX}")
+    kept = asked.keep or folder / "index"
+    kept.mkdir(parents=True, exist_ok=True)
+    built: dict[str, tuple[Dataset, Built]] = {}
+    answers: dict[str, list[Answered]] = {}
+    for each in series:
+        dataset = each.dataset
+        database, spent = dataset.built(kept, sizes[dataset.name])
+        if dataset.name not in built:
+            built[dataset.name] = dataset, spent
+            screen.print(buildings(built).for_screen())
+        answers[each.name] = list(answered(each, database))
+        report = Report(built, [each], answers)
+        screen.print(report.speeds().for_screen(), report.choices().for_screen())
+    report = Report(built, series, answers)
+    screen.print(report.speeds().for_screen(), report.choices().for_screen())
+    if not asked.only and not asked.no_write:
+        write_results("Index", report.section(machine))
+        screen.print(f"written to {RESULTS}")
 
 
 def run(cases: Sequence[Case], events: int, folder: Path) -> Iterator[list[Outcome]]:

@@ -15,6 +15,14 @@ from benchmarks.cases import QUESTIONS, Case, Duel, Question
 from benchmarks.data import CARS, MANY_CARS, Traffic
 from benchmarks.errands import all_cases
 from benchmarks.guard import MismatchError, as_bag, check_answers, difference_of
+from benchmarks.index_windows import (
+    EACH,
+    SLIDES,
+    Slide,
+    WindowSetting,
+    window_findings,
+    windows_section,
+)
 from benchmarks.measure import measure
 from benchmarks.pattern_cases import QUESTIONS as PATTERN_QUESTIONS
 from benchmarks.pattern_cases import PatternCase, against, by_hand, new_texts
@@ -232,3 +240,16 @@ def test_what_a_failed_process_said() -> None:
         "Caused by: a.BException: why / how"
     )
     assert last_line("") == "it ended without a word"
+
+
+def test_windows_are_the_same_from_the_index(tmp_path: Path) -> None:
+    setting = WindowSetting(tmp_path / "db", STORE_EVENTS)
+    slides = [Slide(10_000_000), Slide(900_000_000, least=50)]
+    findings = [each for found in window_findings(setting, slides, rounds=1) for each in found]
+    assert [each.case for each in findings] == ["every 10 s"] * 2 + ["every 15 min"] * 3
+    assert findings[-1].rival == EACH
+    section = windows_section(findings, STORE_EVENTS, Machine.here())
+    assert "| every 15 min | index |" in section
+    assert [str(slide) for slide in SLIDES][:2] == ["every 10 ms, 6 h", "every 100 ms, 2 d"]
+    setting.close()
+    assert not (tmp_path / "db").exists()

@@ -30,6 +30,7 @@ MAY_IMPORT = {
         "lang",
         "matching",
         "operators",
+        "pace",
         "plan",
         "result",
         "store",
@@ -37,16 +38,22 @@ MAY_IMPORT = {
     },
     "matching": {"errors", "lang", "plan"},
     "result": {"sinks"},
+    "explanation": SHARED | {"engines", "kernels", "plan", "sinks"},
     "subscription": SHARED | {"engines", "result"},
+    "pace": {"batch", "errors"},
+    "replay": SHARED | {"ingest", "pace", "result", "store", "stream", "subscription"},
     "calendars": SHARED | {"plan"},
     "stream": SHARED | {"calendars", "ingest", "plan", "result", "store"},
     "database": SHARED
     | {
         "engines",
+        "explanation",
         "ingest",
         "lang",
         "matching",
+        "pace",
         "plan",
+        "replay",
         "result",
         "store",
         "stream",
@@ -56,7 +63,7 @@ MAY_IMPORT = {
     "demo": SHARED
     | {"database", "engines", "ingest", "result", "sinks", "store", "stream", "subscription"},
     "cli": SHARED
-    | {"database", "demo", "engines", "ingest", "kernels", "result", "sinks", "store"},
+    | {"database", "demo", "engines", "ingest", "kernels", "replay", "result", "sinks", "store"},
 }
 ONLY_IN = {
     "pyspark": ("engines/spark/",),

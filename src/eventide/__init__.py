@@ -12,10 +12,12 @@
     accumulators/  partial results that merge: shared by operators and the index
     database.py    the door for users             cli/       the same from a shell
     matching.py    row patterns in Python, as query text
+    explanation/   how a query is answered, as text and as a picture
     stream.py      one stream, for users          calendars.py  days and months as spans of time
+    replay/        stored events once more         pace.py   how fast they come
     demo/          the product in two minutes
 
-Reading it for the first time? Start at engines/history.py, which is short and touches all of it.
+Reading it for the first time? Start at engines/answer.py, which is short and touches all of it.
 """
 
 from importlib import import_module
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
         variable,
         variables,
     )
+    from eventide.replay import Replay, Replayed, ReplayProgress
     from eventide.result import Result
     from eventide.schema import Schema
     from eventide.store.index.aggregates import UserAggregate, register_aggregate
@@ -54,6 +57,9 @@ HOMES = {
     "Database": ("eventide.database", "Database"),
     "EventideError": ("eventide.errors", "EventideError"),
     "Match": ("eventide.matching", "Match"),
+    "Replay": ("eventide.replay", "Replay"),
+    "ReplayProgress": ("eventide.replay", "ReplayProgress"),
+    "Replayed": ("eventide.replay", "Replayed"),
     "Result": ("eventide.result", "Result"),
     "Schema": ("eventide.schema", "Schema"),
     "SparkDatabase": ("eventide.engines.spark.database", "SparkDatabase"),
@@ -81,6 +87,9 @@ __all__ = [
     "Database",
     "EventideError",
     "Match",
+    "Replay",
+    "ReplayProgress",
+    "Replayed",
     "Result",
     "Schema",
     "SparkDatabase",

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from threading import Lock
 
 import pyarrow as pa
 
-from eventide.engines.history import run_history
+from eventide.engines.answer import run_history
+from eventide.engines.calibrate import OnStep, calibrated
+from eventide.engines.explained import explained
 from eventide.engines.live import LiveEngine
-from eventide.engines.placement import describe_embedded
-from eventide.errors import BindError, SchemaError, listed, pointing_into
+from eventide.engines.weights import DEFAULTS, Weights
+from eventide.errors import (
+    BindError,
+    SchemaError,
+    UnboundedStateWarning,
+    listed,
+    pointing_into,
+)
+from eventide.explanation import Explanation
 from eventide.ingest.coerce import inferred_table, to_events
 from eventide.lang.sql import plan_sql
-from eventide.matching import Query
-from eventide.plan.explain import explain as explain_plan
+from eventide.lang.sql.explain import explain_request
+from eventide.matching import Match, Query
+from eventide.pace import Speed, speed_of
 from eventide.plan.nodes import Plan, scans_of
 from eventide.plan.times import Duration, duration_us
+from eventide.replay import Replay, replay_merged, replay_queries
 from eventide.result import Result
 from eventide.schema import SEQ, TIMESTAMP, TS, DataType, Schema
 from eventide.store import Snapshot, Store, TableSource
-from eventide.stream import Stream, options_from
+from eventide.stream import Stream, Time, forward_range, options_from
 from eventide.subscription import OnResult, Subscription
 
 
@@ -93,16 +106,42 @@ class Database:
         return {name: self.store.stream(name).schema for name in self.streams()}
 
     def sql(self, query: Query) -> Result:
-        """Answer a query over all that is stored."""
+        """Answer a query over all that is stored; of `EXPLAIN …` the rows are lines of text."""
+        text = str(query)
+        asked = explain_request(text)
+        if asked is not None:
+            with asked.pointing():
+                return plan_rows(self.explain(asked.query, analyze=asked.analyze))
+        plan = plan_sql(text, self.catalog())
+        with pointing_into(text):
+            return Result(run_history(plan, self.snapshots(plan), self.weights))
+
+    def explain(self, query: Query, *, analyze: bool = False) -> Explanation:
+        """Return how a query would be answered: its plan, the ways considered, where it would run.
+
+        With `analyze` the query is run, and what it really took stands beside the estimates. The
+        text can be drawn: `db.explain(query, analyze=True).save("plan.svg")`.
+        """
         text = str(query)
         plan = plan_sql(text, self.catalog())
         with pointing_into(text):
-            return Result(run_history(plan, self.snapshots(plan)))
+            seen = explained(plan, self.snapshots(plan), self.weights, analyze=analyze)
+            return Explanation.of(text, seen)
 
-    def explain(self, query: Query) -> str:
-        """Return how a query would be answered: its plan, and where it would run."""
-        plan = plan_sql(str(query), self.catalog())
-        return f"{explain_plan(plan)}\n\n{describe_embedded(plan, self.snapshots(plan))}"
+    @cached_property
+    def weights(self) -> Weights:
+        """What single steps of a query take: as `calibrate` found, or as they mostly are."""
+        return Weights.load(self.path)
+
+    def calibrate(self, on_step: OnStep = lambda _: None) -> Weights:
+        """Measure what single steps of a query take on this machine, and keep it for later.
+
+        It takes some seconds. By what it finds the ways to answer a query are compared from now
+        on; the answers are the same. `on_step` is told what is measured next.
+        """
+        self.weights = calibrated(self.path, on_step)
+        self.weights.save(self.path)
+        return self.weights
 
     def snapshots(self, plan: Plan) -> dict[str, Snapshot]:
         """Return what is stored now of the streams that a plan reads."""
@@ -124,6 +163,57 @@ class Database:
             subscription = live_query(plan, self.catalog(), on_result, lateness, text=text)
         self.subscriptions.append(subscription)
         return subscription
+
+    def replay(
+        self,
+        queries: Query | Sequence[Query] | Mapping[str, Query],
+        on_result: OnResult | None = None,
+        *,
+        start: Time | None = None,
+        end: Time | None = None,
+        speed: Speed | None = None,
+        lateness: Duration = "0 s",
+    ) -> Replay:
+        """Run queries as if live over the stored events of [start, end), of all their streams.
+
+        One query, several, or several by name. The streams are merged under one clock, and every
+        piece of an answer comes once the clock has passed it, with the clock it came at: going
+        through the replay yields the pieces, `run` hands all of them to `on_result`. The end of
+        the range completes what is still open. `speed`, such as "10x", is how much faster than
+        the clock on the wall event time goes; without it, it goes as fast as it can. What is
+        appended meanwhile is not replayed.
+        """
+        times, pace = forward_range(start, end), speed_of(speed)
+        catalog = self.catalog()
+        standing: list[tuple[str, Subscription]] = []
+        for name, query in named_queries(queries):
+            text = str(query)
+            plan = plan_sql(text, catalog)
+            # Here the range is the bound.
+            with pointing_into(text), warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnboundedStateWarning)
+                standing.append((name, live_query(plan, catalog, None, lateness, text=text)))
+        names = dict.fromkeys(query.engine.stream for _, query in standing)
+        snapshots = {name: self.store.stream(name).snapshot() for name in names}
+        return replay_queries(standing, snapshots, times, pace, on_result)
+
+    def replay_events(
+        self,
+        *streams: str,
+        start: Time | None = None,
+        end: Time | None = None,
+        columns: Sequence[str] | None = None,
+        speed: Speed | None = None,
+    ) -> Replay:
+        """Replay the stored events of [start, end) of some streams, merged in order of time.
+
+        Pieces have `ts`, the `stream`, `seq`, and the attributes of all streams, null where a
+        stream has none of that name. Events of the same time come in the order in which the
+        streams are named here, those of one stream in order of arrival. For `speed` see `replay`.
+        """
+        times, pace = forward_range(start, end), speed_of(speed)
+        snapshots = [self.store.stream(name).snapshot() for name in dict.fromkeys(streams)]
+        return replay_merged(snapshots, times, columns, pace)
 
     def publish(self, stream: str, events: pa.RecordBatch) -> None:
         """Hand new events to the standing queries over a stream, in the order of appending.
@@ -178,6 +268,16 @@ def live_query(
     return Subscription(LiveEngine.of(plan, catalog, duration_us(lateness)), on_result, text=text)
 
 
+def named_queries(
+    queries: Query | Sequence[Query] | Mapping[str, Query],
+) -> list[tuple[str, Query]]:
+    """Return queries with their names; one without a name is called by its text."""
+    if isinstance(queries, Mapping):
+        return list(queries.items())
+    several = [queries] if isinstance(queries, str | Match) else list(queries)
+    return [(str(query), query) for query in several]
+
+
 def sql(query: Query, /, **streams: object) -> Result:
     """Answer a query over tables in memory: Arrow, pandas, polars or dicts, each with a `ts`.
 
@@ -187,16 +287,32 @@ def sql(query: Query, /, **streams: object) -> Result:
     """
     text = str(query)
     sources = {name: table_source(name, data) for name, data in streams.items()}
+    asked = explain_request(text)
+    if asked is not None:
+        with asked.pointing():
+            plan = plan_tables(asked.query, sources)
+            seen = explained(plan, sources, DEFAULTS, analyze=asked.analyze)
+            return plan_rows(Explanation.of(asked.query, seen))
+    plan = plan_tables(text, sources)
+    with pointing_into(text):
+        return Result(run_history(plan, sources))
+
+
+def plan_rows(text: str) -> Result:
+    """Return the lines of a text as rows: the answer to EXPLAIN."""
+    return Result(pa.table({"plan": pa.array(text.split("\n"), pa.string())}))
+
+
+def plan_tables(text: str, sources: Mapping[str, TableSource]) -> Plan:
+    """Return the plan of a query over tables; of a table that is missing, say how to pass it."""
     try:
-        plan = plan_sql(text, {name: source.schema for name, source in sources.items()})
+        return plan_sql(text, {name: source.schema for name, source in sources.items()})
     except BindError as error:
         name = "" if error.span is None else error.span.of(text).strip('"')
         if not sources and error.message == f"no stream {name!r}":
             passed = f"{name}=table" if name.isidentifier() else f"**{{{name!r}: table}}"
             error.hint = f"pass it: ev.sql(text, {passed})"
         raise
-    with pointing_into(text):
-        return Result(run_history(plan, sources))
 
 
 def table_source(name: str, data: object) -> TableSource:

@@ -308,6 +308,15 @@ def time_range(start: Time | None, end: Time | None) -> TimeRange:
     )
 
 
+def forward_range(start: Time | None, end: Time | None) -> TimeRange:
+    """Return [start, end), or say that it goes backwards."""
+    found = time_range(start, end)
+    if found.start_us > found.end_us:
+        message = f"the start, {start}, comes after the end, {end}"
+        raise EvaluationError(message, hint="time goes forward: exchange start and end")
+    return found
+
+
 def borders(times: TimeRange) -> list[int]:
     """Return the two ends of a time range, of an empty one as such."""
     return [times.start_us, max(times.start_us, times.end_us)]

@@ -39,13 +39,16 @@ class Subscription:
         self.finished = False
         self.failure: EventideError | None = None
 
-    def push(self, arrived: pa.RecordBatch) -> Result:
-        """Take events that have just arrived; return (and report) the results they complete."""
+    def push(self, arrived: pa.RecordBatch, newest_us: int | None = None) -> Result:
+        """Take events that have just arrived; return (and report) the results they complete.
+
+        `newest_us` is the newest time seen anywhere, where other streams share the clock.
+        """
         if self.finished:
             return Result(self.engine.pipeline.output_schema.empty_table())
         try:
             with pointing_into(self.text):
-                self.state, arrival = self.engine.push(self.state, arrived)
+                self.state, arrival = self.engine.push(self.state, arrived, newest_us)
         except EventideError as error:
             # The events that led here are lost to this query: going on would give wrong answers.
             self.finished, self.failure = True, error

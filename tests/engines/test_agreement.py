@@ -13,7 +13,7 @@ from eventide.engines.spark.stream import LiveProcessor, even_labels
 from eventide.errors import StateError
 from eventide.lang.sql import plan_sql
 from tests.engines import engines
-from tests.engines.scenarios import QUERIES, SCENARIOS, SCHEMA, Query, as_bag
+from tests.engines.scenarios import COUNTED, QUERIES, SCENARIOS, SCHEMA, Query, as_bag
 from tests.naive.windows import Event
 
 if TYPE_CHECKING:
@@ -67,6 +67,27 @@ def test_spark_stream(query: str, scenario: str, tmp_path: Path, spark: SparkSes
     asked, arrived = QUERIES[query], SCENARIOS[scenario]()
     found = engines.run_spark_stream(asked.text, arrived, tmp_path, spark)
     assert as_bag(found) == reference(asked, arrived.on_time())
+
+
+@pytest.mark.parametrize("scenario", ["mixed", "one_key"])
+def test_windows_by_count(scenario: str, tmp_path: Path) -> None:
+    arrived = SCENARIOS[scenario]()
+    found = engines.run_history(COUNTED.text, arrived, tmp_path / "history")
+    assert len(found) > 50
+    assert as_bag(found) == as_bag(COUNTED.answer(arrived.events()))
+    found = engines.run_live(COUNTED.text, arrived, tmp_path / "live")
+    assert as_bag(found) == as_bag(COUNTED.answer(arrived.on_time()))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "run", [engines.run_spark_store, engines.run_spark_frame, engines.run_spark_stream]
+)
+def test_windows_by_count_on_spark(run: Spark, tmp_path: Path, spark: SparkSession) -> None:
+    arrived = SCENARIOS["mixed"]()
+    events = arrived.on_time() if run is engines.run_spark_stream else arrived.events()
+    found = run(COUNTED.text, arrived, tmp_path, spark)
+    assert as_bag(found) == as_bag(COUNTED.answer(events))
 
 
 @pytest.mark.spark

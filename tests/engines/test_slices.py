@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from eventide.batch import TimeRange
 from eventide.engines import history
 from eventide.engines.build import build_pipeline, common_keys
+from eventide.engines.placement import describe_spark, describe_state, undivided
 from eventide.engines.slices import Halo, Slice, halo_of, slices_of
 from eventide.lang.sql import plan_sql
 from eventide.plan.expressions import Column
@@ -37,6 +38,7 @@ QUERIES = [
     "PRECEDING AND CURRENT ROW) s, COUNT(*) OVER (PARTITION BY car, lane ORDER BY ts "
     "RANGE BETWEEN INTERVAL '5 us' PRECEDING AND CURRENT ROW) n FROM cars "
     "WHERE ts >= TIMESTAMP '1970-01-01 00:00:00.000010'",
+    "SELECT car, window_start, SUM(speed) s FROM cars GROUP BY car, HOP(ROWS, 2, 3)",
 ]
 
 events = st.lists(
@@ -96,6 +98,7 @@ def test_slices_own_all_of_time_once(rows: list[dict[str, Any]], target: int) ->
         (4, Halo(6)),
         (5, None),
         (6, Halo(8)),
+        (7, None),
     ],
 )
 def test_halos(query: int, halo: Halo | None) -> None:
@@ -103,7 +106,7 @@ def test_halos(query: int, halo: Halo | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "keys"), [(0, ()), (1, ("car",)), (2, ()), (5, ()), (6, ("car",))]
+    ("query", "keys"), [(0, ()), (1, ("car",)), (2, ()), (5, ()), (6, ("car",)), (7, ("car",))]
 )
 def test_rows_are_spread_by_the_keys_that_all_operators_share(
     query: int, keys: tuple[str, ...]
@@ -124,3 +127,11 @@ def test_a_frame_above_another_sees_the_events_of_the_halo() -> None:
         for row in batch.set_column(0, "ts", batch.column("ts").cast(pa.int64())).to_pylist()
     }
     assert counts == {ts: min(ts - 9, 6) for ts in range(10, 100)}
+
+
+def test_windows_by_count_are_not_cut_in_time_and_say_so() -> None:
+    plan = plan_sql(QUERIES[7], {"cars": SCHEMA})
+    assert undivided(plan) == "in one piece, for the rows of a window are counted from the first"
+    assert describe_state(plan).startswith("remembering how many events came, and one partial")
+    assert "keeping its own car" in describe_spark(plan, frozenset(), cores=2)
+    assert "shuffled once by car" in describe_spark(plan, frozenset({"cars"}), cores=2)

@@ -396,6 +396,78 @@ every event would lie in 86,400,000,000 windows
 hint: hop less often, or take a frame for every event: OVER (ORDER BY ts RANGE …)""",
     ),
     (
+        BindError,
+        """\
+TUMBLE takes two arguments
+  SELECT count(*) FROM cars GROUP BY TUMBLE(ROWS)
+                                     ^^^^^^^^^^^^
+hint: TUMBLE(ROWS, 10)""",
+    ),
+    (
+        BindError,
+        """\
+a window's number of rows must be positive
+  SELECT count(*) FROM cars GROUP BY TUMBLE(ROWS, 0)
+                                                  ^
+hint: TUMBLE(ROWS, 10)""",
+    ),
+    (
+        BindError,
+        """\
+a window's number of rows must be positive
+  SELECT count(*) FROM cars GROUP BY HOP(ROWS, -5, 10)
+                                                ^
+hint: HOP(ROWS, 5, 10): every so many rows, then how many""",
+    ),
+    (
+        BindError,
+        """\
+a window's number of rows is a whole number
+  SELECT count(*) FROM cars GROUP BY HOP(ROWS, 2.5, 10)
+                                               ^^^
+hint: HOP(ROWS, 5, 10): every so many rows, then how many""",
+    ),
+    (
+        BindError,
+        """\
+a window's number of rows is a whole number
+  SELECT count(*) FROM cars GROUP BY TUMBLE(ROWS, lane)
+                                                  ^^^^
+hint: TUMBLE(ROWS, 10)""",
+    ),
+    (
+        BindError,
+        """\
+a window of more than 1,000,000,000,000 rows
+  SELECT count(*) FROM cars GROUP BY TUMBLE(ROWS, 99999999999999999999)
+                                                  ^^^^^^^^^^^^^^^^^^^^
+hint: without a window, GROUP BY takes all rows together""",
+    ),
+    (
+        BindError,
+        """\
+a window over ROWS has a number of rows, not a length of time
+  SELECT count(*) FROM cars GROUP BY TUMBLE(ROWS, INTERVAL '1' SECOND)
+                                                           ^^^
+hint: TUMBLE(ts, INTERVAL '10' SECOND), or by count: TUMBLE(ROWS, 10)""",
+    ),
+    (
+        BindError,
+        """\
+a window's length is an interval
+  SELECT count(*) FROM cars GROUP BY HOP(ts, 5, 10)
+                                             ^
+hint: HOP(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND), or by count: HOP(ROWS, 5, 10)""",
+    ),
+    (
+        BindError,
+        """\
+TUMBLE goes over ts, or over ROWS
+  SELECT count(*) FROM cars GROUP BY TUMBLE(lane, 10)
+                                            ^^^^
+hint: TUMBLE(ts, INTERVAL '10' SECOND), or by count: TUMBLE(ROWS, 10)""",
+    ),
+    (
         UnsupportedError,
         """\
 brackets around a stream in FROM

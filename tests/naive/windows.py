@@ -100,6 +100,25 @@ def windows(
     ]
 
 
+def count_windows(
+    events: Iterable[Event], keys: Sequence[str], size: int, slide: int, aggregates: Aggregates
+) -> list[Event]:
+    """One row for `size` events of a key from each multiple of `slide` on, if there are so many."""
+    by_key: dict[tuple[Any, ...], list[Event]] = {}
+    for event in in_order(events):
+        by_key.setdefault(tuple(event[name] for name in keys), []).append(event)
+    return [
+        {
+            **dict(zip(keys, key, strict=True)),
+            "window_start": same_key[first]["ts"],
+            "window_end": same_key[first + size - 1]["ts"],
+            **computed(same_key[first : first + size], aggregates),
+        }
+        for key, same_key in by_key.items()
+        for first in range(0, len(same_key) - size + 1, slide)
+    ]
+
+
 def range_frames(
     events: Iterable[Event], keys: Sequence[str], preceding: int, aggregates: Aggregates
 ) -> list[Event]:

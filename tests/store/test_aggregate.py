@@ -26,6 +26,8 @@ from eventide.store.index.aggregates import UserAggregate, register_aggregate
 from eventide.store.options import StreamOptions
 from eventide.store.reading import aggregate as aggregate_module
 from eventide.store.reading.aggregate import Call, aggregate
+from eventide.store.reading.cuts import ListedCuts
+from eventide.store.reading.spans import dense, span_partials_of
 from tests.naive.store import NaiveStream, Row
 from tests.naive.summaries import answer
 from tests.store.events import at, new_stream, table, tiny_files
@@ -177,22 +179,23 @@ def test_groups_of_spans_add_up_like_their_rows(
 @settings(deadline=None, max_examples=25)
 @given(options, pools, seeds, spans)
 def test_few_spans_and_many_answer_the_same(
-    chosen: StreamOptions, found: dict[str, list[object]], seed: int, cuts: list[int]
+    chosen: StreamOptions, pool: dict[str, list[object]], seed: int, cuts: list[int]
 ) -> None:
     calls = [call for call in (*EXACT, *SUMS[1:]) if call.attribute != "lane"]
     with tempfile.TemporaryDirectory() as folder, tiny_files():
-        history = History.new(Path(folder), with_aggregates(chosen), found, seed, steps=8)
+        history = History.new(Path(folder), with_aggregates(chosen), pool, seed, steps=8)
         snapshot = history.stream.snapshot()
         question = aggregate_module.question_of(tuple(calls), snapshot.schema)
-        by_rows = aggregate_module.partials_of_rows(snapshot, question, sorted(cuts))
-        with patch.object(aggregate_module, "partials_of_rows", side_effect=AssertionError):
-            by_index = aggregate(snapshot, calls, sorted(cuts)[:6])
+        one_by_one = aggregate_module.partials_of_index(snapshot, question, sorted(cuts))
+        listed = ListedCuts(np.array(sorted(cuts), np.int64))
+        found = span_partials_of(snapshot, question, listed)
+        together = question.answers(dense(question, found, len(cuts) - 1))
         for call in calls:
-            from_rows = column(question.answers(by_rows), call)
+            expected = column(question.answers(one_by_one), call)
             if call in EXACT:
-                assert spelled(column(by_index, call)) == spelled(from_rows)
+                assert spelled(column(together, call)) == spelled(expected)
             else:
-                assert column(by_index, call) == near(from_rows, 1e-9, 1e300)
+                assert column(together, call) == near(expected, 1e-9, 1e300)
 
 
 def ten_thousand(folder: Path, chosen: StreamOptions | None = None) -> Snapshot:

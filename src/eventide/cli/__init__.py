@@ -1,10 +1,13 @@
 """Eventide from a shell: one file a subcommand.
 
 ingest.py     eventide ingest     files into a stream
-query.py      eventide sql        the rows of a query; eventide explain, how it would run
+query.py      eventide sql        the rows of a query
+explain.py    eventide explain    how it would be answered, as text and as a picture
+replay.py     eventide replay     the rows of a query as if its events came again
 streams.py    eventide streams    what a database holds
 upkeep.py     eventide stats      look inside; eventide compact, eventide backup
 verify.py     eventide verify     is it whole; eventide repair, what can be saved
+calibrate.py  eventide calibrate  measure this machine, to plan queries for it
 demo.py       eventide demo       the product in two minutes
 app.py        the command itself: errors, exit codes, --debug
 terminal.py   where it prints: tables, errors in colour
@@ -13,14 +16,30 @@ The subcommands import what they need when they run: `eventide --help` answers a
 """
 
 from eventide.cli.app import eventide
+from eventide.cli.calibrate import calibrate
 from eventide.cli.demo import demo
+from eventide.cli.explain import explain
 from eventide.cli.ingest import ingest
-from eventide.cli.query import explain, sql
+from eventide.cli.query import sql
+from eventide.cli.replay import replay
 from eventide.cli.streams import streams
 from eventide.cli.upkeep import backup, compact, stats
 from eventide.cli.verify import repair, verify
 
-COMMANDS = (ingest, sql, explain, streams, stats, compact, backup, verify, repair, demo)
+COMMANDS = (
+    ingest,
+    sql,
+    explain,
+    replay,
+    streams,
+    stats,
+    compact,
+    backup,
+    verify,
+    repair,
+    calibrate,
+    demo,
+)
 
 for command in COMMANDS:
     eventide.add_command(command)

@@ -1,4 +1,4 @@
-"""`eventide sql` and `eventide explain`: the rows of a query, and how it would run."""
+"""`eventide sql`: the rows of a query."""
 
 from __future__ import annotations
 
@@ -98,25 +98,6 @@ def sql(
     hand_over(rows, form, target, limit_rows)
     if timed:
         notices().print(f"{plural(rows.num_rows, 'row')} in {seconds:.3f} s", style="dim")
-
-
-@click.command(cls=Command, short_help="Show how a query would be answered.")
-@database_argument
-@query_argument
-def explain(database: Path, query: str) -> None:
-    """Show how QUERY would be answered, without running it. With - it comes from stdin.
-
-    The last step comes first, what it reads is indented below it.
-
-    Example:
-      eventide explain traffic.ev "SELECT car, MAX(speed) AS top FROM cars
-                                   WHERE ts >= TIMESTAMP '2026-03-02 08:00:00'
-                                   GROUP BY car, TUMBLE(ts, INTERVAL '1' MINUTE)"
-    """
-    from eventide.database import open_database
-
-    plan = open_database(database, create=False).explain(query_text(query))
-    output().print(plan, markup=False, soft_wrap=True)
 
 
 def query_text(argument: str) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from eventide.batch import ALL_TIME, Batch, TimeRange
 from eventide.errors import StateError, UnsupportedError
+from eventide.operators.count_windows import AggregateCountWindows
 from eventide.operators.filter_project import FilterRows, ProjectRows, Stateless
 from eventide.operators.match_rows import MatchRows
 from eventide.operators.operator import Operator
@@ -20,6 +21,7 @@ from eventide.operators.state import join_parts, split_parts
 from eventide.operators.window_aggregate import AggregateWindows
 from eventide.plan.expressions import Column, Expression, rebuild
 from eventide.plan.nodes import (
+    CountWindow,
     Filter,
     MatchRecognize,
     Plan,
@@ -64,6 +66,10 @@ class Pipeline:
         """Return the pipeline without its lowest operators: its input is what they hand over."""
         entered = self.operators[operators - 1].output_schema if operators else self.entered
         return Pipeline(self.scan, self.operators[operators:], entered)
+
+    def lowest(self, operators: int) -> Pipeline:
+        """Return the pipeline of the lowest operators alone."""
+        return Pipeline(self.scan, self.operators[:operators], self.entered)
 
     @property
     def input_schema(self) -> pa.Schema:
@@ -146,6 +152,8 @@ def build_operators(
             return (FilterRows(condition, schema),)
         case Project(items=items):
             return (ProjectRows(items, schema),)
+        case WindowAggregate(window=CountWindow()):
+            return (AggregateCountWindows(node, schema),)
         case WindowAggregate():
             return (AggregateWindows(node, schema, owned),)
         case SlidingAggregate():

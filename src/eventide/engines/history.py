@@ -1,57 +1,52 @@
-"""Run a plan over stored events: slices of time in parallel threads, then the ordinary rest."""
+"""Replay stored events through the operators of a plan: slices of time in parallel threads."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, END_OF_TIME_US, Batch
+from eventide.batch import ALL_TIME, END_OF_TIME_US, Batch, TimeRange
 from eventide.engines.build import Pipeline, build_pipeline
 from eventide.engines.match_slices import finds_matches, run_match_slice
 from eventide.engines.pruning import value_ranges
-from eventide.engines.rest import run_rest
 from eventide.engines.slices import Slice, slices_of
 from eventide.operators.columns import in_blocks
-from eventide.plan.nodes import Plan, Relational
+from eventide.plan.nodes import Plan
 from eventide.schema import TS
 from eventide.store.source import EventSource
-
-Sources = Mapping[str, EventSource]
 
 SLICE_ROWS = 1_000_000
 """Large enough for a kernel to run long, small enough to stay near the cache."""
 
-
-def run_history(plan: Plan, sources: Sources) -> pa.Table:
-    """Return the rows of a plan over all that is stored."""
-    if isinstance(plan, Relational):
-        inputs = {name: run_block(source, sources) for name, source in plan.inputs}
-        return run_rest(plan.duckdb_sql, inputs)
-    return run_block(plan, sources)
+Build = Callable[[Plan, TimeRange, int], Pipeline]
+"""Makes the pipeline of a slice; profiling.py has one that takes the time of operators."""
 
 
-def run_block(plan: Plan, sources: Sources) -> pa.Table:
-    """Return the rows of a plan over one scan."""
+def replay(plan: Plan, source: EventSource, build: Build = build_pipeline) -> list[pa.RecordBatch]:
+    """Return the rows of a plan over one scan, for which every event is read."""
     pipeline = build_pipeline(plan)
-    source = sources[pipeline.scan.stream]
-    slices = slices_of(plan, pipeline.scan, source, SLICE_ROWS)
+    return run_slices(plan, source, slices_of(plan, pipeline.scan, source, SLICE_ROWS), build)
+
+
+def run_slices(
+    plan: Plan, source: EventSource, slices: Sequence[Slice], build: Build = build_pipeline
+) -> list[pa.RecordBatch]:
+    """Return the rows that some slices own, computed in threads."""
     if len(slices) == 1:
-        parts = [run_slice(plan, source, slices[0], threads=os.cpu_count() or 1)]
-    else:
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
-            parts = list(threads.map(lambda part: run_slice(plan, source, part), slices))
-    rows = [batch for part in parts for batch in part]
-    return pa.Table.from_batches(rows, pipeline.output_schema)
+        return run_slice(plan, source, slices[0], os.cpu_count() or 1, build)
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        parts = list(threads.map(lambda part: run_slice(plan, source, part, 1, build), slices))
+    return [batch for part in parts for batch in part]
 
 
 def run_slice(
-    plan: Plan, source: EventSource, part: Slice, threads: int = 1
+    plan: Plan, source: EventSource, part: Slice, threads: int = 1, build: Build = build_pipeline
 ) -> list[pa.RecordBatch]:
     """Return the rows that one slice owns."""
-    pipeline = build_pipeline(plan, part.owned, threads)
+    pipeline = build(plan, part.owned, threads)
     if part.read.is_empty:
         return list(run_pipeline(pipeline, iter(())))
     if part.owned != ALL_TIME and finds_matches(pipeline):

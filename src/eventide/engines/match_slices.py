@@ -60,9 +60,9 @@ def read_rows(
     """Return the rows of a span of time that the matcher gets, as one batch."""
     names = [name for name, _ in pipeline.scan.columns]
     batches = []
+    below = pipeline.lowest(len(pipeline.stateless))
+    states = below.initial_state()
     for rows in source.scan(names, read, where) if not read.is_empty else ():
-        batch = Batch(rows, END_OF_TIME_US)
-        for operator in pipeline.stateless:
-            _, batch = operator.step(None, batch)
+        _, batch = below.step(states, Batch(rows, END_OF_TIME_US))
         batches.append(batch.rows)
     return concat_batches(batches, matcher_of(pipeline).source_schema)

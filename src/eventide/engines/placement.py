@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from eventide.engines.access import Step
 from eventide.engines.build import build_live_pipeline, build_pipeline, common_keys, keeps_state
+from eventide.engines.explained import Explained, ExplainedBlock
+from eventide.engines.explained_text import block_lines, seconds_text
 from eventide.engines.history import SLICE_ROWS
 from eventide.engines.match_slices import matcher_of
 from eventide.engines.pruning import value_ranges
@@ -13,10 +16,18 @@ from eventide.engines.slices import halo_of, slices_of
 from eventide.errors import UnsupportedError
 from eventide.operators.match_entry import why_whole
 from eventide.plan.bounds import unbounded_reason
-from eventide.plan.nodes import MatchRecognize, Plan, Relational, match_of, scans_of
+from eventide.plan.nodes import (
+    CountWindow,
+    MatchRecognize,
+    Plan,
+    Relational,
+    WindowAggregate,
+    match_of,
+    scans_of,
+    sources_of,
+)
 from eventide.plan.render import render
 from eventide.plan.times import format_duration
-from eventide.store.source import EventSource
 
 MOST_NODES_SHOWN = 16
 
@@ -31,19 +42,28 @@ def blocks_of(plan: Plan) -> tuple[Plan, ...]:
     return (plan,)
 
 
-def describe_embedded(plan: Plan, sources: Mapping[str, EventSource]) -> str:
+def describe_embedded(seen: Explained) -> str:
     """Return how a plan runs here: over history, and live if it can."""
-    lines = [line for block in blocks_of(plan) for line in describe_matcher(block)]
-    lines += [f"history: {line}" for line in describe_history(plan, sources)]
-    if isinstance(plan, Relational):
-        lines.append("history: DuckDB does the rest")
+    lines: list[str] = []
+    for block in seen.blocks:
+        lines += describe_matcher(block.plan)
+        lines.append(f"history: {describe_history(block)}")
+        lines += block_lines(block)
+    if isinstance(seen.plan, Relational):
+        took = "" if seen.rest is None else f": {rest_text(seen.rest)}"
+        lines.append(f"history: DuckDB does the rest{took}")
     try:
-        build_live_pipeline(plan)
+        build_live_pipeline(seen.plan)
     except UnsupportedError as error:
         lines.append(f"live: no, {error.message}")
     else:
-        lines.append(f"live: yes, {describe_state(plan)}")
+        lines.append(f"live: yes, {describe_state(seen.plan)}")
     return "\n".join(lines)
+
+
+def rest_text(rest: Step) -> str:
+    """Return what DuckDB took."""
+    return f"{seconds_text(rest.seconds)}, {rest.rows:,} row{'' if rest.rows == 1 else 's'}"
 
 
 def describe_matcher(plan: Plan) -> Iterator[str]:
@@ -61,34 +81,42 @@ def describe_matcher(plan: Plan) -> Iterator[str]:
         yield f"  … {len(nodes) - MOST_NODES_SHOWN:,} more"
 
 
-def describe_history(plan: Plan, sources: Mapping[str, EventSource]) -> Iterator[str]:
-    """Yield a line for each block: how it is cut in time."""
-    for block in blocks_of(plan):
-        (scan,) = scans_of(block)
-        source = sources[scan.stream]
-        count = len(slices_of(block, scan, source, SLICE_ROWS))
-        threads = min(count, os.cpu_count() or 1)
-        events = f"{source.row_count:,} events of {scan.stream}"
-        pruned = ", ".join(value_ranges(block))
-        if pruned:
-            events += f", less what the index rules out by {pruned},"
-        if halo_of(block) is None:
-            yield f"{events} {undivided(block)}"
-        elif count == 1:
-            yield f"{events} in one piece"
-        else:
-            yield f"{events} in {count} slices of time on {threads} threads"
+def describe_history(block: ExplainedBlock) -> str:
+    """Return how a block is answered: through the index, or how its replay is cut in time."""
+    source, plan = block.source, block.plan
+    events = f"{source.row_count:,} events of {block.scan.stream}"
+    if block.best.name != "replay":
+        return f"{events}: {block.best.describe()}"
+    count = len(slices_of(plan, block.scan, source, SLICE_ROWS))
+    threads = min(count, os.cpu_count() or 1)
+    pruned = ", ".join(value_ranges(plan))
+    if pruned:
+        events += f", less what the index rules out by {pruned},"
+    if halo_of(plan) is None:
+        return f"{events} {undivided(plan)}"
+    if count == 1:
+        return f"{events} in one piece"
+    return f"{events} in {count} slices of time on {threads} threads"
 
 
 def undivided(plan: Plan) -> str:
     """Return why a plan is not cut in time, and how it is spread instead."""
     node = match_of(plan)
+    if node is None and counts_rows(plan):
+        return "in one piece, for the rows of a window are counted from the first"
     if node is None:
         return "in one piece, for a frame of rows can reach back any time"
     if node.keys:
         keys = ", ".join(render(key.expression) for key in node.keys)
         return f"in one piece, large batches by {keys} on {os.cpu_count() or 1} threads"
     return f"in one piece, because {why_whole(node) or 'what is below cannot be cut'}"
+
+
+def counts_rows(plan: Plan) -> bool:
+    """Whether a plan over one scan has windows by count."""
+    if isinstance(plan, WindowAggregate) and isinstance(plan.window, CountWindow):
+        return True
+    return any(map(counts_rows, sources_of(plan)))
 
 
 def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
@@ -138,6 +166,9 @@ def describe_state(plan: Plan) -> str:
     node = match_of(plan)
     if node is not None:
         return f"remembering rows that may still become matches, by {keys}: {growth(node)}"
+    if halo is None and counts_rows(plan):
+        held = "how many events came, and one partial a pane of open windows"
+        return f"remembering {held}, for every key ({keys}): state grows with the keys"
     if halo is None:
         return f"remembering the last rows of every key ({keys}): state grows with the keys"
     if halo.before_us:

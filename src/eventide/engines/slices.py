@@ -7,6 +7,7 @@ far ahead as windows last. Slices need nothing from each other, here or on a clu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,10 +15,12 @@ from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.match_entry import why_whole
 from eventide.plan.expressions import RangeFrame, RowsFrame
 from eventide.plan.nodes import (
+    CountWindow,
     MatchRecognize,
     Plan,
     Scan,
     SlidingAggregate,
+    Window,
     WindowAggregate,
     sources_of,
 )
@@ -57,6 +60,8 @@ def halo_of(plan: Plan) -> Halo | None:
             return Halo()
         case SlidingAggregate(frame=RowsFrame()):
             return None  # the row before can be any time ago
+        case WindowAggregate(window=CountWindow()):
+            return None  # which rows a window has hangs on all before it
         case MatchRecognize() if why_whole(plan):
             return None
     halos = [halo_of(source) for source in sources_of(plan)]
@@ -66,7 +71,7 @@ def halo_of(plan: Plan) -> Halo | None:
     match plan:
         case SlidingAggregate(frame=RangeFrame(preceding_us)):
             return Halo(halo.before_us + preceding_us)
-        case WindowAggregate(window=window):
+        case WindowAggregate(window=Window() as window):
             # Windows above frames own starts while frames own events: cut neither.
             if halo != Halo():
                 return None
@@ -94,6 +99,22 @@ def slices_of(plan: Plan, scan: Scan, source: EventSource, target_rows: int) -> 
         Slice(TimeRange(start, end), widened(TimeRange(start, end), halo, scan.time_range), rows)
         for start, end in pairwise(bounds)
     ]
+
+
+def slices_within(
+    plan: Plan, scan: Scan, source: EventSource, owned: Sequence[TimeRange], target_rows: int
+) -> list[Slice]:
+    """Cut spans of time into slices that own them together; the plan can be cut in time."""
+    halo = halo_of(plan)
+    assert halo is not None
+    slices = []
+    for each in owned:
+        cuts = [each.start_us, *cut_points(source, each, target_rows, halo), each.end_us]
+        slices += [
+            Slice(part, widened(part, halo, scan.time_range), target_rows)
+            for part in (TimeRange(start, end) for start, end in pairwise(cuts))
+        ]
+    return slices
 
 
 def cut_points(

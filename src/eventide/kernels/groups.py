@@ -43,6 +43,41 @@ def group_by_pane(
 
 
 @kernel
+def number_events(codes: Int32s, seen: Int64s, numbers: Int64s) -> None:
+    """Number the events of each key from seen[key] on, and count them there."""
+    for i in range(len(codes)):
+        numbers[i] = seen[codes[i]]
+        seen[codes[i]] += 1
+
+
+@kernel
+def group_by_key_and_pane(
+    codes: Int32s,
+    panes: Int64s,
+    group_of_key: Int64s,
+    groups: Int64s,
+    pane_of: Int64s,
+    key_of: Int32s,
+) -> int:
+    """Number the distinct (pane, key) pairs in order of first sight; return how many there are.
+
+    The panes of a key ascend, whatever those of other keys do. `codes` index `group_of_key`,
+    which starts at -1. Row i is in group `groups[i]`, pane `pane_of[g]` of key `key_of[g]`.
+    """
+    count = 0
+    for i in range(len(codes)):
+        group = group_of_key[codes[i]]
+        if group < 0 or pane_of[group] != panes[i]:
+            group = count
+            group_of_key[codes[i]] = group
+            pane_of[group] = panes[i]
+            key_of[group] = codes[i]
+            count += 1
+        groups[i] = group
+    return count
+
+
+@kernel
 def order_by_key(codes: Int32s, offsets: Int64s, order: Int64s) -> None:
     """Write the stable order that puts equal keys together.
 

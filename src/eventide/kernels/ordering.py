@@ -1,10 +1,13 @@
-"""Are rows in order of (ts, seq), and the order that puts them there."""
+"""Rows in order: whether they are, and what puts them there."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from eventide.kernels.compiled import Int64s, frozen, kernel
+
+DIGIT_BITS = 11
+DIGIT_VALUES = 1 << DIGIT_BITS
 
 
 @kernel
@@ -33,3 +36,55 @@ def sorting_order(ts: Int64s, seq: Int64s | None = None) -> Int64s | None:
     if seq is None or is_sorted(frozen(ts[order]), frozen(seq[order])):
         return order
     return np.lexsort((seq, ts))
+
+
+def ranges(starts: Int64s, lengths: Int64s) -> Int64s:
+    """Return the numbers of [start, start + length) for each pair, one after another.
+
+    >>> ranges(np.array([5, 9]), np.array([2, 3])).tolist()
+    [5, 6, 9, 10, 11]
+    """
+    total = int(lengths.sum())
+    before = np.cumsum(lengths) - lengths
+    numbers: Int64s = np.arange(total, dtype=np.int64) + np.repeat(starts - before, lengths)
+    return numbers
+
+
+@kernel
+def sort_pairs(
+    numbers: Int64s, others: Int64s, sorted_numbers: Int64s, sorted_others: Int64s
+) -> None:
+    """Sort numbers, and put the others in the same order; equal numbers stay as they are.
+
+    By digits from the lowest up, only as many as the numbers differ in: numbers of rows lie close
+    together, and so this is several times as fast as comparing them.
+    """
+    count = len(numbers)
+    if count == 0:
+        return
+    least, most = numbers[0], numbers[0]
+    for i in range(count):
+        least, most = min(least, numbers[i]), max(most, numbers[i])
+    sorted_numbers[:] = numbers
+    sorted_others[:] = others
+    held_numbers, held_others = np.empty(count, np.int64), np.empty(count, np.int64)
+    starts = np.empty(DIGIT_VALUES, np.int64)
+    shift = 0
+    while (most - least) >> shift:
+        starts[:] = 0
+        for i in range(count):
+            starts[((sorted_numbers[i] - least) >> shift) & (DIGIT_VALUES - 1)] += 1
+        before = 0
+        for digit in range(DIGIT_VALUES):
+            here = starts[digit]
+            starts[digit] = before
+            before += here
+        for i in range(count):
+            digit = ((sorted_numbers[i] - least) >> shift) & (DIGIT_VALUES - 1)
+            place = starts[digit]
+            starts[digit] += 1
+            held_numbers[place] = sorted_numbers[i]
+            held_others[place] = sorted_others[i]
+        sorted_numbers[:] = held_numbers
+        sorted_others[:] = held_others
+        shift += DIGIT_BITS

@@ -105,6 +105,27 @@ def fold_lanes(lanes: Floats, moments: Floats) -> None:
 
 
 @kernel
+def add_in_turn(values: Floats, valid: Bools, moments: Floats, extremes: Floats) -> None:
+    """Add up a short run, without asking whether its values are finite; find its extremes."""
+    all_valid = len(valid) == 0
+    high, low, square_high, square_low = 0.0, 0.0, 0.0, 0.0
+    smallest, largest = np.inf, -np.inf
+    for i in range(len(values)):
+        if all_valid or valid[i]:
+            value = values[i]
+            high, lost = two_sum_of_finite(high, value)
+            low += lost
+            square = value * value
+            square_high, lost = two_sum_of_finite(square_high, square)
+            square_low += lost + fused(value, value, -square)
+            smallest = value if value < smallest else smallest
+            largest = value if value > largest else largest
+    moments[0], moments[1] = high, low
+    moments[2], moments[3] = square_high, square_low
+    extremes[0], extremes[1] = smallest, largest
+
+
+@kernel
 def add_one_by_one(values: Numbers, valid: Bools, moments: Floats) -> None:
     """Add up values and squares as the accumulators do, whatever is among them."""
     all_valid = len(valid) == 0
@@ -166,21 +187,30 @@ def summarise_floats(
     for run in range(len(counts)):
         start, end = bounds[run], bounds[run + 1]
         part, part_valid = values[start:end], valid[start:end]
-        totals, ends = moments[:, run], extremes[:, run]
-        counts[run] = count_valid(part_valid, end - start)
-        careful = end - start < LONG_RUN
-        if not careful:
-            add_in_lanes(part, part_valid, lanes)
-            fold_lanes(lanes, totals)
-            ends[0] = np.min(lanes[4 * LANES : 5 * LANES])
-            ends[1] = np.max(lanes[5 * LANES :])
-            # A NaN or an infinity anywhere shows in the total.
-            careful = not np.isfinite(totals.sum())
-        if careful:
-            add_one_by_one(part, part_valid, totals)
-            find_extremes(part, part_valid, ends)
-        ends[0] = spelled_once(ends[0])
-        ends[1] = spelled_once(ends[1])
+        summarise_floats_of_run(part, part_valid, lanes, (counts, extremes, moments), run)
+
+
+@inlined
+def summarise_floats_of_run(
+    part: Floats, valid: Bools, lanes: Floats, out: tuple[Int64s, Floats, Floats], run: int
+) -> None:
+    """Write the summary of one run of floats."""
+    counts, extremes, moments = out
+    totals, ends = moments[:, run], extremes[:, run]
+    counts[run] = count_valid(valid, len(part))
+    if len(part) < LONG_RUN:
+        add_in_turn(part, valid, totals, ends)
+    else:
+        add_in_lanes(part, valid, lanes)
+        fold_lanes(lanes, totals)
+        ends[0] = np.min(lanes[4 * LANES : 5 * LANES])
+        ends[1] = np.max(lanes[5 * LANES :])
+    # A NaN or an infinity anywhere shows in the total.
+    if not np.isfinite(totals[0] + totals[1] + totals[2] + totals[3]):
+        add_one_by_one(part, valid, totals)
+        find_extremes(part, valid, ends)
+    ends[0] = spelled_once(ends[0])
+    ends[1] = spelled_once(ends[1])
 
 
 @kernel

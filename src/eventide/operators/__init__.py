@@ -3,7 +3,8 @@
 evaluate.py           expressions over the columns of a batch; functions_*.py are what they call
 aggregate.py          the accumulator of a bound aggregate
 filter_project.py     rows in, rows out, no state
-window_aggregate.py   tumbling and hopping windows
+window_aggregate.py   tumbling and hopping windows of time
+count_windows.py      the same by number of events
 sliding_aggregate.py  a frame for every event
 order_rows.py         rows in the order of ORDER BY
 columns.py, state.py  batches put together, keys numbered; between states and bytes

@@ -41,8 +41,11 @@ class FilterRows(Stateless):
         """Return the rows that pass."""
         if batch.rows.num_rows == 0:
             return state, batch
-        rows = batch.rows.filter(evaluate_predicate(self.condition, batch.rows))
-        return state, Batch(rows, batch.watermark_us)
+        return state, Batch(batch.rows.filter(self.passing(batch.rows)), batch.watermark_us)
+
+    def passing(self, rows: pa.RecordBatch) -> pa.Array:
+        """Return which rows pass."""
+        return evaluate_predicate(self.condition, rows)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
 from eventide.kernels.compiled import Bools, Int64s, Numbers
+from eventide.kernels.ordering import ranges
 from eventide.operators.evaluate import evaluate, evaluate_predicate
 from eventide.plan.expressions import (
     At,
@@ -329,15 +330,3 @@ def unused(name: str, taken: Collection[str]) -> str:
     while name in taken:
         name += " "
     return name
-
-
-def ranges(starts: Int64s, lengths: Int64s) -> Int64s:
-    """Return the numbers of [start, start + length) for each pair, one after another.
-
-    >>> ranges(np.array([5, 9]), np.array([2, 3])).tolist()
-    [5, 6, 9, 10, 11]
-    """
-    total = int(lengths.sum())
-    before = np.cumsum(lengths) - lengths
-    numbers: Int64s = np.arange(total, dtype=np.int64) + np.repeat(starts - before, lengths)
-    return numbers

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.kernels.compiled import Bools, Int64s
+from eventide.kernels.ordering import ranges
 from eventide.operators.columns import concat_batches
 from eventide.operators.match_all_rows import AllRows
-from eventide.operators.match_masks import RowsByKey, ranges
+from eventide.operators.match_masks import RowsByKey
 from eventide.operators.match_measures import Items, Matches, Measure, Measures, Naming, Unrolled
 from eventide.operators.match_one_row import OneRow
 from eventide.plan.nodes import TIMED_OUT, MatchRecognize

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
-from eventide.batch import ALL_TIME, END_OF_TIME_US, Batch, TimeRange
+from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
 from eventide.errors import EvaluationError
-from eventide.kernels.compiled import Bools, frozen
+from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.groups import order_by_key
 from eventide.kernels.match_code import Tables
 from eventide.kernels.match_scan import Predecessors, scan
@@ -46,14 +46,15 @@ from eventide.kernels.match_tables import (
     Rules,
     Steps,
 )
+from eventide.kernels.ordering import ranges
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.evaluate import evaluate
 from eventide.operators.match_conditions import Conditions, compile_conditions
 from eventide.operators.match_found import predecessors_of, scanned_matches, searched_matches
-from eventide.operators.match_masks import LocalCondition, RowsByKey, masks_of, ranges
+from eventide.operators.match_masks import LocalCondition, RowsByKey, masks_of
 from eventide.operators.match_measures import Matches, Measure, Naming
 from eventide.operators.match_report import Report
-from eventide.operators.match_state import MatchState, joined, part_of
+from eventide.operators.match_state import MatchState, Stretches, joined, part_of
 from eventide.operators.state import dump_rows, join_parts, load_rows, split_parts
 from eventide.plan.automaton import Automaton
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
@@ -227,6 +228,30 @@ class MatchRows:
             found_rows, watermark_us
         )
 
+    def rows_in(self, stretches: Stretches) -> Iterator[pa.RecordBatch]:
+        """Yield the results of stretches that have nothing to do with one another."""
+        offsets = stretches.offsets
+        count = len(offsets) - 1
+        order = np.arange(stretches.rows.num_rows)
+        by_key = RowsByKey(stretches.rows, order, offsets, in_key_order=True)
+        nothing, never = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        parts = Partitions(
+            frozen(offsets),
+            frozen(stretches.begin),
+            frozen(offsets[1:]),
+            frozen(never),
+            frozen(offsets[:-1]),
+            frozen(nothing),
+        )
+        hidden = ranges(stretches.end, offsets[1:] - stretches.end)
+        rules = self.rules(START_OF_TIME_US, END_OF_TIME_US)
+        matched = np.empty(0, np.bool_)
+        for found, moved in self.find(by_key, parts, rules, hidden):
+            if found.count:
+                decided = (parts.begin, moved.begin)
+                yield self.report.rows_from(by_key, stretches.keys, found, matched, decided)
+            parts = moved
+
     def parts(self, by_key: RowsByKey, state: MatchState) -> Iterator[tuple[RowsByKey, MatchState]]:
         """Yield ranges of keys with their rows, several where threads can share the work."""
         count = by_key.rows.num_rows
@@ -312,10 +337,13 @@ class MatchRows:
         )
 
     def find(
-        self, by_key: RowsByKey, parts: Partitions, rules: Rules
+        self, by_key: RowsByKey, parts: Partitions, rules: Rules, hidden: Int64s | None = None
     ) -> Iterator[tuple[Matches, Partitions]]:
-        """Yield matches, and where each key stands after them."""
-        rows = Rows(frozen(by_key.times), frozen(masks_of(self.local, by_key)))
+        """Yield matches, and where each key stands after them. No match has a hidden row."""
+        masks = masks_of(self.local, by_key)
+        if hidden is not None:
+            masks[hidden] = 0
+        rows = Rows(frozen(by_key.times), frozen(masks))
         tables = None if self.is_local else self.tables(by_key)
         status = PAUSED
         while status == PAUSED:

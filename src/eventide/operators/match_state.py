@@ -34,6 +34,21 @@ class MatchState:
     watermark_us: int = START_OF_TIME_US
 
 
+@dataclass(frozen=True)
+class Stretches:
+    """Rows in stretches, each a stream of its own: stretch s is [offsets[s], offsets[s + 1]).
+
+    Matches lie between `begin[s]` and `end[s]`; rows outside are there for PREV and NEXT. `keys`
+    has the key of each stretch.
+    """
+
+    rows: pa.RecordBatch
+    keys: tuple[pa.Array, ...]
+    offsets: Int64s
+    begin: Int64s
+    end: Int64s
+
+
 def part_of(state: MatchState, offsets: Int64s, first: int, last: int) -> MatchState:
     """Return what a state says of the keys [first, last); their rows are elsewhere."""
     keys = slice(first, last)

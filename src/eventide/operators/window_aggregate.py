@@ -28,7 +28,7 @@ from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.evaluate import evaluate
 from eventide.operators.state import dump_rows, load_rows
 from eventide.plan.aggregates import AGGREGATES
-from eventide.plan.nodes import WindowAggregate
+from eventide.plan.nodes import Window, WindowAggregate
 
 # Keeps sums of an instant and a window's size inside 64 bits.
 FAR_US = 2**61
@@ -54,22 +54,25 @@ class AggregateWindows:
     node: WindowAggregate
     output_schema: pa.Schema
     owned: TimeRange = ALL_TIME
+    window: Window = field(init=False)
     accumulators: tuple[Accumulator, ...] = field(init=False)
     partial_schema: pa.Schema = field(init=False)
 
     def __post_init__(self) -> None:
+        assert isinstance(self.node.window, Window)
         accumulators = tuple(accumulator_of(item.aggregate) for item in self.node.aggregates)
         fields = [pa.field(f"key{i}", key.type.arrow) for i, key in enumerate(self.node.keys)]
         fields.append(pa.field("pane", pa.int64()))
         for i, accumulator in enumerate(accumulators):
             fields += [pa.field(f"a{i}_{j}", kind) for j, kind in enumerate(accumulator.types)]
+        object.__setattr__(self, "window", self.node.window)
         object.__setattr__(self, "accumulators", accumulators)
         object.__setattr__(self, "partial_schema", pa.schema(fields))
 
     @property
     def pane_us(self) -> int:
         """The longest period that every window covers wholly or not at all."""
-        return math.gcd(self.node.window.size_us, self.node.window.slide_us)
+        return math.gcd(self.window.size_us, self.window.slide_us)
 
     def initial_state(self) -> WindowState:
         """Return the state before the first batch."""
@@ -170,7 +173,7 @@ class AggregateWindows:
         """Whether a window with an event ends in (closed, watermark]."""
         if partials.num_rows == 0 or watermark_us <= state.closed_us:
             return False
-        window = self.node.window
+        window = self.window
         oldest: int = partials.column("pane")[0].as_py()
         # The first window to end that can hold the oldest pane or a later one.
         earliest = (oldest - window.size_us) // window.slide_us + 1
@@ -182,7 +185,7 @@ class AggregateWindows:
 
     def close(self, partials: pa.RecordBatch, closed_us: int, watermark_us: int) -> pa.RecordBatch:
         """Return the windows that end in (closed_us, watermark_us], from merged partials."""
-        window = self.node.window
+        window = self.window
         # Ends in (closed, watermark] are starts in [closed - size + 1, watermark - size + 1).
         from_us = max(closed_us, -FAR_US) - window.size_us + 1
         to_us = min(watermark_us, FAR_US) - window.size_us + 1
@@ -207,7 +210,7 @@ class AggregateWindows:
         codes, distinct, count = encode_keys(keys, len(panes))
         order, offsets = np.empty(len(panes), np.int64), np.zeros(count + 1, np.int64)
         order_by_key(codes, offsets, order)
-        window = self.node.window
+        window = self.window
         limits = (window.size_us, window.slide_us, starts.start_us, starts.end_us)
         inputs = (frozen(panes[order]), frozen(offsets), limits)
         none = np.empty(0, np.int64)
@@ -226,7 +229,7 @@ class AggregateWindows:
         self, keys: list[pa.Array], starts: Int64s, columns: list[list[pa.Array]]
     ) -> pa.RecordBatch:
         """Turn merged partials into result rows."""
-        bounds = [pa.array(starts), pa.array(starts + self.node.window.size_us)]
+        bounds = [pa.array(starts), pa.array(starts + self.window.size_us)]
         arrays = keys + [bound.view(pa.timestamp("us")) for bound in bounds]
         for accumulator, partials in zip(self.accumulators, columns, strict=True):
             arrays.append(accumulator.finish(partials))
@@ -234,7 +237,7 @@ class AggregateWindows:
 
     def still_needed(self, partials: pa.RecordBatch, closed_us: int) -> pa.RecordBatch:
         """Drop the panes that lie in closed windows only."""
-        window = self.node.window
+        window = self.window
         next_start = next_end(closed_us, window.size_us, window.slide_us) - window.size_us
         panes = int64s(partials.column("pane"))
         # Panes ascend, so what is still needed is a tail.

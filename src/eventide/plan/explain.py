@@ -9,6 +9,7 @@ from typing import assert_never
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.plan.expressions import ALWAYS, At, Expression, MatchAggregate, Named, rebuild
 from eventide.plan.nodes import (
+    CountWindow,
     Filter,
     MatchRecognize,
     NamedAggregate,
@@ -127,11 +128,15 @@ def _computed(aggregates: tuple[NamedAggregate, ...]) -> str:
     return f": {shown}" if shown else ""
 
 
-def _window(window: Window) -> str:
-    size = format_duration(window.size_us)
-    if window.is_tumbling:
-        return f"tumbling {size}"
-    return f"hopping {size} every {format_duration(window.slide_us)}"
+def _window(window: Window | CountWindow) -> str:
+    match window:
+        case Window(size_us, slide_us):
+            size, slide = format_duration(size_us), format_duration(slide_us)
+        case CountWindow(rows, every):
+            size, slide = f"{rows:,} row{'' if rows == 1 else 's'}", f"{every:,}"
+        case _:
+            assert_never(window)
+    return f"tumbling {size}" if window.is_tumbling else f"hopping {size} every {slide}"
 
 
 def _range(time_range: TimeRange) -> str:

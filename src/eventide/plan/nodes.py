@@ -90,6 +90,24 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
+class CountWindow:
+    """The events number i·slide … i·slide + size - 1 of a key, for every i; numbers begin at 0."""
+
+    size: int
+    slide: int
+
+    def __post_init__(self) -> None:
+        if self.size <= 0 or self.slide <= 0:
+            message = f"a window's size and slide must be positive, got {self}"
+            raise PlanError(message)
+
+    @property
+    def is_tumbling(self) -> bool:
+        """Whether every event lies in exactly one window."""
+        return self.size == self.slide
+
+
+@dataclass(frozen=True, slots=True)
 class NamedAggregate:
     """An aggregate and the name of the column it becomes."""
 
@@ -99,11 +117,15 @@ class NamedAggregate:
 
 @dataclass(frozen=True, slots=True)
 class WindowAggregate:
-    """One row for each window and key that has an event: keys, window bounds, aggregates."""
+    """One row for each window and key: keys, window bounds, aggregates.
+
+    Windows of time are those with an event, [start, end); windows by count are the full ones, from
+    the time of their first event to that of their last.
+    """
 
     source: Plan
     keys: tuple[Named, ...]
-    window: Window
+    window: Window | CountWindow
     aggregates: tuple[NamedAggregate, ...]
 
     @property

@@ -39,9 +39,13 @@ def write_csv(table: pa.Table, out: IO[bytes]) -> None:
     >>> written.getvalue()
     b'car,speed\na,50.0\n"b,c",\n'
     """
-    names = csv_strings(pa.array(table.column_names, pa.string()))
-    out.write((",".join(names.to_pylist()) + "\n").encode())
+    out.write(csv_header(table.column_names).encode())
     write_lines(table, csv_lines, out)
+
+
+def csv_header(names: list[str]) -> str:
+    """Return the line of names."""
+    return ",".join(csv_strings(pa.array(names, pa.string())).to_pylist()) + "\n"
 
 
 def write_json_lines(table: pa.Table, out: IO[bytes]) -> None:

@@ -41,6 +41,13 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawing:
+    """An SVG that is drawn already."""
+
+    svg: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """Rows of text; the columns named in `right` hold numbers."""
 
@@ -58,7 +65,7 @@ class Code:
     unfolded: bool = False
 
 
-Block = Heading | Paragraph | Facts | Figure | Table | Code
+Block = Heading | Paragraph | Facts | Figure | Drawing | Table | Code
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,8 @@ def block_html(block: Block) -> str:
         case Figure(chart, caption):
             told = f"<figcaption>{inline(caption)}</figcaption>" if caption else ""
             return f'<figure><div class="chart">{draw(chart)}</div>{told}</figure>'
+        case Drawing(svg):
+            return f'<figure><div class="chart">{svg}</div></figure>'
         case Table():
             return table_html(block)
         case Code(text, title, unfolded):

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 SHOWN_ROWS = 20
 SHOWN_WIDTH = 40
+WHOLE_WIDTH = 200
 
 
 def as_text(table: pa.Table, limit: int = SHOWN_ROWS) -> str:
@@ -45,10 +46,12 @@ def row_count(table: pa.Table, limit: int) -> str:
 def shown_cells(table: pa.Table, limit: int) -> list[list[str]]:
     """Return the first rows as text."""
     columns = [table.column(i).slice(0, limit).to_pylist() for i in range(table.num_columns)]
-    return [[cell(value) for value in row] for row in zip(*columns, strict=True)]
+    # A column that stands alone has the whole width, such as the lines of EXPLAIN.
+    width = SHOWN_WIDTH if table.num_columns > 1 else WHOLE_WIDTH
+    return [[cell(value, width) for value in row] for row in zip(*columns, strict=True)]
 
 
-def cell(value: object) -> str:
+def cell(value: object, width: int = SHOWN_WIDTH) -> str:
     """Return one value as text, short enough for a column."""
     match value:
         case None:
@@ -61,7 +64,7 @@ def cell(value: object) -> str:
             text = value.hex()
         case _:
             text = str(value).replace("\n", "⏎")
-    return text if len(text) <= SHOWN_WIDTH else text[: SHOWN_WIDTH - 1] + "…"
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -71,6 +71,11 @@ class Snapshot:
         return self.manifest.schema
 
     @property
+    def columns(self) -> Columns:
+        """The columns, with the identities that tell them apart in segments."""
+        return Columns(self.schema, self.manifest.column_ids)
+
+    @property
     def segments(self) -> tuple[Segment, ...]:
         """The segments, the open one last."""
         return self.view.segments
@@ -150,8 +155,7 @@ class Snapshot:
 
     def wanted(self, columns: Sequence[str], time_range: TimeRange, where: Where) -> Wanted:
         """Return what a scan asks for, checked against the schema."""
-        own = Columns(self.schema, self.manifest.column_ids)
-        return Wanted(own, tuple(columns), time_range, self.conditions(where))
+        return Wanted(self.columns, tuple(columns), time_range, self.conditions(where))
 
     def conditions(self, where: Where) -> dict[str, ValueRange]:
         """Check conditions against the schema."""

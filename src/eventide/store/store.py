@@ -2,6 +2,7 @@
 
 DB/eventide.json           marks the folder, with the format's version
 DB/lock                    held while a stream is created or dropped
+DB/weights.json            what queries take on this machine, if it was measured: engines/weights.py
 DB/streams/<name>/         one stream: manifest and segment files, and its own lock
 DB/dropped-<id>/           a dropped stream on its way out
 """
@@ -107,7 +108,10 @@ class Store:
         return StoredStream(name, folder, opened(folder).view().manifest.stream_id)
 
     def backup(self, path: str | Path, advance: Advance = lambda _: None) -> Store:
-        """Copy every stream as it is now into a new database, while writing goes on."""
+        """Copy every stream as it is now into a new database, while writing goes on.
+
+        Only streams: what was measured of this machine stays here.
+        """
         target = Path(path).absolute()
         if target.exists() or target.is_relative_to(self.path):
             problem = "exists already" if target.exists() else "lies inside the database"

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
+from eventide.batch import ALL_TIME
 from eventide.engines.build import build_pipeline
+from eventide.engines.choice import ways
+from eventide.engines.intervals.ways import IntervalAccess
 from eventide.engines.placement import describe_spark
 from eventide.engines.slices import halo_of
 from eventide.engines.spark.aggregate import IndexAnswers
@@ -15,19 +19,27 @@ from eventide.engines.spark.frames import over_frame, over_store_by_key
 from eventide.engines.spark.history import over_store
 from eventide.engines.spark.maintenance import TaskJobs
 from eventide.engines.spark.source import EventideSource
+from eventide.engines.spark.spans import over_spans
 from eventide.engines.spark.stream import BUCKETS, over_stream
-from eventide.engines.spark.types import schema_of
+from eventide.engines.spark.stream_source import CLOCK, ROWS_PER_BATCH
+from eventide.engines.spark.types import schema_of, spark_schema
 from eventide.engines.spark.work import no_database
+from eventide.engines.weights import DEFAULTS
+from eventide.engines.window_index import WindowIndex
 from eventide.errors import BindError, UnsupportedError
 from eventide.lang.sql import plan_sql
 from eventide.matching import Query
+from eventide.pace import Speed
 from eventide.plan.explain import explain
 from eventide.plan.nodes import Plan, Relational, scans_of
 from eventide.plan.times import Duration, duration_us
 from eventide.result import Result
-from eventide.schema import Schema
+from eventide.schema import SEQ, TS, Schema
 from eventide.store import Store, StoredStream
-from eventide.stream import Stream, Time, instant
+from eventide.stream import Stream, Time, forward_range, instant
+
+MOST_ON_DRIVER = 200_000
+"""So many slices the driver asks of the index itself; more are left to tasks."""
 
 
 class SparkDatabase:
@@ -40,6 +52,7 @@ class SparkDatabase:
     def __init__(self, session: SparkSession, path: str | Path | None = None) -> None:
         self.session = session
         self.store = None if path is None else Store.open(path, create=False)
+        self.weights = DEFAULTS
         session.dataSource.register(EventideSource)
 
     def stored(self, name: str) -> StoredStream:
@@ -124,6 +137,13 @@ class SparkDatabase:
             frame = frames[scan.stream]
             return over_frame(plan, frame, schema_of(frame))
         source = self.stored(scan.stream).snapshot()
+        best = ways(plan, source, self.weights).best
+        if isinstance(best, WindowIndex) and best.estimate.intervals <= MOST_ON_DRIVER:
+            rows, _ = best.run()
+            table = pa.Table.from_batches(rows, build_pipeline(plan).output_schema)
+            return self.session.createDataFrame(table, spark_schema(table.schema))
+        if isinstance(best, IntervalAccess) and not best.question.by_key:
+            return over_spans(self.session, best)
         if halo_of(plan) is None:
             return over_store_by_key(self.session, plan, source)
         return over_store(self.session, plan, source)
@@ -144,14 +164,52 @@ class SparkDatabase:
         `observedMetrics["eventide"]`. Keys are spread over `buckets`, a number that stays the
         same for the life of a checkpoint.
         """
-        plan = plan_sql(str(query), {name: schema_of(frame) for name, frame in frames.items()})
+        # The clock of a replay is no attribute of its events.
+        events = {name: frame.drop(CLOCK) for name, frame in frames.items()}
+        plan = plan_sql(str(query), {name: schema_of(frame) for name, frame in events.items()})
         build_pipeline(plan)  # says what cannot run live before anything is asked of Spark
         (scan,) = scans_of(plan)
         frame = frames[scan.stream]
         if not frame.isStreaming:
             message = f"the DataFrame {scan.stream!r} is not a stream"
             raise UnsupportedError(message, hint="use sql(text, name=df), or spark.readStream")
-        return over_stream(plan, frame, schema_of(frame), duration_us(lateness), buckets)
+        schema = schema_of(events[scan.stream])
+        return over_stream(plan, frame, schema, duration_us(lateness), buckets)
+
+    def replay(  # noqa: PLR0913 - those of `stream`, and those of `Database.replay`
+        self,
+        query: Query,
+        /,
+        *,
+        start: Time | None = None,
+        end: Time | None = None,
+        speed: Speed | None = None,
+        rows_per_batch: int = ROWS_PER_BATCH,
+        lateness: Duration = "0 s",
+        buckets: int = BUCKETS,
+    ) -> DataFrame:
+        """Return the answer to a query over stored events that come again, as a stream.
+
+        The stored events of [start, end) arrive in order of time, in micro-batches of
+        `rows_per_batch`, or with `speed`, such as "10x", of what has become due since the last.
+        What is appended after the query has begun is not replayed, not even after a restart.
+        The end of the range completes what is still open.
+        """
+        if self.store is None:
+            raise no_database()
+        plan = plan_sql(str(query), self.catalog({}))
+        build_pipeline(plan)  # says what cannot run live before anything is asked of Spark
+        (scan,) = scans_of(plan)
+        times = forward_range(start, end).intersect(scan.time_range)
+        names = dict.fromkeys([TS, SEQ, *(name for name, _ in scan.columns)])
+        options = {"stream": scan.stream, "columns": ",".join(names), "clock": "true"}
+        options |= {"rows_per_batch": str(rows_per_batch)}
+        options |= {} if speed is None else {"speed": str(speed)}
+        options |= {} if times.start_us == ALL_TIME.start_us else {"from": str(times.start_us)}
+        options |= {} if times.end_us == ALL_TIME.end_us else {"to": str(times.end_us)}
+        source = self.session.readStream.format("eventide").options(**options)
+        frame = source.load(str(self.store.path))
+        return self.stream(query, lateness=lateness, buckets=buckets, **{scan.stream: frame})
 
     def explain(self, query: Query, /, **frames: DataFrame) -> str:
         """Return how a query would be answered: its plan, and where it would run."""

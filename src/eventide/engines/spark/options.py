@@ -17,6 +17,7 @@ WHERE = "where."
 TO = ".."
 PLACES = ("path", "stream")
 READING = ("from", "to", "columns")
+REPLAYING = ("speed", "rows_per_batch", "clock")
 LISTS = ("index", "aggregates", "summaries")
 KEEPING = (
     "durability",
@@ -32,10 +33,10 @@ SPARKS = ("checkpointlocation", "queryname")
 """What Spark itself adds when a stream is written."""
 
 
-def check_reading(options: Mapping[str, str]) -> None:
+def check_reading(options: Mapping[str, str], further: tuple[str, ...] = ()) -> None:
     """Refuse options that reading does not have: a slip would read too much in silence."""
     names = [name for name in options if not name.startswith(WHERE)]
-    check_names(names, (*PLACES, *READING), f"{WHERE}<attribute>")
+    check_names(names, (*PLACES, *READING, *further), f"{WHERE}<attribute>")
 
 
 def check_writing(options: Mapping[str, str]) -> None:
@@ -65,6 +66,24 @@ def times_of(options: Mapping[str, str]) -> TimeRange:
     return TimeRange(
         instant(options, "from", ALL_TIME.start_us), instant(options, "to", ALL_TIME.end_us)
     )
+
+
+def rows_per_batch_of(options: Mapping[str, str], default: int) -> int:
+    """Return how many rows a micro-batch has."""
+    text = options.get("rows_per_batch", str(default))
+    if not text.strip().isdigit() or int(text) < 1:
+        message = f"option 'rows_per_batch' is {text!r}, which is not a number of rows"
+        raise StoreError(message, hint='write .option("rows_per_batch", 100000)')
+    return int(text)
+
+
+def has_clock(options: Mapping[str, str]) -> bool:
+    """Whether rows are to say how far the replay is."""
+    text = options.get("clock", "false").strip().lower()
+    if text not in ("true", "false"):
+        message = f"option 'clock' is {text!r}"
+        raise StoreError(message, hint='write .option("clock", "true")')
+    return text == "true"
 
 
 def instant(options: Mapping[str, str], name: str, default: int) -> int:

@@ -7,6 +7,8 @@ has several), `from` and `to` (ISO times or microseconds, [from, to)), `columns`
 down: Spark 4.3 keeps what one query has pushed for the next query over the same DataFrame, which
 then misses rows. Queries through `eventide.spark` prune by time on their own.
 
+As a stream, `spark.readStream.format("eventide")`: see stream_source.py.
+
 Writing: each task stages a segment, and the driver commits all of them at once. In a stream the
 query and the batch number make that commit happen exactly once, in a batch job the option
 `commit_id` does. A task that fails removes what it has written; what tasks have staged is
@@ -26,16 +28,26 @@ from pyspark.sql import types as t
 
 from eventide.batch import TimeRange
 from eventide.engines.spark.options import (
+    REPLAYING,
     check_reading,
     check_writing,
     columns_of,
+    has_clock,
+    rows_per_batch_of,
     stream_options,
     times_of,
     where_of,
 )
+from eventide.engines.spark.stream_source import (
+    CLOCK,
+    ROWS_PER_BATCH,
+    ReplayReader,
+    ReplayWanted,
+)
 from eventide.engines.spark.types import attributes_of, spark_schema
 from eventide.errors import StoreError, UnsupportedError, listed
 from eventide.ingest.coerce import to_events
+from eventide.pace import speed_of
 from eventide.schema import SEQ, Schema
 from eventide.store import Snapshot, StagedSegment, Store, StoredStream
 from eventide.store.index.ranges import ValueRange
@@ -54,11 +66,15 @@ class EventideSource(ds.DataSource):
 
     def schema(self) -> t.StructType:
         """Return the columns of the stream."""
-        check_reading(self.options)
+        check_reading(self.options, REPLAYING)  # nothing says yet whether it is to be a stream
         own = self.stored().schema
-        times_of(self.options), where_of(self.options, own)  # refused now, not when rows are asked
-        names = columns_of(self.options, own)
-        return spark_schema(pa.schema([(name, own.type_of(name).arrow) for name in names]))
+        self.replay_wanted(
+            columns_of(self.options, own), own
+        )  # refused now, not when rows are asked
+        fields = [(name, own.type_of(name).arrow) for name in columns_of(self.options, own)]
+        if has_clock(self.options):
+            fields.append((CLOCK, pa.int64()))
+        return spark_schema(pa.schema(fields))
 
     def reader(self, schema: t.StructType) -> ds.DataSourceReader:
         """Return what reads a snapshot of the stream."""
@@ -67,6 +83,22 @@ class EventideSource(ds.DataSource):
         where = where_of(self.options, snapshot.schema)
         wanted = SliceWanted(tuple(schema.fieldNames()), times_of(self.options), where)
         return SliceReader(snapshot, wanted)
+
+    def streamReader(self, schema: t.StructType) -> ds.DataSourceStreamReader:  # noqa: N802
+        """Return what replays the stream."""
+        check_reading(self.options, REPLAYING)
+        stored = self.stored()
+        return ReplayReader(stored, self.replay_wanted(schema.fieldNames(), stored.schema))
+
+    def replay_wanted(self, columns: Sequence[str], own: Schema) -> ReplayWanted:
+        """Return what the options ask for, checked."""
+        return ReplayWanted(
+            tuple(columns),
+            times_of(self.options),
+            where_of(self.options, own),
+            rows_per_batch_of(self.options, ROWS_PER_BATCH),
+            speed_of(self.options.get("speed")),
+        )
 
     def writer(self, schema: t.StructType, overwrite: bool) -> ds.DataSourceArrowWriter:
         """Return what appends the rows of a batch job."""

@@ -23,11 +23,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from eventide.batch import END_OF_TIME_US
 from eventide.engines.buckets import from_bytes, to_bytes
 from eventide.engines.build import keys_over_scan
 from eventide.engines.live import LiveEngine, LiveState
 from eventide.engines.spark.frames import BLOCK_ROWS, Batches, blocks, checked
 from eventide.engines.spark.session import ROCKSDB
+from eventide.engines.spark.stream_source import CLOCK
 from eventide.engines.spark.types import from_the_border, spark_schema
 from eventide.errors import StateError
 from eventide.ingest.ordering import times
@@ -52,9 +54,11 @@ def over_stream(
     (scan,) = scans_of(plan)
     engine = LiveEngine.of(plan, {scan.stream: schema}, lateness_us)
     keys = keys_over_scan(plan)
-    spread = ArrivalSpread(engine.ordering.schema, keys, buckets if keys else 1)
+    clock = CLOCK if CLOCK in frame.columns else None
+    spread = ArrivalSpread(engine.ordering.schema, keys, buckets if keys else 1, clock)
     frame.sparkSession.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-    crossing = [f"`{name}`" for name in engine.ordering.schema.names if name in frame.columns]
+    wanted = [*engine.ordering.schema.names, CLOCK]
+    crossing = [f"`{name}`" for name in wanted if name in frame.columns]
     packed = frame.select(crossing).mapInArrow(spread.pack, ARRIVED)
     completed = packed.groupBy("bucket").transformWithStateInPandas(
         LiveProcessor(engine, spread.buckets, SEQ in frame.columns),
@@ -75,12 +79,15 @@ class ArrivalSpread:
     schema: pa.Schema
     keys: tuple[Expression, ...]
     buckets: int
+    clock: str | None = None
+    """The column of a replay that says how far it is; otherwise the newest event does."""
 
     def pack(self, batches: Batches) -> Batches:
         """Yield blocks by bucket, and to every bucket the newest time of this partition."""
         newest_us: int | None = None
-        for rows in in_blocks(self.arrivals(batches), BLOCK_ROWS):
-            newest = int(times(rows).max())
+        clocks: list[int] = []
+        for rows in in_blocks(self.arrivals(batches, clocks), BLOCK_ROWS):
+            newest = max(clocks) if clocks else int(times(rows).max())
             newest_us = newest if newest_us is None else max(newest_us, newest)
             packed = blocks(rows, [evaluate(key, rows) for key in self.keys], self.buckets)
             yield self.labelled(packed.column(0).to_numpy(), newest, packed.column(1))
@@ -98,11 +105,13 @@ class ArrivalSpread:
             [pa.array(labels), pa.array(newest), payloads], ["bucket", "newest_us", "payload"]
         )
 
-    def arrivals(self, batches: Batches) -> Batches:
+    def arrivals(self, batches: Batches, clocks: list[int]) -> Batches:
         """Yield rows with exact types; where they have no `seq`, the bucket will number them."""
         for rows in batches:
             if rows.num_rows:
                 whole = rows
+                if self.clock is not None:
+                    clocks[:] = [rows.column(self.clock)[0].as_py()]
                 if SEQ not in rows.schema.names:
                     whole = rows.append_column(SEQ, pa.array(np.zeros(rows.num_rows, np.int64)))
                 yield checked(from_the_border(whole, self.schema))
@@ -160,9 +169,15 @@ class LiveProcessor(StatefulProcessor):
         if not self.rows_are_numbered:
             seq = np.arange(state.arrived, state.arrived + rows.num_rows, dtype=np.int64)
             rows = rows.set_column(rows.schema.get_field_index(SEQ), SEQ, pa.array(seq))
-        live, arrival = self.engine.push(state.live, rows, newest_us)
+        ended = newest_us == END_OF_TIME_US
+        live, arrival = self.engine.push(state.live, rows, None if ended else newest_us)
+        results = arrival.results
+        if ended:
+            # A replay says so with its last events: what is open is complete, too.
+            live, last = self.engine.finish(live)
+            results = concat_batches([results, last.results], results.schema)
         after = BucketState(live, state.arrived + rows.num_rows)
-        return after, arrival.results, arrival.late.num_rows
+        return after, results, arrival.late.num_rows
 
     def initial_state(self) -> BucketState:
         """Return the state of a bucket before its first row."""

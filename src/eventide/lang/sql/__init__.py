@@ -19,6 +19,7 @@ scope.py        what the names in a SELECT mean
 names.py        what its columns are called
 spans.py        where in the text it stands
 fragments.py    names and expressions that become part of a query's text
+explain.py      EXPLAIN and EXPLAIN ANALYZE in front of a query
 dialect.py      our grammar: DuckDB's, and what we add
 """
 

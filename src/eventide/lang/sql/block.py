@@ -26,6 +26,7 @@ from eventide.plan.expressions import (
 from eventide.plan.nodes import (
     WINDOW_END,
     WINDOW_START,
+    CountWindow,
     Filter,
     NamedAggregate,
     Plan,
@@ -259,7 +260,7 @@ class _Grouping:
         self.aggregates.append(NamedAggregate(name, aggregate))
         return name
 
-    def aggregate(self, source: Plan, window: Window) -> WindowAggregate:
+    def aggregate(self, source: Plan, window: Window | CountWindow) -> WindowAggregate:
         """Return the node that computes all of it."""
         return WindowAggregate(source, tuple(self.keys), window, tuple(self.aggregates))
 

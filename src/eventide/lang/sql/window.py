@@ -1,4 +1,4 @@
-"""GROUP BY …, TUMBLE(ts, size) or HOP(ts, slide, size)."""
+"""GROUP BY …, TUMBLE(ts, size) or HOP(ts, slide, size); by count: ROWS in place of ts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eventide.errors import BindError
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
-from eventide.plan.nodes import Window
+from eventide.plan.nodes import CountWindow, Window
 from eventide.plan.times import UNIT_US
 from eventide.schema import TS
 
@@ -16,11 +16,17 @@ _FORMS = {
     "tumble": "TUMBLE(ts, INTERVAL '10' SECOND)",
     "hop": "HOP(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND): how often, then how long",
 }
+_COUNT_FORMS = {
+    "tumble": "TUMBLE(ROWS, 10)",
+    "hop": "HOP(ROWS, 5, 10): every so many rows, then how many",
+}
 
 _LONGEST_US = 1_000 * 366 * UNIT_US["day"]
 """The bounds of longer windows would leave the calendar, which ends with the year 9999."""
 _MOST_OVERLAPPING = 1_000_000
 """A hop of a second in windows of eleven days; a hop of a microsecond would never end."""
+_MOST_ROWS = 10**12
+"""More than a stream can hold; numbers of events stay inside 64 bits."""
 
 
 def is_window(node: exp.Expr) -> bool:
@@ -28,7 +34,9 @@ def is_window(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in _FORMS
 
 
-def window_and_keys(select: exp.Select, scope: Scope) -> tuple[Window, list[exp.Expr]]:
+def window_and_keys(
+    select: exp.Select, scope: Scope
+) -> tuple[Window | CountWindow, list[exp.Expr]]:
     """Return the window of a GROUP BY and the other things it groups by."""
     group = select.args["group"]
     for extension in ("all", "rollup", "cube", "grouping_sets", "totals"):
@@ -54,15 +62,20 @@ def _key(node: exp.Expr, select: exp.Select) -> exp.Expr:
     return item
 
 
-def _window(node: exp.Expr, scope: Scope) -> Window:
+def _window(node: exp.Expr, scope: Scope) -> Window | CountWindow:
     name = node.name.lower()
     column, *lengths = node.expressions or [None]
+    counts = _is_rows(column)
     if len(lengths) != (1 if name == "tumble" else 2):
         message = f"{name.upper()} takes {'two' if name == 'tumble' else 'three'} arguments"
-        raise BindError(message, span=span_of(node), hint=_FORMS[name])
+        hint = _COUNT_FORMS[name] if counts else _FORMS[name]
+        raise BindError(message, span=span_of(node), hint=hint)
+    if counts:
+        counted = [_count(each, name) for each in lengths]
+        return CountWindow(size=counted[-1], slide=counted[0])
     if not (isinstance(column, exp.Column) and scope.resolve(column) == TS):
-        message = f"{name.upper()} goes over ts"
-        raise BindError(message, span=span_of(column or node), hint=_FORMS[name])
+        message = f"{name.upper()} goes over ts, or over ROWS"
+        raise BindError(message, span=span_of(column or node), hint=_either(name))
     sizes = [_length(each, name) for each in lengths]
     window = Window(size_us=sizes[-1], slide_us=sizes[0])
     overlapping = window.size_us // window.slide_us
@@ -73,10 +86,43 @@ def _window(node: exp.Expr, scope: Scope) -> Window:
     return window
 
 
+def _is_rows(node: exp.Expr | None) -> bool:
+    """Whether windows go by count: the plain word ROWS, which is no column even if one has it."""
+    if not (isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier)):
+        return False
+    return node.name.lower() == "rows" and not node.table and not node.this.quoted
+
+
+def _either(name: str) -> str:
+    return f"{_FORMS[name].partition(':')[0]}, or by count: {_COUNT_FORMS[name].partition(':')[0]}"
+
+
+def _count(node: exp.Expr, name: str) -> int:
+    span = span_of(node) or span_of(node.parent or node)
+    if isinstance(node, exp.Interval):
+        message = "a window over ROWS has a number of rows, not a length of time"
+        raise BindError(message, span=span, hint=_either(name))
+    amount = node.this if isinstance(node, exp.Neg) else node
+    if not (isinstance(amount, exp.Literal) and amount.is_int):
+        message = "a window's number of rows is a whole number"
+        raise BindError(message, span=span, hint=_COUNT_FORMS[name])
+    rows = int(amount.name)
+    if isinstance(node, exp.Neg) or rows == 0:
+        message = "a window's number of rows must be positive"
+        raise BindError(message, span=span, hint=_COUNT_FORMS[name])
+    if rows > _MOST_ROWS:
+        message = f"a window of more than {_MOST_ROWS:,} rows"
+        hint = "without a window, GROUP BY takes all rows together"
+        raise BindError(message, span=span, hint=hint)
+    return rows
+
+
 def _length(node: exp.Expr, name: str) -> int:
     if not isinstance(node, exp.Interval):
         message = "a window's length is an interval"
-        raise BindError(message, span=span_of(node), hint=_FORMS[name])
+        by_count = isinstance(node, exp.Literal) and node.is_int
+        hint = _either(name) if by_count else _FORMS[name]
+        raise BindError(message, span=span_of(node), hint=hint)
     us = interval_us(node)
     if us <= 0:
         message = "a window's length must be positive"

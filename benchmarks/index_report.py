@@ -1,0 +1,174 @@
+"""What the index cases found: tables for the screen and for benchmarks/results.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from rich import box
+from rich.table import Table
+
+from benchmarks.index_data import Built, Dataset
+from benchmarks.index_patterns import ALL_CHOICES, ROUNDS, SHORT_SECONDS, Answered, errors_of
+from benchmarks.index_queries import WITHIN_EVENTS, Series
+from benchmarks.report import Machine, as_line, facts
+
+HOW_TO_READ_INDEX = (
+    "A ratio is replay's time over that of the way chosen, choosing included, so higher is "
+    "better; a target of ≥ is of the median. One of ≤ is of the chosen way's time over replay's, "
+    "for the slowest query."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A table: headings, those of numbers, and rows of text."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    words: frozenset[str] = frozenset({"Series", "Ways", "Stream", ""})
+
+    def for_screen(self) -> Table:
+        """Return it for a terminal."""
+        table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+        for heading in self.headings:
+            table.add_column(heading, justify="left" if heading in self.words else "right")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def lines(self) -> list[str]:
+        """Return it as Markdown."""
+        rules = [":--" if heading in self.words else "--:" for heading in self.headings]
+        return [as_line(self.headings), as_line(rules), *map(as_line, self.rows)]
+
+
+def speeds(series: Series, answers: Sequence[Answered]) -> list[str]:
+    """Return the row of a series: how the chosen way compares with replay."""
+    ratios = sorted(each.ratio for each in answers)
+    names = Counter(each.chosen.name for each in answers)
+    value, met = median(ratios), ""
+    if series.target is not None:
+        tested = value if series.target.is_least else 1 / ratios[0]
+        met = "✓" if series.target.met_by(tested) else "✗"
+    return [
+        series.name,
+        f"{len(answers)}",
+        f"{median(each.rows for each in answers):,.0f}",
+        f"{median(each.replay.seconds for each in answers):.3g}",
+        f"{median(each.seconds for each in answers):.3g}",
+        f"{ratios[0]:.2f}",
+        f"{value:.2f}",
+        f"{ratios[-1]:.2f}",
+        ", ".join(f"{count} {name}" for name, count in names.items()),
+        "" if series.target is None else str(series.target),
+        met,
+    ]
+
+
+SPEEDS = (
+    "Series", "Queries", "Matches", "Replay s", "Chosen s",
+    "Least", "Median", "Most", "Ways", "Target", "",
+)  # fmt: skip
+
+
+def choices(series: Series, answers: Sequence[Answered]) -> list[str]:
+    """Return the row of a series: how good the choice and the estimates were."""
+    compared = [each for each in answers if each.others]
+    over = [each.over_best for each in compared]
+    ranks = ", ".join(f"{each.rank}/{len(each.trials)}" for each in compared)
+    shares = [each.planning_share for each in answers if each.planning_share is not None]
+    return [
+        series.name,
+        ranks,
+        f"{fmean(over):.2f}" if over else "",
+        f"{max(over):.2f}" if over else "",
+        *spread(errors_of(answers, "blocks")),
+        *spread(errors_of(answers, "rows")),
+        f"{1e3 * median(each.planning for each in answers):.1f}",
+        f"{100 * median(shares):.2g} %" if shares else "",
+        f"{100 * max(shares):.2g} %" if shares else "",
+    ]
+
+
+CHOICES = (
+    "Series", "Rank", "Chosen/best", "worst", "Leaves off by", "most", "Rows off by", "most ",
+    "Choosing ms", "of what it saves", "most  ",
+)  # fmt: skip
+
+
+def spread(errors: Sequence[float]) -> tuple[str, str]:
+    """Return the middle and the largest of some errors."""
+    if not errors:
+        return "", ""
+    return f"{100 * median(errors):.1f} %", f"{100 * max(errors):.0f} %"
+
+
+def buildings(built: Mapping[str, tuple[Dataset, Built]]) -> Grid:
+    """Return what it took to write the streams."""
+    headings = ("Stream", "Events", "Bytes of an event", "Indexes", "s", "M events/s", "MB")
+    rows = [
+        [
+            dataset.stream,
+            f"{each.events:,}",
+            f"{dataset.event_bytes}",
+            f"{len(dataset.index)}",
+            f"{each.seconds:.0f}",
+            f"{each.events / each.seconds / 1e6:.2f}",
+            f"{each.size / 1e6:,.0f}",
+        ]
+        for dataset, each in built.values()
+    ]
+    return Grid(headings, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that was found in a run."""
+
+    built: Mapping[str, tuple[Dataset, Built]]
+    series: Sequence[Series]
+    answers: Mapping[str, Sequence[Answered]]
+
+    def speeds(self) -> Grid:
+        """Return how the chosen ways compare with replay."""
+        return Grid(SPEEDS, [speeds(each, self.answers[each.name]) for each in self.series])
+
+    def choices(self) -> Grid:
+        """Return how good the choices and the estimates were."""
+        return Grid(CHOICES, [choices(each, self.answers[each.name]) for each in self.series])
+
+    def section(self, machine: Machine) -> str:
+        """Return the part of results.md about the index."""
+        errors = errors_of([each for some in self.answers.values() for each in some], "blocks")
+        far = sum(each > 0.3 for each in errors)
+        lines = [
+            *facts(machine),
+            f"- Queries: over readings within {WITHIN_EVENTS} events, with gaps at about log2 of "
+            "the symbols places; drawn at random, in every run the same",
+            f"- Seconds: warm, median of {ROUNDS} runs where one takes less than "
+            f"{SHORT_SECONDS:g} s; all ways have given the same rows",
+            "",
+            HOW_TO_READ_INDEX,
+            "",
+            *self.speeds().lines(),
+            "",
+            "How good the choice was. Ranks are among all choices of up to "
+            f"{ALL_CHOICES} conditions, or a sample, and replay. Estimates are of all ways that "
+            "were measured, as a share of what was really read.",
+            "",
+            *self.choices().lines(),
+            "",
+            f"Of {len(errors)} estimates of leaves, {far} were off by more than 30 %.",
+            "",
+            "What building the streams took:",
+            "",
+            *buildings(self.built).lines(),
+            "",
+            "What each series asks:",
+            "",
+            *(f"- **{each.name}**: {each.asked}" for each in self.series),
+        ]
+        return "\n".join(lines) + "\n"

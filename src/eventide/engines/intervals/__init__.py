@@ -1,0 +1,10 @@
+"""Row patterns over stored events, from the index: replay only where matches can be.
+
+conditions.py   what the rows of a match have to be like, one attribute at a time
+pattern_map.py  where matches can be, by the smallest and largest values of leaves
+candidates.py   rows that meet conditions, put together to spans of time that hold all matches
+estimate.py     how many spans there will be, and what each choice of conditions takes
+selection.py    the choice
+replay.py       the spans, read and matched
+ways.py         all of it as ways to answer a query
+"""

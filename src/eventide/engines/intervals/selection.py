@@ -1,0 +1,60 @@
+"""Which conditions to look up: those with which the query is expected to take least.
+
+Of few conditions all choices are compared. Of many, conditions are added one by one to the choices
+that no other beats in both the seconds for looking up and the seconds for the replay.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eventide.engines.intervals.estimate import Estimates, Facts, all_choices, estimates
+from eventide.engines.weights import Weights
+from eventide.kernels.compiled import Bools, Floats, Int64s
+
+MOST_COMPARED = 14
+"""Of so many conditions all choices are compared: 16,384 take some ten milliseconds."""
+MOST_KEPT = 48
+"""How many choices are carried on from condition to condition."""
+
+
+def best_choice(facts: Facts, weights: Weights) -> Bools:
+    """Return the choice that is expected to take least, all False for the map alone."""
+    count = len(facts.shape.conditions)
+    few = count <= MOST_COMPARED
+    choices = all_choices(count) if few else undominated_choices(facts, weights)
+    best: Bools = choices[int(np.argmin(estimates(facts, choices, weights).seconds))]
+    return best
+
+
+def undominated_choices(facts: Facts, weights: Weights) -> Bools:
+    """Return choices of many conditions that others do not beat."""
+    count = len(facts.shape.conditions)
+    kept = np.zeros((1, count), np.bool_)
+    # The most selective first: they are in most good choices, and what follows builds on them.
+    for condition in np.argsort(facts.shares, kind="stable"):
+        added = kept.copy()
+        added[:, condition] = True
+        choices = np.concatenate([kept, added])
+        kept = choices[undominated(facts, estimates(facts, choices, weights), weights)]
+    return kept
+
+
+def undominated(facts: Facts, found: Estimates, weights: Weights) -> Int64s:
+    """Return the places of choices that no other beats in looking up and in replay alike."""
+    replay = replay_seconds(facts, found, weights)
+    asked = found.seconds - replay
+    order = np.lexsort((replay, asked))
+    best = np.minimum.accumulate(replay[order])
+    fresh = np.concatenate([[True], best[1:] < best[:-1]])
+    front: Int64s = order[fresh]
+    if len(front) > MOST_KEPT:
+        front = front[np.argsort(found.seconds[front], kind="stable")[:MOST_KEPT]]
+    return front
+
+
+def replay_seconds(facts: Facts, found: Estimates, weights: Weights) -> Floats:
+    """Return the seconds for reading and matching spans alone."""
+    units = found.units * (weights.span_unit + facts.columns * weights.span_column)
+    rows = found.rows * (weights.span_row + facts.row_seconds)
+    return np.asarray(units + rows + found.intervals * weights.span)

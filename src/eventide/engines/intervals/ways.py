@@ -1,0 +1,349 @@
+"""The ways to find a row pattern in stored events: by the map alone, or by conditions as well."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import TimeRange
+from eventide.engines.access import Cost, StopWatch
+from eventide.engines.build import Pipeline, build_pipeline
+from eventide.engines.history import SLICE_ROWS, run_slices
+from eventide.engines.intervals.candidates import FARTHEST, Spans, spans_of
+from eventide.engines.intervals.conditions import Condition, Shape, shape_of
+from eventide.engines.intervals.estimate import Estimates, Facts, estimates
+from eventide.engines.intervals.keyed import MOST_ROWS, KeyedReplay, KeyedRows, KeyReader
+from eventide.engines.intervals.pattern_map import kept_units, meets
+from eventide.engines.intervals.replay import Replayed, SpanReplay, runs_of
+from eventide.engines.intervals.selection import best_choice
+from eventide.engines.match_slices import matcher_of
+from eventide.engines.slices import halo_of, slices_within
+from eventide.engines.weights import Weights
+from eventide.kernels.compiled import Bools
+from eventide.operators.match_rows import MatchRows
+from eventide.plan.expressions import MatchNumber, walk
+from eventide.plan.nodes import (
+    Filter,
+    MatchRecognize,
+    Plan,
+    Project,
+    Scan,
+    match_of,
+    scans_of,
+)
+from eventide.plan.patterns import PartitionEnd, PartitionStart, can_be_empty, walk_pattern
+from eventide.plan.time_order import in_order
+from eventide.store.reading.hits import Hits, hits_of, reach_of
+from eventide.store.reading.leaves import Units, units_of
+from eventide.store.snapshot import Snapshot
+
+
+def why_replay(node: MatchRecognize) -> str | None:
+    """Return why a pattern has to see all events, or None if spans of them are enough."""
+    parts = list(walk_pattern(node.pattern))
+    expressions = [item.expression for item in (*node.defines, *node.measures)]
+    numbered = any(isinstance(p, MatchNumber) for each in expressions for p in walk(each))
+    reasons = {
+        "rows are in an order of their own": bool(node.order) or not in_order(node.source),
+        "what is below the pattern remembers rows": not is_plain(node.source),
+        "a match can last any time without WITHIN": node.within_us is None,
+        "^ and $ ask for the ends of the partition": any(
+            isinstance(part, PartitionStart | PartitionEnd) for part in parts
+        ),
+        "matches are numbered": numbered,
+        "rows in no match are wanted too": node.output == "with unmatched",
+        "matches that ran out of time are wanted too": node.timeout_rows,
+        "a match can be empty": can_be_empty(node.pattern),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def is_plain(plan: Plan) -> bool:
+    """Whether a plan hands on rows of a scan one by one."""
+    match plan:
+        case Scan():
+            return True
+        case Filter(source=source) | Project(source=source):
+            return is_plain(source)
+    return False
+
+
+@dataclass(frozen=True)
+class PatternQuestion:
+    """A pattern over a snapshot, with what its index says about it."""
+
+    plan: Plan
+    node: MatchRecognize
+    snapshot: Snapshot
+    time_range: TimeRange
+    by_key: bool = False
+    """Whether the rows of each key are looked at by themselves, or those left by conditions."""
+    found: dict[Condition, Hits] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The rows that every match has."""
+        return shape_of(self.node)
+
+    @cached_property
+    def units(self) -> Units:
+        """What there is to read."""
+        return units_of(self.snapshot)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether numbers count the rows of the pattern: those of events, or by key."""
+        return self.by_key or (self.is_plain and self.units.in_order)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all events are rows of the pattern, and of one sequence."""
+        return not self.node.keys and not self.shape.filtered
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """The operators of the plan."""
+        return build_pipeline(self.plan)
+
+    @property
+    def matcher(self) -> MatchRows:
+        """The operator that finds matches."""
+        return matcher_of(self.pipeline)
+
+    @property
+    def looks_around(self) -> bool:
+        """Whether PREV or NEXT look at rows around a match."""
+        return bool(self.matcher.reach_back or self.matcher.reach_ahead)
+
+    @cached_property
+    def rows(self) -> KeyedRows:
+        """The rows of the pattern with their keys."""
+        inside = (self.units.ts_max >= self.time_range.start_us) & (
+            self.units.ts_min < self.time_range.end_us
+        )
+        # The row of a key before a span can be anywhere.
+        scope = inside if self.looks_around else self.kept
+        return KeyReader(self.node, self.units, self.time_range).read(scope)
+
+    @property
+    def within_us(self) -> int:
+        """How long a match may last."""
+        assert self.node.within_us is not None
+        # As good as no limit, and no sum with a time overflows.
+        return min(self.node.within_us, 2**61)
+
+    @cached_property
+    def kept(self) -> Bools:
+        """The units that may have a part of a match."""
+        return kept_units(self.units, self.shape, self.within_us, self.time_range)
+
+    def hits(self, condition: Condition) -> Hits:
+        """Return the events that meet a condition; looked up once."""
+        if condition not in self.found:
+            self.found[condition] = hits_of(
+                self.snapshot, condition.clause, self.time_range, in_order=self.units.in_order
+            )
+        return self.found[condition]
+
+    def named(self, condition: Condition) -> str:
+        """Return a condition with the variables it is about."""
+        variables = sorted(self.shape.skeleton.symbols[condition.symbol].variables)
+        return f"{' or '.join(variables)}: {condition.text}"
+
+    @property
+    def regions(self) -> list[TimeRange]:
+        """The times of units that the map has kept, those of neighbours as one."""
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], self.kept.astype(np.int8), [0]])))
+        first, last = self.units.ts_min[edges[::2]], self.units.ts_max[edges[1::2] - 1]
+        return [
+            TimeRange(start, end + 1).intersect(self.time_range)
+            for start, end in zip(first.tolist(), last.tolist(), strict=True)
+        ]
+
+    def spans(self, chosen: Sequence[Condition]) -> Spans:
+        """Return spans that hold all matches, by some conditions or by the map alone."""
+        if chosen:
+            hits = {each: self.hits(each) for each in chosen}
+            if self.by_key:
+                in_order = self.units.in_order
+                hits = {
+                    each: self.rows.numbered(found, in_order=in_order)
+                    for each, found in hits.items()
+                }
+            return spans_of(self.shape, self.within_us, hits, numbered=self.numbered)
+        start_us = np.array([each.start_us for each in self.regions], np.int64)
+        end_us = np.array([each.end_us - 1 for each in self.regions], np.int64)
+        none = np.full(len(start_us), FARTHEST, np.int64)
+        return Spans(start_us, end_us, -none, none, np.zeros_like(none))
+
+    def facts(self, weights: Weights) -> Facts:
+        """Return what is known of the conditions before anything is read."""
+        units, kept = self.units, self.kept
+        rows = int(units.rows[kept].sum())
+        conditions = self.shape.conditions
+        reaches = [reach_of(self.snapshot, each.clause, self.time_range) for each in conditions]
+        shares = np.ones(len(conditions))
+        for number, (condition, reach) in enumerate(zip(conditions, reaches, strict=True)):
+            possible = kept & meets(units, [condition])
+            shares[number] = min(1.0, reach.events / max(1, int(units.rows[possible].sum())))
+        time_us = float((units.ts_max[kept] - units.ts_min[kept] + 1).sum())
+        columns = len(self.pipeline.scan.columns)
+        begin = weights.span_start
+        if self.by_key:
+            begin += weights.key_row * (int(units.rows.sum()) if self.looks_around else rows)
+        return Facts(
+            self.shape,
+            self.within_us,
+            self.numbered,
+            rows,
+            int(kept.sum()),
+            # Units end with their last event, and the time up to the next one is nobody's.
+            time_us * (1 + int(kept.sum()) / max(1, rows)),
+            columns,
+            self.row_seconds(weights),
+            begin,
+            self.key_count() if self.by_key else 1,
+            reaches,
+            shares,
+        )
+
+    def row_seconds(self, weights: Weights) -> float:
+        """Return how long the matcher takes for a row."""
+        tested = sum(condition is not None for condition in self.matcher.local)
+        each = weights.match_row if self.matcher.is_local else weights.match_search
+        return each + tested * weights.match_condition
+
+    def key_count(self) -> int:
+        """Return about how many keys there are: as many as a unit has in the middle of it all."""
+        places = np.flatnonzero(self.kept)
+        if not self.node.keys or not len(places):
+            return 1
+        some = np.zeros(self.units.count, np.bool_)
+        some[places[len(places) // 2]] = True
+        rows = KeyReader(self.node, self.units, self.time_range).read(some)
+        return max(1, len(rows.keys[0]))
+
+
+def pattern_question(plan: Plan, snapshot: Snapshot) -> PatternQuestion | str:
+    """Return what to ask the index about a block's pattern, or why it has to see all events."""
+    node = match_of(plan)
+    if node is None:
+        return "it looks for no pattern"
+    reason = why_replay(node)
+    if reason is not None:
+        return reason
+    (scan,) = scans_of(plan)
+    question = PatternQuestion(plan, node, snapshot, scan.time_range)
+    if not question.shape.conditions:
+        return "no row that every match has is compared with a constant"
+    return question
+
+
+UNKNOWN = Cost(0.0)
+
+
+@dataclass(frozen=True)
+class IntervalAccess:
+    """Replay of the spans that some conditions leave, or none: then those that the map leaves."""
+
+    question: PatternQuestion
+    chosen: tuple[Condition, ...]
+    estimate: Cost = UNKNOWN
+
+    @property
+    def name(self) -> str:
+        """What kind of way it is."""
+        return "intervals" if self.chosen else "map"
+
+    def describe(self) -> str:
+        """Return what it does, in a line for people."""
+        units = self.question.units
+        kept = f"{int(self.question.kept.sum()):,} of {units.count:,} leaves"
+        if not self.chosen:
+            return f"replay {kept}, which the map of the pattern leaves"
+        asked = ", ".join(map(self.question.named, self.chosen))
+        spans = "spans of each key" if self.question.by_key else "spans"
+        return f"look up {asked}; replay the {spans} that leaves, within {kept}"
+
+    def run(self) -> tuple[list[pa.RecordBatch], Cost]:
+        """Return the rows, and what they took."""
+        question, numbered = self.question, self.question.numbered
+        question.snapshot.check_whole(question.time_range)
+        watch = StopWatch()
+        watch.step("map of the pattern", int(question.kept.sum()))
+        if question.by_key:
+            watch.step("keys of rows", question.rows.count)
+        for each in self.chosen:
+            watch.step(f"look up {question.named(each)}", len(question.hits(each)))
+        spans = question.spans(self.chosen)
+        watch.step("candidates", len(spans))
+        if not self.chosen and halo_of(question.plan) is not None:
+            done = replay_regions(question)
+        elif question.by_key:
+            done = KeyedReplay(question.pipeline, question.units, question.rows).run(spans)
+        else:
+            runs = runs_of(question.units, question.kept, spans, numbered=numbered)
+            done = SpanReplay(question.pipeline, question.units, numbered).run(runs)
+        watch.step("read and match", sum(rows.num_rows for rows in done.results))
+        entries = sum(len(question.hits(each)) for each in self.chosen)
+        cost = Cost(watch.total, done.rows, done.units, entries, done.intervals, watch.steps)
+        return done.results, cost
+
+
+def replay_regions(question: PatternQuestion) -> Replayed:
+    """Return the matches that begin in units the map has kept; long runs of them in slices."""
+    regions = question.regions
+    (scan,) = scans_of(question.plan)
+    slices = slices_within(question.plan, scan, question.snapshot, regions, SLICE_ROWS)
+    results = run_slices(question.plan, question.snapshot, slices) if slices else []
+    kept = question.kept
+    return Replayed(results, int(question.units.rows[kept].sum()), int(kept.sum()), len(regions))
+
+
+def pattern_ways(plan: Plan, snapshot: Snapshot, weights: Weights) -> list[IntervalAccess] | str:
+    """Return the ways to find a pattern that ask the index, the best conditions and the map."""
+    question = pattern_question(plan, snapshot)
+    if isinstance(question, str):
+        return question
+    if question.is_plain:
+        return best_ways(question, weights, with_map=True)
+    found = []
+    if not question.looks_around:
+        found = best_ways(question, weights, with_map=True)
+    if snapshot.row_count <= MOST_ROWS:
+        keyed = replace(question, by_key=True)
+        found += [each for each in best_ways(keyed, weights, with_map=False) if each.chosen]
+    if not found:
+        return f"PREV and NEXT look around in the rows of a key, and these are over {MOST_ROWS:,}"
+    return found
+
+
+def best_ways(
+    question: PatternQuestion, weights: Weights, *, with_map: bool
+) -> list[IntervalAccess]:
+    """Return the way by the best conditions, and that by the map alone if it is asked for."""
+    facts = question.facts(weights)
+    best = best_choice(facts, weights)
+    choices = np.array([best]) if best.any() or with_map else best[:0].reshape(0, len(best))
+    if with_map and best.any():
+        choices = np.array([np.zeros_like(best), best])
+    found = estimates(facts, choices, weights)
+    return [
+        IntervalAccess(
+            question,
+            tuple(each for each, wanted in zip(facts.shape.conditions, row, strict=True) if wanted),
+            Cost(float(found.seconds[n]), *estimated(found, n)),
+        )
+        for n, row in enumerate(choices)
+    ]
+
+
+def estimated(found: Estimates, number: int) -> tuple[int, int, int, int]:
+    """Return rows, units, entries and intervals of one choice."""
+    columns = (found.rows, found.units, found.entries, found.intervals)
+    rows, units, entries, intervals = (round(float(each[number])) for each in columns)
+    return rows, units, entries, intervals

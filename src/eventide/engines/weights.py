@@ -1,0 +1,111 @@
+"""What single steps of a query take, in seconds: by these the ways to answer it are compared.
+
+Only ratios between them decide, and those hardly differ from machine to machine. The numbers are
+of all cores together, as `python -m benchmarks windows` found them on two.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import asdict, dataclass, fields
+from math import isfinite
+from pathlib import Path
+
+from eventide.store.files.disk import write_atomically
+
+log = logging.getLogger(__name__)
+
+FILE = "weights.json"
+VERSION = 1
+"""Of the file. Weights of another version may mean something else, and are not used."""
+FARTHEST = 30.0
+"""So many times more or less than usual a step may take: what is beyond was measured wrongly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Seconds for each unit of work."""
+
+    replay_event: float = 1.0e-8
+    """Read an event, and find its pane."""
+    replay_value: float = 8.0e-9
+    """Add an event to one aggregate."""
+    replay_pane: float = 1.5e-7
+    """Keep a pane until its windows close, for one aggregate."""
+    index_start: float = 1.0e-3
+    """Look at what is asked, and at the segments."""
+    index_entry: float = 1.5e-7
+    """Find the slice of a leaf, and merge its entry."""
+    index_leaf: float = 2.0e-5
+    """Find a leaf that a cut goes through, and the cut in it."""
+    index_value: float = 1.2e-9
+    """Check a value of such a leaf, and add it up."""
+    index_run: float = 6.0e-8
+    """Keep what lies in a leaf between two cuts, for one attribute."""
+    window: float = 6.0e-8
+    """Put a window together from panes, for one aggregate."""
+    match_row: float = 6.0e-8
+    """Read a row and look for matches there, whatever their conditions."""
+    match_condition: float = 1.0e-8
+    """Test a row for one variable."""
+    match_search: float = 1.5e-7
+    """The same where a search has to be made, for it takes longer."""
+    span_start: float = 1.5e-3
+    """Ask the map, and begin."""
+    span_unit: float = 2.0e-4
+    """Read a unit (mostly a leaf) and find the spans in it."""
+    span_column: float = 3.0e-5
+    """One column of a unit."""
+    span_row: float = 2.0e-8
+    """Take a row out of a unit."""
+    span: float = 1.0e-6
+    """Begin and end a stretch of rows."""
+    lookup: float = 3.0e-4
+    """Find a range in a run of a secondary index."""
+    entry: float = 6.0e-8
+    """Read an entry of a secondary index, and put it in order of time."""
+    hit: float = 4.0e-8
+    """Hold a row that meets a condition against those of another."""
+    key_row: float = 6.0e-8
+    """Read and number the key of a row, where a pattern has keys."""
+    column_row: float = 1.5e-8
+    """Test a row for a condition where no index has it."""
+
+    @classmethod
+    def load(cls, folder: Path) -> Weights:
+        """Return what was measured for a database, or the usual weights if nothing was.
+
+        A file that is damaged or of another version is left aside with a warning: weights decide
+        how long a query takes, never its answer.
+        """
+        path = folder / FILE
+        try:
+            return cls.read(path.read_bytes())
+        except FileNotFoundError:
+            return DEFAULTS
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            log.warning("%s is not used: %s; `eventide calibrate` writes it anew", path, error)
+            return DEFAULTS
+
+    @classmethod
+    def read(cls, content: bytes) -> Weights:
+        """Return the weights that a file holds; raise ValueError, KeyError or TypeError if none."""
+        found = json.loads(content)
+        if found["version"] != VERSION:
+            message = f"it has version {found['version']}, this Eventide reads {VERSION}"
+            raise ValueError(message)
+        values = {each.name: float(found["weights"][each.name]) for each in fields(cls)}
+        for name, value in values.items():
+            if not (isfinite(value) and value > 0):
+                message = f"{name} is {value}"
+                raise ValueError(message)
+        return cls(**values)
+
+    def save(self, folder: Path) -> None:
+        """Keep the weights with a database; what was kept before is there until all of it is."""
+        content = json.dumps({"version": VERSION, "weights": asdict(self)}, indent=1)
+        write_atomically(folder / FILE, content.encode())
+
+
+DEFAULTS = Weights()

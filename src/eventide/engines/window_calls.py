@@ -1,0 +1,124 @@
+"""What windows ask of the time index, or why it cannot answer them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from eventide.plan.expressions import Aggregate, Column
+from eventide.plan.expressions import Call as Computed
+from eventide.plan.nodes import (
+    CountWindow,
+    Filter,
+    Plan,
+    Project,
+    Scan,
+    SlidingAggregate,
+    Window,
+    WindowAggregate,
+    sources_of,
+)
+from eventide.plan.render import render
+from eventide.schema import SEQ, TS
+from eventide.store.index.summaries import partials_of
+from eventide.store.reading.question import ROWS, Call, Question
+
+ANSWERED = frozenset({"count", "sum", "avg", "min", "max", "stddev"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The lowest windows of a plan, the scan below them, and the aggregates to ask for."""
+
+    node: WindowAggregate
+    window: Window
+    scan: Scan
+    calls: tuple[Call, ...]
+
+    def columns(self, question: Question) -> Iterator[tuple[str, ...]]:
+        """Yield the partial columns of each aggregate, in the order of its accumulator's."""
+        for call in self.calls:
+            if call.attribute is None:
+                yield (ROWS.name,)
+            else:
+                parts = partials_of(call.function, question.schema.type_of(call.attribute))
+                yield tuple(f"{call.attribute}.{part}" for part in parts)
+
+
+def asked_of(plan: Plan) -> Asked | str:
+    """Return what a block asks of the index, or a sentence why the index cannot answer it."""
+    node = lowest_stateful(plan)
+    match node:
+        case SlidingAggregate():
+            return "frames are of each event, and the index has only aggregates of many"
+        case WindowAggregate(window=CountWindow()):
+            return "windows by count begin at an event, and the index is one of times"
+        case WindowAggregate(keys=(_, *_)):
+            return "the index has no aggregates by key"
+        case WindowAggregate(window=Window() as window):
+            pass
+        case _:
+            return "there are no windows"
+    found = renamed(node.source)
+    if isinstance(found, str):
+        return found
+    scan, names = found
+    calls: list[Call] = []
+    for item in node.aggregates:
+        call = call_of(item.aggregate, names)
+        if isinstance(call, str):
+            return call
+        calls.append(call)
+    return Asked(node, window, scan, tuple(calls))
+
+
+def lowest_stateful(plan: Plan) -> Plan | None:
+    """Return the lowest node of a plan over one scan that remembers events, if there is one."""
+    for source in sources_of(plan):
+        found = lowest_stateful(source)
+        if found is not None:
+            return found
+    return None if isinstance(plan, Scan | Filter | Project) else plan
+
+
+def renamed(plan: Plan) -> tuple[Scan, Mapping[str, str]] | str:
+    """Return the scan below nodes that only rename, and what each column is called there."""
+    match plan:
+        case Scan():
+            return plan, {name: name for name in plan.row}
+        case Filter(condition=condition):
+            return f"{render(condition)} has to be asked of each event"
+        case Project(source=source, items=items):
+            below = renamed(source)
+            if isinstance(below, str):
+                return below
+            scan, names = below
+            kept: dict[str, str] = {}
+            for item in items:
+                # A computed column that no aggregate takes does no harm.
+                if isinstance(item.expression, Column):
+                    kept[item.name] = names.get(item.expression.name, "")
+            if kept.get(TS) != TS:
+                return "the windows go by a time that is computed, and not by that of the events"
+            return scan, kept
+    return "there is more than a scan below the windows"
+
+
+def call_of(aggregate: Aggregate, names: Mapping[str, str]) -> Call | str:
+    """Return an aggregate as the index has it, or why it has not."""
+    argument = aggregate.argument
+    if aggregate.function not in ANSWERED:
+        return f"the index has no {aggregate.function}: {render(aggregate)} needs each event"
+    if argument is None:
+        return Call("count")
+    if isinstance(argument, Computed) and argument.function == "case":
+        return f"{render(aggregate)} has a condition, which has to be asked of each event"
+    if not isinstance(argument, Column) or not names.get(argument.name):
+        return f"{render(aggregate)} is of an expression, and the index has only attributes"
+    attribute = names[argument.name]
+    if attribute in (TS, SEQ):
+        # Every event has them.
+        if aggregate.function == "count":
+            return Call("count")
+        return f"the index has no aggregates of {attribute}"
+    return Call(aggregate.function, attribute)

@@ -1,0 +1,215 @@
+"""All that a snapshot has, as units in order of time: leaves, and rows that are in none yet.
+
+Mostly a unit is one leaf. Leaves that overlap, because events came late, are one unit together: so
+every row of a unit comes before every row of the next, and to read some units in order gives
+rows in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import ALL_TIME
+from eventide.errors import StoreError
+from eventide.kernels.compiled import Bools, Int64s
+from eventide.kernels.ordering import ranges
+from eventide.schema import SEQ
+from eventide.store.files.frame import Kind
+from eventide.store.files.mapped import MAPPED
+from eventide.store.index.ranges import ValueRange
+from eventide.store.order import int64_view
+from eventide.store.reading.scan import (
+    Piece,
+    leaf_pieces,
+    memory_piece,
+    read_pieces,
+)
+from eventide.store.segments.leaf import DamagedLeafError, decode_leaf
+from eventide.store.segments.segment import Segment
+from eventide.store.segments.tree import place
+from eventide.store.snapshot import Snapshot
+
+CACHED_SEGMENTS = 256
+PLACES = ("ts_min", "ts_max", "first_seq", "last_seq", "rows")
+
+
+def leaf_entries(folder: Path, segment: Segment) -> pa.RecordBatch:
+    """Return the entries of all leaves of a segment, in order."""
+    return _leaf_entries(Place(folder, segment.file, segment.root, segment))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A segment by where its root is: comparing all that a segment holds would take too long."""
+
+    folder: Path
+    file: str
+    root: int
+    segment: Segment = field(compare=False)
+
+
+@lru_cache(maxsize=CACHED_SEGMENTS)
+def _leaf_entries(where: Place) -> pa.RecordBatch:
+    tree = where.segment.tree(where.folder)
+    parts = [
+        entries
+        for level, some in reversed(list(enumerate(tree.levels)))
+        for entries in tree.entries_below(some, level, 0)
+    ]
+    return pa.concat_batches([pa.RecordBatch.from_pylist([], schema=tree.schema), *parts])
+
+
+def counts_up(folder: Path, segment: Segment) -> bool:
+    """Whether the numbers of events count up from row to row in each leaf of a segment.
+
+    The first and the last number of a leaf do not tell: events may have come late in between.
+    """
+    return segment.form.in_order and _counts_up(Place(folder, segment.file, segment.root, segment))
+
+
+@lru_cache(maxsize=CACHED_SEGMENTS)
+def _counts_up(where: Place) -> bool:
+    entries, path = _leaf_entries(where), where.folder / where.file
+    schema = where.segment.form.schema.arrow
+    places = (place(entries, name).tolist() for name in ("address", "length"))
+    for address, length in zip(*places, strict=True):
+        try:
+            # Numbers that count up take no bytes in a leaf, so this is soon done.
+            payload = MAPPED.frame(path, address, length, Kind.LEAF).payload
+            seq = int64_view(decode_leaf(payload, schema, [SEQ]).column(SEQ))
+        except (DamagedLeafError, StoreError):
+            return False
+        if (np.diff(seq) != 1).any():
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units in order: unit u has the parts `order[bounds[u]:bounds[u + 1]]`.
+
+    Parts are the leaves of all segments, one segment after another from `offsets` on, and then
+    the rows in memory.
+    """
+
+    snapshot: Snapshot
+    offsets: Int64s
+    order: Int64s
+    bounds: Int64s
+    ts_min: Int64s
+    ts_max: Int64s
+    rows: Int64s
+    in_order: bool
+    """Whether events came in the order of their times: `seq` counts up from row to row."""
+    first_seq: int = 0
+    possible: dict[tuple[str, ValueRange], Bools] = field(default_factory=dict, repr=False)
+
+    @property
+    def count(self) -> int:
+        """How many units there are."""
+        return len(self.rows)
+
+    def may_hold(self, attribute: str, wanted: ValueRange) -> Bools:
+        """Return which units may have a row whose attribute is in a range."""
+        key = (attribute, wanted)
+        if key not in self.possible:
+            segments = self.snapshot.segments
+            parts = [part_may_hold(self.snapshot, each, attribute, wanted) for each in segments]
+            parts += [
+                np.array([wanted.mask(rows.column(attribute)).any()])
+                for rows in self.snapshot.memory
+                if rows.num_rows
+            ]
+            every = np.concatenate([np.empty(0, np.bool_), *parts])
+            starts = self.bounds[:-1]
+            found = np.logical_or.reduceat(every[self.order], starts) if len(starts) else every
+            self.possible[key] = np.asarray(found)
+        return self.possible[key]
+
+    def pieces(self, units: Int64s) -> list[Piece]:
+        """Return what some units consist of, in order of first keys."""
+        lengths = self.bounds[units + 1] - self.bounds[units]
+        parts = self.order[ranges(self.bounds[units], lengths)]
+        memory = [rows for rows in self.snapshot.memory if rows.num_rows]
+        owner = np.searchsorted(self.offsets, parts, "right") - 1
+        found: list[Piece] = []
+        for number in np.unique(owner).tolist():
+            own = parts[owner == number] - self.offsets[number]
+            if number == len(self.snapshot.segments):
+                found += [memory_piece(memory[part]) for part in own.tolist()]
+                continue
+            segment = self.snapshot.segments[number]
+            entries = leaf_entries(self.snapshot.path, segment).take(pa.array(own))
+            found += leaf_pieces(self.snapshot.path, segment, entries)
+        found.sort(key=lambda piece: piece.first_key)
+        return found
+
+    def read(self, units: Int64s, columns: Sequence[str]) -> list[pa.RecordBatch]:
+        """Return all rows of some units, in order."""
+        wanted = self.snapshot.wanted(columns, ALL_TIME, {})
+        return list(read_pieces(self.pieces(units), wanted))
+
+
+def units_of(snapshot: Snapshot) -> Units:
+    """Return all that a snapshot has as units. Thinned segments have no rows to read."""
+    memory = [rows for rows in snapshot.memory if rows.num_rows]
+    columns: dict[str, list[Int64s]] = {name: [] for name in PLACES}
+    for segment in snapshot.segments:
+        entries = leaf_entries(snapshot.path, segment)
+        for name in PLACES:
+            numbered = segment.seq_offset if name.endswith("_seq") else 0
+            columns[name].append(place(entries, name) + numbered)
+    for rows in memory:
+        piece = memory_piece(rows)
+        begin, end = piece.first_key, piece.last_key
+        values = (begin[0], end[0], begin[1], end[1], piece.rows)
+        for name, value in zip(PLACES, values, strict=True):
+            columns[name].append(np.array([value], np.int64))
+    none: Int64s = np.empty(0, np.int64)
+    places = {name: np.concatenate([none, *columns[name]]) for name in PLACES}
+    counts = [len(part) for part in columns["rows"]]
+    order = np.lexsort((places["first_seq"], places["ts_min"]))
+    ts_min, ts_max, first, last, counted = (places[name][order] for name in PLACES)
+    reached = np.maximum.accumulate(ts_max) if len(ts_max) else ts_max
+    newest = np.maximum.accumulate(last) if len(last) else last
+    apart = (ts_min[1:] > reached[:-1]) | ((ts_min[1:] == reached[:-1]) & (first[1:] > newest[:-1]))
+    bounds = np.concatenate([[0], np.flatnonzero(apart) + 1, [len(counted)]])[: len(counted) + 1]
+    starts = bounds[:-1]
+    # Nothing is missing or out of place: the numbers of each leaf are as many as its rows.
+    in_order = (
+        len(starts) == len(counted)
+        and bool((last - first + 1 == counted).all() and (first[1:] == last[:-1] + 1).all())
+        and all((np.diff(int64_view(rows.column(SEQ))) == 1).all() for rows in memory)
+        and all(counts_up(snapshot.path, segment) for segment in snapshot.segments)
+    )
+    if not len(counted):
+        return Units(snapshot, none, none, np.zeros(1, np.int64), none, none, none, in_order)
+    return Units(
+        snapshot,
+        np.cumsum([0, *counts[: len(snapshot.segments)]]),
+        order,
+        bounds,
+        np.minimum.reduceat(ts_min, starts),
+        np.maximum.reduceat(ts_max, starts),
+        np.add.reduceat(counted, starts),
+        in_order,
+        int(first[0]),
+    )
+
+
+def part_may_hold(
+    snapshot: Snapshot, segment: Segment, attribute: str, wanted: ValueRange
+) -> Bools:
+    """Return which leaves of a segment may have a row whose attribute is in a range."""
+    if not snapshot.columns.stored_in(segment, [attribute]):
+        return np.zeros(segment.leaves, np.bool_)  # null in every row
+    if attribute not in segment.form.summaries:
+        return np.ones(segment.leaves, np.bool_)
+    entries = leaf_entries(snapshot.path, segment)
+    return wanted.may_hold(entries.column(f"{attribute}.min"), entries.column(f"{attribute}.max"))

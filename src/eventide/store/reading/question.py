@@ -1,0 +1,146 @@
+"""What is asked of the index: functions of attributes, and the partial columns they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.errors import SchemaError, listed
+from eventide.kernels.compiled import Int64s
+from eventide.schema import TS, Schema
+from eventide.store.index.aggregates import (
+    BUILT_IN,
+    BoundAggregate,
+    find_registered,
+    registered_names,
+)
+from eventide.store.index.summaries import SummaryLayout
+from eventide.store.order import int64_array, int64_view
+from eventide.store.reading.scan import Columns
+from eventide.store.segments.segment import Segment
+
+ROWS = pa.field("rows", pa.int64())
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """An aggregate that is asked for: a function of an attribute, or the count of all events."""
+
+    function: str
+    attribute: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.function}({self.attribute or '*'})"
+
+
+@dataclass(frozen=True)
+class Question:
+    """Calls, and the partial columns that answer them."""
+
+    calls: tuple[Call, ...]
+    schema: Schema
+    layout: SummaryLayout
+
+    @classmethod
+    def of(cls, calls: Sequence[Call], schema: Schema) -> Question:
+        """Check calls against a schema."""
+        attributes: dict[str, None] = {}
+        bound: dict[BoundAggregate, None] = {}
+        for call in calls:
+            if call.attribute is None:
+                if call.function != "count":
+                    message = f"{call} is not an aggregate"
+                    raise SchemaError(message, hint="only count(*) takes all attributes")
+                continue
+            schema.type_of(call.attribute)
+            attributes[call.attribute] = None
+            bound.update(dict.fromkeys(needed_by(call.function, call.attribute)))
+        layout = SummaryLayout.of(schema, tuple(attributes), tuple(bound))
+        for call in calls:
+            if call.attribute is not None and not layout.has(call.function, call.attribute):
+                raise no_such_aggregate(call, schema)
+        return cls(tuple(calls), schema, layout)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns of entries that matter."""
+        return [ROWS.name, *self.layout.arrow.names]
+
+    @cached_property
+    def attributes(self) -> list[str]:
+        """The attributes to read where rows have to be."""
+        return list(dict.fromkeys([TS, *self.layout.types]))
+
+    def known_to(self, segment: Segment, columns: Columns) -> bool:
+        """Whether the index of a segment has everything asked for."""
+        own = segment.form
+        return (
+            all(columns.stored_in(segment, [name]) for name in self.layout.types)
+            and all(name in own.summaries for name in self.layout.attributes)
+            and all(
+                (each.aggregate.name, each.attribute) in own.aggregates
+                for each in self.layout.stored
+            )
+        )
+
+    def of_rows(self, rows: pa.RecordBatch, bounds: Int64s) -> pa.RecordBatch:
+        """Return the partials of each run of rows."""
+        counts = int64_array(np.diff(bounds))
+        return self.joined(counts, self.layout.summarise(rows, bounds))
+
+    def of_entries(self, entries: pa.RecordBatch, bounds: Int64s) -> pa.RecordBatch:
+        """Return the partials of each run of partials; a run may be empty."""
+        rows = np.concatenate([[0], np.cumsum(int64_view(entries.column(ROWS.name)))])
+        counts = int64_array(rows[bounds[1:]] - rows[bounds[:-1]])
+        return self.joined(counts, self.layout.merge(entries, bounds))
+
+    def joined(self, rows: pa.Array, summaries: pa.RecordBatch) -> pa.RecordBatch:
+        """Put the two halves of partials together."""
+        fields = [ROWS, *summaries.schema]
+        return pa.RecordBatch.from_arrays([rows, *summaries.columns], schema=pa.schema(fields))
+
+    @cached_property
+    def empty(self) -> pa.RecordBatch:
+        """No partials."""
+        return pa.RecordBatch.from_pylist([], schema=pa.schema([ROWS, *self.layout.arrow]))
+
+    def answers(self, partials: pa.RecordBatch) -> pa.RecordBatch:
+        """Return what was asked for, a row for each row of partials."""
+        columns = [
+            partials.column(ROWS.name)
+            if call.attribute is None
+            else self.layout.finish(call.function, call.attribute, partials)
+            for call in self.calls
+        ]
+        return pa.RecordBatch.from_arrays(columns, [str(call) for call in self.calls])
+
+
+def no_such_aggregate(call: Call, schema: Schema) -> SchemaError:
+    """Return the error of a function that is not there, or not for such attributes."""
+    assert call.attribute is not None
+    hint = f"there are {listed(sorted((*BUILT_IN, *registered_names())))}"
+    if call.function not in BUILT_IN and find_registered(call.function) is None:
+        return SchemaError(f"no aggregate {call.function!r}", hint=hint)
+    kind = schema.type_of(call.attribute)
+    return SchemaError(f"there is no {call}: {call.attribute} is {kind}", hint=hint)
+
+
+@lru_cache(maxsize=256)
+def question_of(calls: tuple[Call, ...], schema: Schema) -> Question:
+    """Return a question, checked once."""
+    return Question.of(calls, schema)
+
+
+def needed_by(function: str, attribute: str) -> Iterator[BoundAggregate]:
+    """Yield what has to be stored for a function beyond the summary, what it needs first."""
+    found = None if function in BUILT_IN else find_registered(function)
+    if found is None:
+        return
+    for need in found.needs:
+        yield from needed_by(need, attribute)
+    if found.kind != "virtual":
+        yield BoundAggregate(function, attribute)

@@ -1,0 +1,161 @@
+"""Partials of many spans at once, from the index where it can say.
+
+Every leaf lies wholly in one span, or a cut goes through it. The entries of the first kind are
+merged by span, in one call for all; leaves of the second kind are read, in parallel threads. Which
+is which takes one look at the times of all leaves: whether they overlap, because events came late,
+does not matter. Of segments whose index does not know what is asked for, all leaves are read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import moment
+from eventide.errors import StoreError
+from eventide.kernels.compiled import Bools, Int64s
+from eventide.store.reading.borders import Border, Partials, partials_of_rows
+from eventide.store.reading.cuts import Cuts
+from eventide.store.reading.leaves import leaf_entries
+from eventide.store.reading.question import Question
+from eventide.store.segments.segment import Segment
+from eventide.store.segments.tree import place, those
+from eventide.store.snapshot import Snapshot
+
+FEW_GROUPS = 2
+"""So few groups of leaves are read before another thread would have begun."""
+THREADS = os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """What a segment has between the cuts: entries that lie in one span each, leaves to read."""
+
+    spans: Int64s
+    whole: pa.RecordBatch
+    border: Border
+
+
+def span_partials_of(snapshot: Snapshot, question: Question, cuts: Cuts) -> Partials:
+    """Return partials that together stand for every event between the cuts, in order of spans."""
+    return read_covers(snapshot, question, cuts, covers_of(snapshot, question, cuts))
+
+
+def covers_of(snapshot: Snapshot, question: Question, cuts: Cuts) -> list[Cover]:
+    """Return what each segment has between the cuts; only entries of the index are read."""
+    return [
+        cover_of(snapshot, segment, question, cuts)
+        for segment in snapshot.segments
+        if cuts.times.overlaps(segment.time_range)
+    ]
+
+
+def read_covers(
+    snapshot: Snapshot, question: Question, cuts: Cuts, covers: Sequence[Cover]
+) -> Partials:
+    """Read the leaves that have to be read, and return all partials in order of spans."""
+    if cuts.times.is_empty:
+        return Partials(np.empty(0, np.int64), question.empty)
+    parts = [Partials(cover.spans, cover.whole) for cover in covers]
+    groups = [
+        group
+        for cover in covers
+        if cover.border.entries.num_rows
+        for group in cover.border.groups()
+    ]
+    if len(groups) <= FEW_GROUPS or THREADS == 1:
+        parts += [group.partials() for group in groups]
+    else:
+        with ThreadPoolExecutor(THREADS) as threads:
+            parts += threads.map(Border.partials, groups)
+    parts += [partials_of_rows(rows, question, cuts) for rows in snapshot.memory if rows.num_rows]
+    return in_order(question, parts)
+
+
+def cover_of(snapshot: Snapshot, segment: Segment, question: Question, cuts: Cuts) -> Cover:
+    """Return the entries of a segment that lie in one span each, and the leaves to be read."""
+    columns, times = snapshot.columns, cuts.times
+    known = question.known_to(segment, columns)
+    entries = segment.summary()
+    if not (known and lie_whole(entries, cuts).all()):
+        entries = lowest_entries(snapshot, segment)
+    ts_min, ts_max = place(entries, "ts_min"), place(entries, "ts_max")
+    touched = (ts_max >= times.start_us) & (ts_min < times.end_us)
+    if not touched.all():
+        entries = entries.filter(pa.array(touched))
+        ts_min, ts_max = place(entries, "ts_min"), place(entries, "ts_max")
+    first = cuts.spans_of(np.maximum(ts_min, times.start_us))
+    last = cuts.spans_of(np.minimum(ts_max, times.end_us - 1))
+    asked = (first != last) | cuts.are_asked(first)
+    whole = lie_whole(entries, cuts) & asked & known
+    read = asked & ~whole
+    if read.any() and segment.thinned:
+        raise thinned_away(snapshot.name, segment)
+    found = those(entries.select(question.names), whole) if whole.any() else question.empty
+    unread = entries.filter(pa.array(read)) if read.any() else entries.slice(0, 0)
+    border = Border(snapshot.path, segment, unread, question, columns, cuts)
+    return Cover(first[whole], found, border)
+
+
+def lie_whole(entries: pa.RecordBatch, cuts: Cuts) -> Bools:
+    """Return which entries lie in one span each."""
+    times = cuts.times
+    ts_min, ts_max = place(entries, "ts_min"), place(entries, "ts_max")
+    inside: Bools = (ts_min >= times.start_us) & (ts_max < times.end_us)
+    low, high = np.maximum(ts_min, times.start_us), np.minimum(ts_max, times.end_us - 1)
+    inside &= cuts.spans_of(low) == cuts.spans_of(high)
+    return inside
+
+
+def lowest_entries(snapshot: Snapshot, segment: Segment) -> pa.RecordBatch:
+    """Return the entries of all leaves of a segment, or of the lowest level that is left of it."""
+    if not segment.thinned:
+        return leaf_entries(snapshot.path, segment)
+    tree = segment.tree(snapshot.path)
+    parts = [
+        below
+        for level, entries in reversed(list(enumerate(tree.levels)))
+        for below in tree.entries_below(entries, level, min(level, tree.floor))
+    ]
+    return pa.concat_batches(parts)
+
+
+def in_order(question: Question, parts: Sequence[Partials]) -> Partials:
+    """Return all partials in order of their spans."""
+    spans = np.concatenate([np.empty(0, np.int64), *(part.spans for part in parts)])
+    entries = pa.concat_batches([question.empty, *(part.entries for part in parts)])
+    if (spans[1:] >= spans[:-1]).all():
+        return Partials(spans, entries)
+    order = np.argsort(spans, kind="stable")
+    return Partials(spans[order], entries.take(pa.array(order)))
+
+
+def merged_by_span(question: Question, found: Partials, cuts: Cuts) -> Partials:
+    """Return one partial for each span that is asked for and has events."""
+    spans, entries = found.spans, found.entries
+    begins = np.flatnonzero(np.append(True, spans[1:] != spans[:-1])[: len(spans)])
+    if len(begins) < len(spans):
+        entries = question.of_entries(entries, np.append(begins, len(spans)))
+        spans = spans[begins]
+    asked = cuts.are_asked(spans)
+    if asked.all():
+        return Partials(spans, entries)
+    return Partials(spans[asked], entries.filter(pa.array(asked)))
+
+
+def dense(question: Question, found: Partials, spans: int) -> pa.RecordBatch:
+    """Return one partial for each of the spans 0 to `spans` - 1, with events or without."""
+    return question.of_entries(found.entries, np.searchsorted(found.spans, np.arange(spans + 1)))
+
+
+def thinned_away(name: str, segment: Segment) -> StoreError:
+    """Return the error of a question that only events could answer, which are gone."""
+    message = f"the events of {name} in this span were thinned to aggregates"
+    span = f"{moment(segment.ts_min)} to {moment(segment.ts_max)}"
+    hint = f"ask for a span that has all or nothing of {span}; `stats()` lists such spans"
+    return StoreError(message, hint=hint)
