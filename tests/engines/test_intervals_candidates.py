@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import numpy as np
@@ -23,16 +25,17 @@ from eventide.engines.intervals.candidates import (
 )
 from eventide.engines.intervals.conditions import Condition, Shape
 from eventide.engines.intervals.pattern_map import kept_units
-from eventide.engines.intervals.replay import merged, runs_of
+from eventide.engines.intervals.replay import intervals_of, merged
 from eventide.kernels.compiled import Int64s
 from eventide.plan.skeleton import Skeleton, Symbol
 from eventide.store.index.ranges import ValueRange
 from eventide.store.reading.hits import Hits
-from eventide.store.reading.leaves import Units
+from eventide.store.reading.leaves import Units, units_of
 from eventide.store.snapshot import Snapshot
 from tests.naive.intervals import Asked, Range, candidates, has_room, joined, naive_ranges, range_of
+from tests.store.events import at, new_stream, tiny_files
 
-OFTEN = settings(deadline=None, max_examples=150)
+OFTEN = settings(deadline=None, max_examples=80)
 ANY = frozenset({"A"})
 NOBODY = cast(Snapshot, None)
 """What is read is no matter here."""
@@ -266,56 +269,44 @@ def unit_of_rows(units: Units) -> list[int]:
     return np.repeat(np.arange(units.count), units.rows).tolist()
 
 
-@OFTEN
-@given(cut_cases(), st.booleans(), st.data())
-def test_runs_are_the_kept_units_of_spans(
-    drawn: tuple[Case, Units], numbered: bool, data: st.DataObject
+def clipped(ranges: Sequence[Range], others: Sequence[Range]) -> list[Range]:
+    """Return what lies in one of some ranges and in one of others."""
+    both = [(max(one[0], other[0]), min(one[1], other[1])) for one in ranges for other in others]
+    return sorted(each for each in both if each[0] < each[1])
+
+
+@settings(deadline=None, max_examples=30)
+@given(cases(most=18), st.booleans(), st.integers(-12, 20), st.integers(0, 40), st.data())
+def test_intervals_are_the_kept_rows_of_spans(
+    case: Case, numbered: bool, start: int, length: int, data: st.DataObject
 ) -> None:
-    case, units = drawn
-    base = units.first_seq
-    spans = case.spans(range(base, base + len(case.ts)), numbered=numbered)
-    kept = np.array(data.draw(st.lists(st.booleans(), min_size=units.count, max_size=units.count)))
-    runs = runs_of(units, kept, spans, numbered=numbered)
-    assert all(one.last < other.first for one, other in pairwise(runs))
-    in_runs = [unit for run in runs for unit in range(run.first, run.last + 1)]
-    assert all(kept[unit] for unit in in_runs)
+    with TemporaryDirectory() as folder, tiny_files():
+        stream = new_stream(Path(folder))
+        flushed = data.draw(st.integers(0, len(case.ts)))
+        stream.append(at(*case.ts[:flushed]))
+        stream.flush()
+        stream.append(at(*case.ts[flushed:]))
+        units = units_of(stream.snapshot())
+        assert units.in_order
+        kept = data.draw(st.lists(st.booleans(), min_size=units.count, max_size=units.count))
+        spans = case.spans(range(len(case.ts)), numbered=numbered)
+        asked = TimeRange(start, start + length)
+        found = intervals_of(units, np.array(kept, np.bool_), spans, asked, numbered=numbered)
+    inside = [row for row, ts in enumerate(case.ts) if asked.start_us <= ts < asked.end_us]
+    rows = [(inside[0], inside[-1] + 1)] if inside else []
+    # What is kept side by side is one region, and matches go across regions nowhere.
     owner = unit_of_rows(units)
-    for start, end in in_rows(spans, case.ts, base):
-        touched = {owner[row] for row in range(start, end)}
-        # All that is kept is read, and what lies side by side is read together.
-        assert {unit for unit in touched if kept[unit]} <= set(in_runs)
-        for one in touched:
-            if one + 1 in touched and kept[one] and kept[one + 1]:
-                assert any(run.first <= one < run.last for run in runs)
-    for run in runs:
-        own = set(range(run.first, run.last + 1))
-        wanted = {
-            rows
-            for rows in in_rows(spans, case.ts, base)
-            if own & {owner[row] for row in range(*rows)}
-        }
-        assert wanted <= set(in_rows(run.spans, case.ts, base))
-
-
-def test_a_run_ends_where_no_span_goes_across() -> None:
-    #  unit    0     1     2     3     4
-    #  ts     0 1   2 3   4 5   6 7   8 9
-    #  spans    ─────      ──  ──     ─
-    units = units_like(range(10), [2, 4, 6, 8])
-    none = np.full(4, FARTHEST, np.int64)
-    start, end = np.array([1, 4, 6, 8]), np.array([2, 5, 7, 8])
-    spans = Spans(start, end, -none, none, np.zeros(4, np.int64))
-    runs = runs_of(units, np.ones(5, np.bool_), spans, numbered=False)
-    assert [(run.first, run.last, len(run.spans)) for run in runs] == [
-        (0, 1, 1),
-        (2, 2, 1),
-        (3, 3, 1),
-        (4, 4, 1),
-    ]
-    # The map may take units away, also from the middle of a span.
-    kept = np.array([False, True, True, False, True])
-    runs = runs_of(units, kept, spans, numbered=False)
-    assert [(run.first, run.last) for run in runs] == [(1, 1), (2, 2), (4, 4)]
+    regions: list[Range] = []
+    for row in range(len(case.ts)):
+        if kept[owner[row]]:
+            goes_on = bool(regions) and regions[-1][1] == row
+            regions[-1:] = (
+                [(regions[-1][0], row + 1)] if goes_on else [*regions[-1:], (row, row + 1)]
+            )
+    wanted = joined(clipped(in_rows(spans, case.ts, 0), rows))
+    assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == clipped(
+        wanted, regions
+    )
 
 
 # The map

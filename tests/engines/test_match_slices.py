@@ -368,3 +368,21 @@ def test_threads_find_what_one_finds(clauses: str, block: int) -> None:
     assert len(shared) >= 2
     assert found == whole_of(plan, source)
     assert found
+
+
+def test_a_pattern_with_matches_everywhere_is_not_cut() -> None:
+    """No row is ever free of matches, and searches hardly meet: one slice for all takes less."""
+    draw = random.Random(4)
+    rows = in_time(
+        [{"ts": 1, "k": "p", "x": draw.randrange(3), "y": 0.0, "label": "a"} for _ in range(3000)]
+    )
+    text = """SELECT * FROM s MATCH_RECOGNIZE (MEASURES FIRST(ts) AS a, LAST(ts) AS b
+                PATTERN (A T* B) WITHIN INTERVAL '40' SECOND
+                DEFINE A AS x = 1, B AS x = 2)"""
+    plan, source = plan_sql(text, CATALOG), Told(rows)
+    with patch.object(history, "SLICE_ROWS", 500), patch.object(history, "SLICES_BACK", 1):
+        found = shown(history.replay(plan, source))
+    assert found == whole_of(plan, source)
+    # Slices were begun, and then all of it was read in one go.
+    assert source.read.count(ALL_TIME) > 0
+    assert len(source.read) > source.read.count(ALL_TIME)

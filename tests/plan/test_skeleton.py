@@ -159,7 +159,7 @@ def fits(skeleton: Skeleton, path: Path) -> bool:
 
 @settings(
     deadline=None,
-    max_examples=80,
+    max_examples=50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 @given(queries(Kinds(conditions="row", timeouts=False)), rows(10))

@@ -7,6 +7,7 @@ import random
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -24,11 +25,11 @@ from eventide.store.options import StreamOptions
 from eventide.store.reading.hits import Atom, hits_of, reach_of
 from eventide.store.reading.leaves import Units, units_of
 from tests.naive.ranges import qualifies
-from tests.naive.store import Row
 from tests.store.events import at, new_stream, reopened, tiny_files, values
 from tests.store.history import TYPES, History, options, pools, seeds
 from tests.store.values import conditions
 
+Row = dict[str, Any]
 Event = tuple[int, int]
 """Time and number."""
 NUMBERS = Schema.of({"x": "int64", "y": "float64", "label": "string"})
@@ -115,7 +116,7 @@ def check_units(snapshot: Snapshot, atoms: Sequence[Atom] = ()) -> Units:
 
 
 # Without shrinking, which takes minutes: a past of ten steps is short enough.
-@settings(deadline=None, max_examples=25, phases=[Phase.generate])
+@settings(deadline=None, max_examples=15, phases=[Phase.generate])
 @given(options, pools, seeds, st.data())
 def test_streams_with_any_past(
     chosen: StreamOptions, found: dict[str, list[object]], seed: int, data: st.DataObject
@@ -138,7 +139,7 @@ def test_streams_with_any_past(
             assert hits(snapshot, atoms, span) == naive_hits(rows, atoms, span)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=5), seeds, st.data())
 def test_in_order_is_said_whenever_it_is_so(
     sizes: list[int], seed: int, data: st.DataObject

@@ -13,8 +13,9 @@ from eventide.engines.build import keeps_state
 from eventide.engines.history import replay
 from eventide.engines.intervals.ways import pattern_ways
 from eventide.engines.weights import Weights
+from eventide.engines.window_costs import rows_in
 from eventide.engines.window_index import replay_seconds as window_seconds
-from eventide.engines.window_index import rows_in, window_access
+from eventide.engines.window_index import window_access
 from eventide.plan.nodes import Plan, match_of, scans_of
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource

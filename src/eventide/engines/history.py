@@ -10,7 +10,12 @@ import pyarrow as pa
 
 from eventide.batch import ALL_TIME, END_OF_TIME_US, Batch, TimeRange
 from eventide.engines.build import Pipeline, build_pipeline
-from eventide.engines.match_slices import finds_matches, run_match_slice
+from eventide.engines.match_slices import (
+    NoEntryError,
+    finds_matches,
+    matcher_of,
+    run_match_slice,
+)
 from eventide.engines.pruning import value_ranges
 from eventide.engines.slices import Slice, slices_of
 from eventide.operators.columns import in_blocks
@@ -20,6 +25,9 @@ from eventide.store.source import EventSource
 
 SLICE_ROWS = 1_000_000
 """Large enough for a kernel to run long, small enough to stay near the cache."""
+SLICES_BACK = 50
+"""How many times WITHIN before a slice is looked for where its matches begin. Some patterns have
+matches everywhere, and then there is no such place."""
 
 Build = Callable[[Plan, TimeRange, int], Pipeline]
 """Makes the pipeline of a slice; profiling.py has one that takes the time of operators."""
@@ -28,29 +36,52 @@ Build = Callable[[Plan, TimeRange, int], Pipeline]
 def replay(plan: Plan, source: EventSource, build: Build = build_pipeline) -> list[pa.RecordBatch]:
     """Return the rows of a plan over one scan, for which every event is read."""
     pipeline = build_pipeline(plan)
-    return run_slices(plan, source, slices_of(plan, pipeline.scan, source, SLICE_ROWS), build)
+    slices = slices_of(plan, pipeline.scan, source, SLICE_ROWS)
+    try:
+        return run_slices(plan, source, slices, build)
+    except NoEntryError:
+        whole = Slice(ALL_TIME, pipeline.scan.time_range, source.row_count)
+        return run_slices(plan, source, [whole], build)
 
 
 def run_slices(
     plan: Plan, source: EventSource, slices: Sequence[Slice], build: Build = build_pipeline
 ) -> list[pa.RecordBatch]:
-    """Return the rows that some slices own, computed in threads."""
+    """Return the rows that some slices own, computed in threads.
+
+    Raises `NoEntryError` where all that came before would have to be read for one of them: then
+    one slice for all takes less.
+    """
     if len(slices) == 1:
         return run_slice(plan, source, slices[0], os.cpu_count() or 1, build)
+
+    def run(part: Slice) -> list[pa.RecordBatch]:
+        return run_slice(plan, source, part, 1, build, SLICES_BACK)
+
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        parts = list(threads.map(lambda part: run_slice(plan, source, part, 1, build), slices))
+        parts = list(threads.map(run, slices))
     return [batch for part in parts for batch in part]
 
 
 def run_slice(
-    plan: Plan, source: EventSource, part: Slice, threads: int = 1, build: Build = build_pipeline
+    plan: Plan,
+    source: EventSource,
+    part: Slice,
+    threads: int = 1,
+    build: Build = build_pipeline,
+    furthest: int | None = None,
 ) -> list[pa.RecordBatch]:
-    """Return the rows that one slice owns."""
+    """Return the rows that one slice owns.
+
+    For a pattern, where to begin is looked for up to `furthest` times WITHIN before the slice.
+    """
     pipeline = build(plan, part.owned, threads)
     if part.read.is_empty:
         return list(run_pipeline(pipeline, iter(())))
     if part.owned != ALL_TIME and finds_matches(pipeline):
-        return run_match_slice(pipeline, source, part.owned, value_ranges(plan))
+        within_us = matcher_of(pipeline).node.within_us
+        furthest_us = furthest * within_us if furthest and within_us else END_OF_TIME_US
+        return run_match_slice(pipeline, source, part.owned, value_ranges(plan), furthest_us)
     names = [name for name, _ in pipeline.scan.columns]
     batches = source.scan(names, part.read, value_ranges(plan))
     if finds_matches(pipeline):

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engines.access import Access
-from eventide.engines.intervals.replay import covered, runs_of
+from eventide.engines.intervals.candidates import Spans
 from eventide.engines.intervals.ways import IntervalAccess
 from eventide.engines.pruning import value_ranges
 from eventide.engines.window_index import WindowIndex
@@ -75,20 +75,20 @@ def fate_in_pattern(best: IntervalAccess) -> Int64s:
     fate = np.where(question.kept, FATES.index("kept"), FATES.index("ruled out"))
     if not best.chosen:
         return np.where(question.kept, FATES.index("read"), fate)
-    if any(each not in question.found for each in best.chosen):
+    if any(each.clause not in question.found for each in best.chosen):
         return fate
-    units, spans = question.units, question.spans(best.chosen)
-    if question.by_key:
-        first = np.searchsorted(units.ts_max, spans.start_us)
-        last = np.searchsorted(units.ts_min, spans.end_us, "right") - 1
-        some = first <= last
-        first, last = first[some], last[some]
-    else:
-        runs = runs_of(units, question.kept, spans, numbered=question.numbered)
-        first = np.array([run.first for run in runs], np.int64)
-        last = np.array([run.last for run in runs], np.int64)
-    read = covered(first, last + 1, units.count) & question.kept
+    read = touched(question.units, question.spans(best.chosen)) & question.kept
     return np.where(read, FATES.index("read"), fate)
+
+
+def touched(units: Units, spans: Spans) -> Bools:
+    """Return the units that have an instant of a span."""
+    first = np.searchsorted(units.ts_max, spans.start_us)
+    behind = np.searchsorted(units.ts_min, spans.end_us, "right")
+    marks = np.zeros(units.count + 1, np.int64)
+    np.add.at(marks, first[first < behind], 1)
+    np.add.at(marks, behind[first < behind], -1)
+    return np.asarray(np.cumsum(marks[:-1]) > 0)
 
 
 def fate_in_windows(best: WindowIndex, units: Units) -> Int64s:

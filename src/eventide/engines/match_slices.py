@@ -27,10 +27,21 @@ def matcher_of(pipeline: Pipeline) -> MatchRows:
     return next(each for each in pipeline.operators if isinstance(each, MatchRows))
 
 
+class NoEntryError(Exception):
+    """Matches reach across every row near a slice. Never leaves `engines`."""
+
+
 def run_match_slice(
-    pipeline: Pipeline, source: EventSource, owned: TimeRange, where: dict[str, ValueRange]
+    pipeline: Pipeline,
+    source: EventSource,
+    owned: TimeRange,
+    where: dict[str, ValueRange],
+    furthest_us: int = END_OF_TIME_US,
 ) -> list[pa.RecordBatch]:
-    """Return what one slice owns of the matches of a pattern that can be cut in time."""
+    """Return what one slice owns of the matches of a pattern that can be cut in time.
+
+    Where its matches begin is looked for no further back than `furthest_us`.
+    """
     below = len(pipeline.stateless)
     operator = matcher_of(pipeline)
     within_us = operator.node.within_us
@@ -47,6 +58,8 @@ def run_match_slice(
         if entry is not None:
             break
         back_us *= FURTHER_BACK
+        if back_us > furthest_us:
+            raise NoEntryError
     states = [each.initial_state() for each in pipeline.operators[below:]]
     states[0] = state_at(rows, entry)
     nothing = Batch(rows.slice(rows.num_rows), end_us)

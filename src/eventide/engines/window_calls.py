@@ -31,7 +31,7 @@ class Asked:
     """The lowest windows of a plan, the scan below them, and the aggregates to ask for."""
 
     node: WindowAggregate
-    window: Window
+    window: Window | CountWindow
     scan: Scan
     calls: tuple[Call, ...]
 
@@ -51,11 +51,9 @@ def asked_of(plan: Plan) -> Asked | str:
     match node:
         case SlidingAggregate():
             return "frames are of each event, and the index has only aggregates of many"
-        case WindowAggregate(window=CountWindow()):
-            return "windows by count begin at an event, and the index is one of times"
         case WindowAggregate(keys=(_, *_)):
             return "the index has no aggregates by key"
-        case WindowAggregate(window=Window() as window):
+        case WindowAggregate(window=window):
             pass
         case _:
             return "there are no windows"

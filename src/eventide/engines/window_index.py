@@ -9,7 +9,7 @@ reduced events to them itself, so the rows are those of a replay.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,13 +18,21 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.engines.above_windows import AboveWindows
 from eventide.engines.access import Cost, StopWatch
-from eventide.engines.build import Pipeline, build_pipeline
+from eventide.engines.count_index import CountIndex
 from eventide.engines.weights import Weights
 from eventide.engines.window_calls import Asked, asked_of
+from eventide.engines.window_costs import (
+    IndexWork,
+    count_replay_seconds,
+    rows_in,
+    time_replay_seconds,
+    window_count,
+)
 from eventide.operators.window_aggregate import AggregateWindows
-from eventide.plan.nodes import Plan, Scan, Window, WindowAggregate, sources_of
+from eventide.plan.nodes import CountWindow, Plan, Scan, Window, WindowAggregate, sources_of
 from eventide.plan.times import format_duration
 from eventide.store.reading.borders import Partials
 from eventide.store.reading.cuts import EvenCuts
@@ -35,21 +43,28 @@ from eventide.store.snapshot import Snapshot
 THREADS = os.cpu_count() or 1
 LEAST_WINDOWS = 50_000
 """Fewer windows are put together before another thread would have begun."""
-SLICE_ROWS = 1_000_000
-"""About as many events as a thread replays at a time: between two of them a halo is read twice."""
+
+THINNED = "some of the events were thinned to aggregates, which windows may cut"
 
 
-def window_access(plan: Plan, source: Snapshot, weights: Weights) -> WindowIndex | str:
+def window_access(plan: Plan, source: Snapshot, weights: Weights) -> WindowIndex | CountIndex | str:
     """Return the way to answer a block's windows from the index, or why that cannot be."""
     asked = asked_of(plan)
     if isinstance(asked, str):
         return asked
-    times = asked.scan.time_range.intersect(source.time_range)
-    if any(
-        each.thinned and asked.scan.time_range.overlaps(each.time_range) for each in source.segments
-    ):
-        return "some of the events were thinned to aggregates, which windows may cut"
-    return WindowIndex(plan, asked, source, times, weights)
+    times = asked.scan.time_range
+    if has_thinned(source, times):
+        return THINNED
+    if isinstance(asked.window, Window):
+        return WindowIndex(plan, asked, source, times.intersect(source.time_range), weights)
+    found = CountIndex(plan, asked, source, weights)
+    # Leaves that overlap are read together, those at the ends of the time range as well.
+    return THINNED if has_thinned(source, found.counted.touched) else found
+
+
+def has_thinned(source: Snapshot, times: TimeRange) -> bool:
+    """Whether events of a time range are gone, and only aggregates are left of them."""
+    return any(each.thinned and times.overlaps(each.time_range) for each in source.segments)
 
 
 @dataclass(frozen=True)
@@ -70,6 +85,7 @@ class WindowIndex:
     @property
     def window(self) -> Window:
         """The windows that are asked for."""
+        assert isinstance(self.asked.window, Window)
         return self.asked.window
 
     @cached_property
@@ -90,23 +106,18 @@ class WindowIndex:
     @cached_property
     def estimate(self) -> Cost:
         """What it is expected to take."""
-        weights = self.weights
         borders = [cover.border.entries for cover in self.covers]
-        leaves = sum(entries.num_rows for entries in borders)
-        rows = sum(int(cover.border.rows.sum()) for cover in self.covers)
-        entries = sum(cover.whole.num_rows for cover in self.covers)
-        slices = min(self.cuts.between(self.times) + 1, self.source.row_count)
-        runs = min(rows, slices + leaves)
-        attributes = max(1, len(self.question.layout.types))
-        seconds = (
-            weights.index_start
-            + entries * weights.index_entry
-            + leaves * weights.index_leaf
-            + rows * attributes * weights.index_value
-            + runs * attributes * weights.index_run
-            + window_seconds(self.window, self.asked, self.source, self.times, weights)
+        windows = window_count(self.window, rows_in(self.source, self.times), self.times)
+        work = IndexWork(
+            entries=sum(cover.whole.num_rows for cover in self.covers),
+            leaves=sum(entries.num_rows for entries in borders),
+            rows=sum(int(cover.border.rows.sum()) for cover in self.covers),
+            slices=min(self.cuts.between(self.times) + 1, self.source.row_count),
+            windows=windows,
+            attributes=len(self.question.layout.types),
+            aggregates=len(self.asked.node.aggregates),
         )
-        return Cost(seconds, rows=rows, blocks=leaves, intervals=slices)
+        return work.cost(self.weights)
 
     def describe(self) -> str:
         """Return what it does, in a line for people."""
@@ -122,17 +133,10 @@ class WindowIndex:
         if self.window.is_tumbling or self.cuts.gaps or 2 * distinct(found) < len(found.spans):
             found = merged_by_span(self.question, found, self.cuts)
         watch.step("merge what lies in one slice", len(found.spans))
-        pipeline = build_pipeline(self.plan)
-        place = next(
-            position
-            for position, operator in enumerate(pipeline.operators)
-            if isinstance(operator, AggregateWindows)
-        )
-        operator = pipeline.operators[place]
-        assert isinstance(operator, AggregateWindows)
-        windows = self.windows_of(operator, self.as_panes(operator, found))
+        above = AboveWindows.of(self.plan, AggregateWindows)
+        windows = self.windows_of(above.operator, self.as_panes(above.operator, found))
         watch.step("put windows together", sum(part.num_rows for part in windows))
-        results = list(run_above(pipeline.above(place + 1), windows))
+        results = list(above.run(windows))
         watch.step("what is above", sum(part.num_rows for part in results))
         rows = sum(int(cover.border.rows.sum()) for cover in self.covers)
         blocks = sum(cover.border.entries.num_rows for cover in self.covers)
@@ -177,65 +181,15 @@ def distinct(found: Partials) -> int:
     return int(np.count_nonzero(found.spans[1:] != found.spans[:-1])) + min(1, len(found.spans))
 
 
-def run_above(above: Pipeline, windows: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield what the operators above the windows make of them."""
-    states = above.initial_state()
-    for number, rows in enumerate(windows):
-        is_last = number == len(windows) - 1
-        watermark_us = END_OF_TIME_US if is_last else START_OF_TIME_US
-        states, results = above.step(states, Batch(rows, watermark_us))
-        if results.rows.num_rows:
-            yield results.rows
-
-
 def replay_seconds(plan: Plan, source: Snapshot, weights: Weights) -> float:
-    """Return about how long the replay of a plan with windows of time takes."""
+    """Return about how long the replay of a plan with windows takes."""
     node = next(each for each in below(plan) if isinstance(each, WindowAggregate))
     scan = next(each for each in below(plan) if isinstance(each, Scan))
-    window = node.window
-    assert isinstance(window, Window)
     times = scan.time_range.intersect(source.time_range)
-    length = max(0, times.end_us - times.start_us)
-    rows = rows_in(source, times)
-    aggregates = len(node.aggregates)
-    # Slices are two halos long or more, and each reads one halo of the next.
-    halo = max(0, window.size_us - window.slide_us)
-    slice_us = max(2 * halo, length * SLICE_ROWS // max(1, rows), 1)
-    read = rows * (1 + max(0, length // slice_us - 1) * halo / max(1, length))
-    panes = min(read, length / np.gcd(window.size_us, window.slide_us) + 1)
-    event = weights.replay_event + aggregates * weights.replay_value
-    kept = aggregates * weights.replay_pane
-    return float(
-        read * event
-        + panes * kept
-        + window_count(window, rows, times) * aggregates * weights.window
-    )
-
-
-def window_seconds(
-    window: Window, asked: Asked, source: Snapshot, times: TimeRange, weights: Weights
-) -> float:
-    """Return about how long it takes to put all windows together."""
-    count = window_count(window, rows_in(source, times), times)
-    return count * len(asked.node.aggregates) * weights.window
-
-
-def window_count(window: Window, rows: int, times: TimeRange) -> int:
-    """Return about how many windows have events: those of the span, or fewer for few events."""
-    length = max(0, times.end_us - times.start_us)
-    of_event = -(-window.size_us // window.slide_us)
-    return min((length + window.size_us) // window.slide_us, rows * of_event)
-
-
-def rows_in(source: Snapshot, times: TimeRange) -> int:
-    """Return about how many events a time range has, taken as evenly spread over segments."""
-    total = 0.0
-    for segment in source.segments:
-        own = segment.time_range
-        inside = own.intersect(times)
-        share = max(0, inside.end_us - inside.start_us) / (own.end_us - own.start_us)
-        total += 0 if segment.thinned else segment.rows * share
-    return round(total) + source.view.logged_rows
+    rows, aggregates = rows_in(source, times), len(node.aggregates)
+    if isinstance(node.window, CountWindow):
+        return count_replay_seconds(node.window, aggregates, rows, weights)
+    return time_replay_seconds(node.window, aggregates, rows, times, weights)
 
 
 def below(plan: Plan) -> Iterator[Plan]:

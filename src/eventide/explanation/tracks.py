@@ -130,7 +130,7 @@ def condition_track(block: ExplainedBlock, each: Considered) -> Track:
     possible = meets(units, [each.condition])
     start, end = units.ts_min[possible], units.ts_max[possible] + 1
     marks = [Marks("may hold, by the map", "violet", start, end, faint=True)]
-    note, hits = events_text(each).replace("about ", "~"), question.found.get(each.condition)
+    note, hits = events_text(each).replace("about ", "~"), question.found.get(each.condition.clause)
     if hits is not None:
         marks.append(Marks("events that meet it", "violet", hits.ts, hits.ts, "moments"))
         note = plural(len(hits), "event")
@@ -141,7 +141,7 @@ def condition_track(block: ExplainedBlock, each: Considered) -> Track:
 def span_tracks(block: ExplainedBlock, best: IntervalAccess) -> Iterator[Track]:
     """Yield the spans that are replayed, once it is known where the conditions hold."""
     question = best.question
-    if any(each not in question.found for each in best.chosen):
+    if any(each.clause not in question.found for each in best.chosen):
         return
     spans = question.spans(best.chosen)
     order = np.argsort(spans.start_us, kind="stable")

@@ -194,11 +194,17 @@ class AggregateCountWindows:
         right = left + max(1, self.window.size // self.pane_size)
         by_end = np.argsort(panes.ended[order[right - 1]])
         frames, in_order = Frames(frozen(left), frozen(right)), pa.array(order)
-        arrays = [key.take(pa.array(key_of[by_end])) for key in keys]
-        for accumulator, parts in zip(self.accumulators, self.split(panes.partials), strict=True):
-            merged = accumulator.by_frame([part.take(in_order) for part in parts], frames)
-            arrays.append(accumulator.finish(merged).take(pa.array(by_end)))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
+        arrays = [key.take(pa.array(key_of)) for key in keys]
+        arrays += self.put_together(panes.partials.take(in_order), frames)
+        windows = pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
+        return windows.take(pa.array(by_end))
+
+    def put_together(self, partials: pa.RecordBatch, frames: Frames) -> list[pa.Array]:
+        """Return bounds and aggregates of windows, each from the partials of a frame."""
+        return [
+            accumulator.finish(accumulator.by_frame(parts, frames))
+            for accumulator, parts in zip(self.accumulators, self.split(partials), strict=True)
+        ]
 
     def still_needed(self, panes: Panes, done: Int64s) -> pa.RecordBatch:
         """Drop the panes that lie in full windows only."""

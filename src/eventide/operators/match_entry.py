@@ -1,8 +1,10 @@
-"""Where a slice of rows may begin to look for matches: at a row that no match reaches across.
+"""Where a slice of rows may begin to look for matches: at a row that the search surely comes to.
 
 After a match the search goes on behind it, so that which matches there are depends on all that
-came before. But it cannot pass a row that no match from an earlier row reaches: there, whatever
-happened before, it looks for a match. With WITHIN such a row is seldom far.
+came before. But with WITHIN it is known at which rows it can stand after some time. Searches that
+began at each of them soon meet in one row, and from there on they are the same. Where it is not
+told by the end of a match alone where a search goes on, a row will do that no match from an
+earlier row reaches across.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ import pyarrow as pa
 from eventide.accumulators.columns import int64s
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.errors import EvaluationError
-from eventide.kernels.compiled import Int64s
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.match_entry import last_meeting
 from eventide.operators.match_one_row import OneRow
 from eventide.operators.match_rows import MatchRows
 from eventide.operators.match_state import MatchState
@@ -92,6 +95,13 @@ def entry_of(
     except EvaluationError:
         # Rows that the search would never start at are tried too; their errors are nobody's.
         return None
+    if node.skip.to == "past last row":
+        # Where the search stands after what came before is one of the rows that this can reach.
+        following = np.maximum(ends, np.arange(first_sure, first_owned) + 1) - first_sure
+        begun, last = first - first_sure, first_owned - first_sure
+        # A match may reach beyond what is owned; where it ends then does not matter.
+        met = last_meeting(frozen(np.minimum(following, last + 1)), begun, last)
+        return first_sure + met if met >= 0 else None
     reached = np.concatenate([[0], np.maximum.accumulate(ends)])
     places = np.arange(first_sure, first_owned + 1)
     free = places[(reached <= places) & (places >= first)]

@@ -13,7 +13,7 @@ match is known by its number, the span is cut there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -43,11 +43,6 @@ class Spans:
 
     def __len__(self) -> int:
         return len(self.start_us)
-
-    def clipped(self, start_us: int, end_us: int) -> Spans:
-        """Return them cut to a span of time that all of them touch."""
-        start, end = np.maximum(self.start_us, start_us), np.minimum(self.end_us, end_us)
-        return replace(self, start_us=start, end_us=end)
 
     def only(self, kept: Bools | Int64s | slice) -> Spans:
         """Return some of them."""

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eventide.engines.intervals.candidates import Block, blocks_of
-from eventide.engines.intervals.conditions import Condition, Shape
+from eventide.engines.intervals.conditions import Clause, Condition, Shape
 from eventide.engines.weights import Weights
 from eventide.kernels.compiled import Bools, Floats
 from eventide.store.reading.hits import Reach
@@ -71,18 +71,9 @@ def estimates(facts: Facts, chosen: Bools, weights: Weights) -> Estimates:
     rows, units = covered * facts.rows, touched * facts.units
     intervals = np.where(none, 1.0, count * (1 - covered))
     entries = np.array([reach.entries for reach in facts.reaches], np.float64)
-    asked = np.array(
-        [
-            reach.lookups * weights.lookup
-            + reach.entries * weights.entry
-            + reach.read_rows * weights.column_row
-            + reach.events * weights.hit
-            for reach in facts.reaches
-        ]
-    )
     seconds = (
         facts.begin_seconds
-        + chosen @ asked
+        + lookup_seconds(facts, chosen, weights)
         + units * (weights.span_unit + facts.columns * weights.span_column)
         + rows * (weights.span_row + facts.row_seconds)
         + intervals * weights.span
@@ -90,6 +81,24 @@ def estimates(facts: Facts, chosen: Bools, weights: Weights) -> Estimates:
     # The map alone leaves long runs of units, which are read as in a replay.
     seconds[none] = facts.begin_seconds + facts.rows * facts.row_seconds
     return Estimates(intervals, units, rows, chosen @ entries, seconds)
+
+
+def lookup_seconds(facts: Facts, chosen: Bools, weights: Weights) -> Floats:
+    """Return how long each choice looks things up; what several symbols ask is asked once."""
+    seconds = np.zeros(len(chosen))
+    clauses: dict[Clause, list[int]] = {}
+    for number, condition in enumerate(facts.shape.conditions):
+        clauses.setdefault(condition.clause, []).append(number)
+    for numbers in clauses.values():
+        reach = facts.reaches[numbers[0]]
+        once = (
+            reach.lookups * weights.lookup
+            + reach.entries * weights.entry
+            + reach.read_rows * weights.column_row
+        )
+        wanted = chosen[:, numbers]
+        seconds += wanted.any(axis=1) * once + wanted.sum(axis=1) * reach.events * weights.hit
+    return seconds
 
 
 def spans_and_length(facts: Facts, chosen: Bools) -> tuple[Floats, Floats]:

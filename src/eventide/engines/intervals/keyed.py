@@ -22,13 +22,13 @@ from eventide.batch import END_OF_TIME_US, Batch, TimeRange
 from eventide.engines.build import Pipeline, substituted
 from eventide.engines.intervals.candidates import FARTHEST, KEY_SHIFT, Spans, places_of
 from eventide.engines.intervals.conditions import scan_columns
-from eventide.engines.intervals.replay import Replayed, merged
+from eventide.engines.intervals.replay import Replayed, matched, merged
 from eventide.engines.match_slices import matcher_of
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.groups import number_events, order_by_key
 from eventide.kernels.keys import search_keys
 from eventide.kernels.ordering import ranges, sort_pairs
-from eventide.operators.columns import concat_batches, encode_more
+from eventide.operators.columns import encode_more
 from eventide.operators.evaluate import evaluate, evaluate_predicate
 from eventide.operators.match_rows import SMALLEST_PART, MatchRows
 from eventide.operators.match_state import Stretches
@@ -38,6 +38,7 @@ from eventide.schema import SEQ, TS
 from eventide.store.order import int64_view
 from eventide.store.reading.hits import Hits
 from eventide.store.reading.leaves import Units
+from eventide.store.reading.rows import NumberedRows
 
 UNITS_READ = 64
 """How many units are read at a time."""
@@ -196,16 +197,19 @@ class KeyedReplay:
         key = np.searchsorted(offsets, start, "right") - 1
         low = np.maximum(start - self.matcher.reach_back, offsets[key])
         high = np.minimum(end + self.matcher.reach_ahead, offsets[key + 1])
-        stored = self.rows.stored[order[ranges(low, high - low)]]
-        read, units = self.read(np.unique(stored))
-        rows = read.take(pa.array(np.searchsorted(np.unique(stored), stored)))
+        wanted = self.rows.stored[order[ranges(low, high - low)]]
+        stored = NumberedRows(self.units)
+        rows = stored.take(wanted, self.pipeline.input_schema)
+        units = len(np.unique(np.searchsorted(stored.ends, wanted, "right")))
         bounds = np.concatenate([[0], np.cumsum(high - low)])
         keys = tuple(each.take(pa.array(key)) for each in self.rows.keys)
         begin, finish = bounds[:-1] + (start - low), bounds[:-1] + (end - low)
         whole = Stretches(self.below(rows), keys, bounds, begin, finish)
         with ThreadPoolExecutor(os.cpu_count()) as threads:
-            done = list(threads.map(self.matched, parts_of(whole)))
-        return Replayed([b for part in done for b in part], len(stored), units, len(start))
+            done = list(
+                threads.map(lambda p: matched(self.pipeline, self.matcher, p), parts_of(whole))
+            )
+        return Replayed([b for part in done for b in part], len(wanted), units, len(start))
 
     def intervals(self, spans: Spans) -> tuple[Int64s, Int64s]:
         """Return the intervals [start, end) of rows by key in which matches can lie."""
@@ -226,42 +230,12 @@ class KeyedReplay:
         end = np.where(known, np.minimum(ends[1], spans.last + base + 1), ends[1])
         return merged(np.clip(start, first, last), np.clip(end, first, last))
 
-    def read(self, stored: Int64s) -> tuple[pa.RecordBatch, int]:
-        """Return stored rows by their numbers, ascending, and how many units they are in."""
-        names = [name for name, _ in self.pipeline.scan.columns]
-        ends = np.cumsum(self.units.rows)
-        unit_of = np.searchsorted(ends, stored, "right")
-        touched = np.unique(unit_of)
-        groups = [touched[n : n + UNITS_READ] for n in range(0, len(touched), UNITS_READ)]
-
-        def rows_in(units: Int64s) -> pa.RecordBatch:
-            rows = concat_batches(self.units.read(units, names), self.pipeline.input_schema)
-            first, last = np.searchsorted(unit_of, [units[0], units[-1] + 1])
-            own = stored[first:last]
-            before = np.cumsum(self.units.rows[units]) - self.units.rows[units]
-            begins = (ends - self.units.rows)[units] - before
-            return rows.take(pa.array(own - begins[np.searchsorted(units, unit_of[first:last])]))
-
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
-            batches = list(threads.map(rows_in, groups))
-        return concat_batches(batches, self.pipeline.input_schema), len(touched)
-
     def below(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows as the matcher gets them; all of them pass the conditions below it."""
         batch = Batch(rows, END_OF_TIME_US)
         for operator in self.pipeline.stateless:
             _, batch = operator.step(None, batch)
         return batch.rows
-
-    def matched(self, stretches: Stretches) -> list[pa.RecordBatch]:
-        """Return what the matches in some stretches give."""
-        above = self.pipeline.above(self.pipeline.operators.index(self.matcher) + 1)
-        results = []
-        for rows in self.matcher.rows_in(stretches):
-            _, batch = above.step(above.initial_state(), Batch(rows, END_OF_TIME_US))
-            if batch.rows.num_rows:
-                results.append(batch.rows)
-        return results
 
 
 def parts_of(stretches: Stretches) -> Iterator[Stretches]:

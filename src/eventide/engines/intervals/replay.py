@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,62 +12,41 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, Batch
+from eventide.batch import END_OF_TIME_US, Batch, TimeRange
 from eventide.engines.build import Pipeline
 from eventide.engines.intervals.candidates import Spans
 from eventide.engines.match_slices import matcher_of
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.groups import order_by_key
 from eventide.kernels.ordering import ranges
-from eventide.operators.columns import concat_batches, encode_keys
+from eventide.operators.columns import encode_keys
 from eventide.operators.evaluate import evaluate
 from eventide.operators.filter_project import FilterRows
 from eventide.operators.match_rows import MatchRows
 from eventide.operators.match_state import Stretches
-from eventide.schema import TS
-from eventide.store.order import int64_view
 from eventide.store.reading.leaves import Units
+from eventide.store.reading.rows import NumberedRows, in_scope
 
 TASK_ROWS = 1 << 20
-"""About so many rows are read for one call of the matcher: calls cost something, and memory too."""
+"""About so many rows go into one call of the matcher, if there are so many."""
+SMALLEST_TASK_ROWS = 1 << 14
+"""Fewer rows are matched before another thread would have begun."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Neighbouring units, and the spans that lie in them."""
+class Intervals:
+    """Rows [start, end) by their numbers in the store, in order and sharing nothing."""
 
-    first: int
-    last: int
-    spans: Spans
-
-    lead: int = 0
-    """How many units before are read as well, for PREV."""
-    trail: int = 0
-    """How many units behind, for NEXT."""
-
-    def with_context(self, cut: CutRows, back: int, ahead: int) -> Run:
-        """Return the run with a unit more where rows around its spans are missing."""
-        if not len(cut.start):
-            return self
-        before = cut.start[0] < back and not cut.least and self.first - self.lead > 0
-        behind = cut.end[-1] + ahead > cut.rows.num_rows and cut.most == cut.rows.num_rows
-        behind = behind and self.last + self.trail < cut.units - 1
-        return replace(self, lead=self.lead + bool(before), trail=self.trail + bool(behind))
-
-
-@dataclass(frozen=True, slots=True)
-class CutRows:
-    """The rows of a run, and the intervals [start, end) of them in which matches can lie.
-
-    Only rows in [least, most) are in the time that is asked for. The store has `units` units.
-    """
-
-    rows: pa.RecordBatch
     start: Int64s
     end: Int64s
-    least: int
-    most: int
-    units: int
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are in all."""
+        return int((self.end - self.start).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,36 +59,20 @@ class Replayed:
     intervals: int = 0
 
 
-def runs_of(units: Units, kept: Bools, spans: Spans, *, numbered: bool) -> list[Run]:
-    """Return the units that spans touch and the map has kept, cut where no span goes across."""
-    first = np.searchsorted(units.ts_max, spans.start_us)
-    last = np.searchsorted(units.ts_min, spans.end_us, "right") - 1
+def intervals_of(
+    units: Units, kept: Bools, spans: Spans, time_range: TimeRange, *, numbered: bool
+) -> Intervals:
+    """Return the rows of spans within what the map has kept, those that share something as one."""
+    stored = NumberedRows(units)
+    # Behind the last instant of a span is the first row of the next.
+    found = stored.find(np.concatenate([spans.start_us, spans.end_us + 1]))
+    start, end = found[: len(spans)], found[len(spans) :]
     if numbered:
-        ends = units.first_seq + np.cumsum(units.rows)
-        first = np.maximum(first, np.searchsorted(ends, spans.first, "right"))
-        last = np.minimum(last, np.searchsorted(ends, spans.last, "right"))
-    some = first <= last
-    spans, first, last = spans.only(some), first[some], last[some]
-    touched = covered(first, last + 1, units.count) & kept
-    across = covered(first, last, units.count)
-    begins = np.flatnonzero(touched & ~np.concatenate([[False], (touched & across)[:-1]]))
-    ends_at = np.flatnonzero(touched & ~(across & np.append(touched[1:], [False])))
-    low = np.searchsorted(np.maximum.accumulate(last), begins)
-    high = np.searchsorted(first, ends_at, "right")
-    return [
-        Run(begin, end, spans.only(slice(a, b)))
-        for begin, end, a, b in zip(
-            *(x.tolist() for x in (begins, ends_at, low, high)), strict=True
-        )
-    ]
-
-
-def covered(first: Int64s, end: Int64s, count: int) -> Bools:
-    """Return which of `count` places lie in one of the ranges [first, end)."""
-    marks = np.zeros(count + 1, np.int64)
-    np.add.at(marks, first, 1)
-    np.add.at(marks, end, -1)
-    return np.asarray(np.cumsum(marks[:-1]) > 0)
+        start = np.maximum(start, spans.first - units.first_seq)
+        end = np.minimum(end, spans.last + 1 - units.first_seq)
+    least, most = stored.find(np.array([time_range.start_us, time_range.end_us])).tolist()
+    start, end = merged(np.clip(start, least, most), np.clip(end, least, most))
+    return shared(Intervals(start, end), Intervals(*in_scope(units, kept)))
 
 
 def merged(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
@@ -125,13 +88,30 @@ def merged(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     return start[fresh], end[last]
 
 
+def shared(one: Intervals, other: Intervals) -> Intervals:
+    """Return what lies in both, an interval for each pair that shares something.
+
+    >>> found = shared(Intervals(np.array([0, 7]), np.array([5, 9])),
+    ...                Intervals(np.array([2, 4]), np.array([3, 8])))
+    >>> found.start.tolist(), found.end.tolist()
+    ([2, 4, 7], [3, 5, 8])
+    """
+    first = np.searchsorted(other.end, one.start, "right")
+    behind = np.searchsorted(other.start, one.end)
+    counts = np.maximum(behind - first, 0)
+    mine, theirs = np.repeat(np.arange(len(one)), counts), ranges(first, counts)
+    return Intervals(
+        np.maximum(one.start[mine], other.start[theirs]),
+        np.minimum(one.end[mine], other.end[theirs]),
+    )
+
+
 @dataclass(frozen=True)
 class SpanReplay:
-    """Reads the spans of a pattern and finds its matches there."""
+    """Reads intervals of rows and finds the matches of a pattern there."""
 
     pipeline: Pipeline
     units: Units
-    numbered: bool
 
     @cached_property
     def matcher(self) -> MatchRows:
@@ -139,126 +119,59 @@ class SpanReplay:
         return matcher_of(self.pipeline)
 
     @cached_property
-    def names(self) -> list[str]:
-        """The columns to read."""
-        return [name for name, _ in self.pipeline.scan.columns]
+    def stored(self) -> NumberedRows:
+        """The rows by their numbers."""
+        return NumberedRows(self.units)
 
-    def run(self, runs: Sequence[Run]) -> Replayed:
+    @cached_property
+    def limits(self) -> tuple[int, int]:
+        """The numbers of the rows in the time that is asked for: from where to where they go."""
+        scanned = self.pipeline.scan.time_range
+        first, last = self.stored.find(np.array([scanned.start_us, scanned.end_us])).tolist()
+        return first, last
+
+    def run(self, intervals: Intervals) -> Replayed:
         """Return the rows of all matches, computed in threads."""
-        groups = list(self.grouped(runs))
-        if len(groups) < 2:
-            done = [self.run_group(group) for group in groups]
+        parts = list(shares(intervals))
+        if len(parts) < 2:
+            done = [self.run_part(part) for part in parts]
         else:
             with ThreadPoolExecutor(os.cpu_count()) as threads:
-                done = list(threads.map(self.run_group, groups))
+                done = list(threads.map(self.run_part, parts))
+        first = np.searchsorted(self.stored.ends, intervals.start, "right")
+        last = np.searchsorted(self.stored.ends, intervals.end - 1, "right")
         return Replayed(
-            [rows for each in done for rows in each.results],
-            sum(each.rows for each in done),
-            sum(each.units for each in done),
-            sum(each.intervals for each in done),
+            [rows for results in done for rows in results],
+            intervals.rows,
+            len(np.unique(ranges(first, last - first + 1))),
+            len(intervals),
         )
 
-    def grouped(self, runs: Sequence[Run]) -> Iterator[list[Run]]:
-        """Yield runs of units, some at a time: enough for a call of the matcher, not too many."""
-        group: list[Run] = []
-        rows = 0
-        for run in runs:
-            group.append(run)
-            rows += int(self.units.rows[run.first : run.last + 1].sum())
-            if rows >= TASK_ROWS:
-                yield group
-                group, rows = [], 0
-        if group:
-            yield group
-
-    def run_group(self, runs: Sequence[Run]) -> Replayed:
-        """Return what the matches of some runs give, found in one call."""
-        stretches, units = self.stretches(runs)
-        intervals = len(stretches.offsets) - 1
+    def run_part(self, intervals: Intervals) -> list[pa.RecordBatch]:
+        """Return what the matches in some intervals give, found in one call."""
+        stretches = self.stretches(intervals)
         operators = self.pipeline.stateless
         if self.matcher.node.keys or any(isinstance(each, FilterRows) for each in operators):
             stretches = self.by_key(stretches)
         else:
-            stretches = replace(stretches, rows=self.below(stretches.rows))
-        results = []
-        above = self.pipeline.above(self.pipeline.operators.index(self.matcher) + 1)
-        for rows in self.matcher.rows_in(stretches) if stretches.rows.num_rows else ():
-            _, batch = above.step(above.initial_state(), Batch(rows, END_OF_TIME_US))
-            if batch.rows.num_rows:
-                results.append(batch.rows)
-        return Replayed(results, stretches.rows.num_rows, units, intervals)
+            stretches = replace(stretches, rows=below(self.pipeline, stretches.rows))
+        return matched(self.pipeline, self.matcher, stretches)
 
-    def stretches(self, runs: Sequence[Run]) -> tuple[Stretches, int]:
-        """Return the rows of the spans of some runs, and how many units were read for them."""
-        back, ahead = self.matcher.reach_back, self.matcher.reach_ahead
-        while True:
-            read = [self.cut(run, rows) for run, rows in zip(runs, self.read(runs), strict=True)]
-            longer = [
-                run.with_context(cut, back, ahead) for run, cut in zip(runs, read, strict=True)
-            ]
-            if longer == list(runs):
-                break
-            # PREV and NEXT look at rows of units that no span touches.
-            runs = longer
-        offset = np.cumsum([0, *(cut.rows.num_rows for cut in read)])
-        moved = list(zip(read, offset.tolist(), strict=False))
-        start = np.concatenate([cut.start + at for cut, at in moved])
-        end = np.concatenate([cut.end + at for cut, at in moved])
-        low = np.concatenate([np.maximum(cut.start - back, cut.least) + at for cut, at in moved])
-        high = np.concatenate([np.minimum(cut.end + ahead, cut.most) + at for cut, at in moved])
-        rows = concat_batches([cut.rows for cut in read], self.pipeline.input_schema)
+    def stretches(self, intervals: Intervals) -> Stretches:
+        """Return the rows of intervals, with those that PREV and NEXT look at."""
+        start, end = intervals.start, intervals.end
+        low = np.maximum(start - self.matcher.reach_back, self.limits[0])
+        high = np.minimum(end + self.matcher.reach_ahead, self.limits[1])
         offsets = np.concatenate([[0], np.cumsum(high - low)])
-        taken = rows.take(pa.array(ranges(low, high - low)))
+        rows = self.stored.take_ranges(low, high, self.pipeline.input_schema)
         begin, finish = offsets[:-1] + (start - low), offsets[:-1] + (end - low)
-        units = sum(run.last - run.first + 1 + run.lead + run.trail for run in runs)
-        return Stretches(taken, (), offsets, begin, finish), units
-
-    def read(self, runs: Sequence[Run]) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of the units of each run."""
-        bounds = [(run.first - run.lead, run.last + run.trail + 1) for run in runs]
-        if all(one[1] <= other[0] for one, other in pairwise(bounds)):
-            everything = [np.arange(*each) for each in bounds]
-            batches = self.units.read(np.concatenate(everything), self.names)
-            rows = concat_batches(batches, self.pipeline.input_schema)
-            ends = np.cumsum([int(self.units.rows[a:b].sum()) for a, b in bounds]).tolist()
-            yield from (rows.slice(a, b - a) for a, b in pairwise([0, *ends]))
-            return
-        for each in bounds:
-            # Two runs may need the same rows around them.
-            batches = self.units.read(np.arange(*each), self.names)
-            yield concat_batches(batches, self.pipeline.input_schema)
-
-    def cut(self, run: Run, rows: pa.RecordBatch) -> CutRows:
-        """Return where the spans of a run lie in its rows, those that share something as one."""
-        ts = int64_view(rows.column(TS))
-        scanned = self.pipeline.scan.time_range
-        least, most = np.searchsorted(ts, [scanned.start_us, scanned.end_us]).tolist()
-        start = np.searchsorted(ts, run.spans.start_us)
-        end = np.searchsorted(ts, run.spans.end_us, "right")
-        if self.numbered:
-            number = self.units.first_seq + int(self.units.rows[: run.first - run.lead].sum())
-            start = np.maximum(start, run.spans.first - number)
-            end = np.minimum(end, run.spans.last + 1 - number)
-        counts = self.units.rows
-        low = max(least, int(counts[run.first - run.lead : run.first].sum()))
-        trailing = int(counts[run.last + 1 : run.last + 1 + run.trail].sum())
-        high = max(low, min(most, rows.num_rows - trailing))
-        start, end = merged(np.clip(start, low, high), np.clip(end, low, high))
-        return CutRows(rows, start, end, least, most, self.units.count)
-
-    def below(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows as the matcher gets them, where all of them pass."""
-        batch = Batch(rows, END_OF_TIME_US)
-        for operator in self.pipeline.stateless:
-            _, batch = operator.step(None, batch)
-        return batch.rows
+        return Stretches(rows, (), offsets, begin, finish)
 
     def by_key(self, stretches: Stretches) -> Stretches:
         """Return the rows that the matcher gets, cut into a stretch for each span and key."""
-        rows = stretches.rows
         counts = np.diff(stretches.offsets)
         span_of = np.repeat(np.arange(len(counts)), counts)
-        batch = Batch(rows, END_OF_TIME_US)
+        batch = Batch(stretches.rows, END_OF_TIME_US)
         for operator in self.pipeline.stateless:
             if isinstance(operator, FilterRows):
                 passed = operator.passing(batch.rows)
@@ -279,3 +192,37 @@ class SpanReplay:
             offsets[:-1],
             offsets[1:],
         )
+
+
+def shares(intervals: Intervals) -> Iterator[Intervals]:
+    """Yield intervals, some at a time: enough for a call of the matcher, and for all threads."""
+    if not len(intervals):
+        return
+    reached = np.cumsum(intervals.end - intervals.start)
+    total = int(reached[-1])
+    # Few rows may lie in many leaves, which threads can share too.
+    parts = max(-(-total // TASK_ROWS), min(os.cpu_count() or 1, total // SMALLEST_TASK_ROWS), 1)
+    cuts = np.searchsorted(reached, np.linspace(0, total, parts + 1)[1:-1])
+    for first, last in pairwise(np.unique([0, *cuts, len(intervals)]).tolist()):
+        yield Intervals(intervals.start[first:last], intervals.end[first:last])
+
+
+def below(pipeline: Pipeline, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows as the matcher gets them, where all of them pass the conditions below it."""
+    batch = Batch(rows, END_OF_TIME_US)
+    for operator in pipeline.stateless:
+        _, batch = operator.step(None, batch)
+    return batch.rows
+
+
+def matched(pipeline: Pipeline, matcher: MatchRows, stretches: Stretches) -> list[pa.RecordBatch]:
+    """Return what the matches in some stretches give, through what is above the matcher."""
+    if not stretches.rows.num_rows:
+        return []
+    above = pipeline.above(pipeline.operators.index(matcher) + 1)
+    results = []
+    for rows in matcher.rows_in(stretches):
+        _, batch = above.step(above.initial_state(), Batch(rows, END_OF_TIME_US))
+        if batch.rows.num_rows:
+            results.append(batch.rows)
+    return results

@@ -14,13 +14,13 @@ from eventide.engines.access import Cost, StopWatch
 from eventide.engines.build import Pipeline, build_pipeline
 from eventide.engines.history import SLICE_ROWS, run_slices
 from eventide.engines.intervals.candidates import FARTHEST, Spans, spans_of
-from eventide.engines.intervals.conditions import Condition, Shape, shape_of
+from eventide.engines.intervals.conditions import Clause, Condition, Shape, shape_of
 from eventide.engines.intervals.estimate import Estimates, Facts, estimates
 from eventide.engines.intervals.keyed import MOST_ROWS, KeyedReplay, KeyedRows, KeyReader
 from eventide.engines.intervals.pattern_map import kept_units, meets
-from eventide.engines.intervals.replay import Replayed, SpanReplay, runs_of
+from eventide.engines.intervals.replay import Intervals, Replayed, SpanReplay, intervals_of
 from eventide.engines.intervals.selection import best_choice
-from eventide.engines.match_slices import matcher_of
+from eventide.engines.match_slices import NoEntryError, matcher_of
 from eventide.engines.slices import halo_of, slices_within
 from eventide.engines.weights import Weights
 from eventide.kernels.compiled import Bools
@@ -82,7 +82,7 @@ class PatternQuestion:
     time_range: TimeRange
     by_key: bool = False
     """Whether the rows of each key are looked at by themselves, or those left by conditions."""
-    found: dict[Condition, Hits] = field(default_factory=dict, repr=False)
+    found: dict[Clause, Hits] = field(default_factory=dict, repr=False)
 
     @cached_property
     def shape(self) -> Shape:
@@ -143,11 +143,11 @@ class PatternQuestion:
 
     def hits(self, condition: Condition) -> Hits:
         """Return the events that meet a condition; looked up once."""
-        if condition not in self.found:
-            self.found[condition] = hits_of(
-                self.snapshot, condition.clause, self.time_range, in_order=self.units.in_order
-            )
-        return self.found[condition]
+        clause = condition.clause
+        if clause not in self.found:
+            in_order = self.units.in_order
+            self.found[clause] = hits_of(self.snapshot, clause, self.time_range, in_order=in_order)
+        return self.found[clause]
 
     def named(self, condition: Condition) -> str:
         """Return a condition with the variables it is about."""
@@ -163,6 +163,10 @@ class PatternQuestion:
             TimeRange(start, end + 1).intersect(self.time_range)
             for start, end in zip(first.tolist(), last.tolist(), strict=True)
         ]
+
+    def intervals(self, spans: Spans) -> Intervals:
+        """Return the rows of spans, within what the map has kept."""
+        return intervals_of(self.units, self.kept, spans, self.time_range, numbered=self.numbered)
 
     def spans(self, chosen: Sequence[Condition]) -> Spans:
         """Return spans that hold all matches, by some conditions or by the map alone."""
@@ -185,7 +189,11 @@ class PatternQuestion:
         units, kept = self.units, self.kept
         rows = int(units.rows[kept].sum())
         conditions = self.shape.conditions
-        reaches = [reach_of(self.snapshot, each.clause, self.time_range) for each in conditions]
+        clauses = {
+            each.clause: reach_of(self.snapshot, each.clause, self.time_range)
+            for each in conditions
+        }
+        reaches = [clauses[each.clause] for each in conditions]
         shares = np.ones(len(conditions))
         for number, (condition, reach) in enumerate(zip(conditions, reaches, strict=True)):
             possible = kept & meets(units, [condition])
@@ -271,7 +279,7 @@ class IntervalAccess:
 
     def run(self) -> tuple[list[pa.RecordBatch], Cost]:
         """Return the rows, and what they took."""
-        question, numbered = self.question, self.question.numbered
+        question = self.question
         question.snapshot.check_whole(question.time_range)
         watch = StopWatch()
         watch.step("map of the pattern", int(question.kept.sum()))
@@ -286,8 +294,7 @@ class IntervalAccess:
         elif question.by_key:
             done = KeyedReplay(question.pipeline, question.units, question.rows).run(spans)
         else:
-            runs = runs_of(question.units, question.kept, spans, numbered=numbered)
-            done = SpanReplay(question.pipeline, question.units, numbered).run(runs)
+            done = SpanReplay(question.pipeline, question.units).run(question.intervals(spans))
         watch.step("read and match", sum(rows.num_rows for rows in done.results))
         entries = sum(len(question.hits(each)) for each in self.chosen)
         cost = Cost(watch.total, done.rows, done.units, entries, done.intervals, watch.steps)
@@ -299,7 +306,12 @@ def replay_regions(question: PatternQuestion) -> Replayed:
     regions = question.regions
     (scan,) = scans_of(question.plan)
     slices = slices_within(question.plan, scan, question.snapshot, regions, SLICE_ROWS)
-    results = run_slices(question.plan, question.snapshot, slices) if slices else []
+    try:
+        results = run_slices(question.plan, question.snapshot, slices) if slices else []
+    except NoEntryError:
+        return SpanReplay(question.pipeline, question.units).run(
+            question.intervals(question.spans(()))
+        )
     kept = question.kept
     return Replayed(results, int(question.units.rows[kept].sum()), int(kept.sum()), len(regions))
 
@@ -317,9 +329,9 @@ def pattern_ways(plan: Plan, snapshot: Snapshot, weights: Weights) -> list[Inter
     if snapshot.row_count <= MOST_ROWS:
         keyed = replace(question, by_key=True)
         found += [each for each in best_ways(keyed, weights, with_map=False) if each.chosen]
-    if not found:
+    if not found and snapshot.row_count > MOST_ROWS:
         return f"PREV and NEXT look around in the rows of a key, and these are over {MOST_ROWS:,}"
-    return found
+    return found or "looking up conditions would save nothing"
 
 
 def best_ways(

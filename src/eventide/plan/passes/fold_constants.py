@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from decimal import Decimal
 
 from eventide.plan.constants import cast_constant
 from eventide.plan.expressions import Call, Cast, Expression, Literal, Scalar, rebuild
@@ -47,6 +48,11 @@ def fold(expression: Expression) -> Expression:
             return Literal(not value, BOOL, expression.span)
         case Call(function="negate", arguments=(Literal(value=int(value)),)):
             return _whole(expression, -value)
+        case Call(function="negate", arguments=(Literal(value=float(value)),)):
+            return Literal(-value, expression.type, expression.span)
+        case Call(function="negate", arguments=(Literal(value=Decimal() as value),)):
+            # Not `-value`, which rounds to the digits of the context.
+            return Literal(value.copy_negate(), expression.type, expression.span)
         case Call(arguments=(Literal() as left, Literal() as right)):
             return _fold_pair(expression, left, right)
         case Cast(argument=Literal() as literal, type=target):

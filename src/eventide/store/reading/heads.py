@@ -82,6 +82,14 @@ class Heads:
             return ramp
         return int64_view(self.column(leaf, 0))
 
+    def times_at(self, leaf_of: Int64s, rows: Int64s) -> Int64s:
+        """Return the times of rows of a leaf each; leaves ascend."""
+        found: Int64s = self.fact(0, "base")[leaf_of] + self.steps[leaf_of] * rows
+        for leaf in np.unique(leaf_of[~self.even[leaf_of]]).tolist():
+            own = slice(*np.searchsorted(leaf_of, [leaf, leaf + 1]))
+            found[own] = self.times_of(leaf)[rows[own]]
+        return found
+
     def find(self, leaf_of: Int64s, ts: Int64s) -> Int64s:
         """Return the first row, of a leaf each, that is not before a time; leaves ascend."""
         base, steps = self.fact(0, "base")[leaf_of], self.steps[leaf_of]

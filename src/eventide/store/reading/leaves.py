@@ -7,7 +7,7 @@ rows in order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -20,17 +20,16 @@ from eventide.errors import StoreError
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.ordering import ranges
 from eventide.schema import SEQ
-from eventide.store.files.frame import Kind
-from eventide.store.files.mapped import MAPPED
 from eventide.store.index.ranges import ValueRange
 from eventide.store.order import int64_view
+from eventide.store.reading.heads import Heads
 from eventide.store.reading.scan import (
     Piece,
     leaf_pieces,
     memory_piece,
     read_pieces,
 )
-from eventide.store.segments.leaf import DamagedLeafError, decode_leaf
+from eventide.store.segments.encodings import STEPS
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place
 from eventide.store.snapshot import Snapshot
@@ -40,8 +39,8 @@ PLACES = ("ts_min", "ts_max", "first_seq", "last_seq", "rows")
 
 
 def leaf_entries(folder: Path, segment: Segment) -> pa.RecordBatch:
-    """Return the entries of all leaves of a segment, in order."""
-    return _leaf_entries(Place(folder, segment.file, segment.root, segment))
+    """Return the entries of all leaves of a segment, or of the lowest level that is left of it."""
+    return _leaf_entries(Place.of(folder, segment))
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,13 @@ class Place:
     folder: Path
     file: str
     root: int
+    thinned: int
     segment: Segment = field(compare=False)
+
+    @classmethod
+    def of(cls, folder: Path, segment: Segment) -> Place:
+        """Return where a segment is."""
+        return cls(folder, segment.file, segment.root, segment.thinned, segment)
 
 
 @lru_cache(maxsize=CACHED_SEGMENTS)
@@ -60,7 +65,7 @@ def _leaf_entries(where: Place) -> pa.RecordBatch:
     parts = [
         entries
         for level, some in reversed(list(enumerate(tree.levels)))
-        for entries in tree.entries_below(some, level, 0)
+        for entries in tree.entries_below(some, level, min(level, tree.floor))
     ]
     return pa.concat_batches([pa.RecordBatch.from_pylist([], schema=tree.schema), *parts])
 
@@ -70,24 +75,24 @@ def counts_up(folder: Path, segment: Segment) -> bool:
 
     The first and the last number of a leaf do not tell: events may have come late in between.
     """
-    return segment.form.in_order and _counts_up(Place(folder, segment.file, segment.root, segment))
+    return segment.form.in_order and _counts_up(Place.of(folder, segment))
 
 
 @lru_cache(maxsize=CACHED_SEGMENTS)
 def _counts_up(where: Place) -> bool:
-    entries, path = _leaf_entries(where), where.folder / where.file
-    schema = where.segment.form.schema.arrow
-    places = (place(entries, name).tolist() for name in ("address", "length"))
-    for address, length in zip(*places, strict=True):
-        try:
-            # Numbers that count up take no bytes in a leaf, so this is soon done.
-            payload = MAPPED.frame(path, address, length, Kind.LEAF).payload
-            seq = int64_view(decode_leaf(payload, schema, [SEQ]).column(SEQ))
-        except (DamagedLeafError, StoreError):
-            return False
-        if (np.diff(seq) != 1).any():
-            return False
-    return True
+    entries = _leaf_entries(where)
+    places = [place(entries, name) for name in ("address", "length", "rows")]
+    heads = Heads.of(where.folder, where.segment, [SEQ], places)
+    if heads is None:
+        return False
+    # Mostly the head tells; only where it does not, the numbers are read.
+    stepped = (heads.fact(0, "encoding") == STEPS) & (heads.fact(0, "width") == 0)
+    unsure = np.flatnonzero(~(stepped & (heads.fact(0, "step") == 1)))
+    try:
+        numbers = (int64_view(heads.column(leaf, 0)) for leaf in unsure.tolist())
+        return all(bool((np.diff(each) == 1).all()) for each in numbers)
+    except StoreError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -132,15 +137,33 @@ class Units:
             self.possible[key] = np.asarray(found)
         return self.possible[key]
 
-    def pieces(self, units: Int64s) -> list[Piece]:
-        """Return what some units consist of, in order of first keys."""
+    def share(self, is_so: Callable[[Segment], bool]) -> Bools:
+        """Return the units all of whose parts are leaves of segments for which something is so."""
+        parts = np.zeros(len(self.order), np.bool_)
+        for number, segment in enumerate(self.snapshot.segments[: len(self.offsets) - 1]):
+            parts[self.offsets[number] : self.offsets[number + 1]] = is_so(segment)
+        if not self.count:
+            return parts
+        return np.asarray(np.logical_and.reduceat(parts[self.order], self.bounds[:-1]))
+
+    def parts(self, units: Int64s) -> Iterator[tuple[int, Int64s, Int64s]]:
+        """Yield what some units consist of: a segment, which leaves, and the unit of each.
+
+        Segments are numbered as in the snapshot; after them come the rows in memory, as one more.
+        """
         lengths = self.bounds[units + 1] - self.bounds[units]
         parts = self.order[ranges(self.bounds[units], lengths)]
-        memory = [rows for rows in self.snapshot.memory if rows.num_rows]
+        unit_of = np.repeat(units, lengths)
         owner = np.searchsorted(self.offsets, parts, "right") - 1
-        found: list[Piece] = []
         for number in np.unique(owner).tolist():
-            own = parts[owner == number] - self.offsets[number]
+            own = owner == number
+            yield number, parts[own] - self.offsets[number], unit_of[own]
+
+    def pieces(self, units: Int64s) -> list[Piece]:
+        """Return what some units consist of, in order of first keys."""
+        memory = [rows for rows in self.snapshot.memory if rows.num_rows]
+        found: list[Piece] = []
+        for number, own, _ in self.parts(units):
             if number == len(self.snapshot.segments):
                 found += [memory_piece(memory[part]) for part in own.tolist()]
                 continue
@@ -150,21 +173,28 @@ class Units:
         found.sort(key=lambda piece: piece.first_key)
         return found
 
+    def batches(self, units: Int64s, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield all rows of some units, in order."""
+        wanted = self.snapshot.wanted(columns, ALL_TIME, {})
+        return read_pieces(self.pieces(units), wanted)
+
     def read(self, units: Int64s, columns: Sequence[str]) -> list[pa.RecordBatch]:
         """Return all rows of some units, in order."""
-        wanted = self.snapshot.wanted(columns, ALL_TIME, {})
-        return list(read_pieces(self.pieces(units), wanted))
+        return list(self.batches(units, columns))
 
 
-def units_of(snapshot: Snapshot) -> Units:
-    """Return all that a snapshot has as units. Thinned segments have no rows to read."""
+def units_of(snapshot: Snapshot, *, numbered: bool = True) -> Units:
+    """Return all that a snapshot has as units. Thinned segments have no rows to read.
+
+    Not `numbered`, nobody needs to know whether they are in order: it takes a look at every leaf.
+    """
     memory = [rows for rows in snapshot.memory if rows.num_rows]
     columns: dict[str, list[Int64s]] = {name: [] for name in PLACES}
     for segment in snapshot.segments:
         entries = leaf_entries(snapshot.path, segment)
         for name in PLACES:
-            numbered = segment.seq_offset if name.endswith("_seq") else 0
-            columns[name].append(place(entries, name) + numbered)
+            offset = segment.seq_offset if name.endswith("_seq") else 0
+            columns[name].append(place(entries, name) + offset)
     for rows in memory:
         piece = memory_piece(rows)
         begin, end = piece.first_key, piece.last_key
@@ -183,7 +213,8 @@ def units_of(snapshot: Snapshot) -> Units:
     starts = bounds[:-1]
     # Nothing is missing or out of place: the numbers of each leaf are as many as its rows.
     in_order = (
-        len(starts) == len(counted)
+        numbered
+        and len(starts) == len(counted)
         and bool((last - first + 1 == counted).all() and (first[1:] == last[:-1] + 1).all())
         and all((np.diff(int64_view(rows.column(SEQ))) == 1).all() for rows in memory)
         and all(counts_up(snapshot.path, segment) for segment in snapshot.segments)
@@ -207,9 +238,9 @@ def part_may_hold(
     snapshot: Snapshot, segment: Segment, attribute: str, wanted: ValueRange
 ) -> Bools:
     """Return which leaves of a segment may have a row whose attribute is in a range."""
-    if not snapshot.columns.stored_in(segment, [attribute]):
-        return np.zeros(segment.leaves, np.bool_)  # null in every row
-    if attribute not in segment.form.summaries:
-        return np.ones(segment.leaves, np.bool_)
     entries = leaf_entries(snapshot.path, segment)
+    if not snapshot.columns.stored_in(segment, [attribute]):
+        return np.zeros(entries.num_rows, np.bool_)  # null in every row
+    if attribute not in segment.form.summaries:
+        return np.ones(entries.num_rows, np.bool_)
     return wanted.may_hold(entries.column(f"{attribute}.min"), entries.column(f"{attribute}.max"))

@@ -21,6 +21,7 @@ from eventide.errors import StoreError
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.store.reading.borders import Border, Partials, partials_of_rows
 from eventide.store.reading.cuts import Cuts
+from eventide.store.reading.leaf_sums import Leaves
 from eventide.store.reading.leaves import leaf_entries
 from eventide.store.reading.question import Question
 from eventide.store.segments.segment import Segment
@@ -83,7 +84,7 @@ def cover_of(snapshot: Snapshot, segment: Segment, question: Question, cuts: Cut
     known = question.known_to(segment, columns)
     entries = segment.summary()
     if not (known and lie_whole(entries, cuts).all()):
-        entries = lowest_entries(snapshot, segment)
+        entries = leaf_entries(snapshot.path, segment)
     ts_min, ts_max = place(entries, "ts_min"), place(entries, "ts_max")
     touched = (ts_max >= times.start_us) & (ts_min < times.end_us)
     if not touched.all():
@@ -98,8 +99,8 @@ def cover_of(snapshot: Snapshot, segment: Segment, question: Question, cuts: Cut
         raise thinned_away(snapshot.name, segment)
     found = those(entries.select(question.names), whole) if whole.any() else question.empty
     unread = entries.filter(pa.array(read)) if read.any() else entries.slice(0, 0)
-    border = Border(snapshot.path, segment, unread, question, columns, cuts)
-    return Cover(first[whole], found, border)
+    leaves = Leaves(snapshot.path, segment, unread, question, columns)
+    return Cover(first[whole], found, Border(leaves, cuts))
 
 
 def lie_whole(entries: pa.RecordBatch, cuts: Cuts) -> Bools:
@@ -110,19 +111,6 @@ def lie_whole(entries: pa.RecordBatch, cuts: Cuts) -> Bools:
     low, high = np.maximum(ts_min, times.start_us), np.minimum(ts_max, times.end_us - 1)
     inside &= cuts.spans_of(low) == cuts.spans_of(high)
     return inside
-
-
-def lowest_entries(snapshot: Snapshot, segment: Segment) -> pa.RecordBatch:
-    """Return the entries of all leaves of a segment, or of the lowest level that is left of it."""
-    if not segment.thinned:
-        return leaf_entries(snapshot.path, segment)
-    tree = segment.tree(snapshot.path)
-    parts = [
-        below
-        for level, entries in reversed(list(enumerate(tree.levels)))
-        for below in tree.entries_below(entries, level, min(level, tree.floor))
-    ]
-    return pa.concat_batches(parts)
 
 
 def in_order(question: Question, parts: Sequence[Partials]) -> Partials:

@@ -21,6 +21,8 @@ from eventide.store.index.secondary.keys import entries_of, hashes_of
 from eventide.store.index.secondary.merging import merged
 from eventide.store.index.secondary.run import Piece, Run, run_pieces
 
+RANGES_REMEMBERED = 256
+
 Extent = tuple[int, int]
 """Offset and length of a run in its file."""
 
@@ -50,6 +52,7 @@ class SecondaryReader:
         self.file = file
         self.data_type = data_type
         self.runs = [Run(file, offset, length, data_type) for offset, length in spans]
+        self.lately: dict[ValueRange, list[tuple[Run, int, int]]] = {}
 
     @property
     def rows(self) -> int:
@@ -70,9 +73,19 @@ class SecondaryReader:
         order = sorting_order(ts, seq)
         return (ts, seq) if order is None else (ts[order], seq[order])
 
-    def found(self, wanted: ValueRange) -> Iterator[tuple[Run, int, int]]:
-        """Yield the runs with entries in a range, and from where to where they are."""
-        wanted = checked(wanted, self.data_type)
+    def found(self, wanted: ValueRange) -> list[tuple[Run, int, int]]:
+        """Return the runs with entries in a range, and from where to where they are.
+
+        Who counts entries mostly looks them up then: ranges are remembered for a while.
+        """
+        if wanted not in self.lately:
+            if len(self.lately) >= RANGES_REMEMBERED:
+                self.lately.clear()
+            self.lately[wanted] = list(self.bisected(checked(wanted, self.data_type)))
+        return self.lately[wanted]
+
+    def bisected(self, wanted: ValueRange) -> Iterator[tuple[Run, int, int]]:
+        """Yield the runs with entries in a checked range, and from where to where they are."""
         runs = self.runs
         if wanted.is_equality:
             value = one_spelling(pa.array([wanted.low], self.data_type.arrow))
