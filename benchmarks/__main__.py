@@ -235,6 +235,7 @@ def run_index(
         screen.print(report.speeds().for_screen(), report.choices().for_screen())
     report = Report(built, series, answers)
     screen.print(report.speeds().for_screen(), report.choices().for_screen())
+    screen.print(report.verdicts().for_screen())
     if not asked.only and not asked.no_write:
         write_results("Index", report.section(machine))
         screen.print(f"written to {RESULTS}")

@@ -12,7 +12,14 @@ from rich.table import Table
 
 from benchmarks.index_data import Built, Dataset
 from benchmarks.index_patterns import ALL_CHOICES, ROUNDS, SHORT_SECONDS, Answered, errors_of
-from benchmarks.index_queries import WITHIN_EVENTS, Series
+from benchmarks.index_queries import (
+    MEAN_OVER_BEST,
+    MOST_OF_CHOOSING,
+    MOST_OVER_BEST,
+    WITHIN_EVENTS,
+    Series,
+)
+from benchmarks.race import Target
 from benchmarks.report import Machine, as_line, facts
 
 HOW_TO_READ_INDEX = (
@@ -28,7 +35,7 @@ class Grid:
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
-    words: frozenset[str] = frozenset({"Series", "Ways", "Stream", ""})
+    words: frozenset[str] = frozenset({"Series", "Ways", "Stream", "Over all series", ""})
 
     def for_screen(self) -> Table:
         """Return it for a terminal."""
@@ -99,6 +106,30 @@ CHOICES = (
 )  # fmt: skip
 
 
+def verdict(what: str, found: float | None, target: Target) -> list[str]:
+    """Return a row for what has to hold over all series; a run of few may have nothing to say."""
+    if found is None:
+        return [what, "", str(target), ""]
+    return [what, f"{found:.3g}", str(target), "✓" if target.met_by(found) else "✗"]
+
+
+def verdicts(answers: Sequence[Answered]) -> Grid:
+    """Return how good the choices were over all series."""
+    over = [each.over_best for each in answers if each.others]
+    shares = [each.planning_share for each in answers if each.planning_share is not None]
+    rows = [
+        verdict("chosen over best, mean", fmean(over) if over else None, MEAN_OVER_BEST),
+        verdict("chosen over best, worst", max(over, default=None), MOST_OVER_BEST),
+        verdict(
+            "choosing over what it saves, median",
+            median(shares) if shares else None,
+            MOST_OF_CHOOSING,
+        ),
+        verdict("choosing over what it saves, worst", max(shares, default=None), MOST_OF_CHOOSING),
+    ]
+    return Grid(("Over all series", "Found", "Target", ""), rows)
+
+
 def spread(errors: Sequence[float]) -> tuple[str, str]:
     """Return the middle and the largest of some errors."""
     if not errors:
@@ -140,9 +171,17 @@ class Report:
         """Return how good the choices and the estimates were."""
         return Grid(CHOICES, [choices(each, self.answers[each.name]) for each in self.series])
 
+    def all_answers(self) -> list[Answered]:
+        """Return the queries of all series."""
+        return [each for some in self.answers.values() for each in some]
+
+    def verdicts(self) -> Grid:
+        """Return how good the choices were over all series."""
+        return verdicts(self.all_answers())
+
     def section(self, machine: Machine) -> str:
         """Return the part of results.md about the index."""
-        errors = errors_of([each for some in self.answers.values() for each in some], "blocks")
+        errors = errors_of(self.all_answers(), "blocks")
         far = sum(each > 0.3 for each in errors)
         lines = [
             *facts(machine),
@@ -160,6 +199,8 @@ class Report:
             "were measured, as a share of what was really read.",
             "",
             *self.choices().lines(),
+            "",
+            *self.verdicts().lines(),
             "",
             f"Of {len(errors)} estimates of leaves, {far} were off by more than 30 %.",
             "",

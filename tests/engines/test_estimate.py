@@ -235,6 +235,7 @@ def facts(draw: st.DrawFn, least: int = 1, most: int = 6) -> Facts:
         draw(st.sampled_from([1, 1, 100])),
         reaches,
         np.array(shares),
+        np.ones((1, len(shares))),
     )
 
 
@@ -310,6 +311,7 @@ def test_what_costs_more_than_it_saves_is_not_looked_up() -> None:
         1,
         [Reach(100, 100, 1, 0), Reach(rows, rows, 1, 0)],
         np.array([1e-5, 1.0]),
+        np.ones((1, 2)),
     )
     assert best_choice(known, DEFAULTS).tolist() == [True, False]
     # If both are met everywhere, nothing is looked up: the map alone is left.

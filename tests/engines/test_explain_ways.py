@@ -124,8 +124,8 @@ def test_an_index_that_would_help_is_recommended(tmp_path: Path) -> None:
     stream = database.create_stream("s", {"heat": "float64", "level": "int64", "k": "int64"})
     stream.append(events(EVENTS))
     stream.flush()
-    # A machine on which to read a column takes long.
-    database.weights = replace(DEFAULTS, column_row=1e-6)
+    # A machine on which to match rows and to read a column takes long.
+    database.weights = replace(DEFAULTS, column_row=1e-6, match_row=3e-6)
     rare = DROP.replace("heat > 70", "k >= 0")
     (hint,) = lines_of(database.explain(rare), "hint:")
     assert hint.startswith("hint: with an index on level it would take ")

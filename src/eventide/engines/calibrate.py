@@ -21,7 +21,7 @@ import pyarrow as pa
 from eventide.engines.calibrate_queries import PROBES, Probe
 from eventide.engines.history import replay
 from eventide.engines.intervals.conditions import Condition
-from eventide.engines.intervals.estimate import estimates
+from eventide.engines.intervals.estimate import as_choice, estimates
 from eventide.engines.intervals.ways import (
     IntervalAccess,
     PatternQuestion,
@@ -136,7 +136,7 @@ def estimator(probe: Probe, plan: Plan, snapshot: Snapshot) -> Callable[[Weights
         return lambda weights: replace(access, weights=weights).estimate.seconds
     question = asked(plan, snapshot)
     wanted = chosen_in(probe, question)
-    choice = np.array([[each in wanted for each in question.shape.conditions]])
+    choice = as_choice(question.shape.conditions, wanted)
     return lambda weights: float(estimates(question.facts(weights), choice, weights).seconds[0])
 
 

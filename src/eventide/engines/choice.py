@@ -99,8 +99,9 @@ def asked_of_index(
 
 def only_replay(plan: Plan, source: Snapshot, weights: Weights, refused: str | None) -> Ways:
     """Return replay as the only way, and why there is no other."""
-    per_row = weights.replay_event
-    return Ways([replay_of(plan, source, source.row_count * per_row)], refused)
+    (scan,) = scans_of(plan)
+    seconds = rows_in(source, scan.time_range) * weights.replay_event
+    return Ways([replay_of(plan, source, seconds)], refused)
 
 
 def replay_of(plan: Plan, source: Snapshot, seconds: float) -> Replay:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engines.access import Access
+from eventide.engines.count_index import CountIndex
 from eventide.engines.intervals.candidates import Spans
 from eventide.engines.intervals.ways import IntervalAccess
 from eventide.engines.pruning import value_ranges
@@ -60,6 +61,12 @@ def leaf_strip(plan: Plan, source: EventSource, best: Access) -> LeafStrip | Non
             fate = fate_in_pattern(best)
         case WindowIndex():
             fate = fate_in_windows(best, units)
+        case CountIndex():
+            fate = np.select(
+                [best.counted.read, best.counted.whole],
+                [FATES.index("read"), FATES.index("summarised")],
+                FATES.index("ruled out"),
+            )
         case _:
             fate = fate_in_replay(plan, units)
     (scan,) = scans_of(plan)

@@ -45,27 +45,27 @@ class Weights:
     """Keep what lies in a leaf between two cuts, for one attribute."""
     window: float = 6.0e-8
     """Put a window together from panes, for one aggregate."""
-    match_row: float = 6.0e-8
+    match_row: float = 2.5e-8
     """Read a row and look for matches there, whatever their conditions."""
-    match_condition: float = 1.0e-8
+    match_condition: float = 4.5e-9
     """Test a row for one variable."""
-    match_search: float = 1.5e-7
+    match_search: float = 1.0e-7
     """The same where a search has to be made, for it takes longer."""
     span_start: float = 1.5e-3
     """Ask the map, and begin."""
-    span_unit: float = 2.0e-4
+    span_unit: float = 5.0e-6
     """Read a unit (mostly a leaf) and find the spans in it."""
-    span_column: float = 3.0e-5
+    span_column: float = 6.0e-6
     """One column of a unit."""
-    span_row: float = 2.0e-8
+    span_row: float = 1.2e-8
     """Take a row out of a unit."""
-    span: float = 1.0e-6
+    span: float = 5.0e-7
     """Begin and end a stretch of rows."""
-    lookup: float = 3.0e-4
+    lookup: float = 2.0e-4
     """Find a range in a run of a secondary index."""
-    entry: float = 6.0e-8
+    entry: float = 4.5e-8
     """Read an entry of a secondary index, and put it in order of time."""
-    hit: float = 4.0e-8
+    hit: float = 1.7e-8
     """Hold a row that meets a condition against those of another."""
     key_row: float = 6.0e-8
     """Read and number the key of a row, where a pattern has keys."""

@@ -9,12 +9,11 @@ import numpy as np
 
 from eventide.batch import TimeRange
 from eventide.engines.access import Cost
+from eventide.engines.history import SLICE_ROWS
 from eventide.engines.weights import Weights
 from eventide.plan.nodes import CountWindow, Window
 from eventide.store.snapshot import Snapshot
 
-SLICE_ROWS = 1_000_000
-"""About as many events as a thread replays at a time: between two of them a halo is read twice."""
 BOUNDS = 2
 """The ends of a window by count are two aggregates more: the times of two events."""
 SIDE_BY_SIDE = 0.2

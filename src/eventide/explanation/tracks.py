@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from eventide.engines.access import Step
+from eventide.engines.count_index import CountIndex
 from eventide.engines.explained import Considered, Explained, ExplainedBlock
 from eventide.engines.explained_text import events_text, numbers_of, seconds_text
 from eventide.engines.history import SLICE_ROWS
@@ -96,6 +97,8 @@ def tracks_of(block: ExplainedBlock) -> Iterator[Track]:
         yield from span_tracks(block, best)
     elif isinstance(best, WindowIndex):
         yield slice_track(best)
+    elif isinstance(best, CountIndex):
+        yield count_track(best)
     else:
         yield from replay_tracks(block)
 
@@ -172,6 +175,14 @@ def slice_track(best: WindowIndex) -> Track:
         whole = np.array([times.end_us], np.int64)
         marks = Marks("cuts of windows", "blue", starts, whole)
     return Track("slices", plural(count, "slice"), (marks,))
+
+
+def count_track(best: CountIndex) -> Track:
+    """Return where events are cut for windows by count: in the leaves that are read."""
+    counted = best.counted
+    units, read = counted.units, counted.read
+    marks = Marks("cuts of windows", "blue", units.ts_min[read], units.ts_max[read] + 1)
+    return Track("slices", plural(counted.slices, "slice"), (marks,))
 
 
 def replay_tracks(block: ExplainedBlock) -> Iterator[Track]:

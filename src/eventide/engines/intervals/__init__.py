@@ -6,5 +6,6 @@ candidates.py   rows that meet conditions, put together to spans of time that ho
 estimate.py     how many spans there will be, and what each choice of conditions takes
 selection.py    the choice
 replay.py       the spans, read and matched
+keyed.py        the same in the rows of each key, or in those that conditions leave
 ways.py         all of it as ways to answer a query
 """

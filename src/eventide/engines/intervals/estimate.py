@@ -46,6 +46,9 @@ class Facts:
     """Of each condition of the shape."""
     shares: Floats
     """Which share of rows meets each condition, where the map says that some can."""
+    profiles: Floats
+    """How much more or less often each condition is met in each part of the time; 1 is as often
+    as in all of it. A row for each part, all of them as many rows long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +64,20 @@ class Estimates:
 
 def estimates(facts: Facts, chosen: Bools, weights: Weights) -> Estimates:
     """Return what choices take: a row of `chosen` for each, a column for each condition."""
-    count, length = spans_and_length(facts, chosen)
-    density = count / max(facts.time_us, 1.0)
-    unit_us = facts.time_us / max(1, facts.units)
-    covered = 1 - np.exp(-density / facts.keys * length)
-    touched = 1 - np.exp(-density * (length + unit_us))
+    parts = len(facts.profiles)
+    intervals, rows, units = (np.zeros(len(chosen)) for _ in range(3))
+    for profile in facts.profiles:
+        shares = np.minimum(facts.shares * profile, 1.0)
+        count, length = spans_and_length(facts, shares, chosen)
+        density = count / max(facts.time_us, 1.0)
+        unit_us = facts.time_us / max(1, facts.units)
+        covered = 1 - np.exp(-density / facts.keys * length)
+        touched = 1 - np.exp(-density * (length + unit_us))
+        rows += covered * facts.rows / parts
+        units += touched * facts.units / parts
+        intervals += count * (1 - covered) / parts
     none = ~chosen.any(axis=1)
-    covered[none] = touched[none] = 1.0
-    rows, units = covered * facts.rows, touched * facts.units
-    intervals = np.where(none, 1.0, count * (1 - covered))
+    rows[none], units[none], intervals[none] = facts.rows, facts.units, 1.0
     entries = np.array([reach.entries for reach in facts.reaches], np.float64)
     seconds = (
         facts.begin_seconds
@@ -101,13 +109,16 @@ def lookup_seconds(facts: Facts, chosen: Bools, weights: Weights) -> Floats:
     return seconds
 
 
-def spans_and_length(facts: Facts, chosen: Bools) -> tuple[Floats, Floats]:
-    """Return how many spans each choice makes before they are merged, and how long each lasts."""
+def spans_and_length(facts: Facts, met: Floats, chosen: Bools) -> tuple[Floats, Floats]:
+    """Return how many spans each choice makes before they are merged, and how long each lasts.
+
+    `met` is which share of rows meets each condition.
+    """
     shape, within = facts.shape, float(facts.within_us)
     blocks = blocks_of(shape, shape.conditions, numbered=facts.numbered)
     if not blocks:
         return np.zeros(len(chosen)), np.zeros(len(chosen))
-    shares, active = block_shares(facts, blocks, chosen)
+    shares, active = block_shares(shape, met, blocks, chosen)
     numbers = np.arange(len(blocks))
     first = np.where(active, numbers, len(blocks)).min(axis=1)
     last = np.where(active, numbers, -1).max(axis=1)
@@ -140,13 +151,15 @@ def spans_and_length(facts: Facts, chosen: Bools) -> tuple[Floats, Floats]:
     return count, length
 
 
-def block_shares(facts: Facts, blocks: Sequence[Block], chosen: Bools) -> tuple[Floats, Bools]:
+def block_shares(
+    shape: Shape, met: Floats, blocks: Sequence[Block], chosen: Bools
+) -> tuple[Floats, Bools]:
     """Return which share of rows begins each block, by the conditions chosen of it."""
     shares = np.ones((len(chosen), len(blocks)))
     active = np.zeros((len(chosen), len(blocks)), np.bool_)
-    for number, condition in enumerate(facts.shape.conditions):
+    for number, condition in enumerate(shape.conditions):
         place = next(n for n, block in enumerate(blocks) if condition.symbol in block.chosen)
-        shares[:, place] *= np.where(chosen[:, number], facts.shares[number], 1.0)
+        shares[:, place] *= np.where(chosen[:, number], met[number], 1.0)
         active[:, place] |= chosen[:, number]
     return shares, active
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -37,9 +39,18 @@ from eventide.plan.nodes import (
 )
 from eventide.plan.patterns import PartitionEnd, PartitionStart, can_be_empty, walk_pattern
 from eventide.plan.time_order import in_order
-from eventide.store.reading.hits import Hits, hits_of, reach_of
+from eventide.store.reading.hits import Hits, hits_of, reach_of, sampled_times
 from eventide.store.reading.leaves import Units, units_of
 from eventide.store.snapshot import Snapshot
+
+PARTS = 12
+"""Into how many parts time is cut to see when the events of a condition were."""
+MOST_BY_PART = 10
+LEAST_SAMPLE = 256
+WORTH_A_LOOK = 0.05
+"""Below so many seconds, to look when events were takes longer than a better choice could save."""
+UNEVEN = 1.5
+"""Less than this much more often than on average is taken for chance."""
 
 
 def why_replay(node: MatchRecognize) -> str | None:
@@ -194,10 +205,8 @@ class PatternQuestion:
             for each in conditions
         }
         reaches = [clauses[each.clause] for each in conditions]
-        shares = np.ones(len(conditions))
-        for number, (condition, reach) in enumerate(zip(conditions, reaches, strict=True)):
-            possible = kept & meets(units, [condition])
-            shares[number] = min(1.0, reach.events / max(1, int(units.rows[possible].sum())))
+        counted = [max(1, int(units.rows[each].sum())) for each in self.possible]
+        shares = np.array([reach.events for reach in reaches]) / np.array(counted)
         time_us = float((units.ts_max[kept] - units.ts_min[kept] + 1).sum())
         columns = len(self.pipeline.scan.columns)
         begin = weights.span_start
@@ -216,8 +225,39 @@ class PatternQuestion:
             begin,
             self.key_count() if self.by_key else 1,
             reaches,
-            shares,
+            np.minimum(shares, 1.0),
+            np.ones((1, len(conditions))),
         )
+
+    @cached_property
+    def possible(self) -> list[Bools]:
+        """The units in which each condition can be met."""
+        return [self.kept & meets(self.units, [each]) for each in self.shape.conditions]
+
+    def looked_at_by_part(self, facts: Facts) -> Facts:
+        """Return what is known with how the events of each condition are spread over time.
+
+        Indexes tell, and else the units where they are possible. If all are spread evenly, or
+        there are too many choices to look at each part of the time by itself, nothing changes.
+        """
+        conditions, units, kept = self.shape.conditions, self.units, self.kept
+        if len(conditions) > MOST_BY_PART or facts.units < PARTS:
+            return facts
+        reached = np.cumsum(units.rows[kept])
+        cuts = np.searchsorted(reached, np.linspace(0, reached[-1], PARTS + 1)[1:-1])
+        edges = units.ts_min[kept][cuts]
+        found = np.ones((PARTS, len(conditions)))
+        for number, condition in enumerate(conditions):
+            times, counts = sampled_times(self.snapshot, condition.clause)
+            if len(times) < LEAST_SAMPLE:
+                possible = self.possible[number]
+                times, counts = units.ts_min[possible], units.rows[possible].astype(np.float64)
+            spread = np.bincount(np.searchsorted(edges, times, "right"), counts, PARTS)
+            found[:, number] = spread * PARTS / max(spread.sum(), 1.0)
+        if not (found.max(axis=0) > UNEVEN).any():
+            return facts
+        events = np.array([reach.events for reach in facts.reaches])
+        return replace(facts, shares=np.minimum(events / max(1, facts.rows), 1.0), profiles=found)
 
     def row_seconds(self, weights: Weights) -> float:
         """Return how long the matcher takes for a row."""
@@ -285,8 +325,12 @@ class IntervalAccess:
         watch.step("map of the pattern", int(question.kept.sum()))
         if question.by_key:
             watch.step("keys of rows", question.rows.count)
-        for each in self.chosen:
-            watch.step(f"look up {question.named(each)}", len(question.hits(each)))
+        if self.chosen:
+            clauses = {each.clause: each for each in self.chosen}
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
+                found = list(threads.map(question.hits, clauses.values()))
+            named = ", ".join(map(question.named, self.chosen))
+            watch.step(f"look up {named}", sum(map(len, found)))
         spans = question.spans(self.chosen)
         watch.step("candidates", len(spans))
         if not self.chosen and halo_of(question.plan) is not None:
@@ -340,6 +384,9 @@ def best_ways(
     """Return the way by the best conditions, and that by the map alone if it is asked for."""
     facts = question.facts(weights)
     best = best_choice(facts, weights)
+    if estimates(facts, np.array([best]), weights).seconds[0] > WORTH_A_LOOK:
+        facts = question.looked_at_by_part(facts)
+        best = best_choice(facts, weights) if len(facts.profiles) > 1 else best
     choices = np.array([best]) if best.any() or with_map else best[:0].reshape(0, len(best))
     if with_map and best.any():
         choices = np.array([np.zeros_like(best), best])

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from eventide.batch import ALL_TIME
 from eventide.engines.build import build_pipeline
 from eventide.engines.choice import ways
+from eventide.engines.count_index import CountIndex
 from eventide.engines.intervals.ways import IntervalAccess
 from eventide.engines.placement import describe_spark
 from eventide.engines.slices import halo_of
@@ -138,7 +139,7 @@ class SparkDatabase:
             return over_frame(plan, frame, schema_of(frame))
         source = self.stored(scan.stream).snapshot()
         best = ways(plan, source, self.weights).best
-        if isinstance(best, WindowIndex) and best.estimate.intervals <= MOST_ON_DRIVER:
+        if isinstance(best, WindowIndex | CountIndex) and best.estimate.intervals <= MOST_ON_DRIVER:
             rows, _ = best.run()
             table = pa.Table.from_batches(rows, build_pipeline(plan).output_schema)
             return self.session.createDataFrame(table, spark_schema(table.schema))

@@ -130,14 +130,15 @@ class Heads:
         doubles = np.frombuffer(self.content, np.float64, self.content.size // 8)
         return frozen(doubles), begins // 8
 
-    def column(self, leaf: int, position: int) -> pa.Array:
-        """Return one column of one leaf."""
+    def column(self, leaf: int, position: int, picked: pa.Array | None = None) -> pa.Array:
+        """Return one column of one leaf; with `picked`, of these rows only."""
         address, field = int(self.addresses[leaf]), self.schema.field(self.names[position])
         start = address + FRAME_HEADER.size
         place = HEADER.size + self.schema.get_field_index(field.name) * ENTRY.size
         entry = ENTRY.unpack_from(self.content, start + place)
         try:
-            return read_column(self.content.slice(start), entry, field.type, int(self.rows[leaf]))
+            rows = int(self.rows[leaf])
+            return read_column(self.content.slice(start), entry, field.type, rows, picked)
         except (DamagedLeafError, pa.ArrowException, OSError, LookupError, ValueError) as error:
             message = f"the leaf at byte {address}: column {field.name} is damaged: {error}"
             raise damaged(self.path, message) from error

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 UNKNOWN_SHARE = 0.1
 """What share of rows a condition is taken to let through where nothing tells."""
 SMALLEST_SHARE = 1e-4
+SAMPLED = 512
+"""How many entries of a run tell when the events of a range were."""
 NUMBERS = (pa.int64(), pa.float64())
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -200,6 +202,30 @@ def reach_of_one(
         if rows.num_rows:
             events += int(wanted.mask(rows.column(attribute)).sum())
     return Reach(events, entries, lookups, read_rows)
+
+
+def sampled_times(snapshot: Snapshot, atoms: Sequence[Atom]) -> tuple[Int64s, Floats]:
+    """Return the times of some events that meet any of some conditions, and how many each is for.
+
+    A page from the middle of what each run has in the range: in order of values, so that its times
+    are those of events like the others.
+    """
+    found: list[Int64s] = [np.empty(0, np.int64)]
+    counts = [np.empty(0)]
+    for attribute, wanted in atoms:
+        for segment in snapshot.segments:
+            reader = reader_for(snapshot, segment, attribute)
+            try:
+                runs = [] if reader is None else reader.found(wanted)
+                for run, start, stop in runs:
+                    middle = (start + stop) // 2
+                    part = next(run.times(middle, min(stop, middle + SAMPLED)), None)
+                    if part is not None:
+                        found.append(part[0])
+                        counts.append(np.full(len(part[0]), (stop - start) / len(part[0])))
+            except (DamagedRunError, StoreError):
+                continue
+    return np.concatenate(found), np.concatenate(counts)
 
 
 def counted(reader: SecondaryReader, wanted: ValueRange) -> int | None:

@@ -140,9 +140,12 @@ class Leaves:
         if field.type == pa.float64() and heads.lie_plain(position):
             doubles, begins = heads.plain(position)
             return pa.array(doubles[ranges(begins[self.leaf_of] + start, counts)])
-        decoded = {leaf: heads.column(leaf, position) for leaf in range(len(heads.rows))}
-        wanted = zip(self.leaf_of.tolist(), start.tolist(), counts.tolist(), strict=True)
-        values = pa.concat_arrays([decoded[leaf].slice(at, count) for leaf, at, count in wanted])
+        bounds = np.searchsorted(self.leaf_of, np.arange(len(heads.rows) + 1)).tolist()
+        parts = []
+        for leaf, (first, last) in enumerate(pairwise(bounds)):
+            picked = ranges(start[first:last], counts[first:last])
+            parts.append(heads.column(leaf, position, int64_array(picked)))
+        values = pa.concat_arrays(parts)
         if field.name == SEQ and self.segment.seq_offset:
             return int64_array(int64_view(values) + self.segment.seq_offset)
         return values

@@ -125,8 +125,10 @@ def encode_values(column: pa.Array) -> Encoded:
     raise TypeError(message)
 
 
-def decode_values(stored: Stored, kind: pa.DataType, rows: int) -> pa.Array:
-    """Return a column of at least one row that is not null."""
+def decode_values(
+    stored: Stored, kind: pa.DataType, rows: int, picked: pa.Array | None = None
+) -> pa.Array:
+    """Return a column of at least one row that is not null; with `picked`, of these rows only."""
     number = kind.id
     if stored.encoding not in ENCODINGS_OF.get(number, ()):
         message = f"{kind} has no encoding {stored.encoding}"
@@ -137,14 +139,15 @@ def decode_values(stored: Stored, kind: pa.DataType, rows: int) -> pa.Array:
     elif number in INTEGERS:
         buffers = [validity, decode_integers(stored, rows)]
     elif stored.encoding == TEXT_DICTIONARY:
-        return decode_text_dictionary(stored, kind, rows, validity)
+        return decode_text_dictionary(stored, kind, rows, validity, picked)
     elif number in TEXTS:
         buffers = [validity, *decode_text(stored, rows)]
     elif number == DECIMAL:
         buffers = [validity, decode_decimals(stored, rows)]
     else:
         buffers = [validity, stored.take(-(-rows // 8))]
-    return pa.Array.from_buffers(kind, rows, buffers, stored.nulls)
+    column = pa.Array.from_buffers(kind, rows, buffers, stored.nulls)
+    return column if picked is None else column.take(picked)
 
 
 def encode_integers(values: Int64s) -> Encoded:
@@ -262,15 +265,20 @@ def decode_text(stored: Stored, rows: int) -> tuple[pa.Buffer, pa.Buffer]:
 
 
 def decode_text_dictionary(
-    stored: Stored, kind: pa.DataType, rows: int, validity: pa.Buffer | None
+    stored: Stored,
+    kind: pa.DataType,
+    rows: int,
+    validity: pa.Buffer | None,
+    picked: pa.Array | None,
 ) -> pa.Array:
-    """Return the string of each row's code."""
+    """Return the string of each row's code; with `picked`, of these rows only."""
     words = take_codes(stored, rows)
     offsets, data = decode_text(stored, stored.different)
     different = pa.Array.from_buffers(kind, stored.different, [None, offsets, data], 0)
     codes = pa.allocate_buffer(rows * 4)
     packing.unpack_codes(words, stored.bits, np.frombuffer(codes, np.int32))
-    return different.take(pa.Array.from_buffers(pa.int32(), rows, [validity, codes]))
+    numbers = pa.Array.from_buffers(pa.int32(), rows, [validity, codes])
+    return different.take(numbers if picked is None else numbers.take(picked))
 
 
 def encode_lengths(encoding: int, lengths: Int64s, data: pa.Buffer) -> Encoded:

@@ -196,13 +196,19 @@ def read_directory(payload: pa.Buffer) -> tuple[bytes, int]:
 
 
 def read_column(
-    payload: pa.Buffer, entry: tuple[int, ...], kind: pa.DataType, rows: int
+    payload: pa.Buffer,
+    entry: tuple[int, ...],
+    kind: pa.DataType,
+    rows: int,
+    picked: pa.Array | None = None,
 ) -> pa.Array:
-    """Return one column, checked."""
+    """Return one column, checked; with `picked`, of these rows only."""
     place, length, checksum = entry[:3]
     content = payload.slice(place, length) if place + length <= payload.size else EMPTY
     if content.size != length or google_crc32c.value(content) != checksum:
         message = f"{length} bytes at byte {place} fail their checksum"
         raise DamagedLeafError(message)
     stored = Stored(content, entry)
-    return pa.nulls(rows, kind) if stored.encoding == NULLS else decode_values(stored, kind, rows)
+    if stored.encoding == NULLS:
+        return pa.nulls(rows if picked is None else len(picked), kind)
+    return decode_values(stored, kind, rows, picked)
