@@ -25,7 +25,8 @@ from eventide.engines.access import Access, Cost
 from eventide.engines.build import build_pipeline
 from eventide.engines.choice import Ways, ways
 from eventide.engines.intervals.estimate import estimates
-from eventide.engines.intervals.ways import IntervalAccess, PatternQuestion, pattern_question
+from eventide.engines.intervals.question import PatternQuestion, pattern_question
+from eventide.engines.intervals.ways import IntervalAccess
 from eventide.engines.weights import DEFAULTS, Weights
 from eventide.lang.sql import plan_sql
 from eventide.plan.nodes import Plan

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from eventide.engines.intervals.conditions import Condition
 from eventide.engines.intervals.pattern_map import kept_units
-from eventide.engines.intervals.ways import IntervalAccess, PatternQuestion
+from eventide.engines.intervals.question import PatternQuestion
+from eventide.engines.intervals.ways import IntervalAccess
 from eventide.errors import BindError
 from eventide.plan.automaton import automaton_of
 from eventide.plan.nodes import Strategy

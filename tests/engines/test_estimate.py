@@ -22,8 +22,9 @@ from eventide.engines.intervals.estimate import (
     chances,
     estimates,
 )
+from eventide.engines.intervals.question import PatternQuestion, pattern_question
 from eventide.engines.intervals.selection import best_choice, undominated_choices
-from eventide.engines.intervals.ways import IntervalAccess, PatternQuestion, pattern_question
+from eventide.engines.intervals.ways import IntervalAccess
 from eventide.engines.weights import DEFAULTS
 from eventide.lang.sql import plan_sql
 from eventide.plan.skeleton import Skeleton, Symbol

@@ -13,11 +13,8 @@ from hypothesis import strategies as st
 from eventide.engines.history import replay
 from eventide.engines.intervals import keyed
 from eventide.engines.intervals import replay as span_replay
-from eventide.engines.intervals.ways import (
-    IntervalAccess,
-    PatternQuestion,
-    pattern_question,
-)
+from eventide.engines.intervals.question import PatternQuestion, pattern_question
+from eventide.engines.intervals.ways import IntervalAccess
 from eventide.errors import EvaluationError
 from eventide.lang.sql import plan_sql
 from eventide.store import Snapshot, Store

@@ -15,12 +15,8 @@ from eventide.engines.answer import run_history
 from eventide.engines.choice import ways
 from eventide.engines.history import replay
 from eventide.engines.intervals import ways as pattern_module
-from eventide.engines.intervals.ways import (
-    IntervalAccess,
-    PatternQuestion,
-    pattern_question,
-    why_replay,
-)
+from eventide.engines.intervals.question import PatternQuestion, pattern_question, why_replay
+from eventide.engines.intervals.ways import IntervalAccess
 from eventide.engines.weights import DEFAULTS, Weights
 from eventide.errors import StoreError
 from eventide.lang.sql import plan_sql
@@ -250,3 +246,26 @@ def test_the_door_goes_through_the_index(tmp_path: Path) -> None:
             with patch.object(choice, "LEAST_ROWS", 10**9):
                 assert found.equals(run_history(plan, db.snapshots(plan)))
             assert found.num_rows
+
+
+def test_an_instant_that_fills_a_leaf_belongs_to_one_region(tmp_path: Path) -> None:
+    """Else a match that begins in it would be found from both sides."""
+    stream = Store.open(tmp_path / "db").create_stream("s", SCHEMA)
+    labels = ["a", "a", "a", "b", "b", "b", "x", "x", "x", "a", "b", "x"]
+    times = [0, 1, 50, 55, 56, 100, 100, 100, 100, 100, 100, 150]
+    rows = [
+        {"ts": ts * SECOND, "k": "p", "x": 1, "y": 0.0, "label": label}
+        for ts, label in zip(times, labels, strict=True)
+    ]
+    text = """SELECT * FROM s MATCH_RECOGNIZE (MEASURES FIRST(ts) AS a PATTERN (A B)
+                WITHIN INTERVAL '10' SECOND DEFINE A AS label = 'a', B AS label = 'b')"""
+    plan = plan_sql(text, CATALOG)
+    with tiny_files():
+        stream.append(pa.Table.from_pylist(rows, schema=SCHEMA.arrow.remove(1)))
+        stream.flush()
+        snapshot = stream.snapshot()
+        question = pattern_question(plan, snapshot)
+        assert isinstance(question, PatternQuestion)
+        found, _ = IntervalAccess(question, ()).run()
+        assert sum(batch.num_rows for batch in found) == 2
+        assert sum(batch.num_rows for batch in replay(plan, snapshot)) == 2

@@ -22,11 +22,8 @@ from eventide.engines.calibrate_queries import PROBES, Probe
 from eventide.engines.history import replay
 from eventide.engines.intervals.conditions import Condition
 from eventide.engines.intervals.estimate import as_choice, estimates
-from eventide.engines.intervals.ways import (
-    IntervalAccess,
-    PatternQuestion,
-    pattern_question,
-)
+from eventide.engines.intervals.question import PatternQuestion, pattern_question
+from eventide.engines.intervals.ways import IntervalAccess
 from eventide.engines.weights import DEFAULTS, FARTHEST, Weights
 from eventide.engines.window_index import replay_seconds as window_seconds
 from eventide.engines.window_index import window_access

@@ -14,8 +14,9 @@ from eventide.engines.build import build_pipeline
 from eventide.engines.choice import Replay, Ways, ways
 from eventide.engines.intervals.conditions import Condition
 from eventide.engines.intervals.estimate import Facts, estimates
+from eventide.engines.intervals.question import PatternQuestion
 from eventide.engines.intervals.selection import best_choice
-from eventide.engines.intervals.ways import IntervalAccess, PatternQuestion
+from eventide.engines.intervals.ways import IntervalAccess
 from eventide.engines.leaf_strip import LeafStrip, leaf_strip
 from eventide.engines.profiling import replay_timed
 from eventide.engines.rest import run_rest

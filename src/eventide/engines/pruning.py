@@ -29,24 +29,15 @@ def value_ranges(plan: Plan) -> dict[str, ValueRange]:
 
 
 def merged(conditions: Iterable[Expression]) -> Iterator[tuple[str, ValueRange]]:
-    """Yield one range for each attribute: of several on the same side, the first."""
+    """Yield one range for each attribute that all conditions on it allow."""
     found: dict[str, ValueRange] = {}
     for condition in conditions:
         bound = bound_of(condition)
         if bound is not None:
             name, new = bound
             held = found.get(name, ValueRange())
-            found[name] = both(held, new)
+            found[name] = held.intersect(new)
     yield from found.items()
-
-
-def both(held: ValueRange, new: ValueRange) -> ValueRange:
-    """Return a range that holds whatever is in both; perhaps a little more."""
-    low = (held.low, held.includes_low) if held.low is not None else (new.low, new.includes_low)
-    high = (
-        (held.high, held.includes_high) if held.high is not None else (new.high, new.includes_high)
-    )
-    return ValueRange(low[0], high[0], low[1], high[1])
 
 
 def bound_of(condition: Expression) -> tuple[str, ValueRange] | None:

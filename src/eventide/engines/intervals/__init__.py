@@ -7,5 +7,6 @@ estimate.py     how many spans there will be, and what each choice of conditions
 selection.py    the choice
 replay.py       the spans, read and matched
 keyed.py        the same in the rows of each key, or in those that conditions leave
+question.py     a pattern over a snapshot: what is known before anything is read
 ways.py         all of it as ways to answer a query
 """

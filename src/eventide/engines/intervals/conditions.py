@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from eventide.engines.build import substituted
-from eventide.engines.pruning import both as intersection
 from eventide.engines.pruning import bound_of
 from eventide.plan.expressions import (
     At,
@@ -210,7 +209,7 @@ def narrowed(clauses: Clauses) -> Clauses:
         if len(clause) == 1:
             ((attribute, wanted),) = clause
             held = single.get(attribute)
-            single[attribute] = wanted if held is None else intersection(held, wanted)
+            single[attribute] = wanted if held is None else held.intersect(wanted)
     several = tuple(clause for clause in clauses if len(clause) > 1)
     return (*(((attribute, wanted),) for attribute, wanted in single.items()), *several)
 

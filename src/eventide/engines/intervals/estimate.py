@@ -59,6 +59,7 @@ class Estimates:
     units: Floats
     rows: Floats
     entries: Floats
+    lookup_seconds: Floats
     seconds: Floats
 
 
@@ -79,16 +80,17 @@ def estimates(facts: Facts, chosen: Bools, weights: Weights) -> Estimates:
     none = ~chosen.any(axis=1)
     rows[none], units[none], intervals[none] = facts.rows, facts.units, 1.0
     entries = np.array([reach.entries for reach in facts.reaches], np.float64)
+    asked = lookup_seconds(facts, chosen, weights)
     seconds = (
         facts.begin_seconds
-        + lookup_seconds(facts, chosen, weights)
+        + asked
         + units * (weights.span_unit + facts.columns * weights.span_column)
         + rows * (weights.span_row + facts.row_seconds)
         + intervals * weights.span
     )
     # The map alone leaves long runs of units, which are read as in a replay.
     seconds[none] = facts.begin_seconds + facts.rows * facts.row_seconds
-    return Estimates(intervals, units, rows, chosen @ entries, seconds)
+    return Estimates(intervals, units, rows, chosen @ entries, asked, seconds)
 
 
 def lookup_seconds(facts: Facts, chosen: Bools, weights: Weights) -> Floats:

@@ -34,7 +34,20 @@ def kept_units(
         return inside
     ts_min, ts_max = units.ts_min[starts], np.maximum.reduceat(units.ts_max, starts)
     kept = feasible(possible, ts_min, ts_max, within_us, shape)
-    return np.repeat(kept, coarse)[: units.count] & inside
+    return without_ties(np.repeat(kept, coarse)[: units.count] & inside, units)
+
+
+def without_ties(kept: Bools, units: Units) -> Bools:
+    """Keep what lies between two kept units that have an instant in common.
+
+    So the times of runs of kept units share nothing, and every match begins in one of them.
+    """
+    places = np.flatnonzero(kept)
+    tied = np.flatnonzero(units.ts_min[places[1:]] <= units.ts_max[places[:-1]])
+    filled = kept.copy()
+    for first, last in zip(places[tied].tolist(), places[tied + 1].tolist(), strict=True):
+        filled[first:last] = True
+    return filled
 
 
 def meets(units: Units, conditions: Sequence[Condition]) -> Bools:

@@ -10,7 +10,7 @@ import numpy as np
 
 from eventide.engines.intervals.estimate import Estimates, Facts, all_choices, estimates
 from eventide.engines.weights import Weights
-from eventide.kernels.compiled import Bools, Floats, Int64s
+from eventide.kernels.compiled import Bools, Int64s
 
 MOST_COMPARED = 14
 """Of so many conditions all choices are compared: 16,384 take some ten milliseconds."""
@@ -36,14 +36,13 @@ def undominated_choices(facts: Facts, weights: Weights) -> Bools:
         added = kept.copy()
         added[:, condition] = True
         choices = np.concatenate([kept, added])
-        kept = choices[undominated(facts, estimates(facts, choices, weights), weights)]
+        kept = choices[undominated(estimates(facts, choices, weights))]
     return kept
 
 
-def undominated(facts: Facts, found: Estimates, weights: Weights) -> Int64s:
+def undominated(found: Estimates) -> Int64s:
     """Return the places of choices that no other beats in looking up and in replay alike."""
-    replay = replay_seconds(facts, found, weights)
-    asked = found.seconds - replay
+    asked, replay = found.lookup_seconds, found.seconds - found.lookup_seconds
     order = np.lexsort((replay, asked))
     best = np.minimum.accumulate(replay[order])
     fresh = np.concatenate([[True], best[1:] < best[:-1]])
@@ -51,10 +50,3 @@ def undominated(facts: Facts, found: Estimates, weights: Weights) -> Int64s:
     if len(front) > MOST_KEPT:
         front = front[np.argsort(found.seconds[front], kind="stable")[:MOST_KEPT]]
     return front
-
-
-def replay_seconds(facts: Facts, found: Estimates, weights: Weights) -> Floats:
-    """Return the seconds for reading and matching spans alone."""
-    units = found.units * (weights.span_unit + facts.columns * weights.span_column)
-    rows = found.rows * (weights.span_row + facts.row_seconds)
-    return np.asarray(units + rows + found.intervals * weights.span)

@@ -138,12 +138,17 @@ class SparkDatabase:
             frame = frames[scan.stream]
             return over_frame(plan, frame, schema_of(frame))
         source = self.stored(scan.stream).snapshot()
-        best = ways(plan, source, self.weights).best
+        # Spans by key are found on one machine only: the next best way is taken then.
+        best = next(
+            each
+            for each in ways(plan, source, self.weights).accesses
+            if not (isinstance(each, IntervalAccess) and each.question.by_key)
+        )
         if isinstance(best, WindowIndex | CountIndex) and best.estimate.intervals <= MOST_ON_DRIVER:
             rows, _ = best.run()
             table = pa.Table.from_batches(rows, build_pipeline(plan).output_schema)
             return self.session.createDataFrame(table, spark_schema(table.schema))
-        if isinstance(best, IntervalAccess) and not best.question.by_key:
+        if isinstance(best, IntervalAccess):
             return over_spans(self.session, best)
         if halo_of(plan) is None:
             return over_store_by_key(self.session, plan, source)

@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.build import build_pipeline
 from eventide.engines.intervals.candidates import FARTHEST, Spans
+from eventide.engines.intervals.question import PatternQuestion
 from eventide.engines.intervals.replay import Intervals, SpanReplay, intervals_of
-from eventide.engines.intervals.ways import IntervalAccess, PatternQuestion
+from eventide.engines.intervals.ways import IntervalAccess
 from eventide.engines.spark.types import spark_schema
 from eventide.engines.spark.work import items_in, work_frame
 from eventide.schema import TS
@@ -38,6 +39,8 @@ Item = tuple[Snapshot, Spans]
 def over_spans(spark: SparkSession, access: IntervalAccess) -> DataFrame:
     """Return the rows of a pattern whose spans the driver has found."""
     question = access.question
+    # Events that are gone would just not be found.
+    question.snapshot.check_whole(question.time_range)
     plan = question.plan
     intervals = question.intervals(question.spans(access.chosen))
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism

@@ -68,6 +68,18 @@ class ValueRange:
             return not (self.includes_low and self.includes_high)
         return precedes(self.high, self.low)
 
+    def intersect(self, other: ValueRange) -> ValueRange:
+        """Return the values that are in both; bounds are of one type.
+
+        >>> ValueRange(low=1).intersect(ValueRange(5, 5)) == ValueRange(5, 5)
+        True
+        """
+        low = tighter((self.low, self.includes_low), (other.low, other.includes_low), lower=True)
+        high = tighter(
+            (self.high, self.includes_high), (other.high, other.includes_high), lower=False
+        )
+        return ValueRange(low[0], high[0], low[1], high[1])
+
     def mask(self, column: pa.Array) -> Bools:
         """Return which rows of a column qualify; a null never does."""
         wanted = checked(self, type_of(column))
@@ -246,6 +258,17 @@ def type_of(column: pa.Array) -> DataType:
         message = f"no attribute has type {column.type}"
         raise SchemaError(message)
     return data_type
+
+
+def tighter(
+    one: tuple[object, bool], other: tuple[object, bool], *, lower: bool
+) -> tuple[object, bool]:
+    """Return which of two bounds, each with whether it is included, leaves fewer values."""
+    if one[0] is None or other[0] is None:
+        return other if one[0] is None else one
+    if same(one[0], other[0]):
+        return one[0], one[1] and other[1]
+    return other if precedes(one[0], other[0]) == lower else one
 
 
 def same(one: object, other: object) -> bool:

@@ -194,17 +194,28 @@ def reach_of_one(
         count = None if reader is None else counted(reader, wanted)
         if count is None:
             share = share_of(snapshot, segment, attribute, wanted)
-            events += round(share * segment.rows)
+            events += round(share * segment.rows * inside(segment, time_range))
             read_rows += segment.rows if share else 0
         else:
-            events, entries, lookups = events + count, entries + count, lookups + 1
+            # The index does not know which of them are in the time that is asked for.
+            events += round(count * inside(segment, time_range))
+            entries, lookups = entries + count, lookups + 1
     for rows in snapshot.memory:
         if rows.num_rows:
             events += int(wanted.mask(rows.column(attribute)).sum())
     return Reach(events, entries, lookups, read_rows)
 
 
-def sampled_times(snapshot: Snapshot, atoms: Sequence[Atom]) -> tuple[Int64s, Floats]:
+def inside(segment: Segment, time_range: TimeRange) -> float:
+    """Return about which share of a segment's rows lies in a time range."""
+    own = segment.time_range
+    common = own.intersect(time_range)
+    return max(0, common.end_us - common.start_us) / max(1, own.end_us - own.start_us)
+
+
+def sampled_times(
+    snapshot: Snapshot, atoms: Sequence[Atom], time_range: TimeRange
+) -> tuple[Int64s, Floats]:
     """Return the times of some events that meet any of some conditions, and how many each is for.
 
     A page from the middle of what each run has in the range: in order of values, so that its times
@@ -214,6 +225,8 @@ def sampled_times(snapshot: Snapshot, atoms: Sequence[Atom]) -> tuple[Int64s, Fl
     counts = [np.empty(0)]
     for attribute, wanted in atoms:
         for segment in snapshot.segments:
+            if not time_range.overlaps(segment.time_range):
+                continue
             reader = reader_for(snapshot, segment, attribute)
             try:
                 runs = [] if reader is None else reader.found(wanted)
@@ -225,7 +238,9 @@ def sampled_times(snapshot: Snapshot, atoms: Sequence[Atom]) -> tuple[Int64s, Fl
                         counts.append(np.full(len(part[0]), (stop - start) / len(part[0])))
             except (DamagedRunError, StoreError):
                 continue
-    return np.concatenate(found), np.concatenate(counts)
+    times = np.concatenate(found)
+    asked = (times >= time_range.start_us) & (times < time_range.end_us)
+    return times[asked], np.concatenate(counts)[asked]
 
 
 def counted(reader: SecondaryReader, wanted: ValueRange) -> int | None:
