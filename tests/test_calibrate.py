@@ -14,7 +14,7 @@ from eventide.database import Database
 from eventide.engines import calibrate
 from eventide.engines.calibrate import NAMES, Measured, fitted
 from eventide.engines.calibrate_queries import PROBES
-from eventide.engines.weights import DEFAULTS, FARTHEST, FILE, VERSION, Weights
+from eventide.engines.weights import DEFAULTS, FILE, MOST_OFF, VERSION, Weights
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_database_measures_keeps_and_uses_its_weights(tmp_path: Path) -> None:
     )
     for name in NAMES:
         ratio = getattr(found, name) / getattr(DEFAULTS, name)
-        assert 1 / FARTHEST * 0.999 <= ratio <= FARTHEST * 1.001
+        assert 1 / MOST_OFF * 0.999 <= ratio <= MOST_OFF * 1.001
     assert sorted(path.name for path in database.path.iterdir() if path.name != "lock") == [
         "eventide.json",
         "streams",
@@ -136,4 +136,4 @@ def test_absurd_measurements_do_not_make_absurd_weights(times: float) -> None:
     found = fitted(absurd)
     for each in fields(Weights):
         ratio = getattr(found, each.name) / getattr(DEFAULTS, each.name)
-        assert 1 / FARTHEST * 0.999 <= ratio <= FARTHEST * 1.001
+        assert 1 / MOST_OFF * 0.999 <= ratio <= MOST_OFF * 1.001

@@ -24,7 +24,7 @@ from eventide.engines.intervals.conditions import Condition
 from eventide.engines.intervals.estimate import as_choice, estimates
 from eventide.engines.intervals.question import PatternQuestion, pattern_question
 from eventide.engines.intervals.ways import IntervalAccess
-from eventide.engines.weights import DEFAULTS, FARTHEST, Weights
+from eventide.engines.weights import DEFAULTS, MOST_OFF, Weights
 from eventide.engines.window_index import replay_seconds as window_seconds
 from eventide.engines.window_index import window_access
 from eventide.ingest.coerce import to_events
@@ -169,7 +169,7 @@ def fitted(found: Sequence[Measured]) -> Weights:
         slope = shares.T @ (took - np.log(sums)) - PULL * (logs - speed)
         bend = shares.T @ shares + PULL * np.eye(len(logs))
         logs += np.clip(np.linalg.solve(bend, slope), -1.0, 1.0)
-        logs = np.clip(logs, -np.log(FARTHEST), np.log(FARTHEST))
+        logs = np.clip(logs, -np.log(MOST_OFF), np.log(MOST_OFF))
     return Weights(**dict(zip(NAMES, (np.exp(logs) * usual).tolist(), strict=True)))
 
 

@@ -25,7 +25,7 @@ from eventide.store.source import EventSource
 
 SLICE_ROWS = 1_000_000
 """Large enough for a kernel to run long, small enough to stay near the cache."""
-SLICES_BACK = 50
+SLICES_BACK = 12
 """How many times WITHIN before a slice is looked for where its matches begin. Some patterns have
 matches everywhere, and then there is no such place."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
@@ -10,11 +11,16 @@ from eventide.engines.slices import SEARCHED_BACK
 from eventide.operators.columns import concat_batches
 from eventide.operators.match_entry import entry_of, state_at
 from eventide.operators.match_rows import MatchRows
+from eventide.plan.patterns import Repeat, walk_pattern
+from eventide.schema import TS
 from eventide.store.index.ranges import ValueRange
+from eventide.store.order import int64_view
 from eventide.store.source import EventSource
 
 FURTHER_BACK = 4
 """How many times as far back to read when no beginning was found."""
+MOST_WORK = 5_000_000
+"""How many rows may be walked to find a beginning: more take longer than slices save."""
 
 
 def finds_matches(pipeline: Pipeline) -> bool:
@@ -54,6 +60,9 @@ def run_match_slice(
         read = TimeRange(start_us, end_us).intersect(scanned)
         rows = read_rows(pipeline, source, read, where)
         is_first = start_us <= scanned.start_us
+        bounded = furthest_us < END_OF_TIME_US
+        if bounded and not is_first and work_of(operator, rows, owned.start_us) > MOST_WORK:
+            raise NoEntryError
         entry = 0 if is_first else entry_of(operator, rows, start_us, owned.start_us)
         if entry is not None:
             break
@@ -65,6 +74,21 @@ def run_match_slice(
     nothing = Batch(rows.slice(rows.num_rows), end_us)
     _, results = pipeline.above(below).step(tuple(states), nothing)
     return [results.rows] if results.rows.num_rows else []
+
+
+def work_of(operator: MatchRows, rows: pa.RecordBatch, owned_from_us: int) -> int:
+    """Return how many rows may have to be walked to see where matches before a slice end."""
+    ts = int64_view(rows.column(TS))
+    within_us = operator.node.within_us or 0
+    before, near = np.searchsorted(ts, [owned_from_us, owned_from_us - within_us]).tolist()
+    repeats = any(
+        isinstance(part, Repeat) and part.at_most is None
+        for part in walk_pattern(operator.node.pattern)
+    )
+    longest = int(before - near)
+    if operator.node.strategy == "contiguous" and not repeats:
+        longest = min(longest, len(operator.automaton.nodes))
+    return int(before) * longest
 
 
 def read_rows(

@@ -1,7 +1,7 @@
 """What single steps of a query take, in seconds: by these the ways to answer it are compared.
 
 Only ratios between them decide, and those hardly differ from machine to machine. The numbers are
-of all cores together, as `python -m benchmarks windows` found them on two.
+of all cores together, as `python -m benchmarks windows` and `index` found them on two.
 """
 
 from __future__ import annotations
@@ -19,8 +19,13 @@ log = logging.getLogger(__name__)
 FILE = "weights.json"
 VERSION = 1
 """Of the file. Weights of another version may mean something else, and are not used."""
-FARTHEST = 30.0
+MOST_SECONDS = 1.0
+"""No step of this kind takes as long."""
+MOST_OFF = 30.0
 """So many times more or less than usual a step may take: what is beyond was measured wrongly."""
+
+
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,8 @@ class Weights:
     """Read a row and look for matches there, whatever their conditions."""
     match_condition: float = 4.5e-9
     """Test a row for one variable."""
+    match_key: float = 5.0e-8
+    """Put a row with those of its key."""
     match_search: float = 1.0e-7
     """The same where a search has to be made, for it takes longer."""
     span_start: float = 1.5e-3
@@ -84,7 +91,7 @@ class Weights:
             return cls.read(path.read_bytes())
         except FileNotFoundError:
             return DEFAULTS
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except UNREADABLE as error:
             log.warning("%s is not used: %s; `eventide calibrate` writes it anew", path, error)
             return DEFAULTS
 
@@ -97,7 +104,7 @@ class Weights:
             raise ValueError(message)
         values = {each.name: float(found["weights"][each.name]) for each in fields(cls)}
         for name, value in values.items():
-            if not (isfinite(value) and value > 0):
+            if not (isfinite(value) and 0 < value < MOST_SECONDS):
                 message = f"{name} is {value}"
                 raise ValueError(message)
         return cls(**values)

@@ -254,7 +254,8 @@ class PatternQuestion:
         """Return how long the matcher takes for a row."""
         tested = sum(condition is not None for condition in self.matcher.local)
         each = weights.match_row if self.matcher.is_local else weights.match_search
-        return each + tested * weights.match_condition
+        keyed = weights.match_key if self.node.keys else 0.0
+        return each + tested * weights.match_condition + keyed
 
     def key_count(self) -> int:
         """Return about how many keys there are: as many as a unit has in the middle of it all."""

@@ -6,6 +6,8 @@ that no other beats in both the seconds for looking up and the seconds for the r
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from eventide.engines.intervals.estimate import Estimates, Facts, all_choices, estimates
@@ -14,6 +16,8 @@ from eventide.kernels.compiled import Bools, Int64s
 
 MOST_COMPARED = 14
 """Of so many conditions all choices are compared: 16,384 take some ten milliseconds."""
+MOST_CONSIDERED = 32
+"""Of more conditions, as repeated symbols bring, only the most selective are looked at."""
 MOST_KEPT = 48
 """How many choices are carried on from condition to condition."""
 
@@ -21,10 +25,27 @@ MOST_KEPT = 48
 def best_choice(facts: Facts, weights: Weights) -> Bools:
     """Return the choice that is expected to take least, all False for the map alone."""
     count = len(facts.shape.conditions)
+    if count > MOST_CONSIDERED:
+        promising = np.sort(np.argsort(facts.shares, kind="stable")[:MOST_CONSIDERED])
+        chosen = np.zeros(count, np.bool_)
+        chosen[promising] = best_choice(only(facts, promising), weights)
+        return chosen
     few = count <= MOST_COMPARED
     choices = all_choices(count) if few else undominated_choices(facts, weights)
     best: Bools = choices[int(np.argmin(estimates(facts, choices, weights).seconds))]
     return best
+
+
+def only(facts: Facts, conditions: Int64s) -> Facts:
+    """Return what is known of some of the conditions."""
+    every = facts.shape.conditions
+    return replace(
+        facts,
+        shape=replace(facts.shape, conditions=tuple(every[each] for each in conditions)),
+        reaches=[facts.reaches[each] for each in conditions],
+        shares=facts.shares[conditions],
+        profiles=facts.profiles[:, conditions],
+    )
 
 
 def undominated_choices(facts: Facts, weights: Weights) -> Bools:

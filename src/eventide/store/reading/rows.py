@@ -18,7 +18,7 @@ import pyarrow as pa
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.ordering import ranges
 from eventide.schema import SEQ, TS
-from eventide.store.order import int64_array, int64_view
+from eventide.store.order import int64_array, int64_view, is_ascending
 from eventide.store.reading.heads import Heads
 from eventide.store.reading.leaves import Units, leaf_entries
 from eventide.store.segments.segment import Segment
@@ -66,6 +66,12 @@ class NumberedRows:
 
     def take(self, rows: Int64s, schema: pa.Schema) -> pa.RecordBatch:
         """Return rows by their numbers, in the order given."""
+        if not is_ascending(rows):
+            # Every leaf is read once, however often others come in between.
+            order = np.argsort(rows, kind="stable")
+            back = np.empty(len(rows), np.int64)
+            back[order] = np.arange(len(rows))
+            return self.take(rows[order], schema).take(pa.array(back))
         fresh = np.flatnonzero(np.concatenate([[True], rows[1:] != rows[:-1] + 1])[: len(rows)])
         lengths = np.diff(np.append(fresh, len(rows)))
         return self.take_ranges(rows[fresh], rows[fresh] + lengths, schema)
@@ -84,7 +90,7 @@ class NumberedRows:
             batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
         return batches[1] if len(batches) == 2 else pa.concat_batches(batches)
 
-    def parts(self, unit: Int64s, names: Sequence[str]) -> Iterator[Leaves | Odd]:
+    def parts(self, unit: Int64s, names: Sequence[str]) -> Iterator[LeafPart | OddPart]:
         """Yield units, given in the order in which they are wanted, as they are read together."""
         kinds = self.segment_of[unit]
         # Neighbours of one kind, as long as they ascend: readers count on that.
@@ -95,11 +101,11 @@ class NumberedRows:
             distinct, leaf_of = np.unique(unit[first:last], return_inverse=True)
             heads = None if kind < 0 else self.heads(kind, distinct, names)
             if heads is not None:
-                yield Leaves(places, leaf_of, heads, self.units.snapshot.segments[kind])
+                yield LeafPart(places, leaf_of, heads, self.units.snapshot.segments[kind])
                 continue
             ends = np.searchsorted(leaf_of, np.arange(len(distinct) + 1))
             for number, each in enumerate(distinct.tolist()):
-                yield Odd(places[ends[number] : ends[number + 1]], self.units, each)
+                yield OddPart(places[ends[number] : ends[number + 1]], self.units, each)
 
     def heads(self, number: int, units: Int64s, names: Sequence[str]) -> Heads | None:
         """Return the heads of units that are leaves of one segment; None if not all is there."""
@@ -115,7 +121,7 @@ class NumberedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaves:
+class LeafPart:
     """Leaves of one segment that are wanted at some `places`: there it is the leaf `leaf_of`."""
 
     places: Int64s
@@ -156,7 +162,7 @@ class Leaves:
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
+class OddPart:
     """A unit that has to be read as a scan reads it, wanted at some `places`."""
 
     places: Int64s
