@@ -318,3 +318,27 @@ def test_what_costs_more_than_it_saves_is_not_looked_up() -> None:
     # If both are met everywhere, nothing is looked up: the map alone is left.
     always = replace(known, reaches=[known.reaches[1]] * 2, shares=np.ones(2))
     assert best_choice(always, DEFAULTS).tolist() == [False, False]
+
+
+def test_many_equal_conditions_are_chosen_together() -> None:
+    """None of them alone leaves anything out, and all are alike."""
+    count = 20
+    symbols = tuple(Symbol(frozenset((f"S{n}",)), n > 0) for n in range(count))
+    conditions = tuple(Condition(n, (("x", ValueRange(n, n + 1)),), f"x{n}") for n in range(count))
+    rows = 50_000_000
+    known = Facts(
+        Shape(Skeleton(symbols, True, True), conditions, filtered=False),
+        300 * 10**6,
+        True,
+        rows,
+        rows // 16_384,
+        rows * 1e6,
+        2,
+        1e-7,
+        1e-3,
+        1,
+        [Reach(rows // 100, rows // 100, 6, 0)] * count,
+        np.full(count, 0.01),
+        np.ones((1, count)),
+    )
+    assert 2 <= best_choice(known, DEFAULTS).sum() <= 5
