@@ -18,11 +18,11 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, Batch, TimeRange
+from eventide.batch import TimeRange
 from eventide.engines.build import Pipeline, substituted
 from eventide.engines.intervals.candidates import FARTHEST, KEY_SHIFT, Spans, places_of
 from eventide.engines.intervals.conditions import scan_columns
-from eventide.engines.intervals.replay import Replayed, matched, merged
+from eventide.engines.intervals.replay import Replayed, below, matched, merged
 from eventide.engines.match_slices import matcher_of
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.groups import number_events, order_by_key
@@ -204,7 +204,7 @@ class KeyedReplay:
         bounds = np.concatenate([[0], np.cumsum(high - low)])
         keys = tuple(each.take(pa.array(key)) for each in self.rows.keys)
         begin, finish = bounds[:-1] + (start - low), bounds[:-1] + (end - low)
-        whole = Stretches(self.below(rows), keys, bounds, begin, finish)
+        whole = Stretches(below(self.pipeline, rows), keys, bounds, begin, finish)
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             done = list(
                 threads.map(lambda p: matched(self.pipeline, self.matcher, p), parts_of(whole))
@@ -229,13 +229,6 @@ class KeyedReplay:
         known = spans.last < FARTHEST
         end = np.where(known, np.minimum(ends[1], spans.last + base + 1), ends[1])
         return merged(np.clip(start, first, last), np.clip(end, first, last))
-
-    def below(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows as the matcher gets them; all of them pass the conditions below it."""
-        batch = Batch(rows, END_OF_TIME_US)
-        for operator in self.pipeline.stateless:
-            _, batch = operator.step(None, batch)
-        return batch.rows
 
 
 def parts_of(stretches: Stretches) -> Iterator[Stretches]:

@@ -34,6 +34,7 @@ from eventide.plan.patterns import PartitionEnd, PartitionStart, can_be_empty, w
 from eventide.plan.time_order import in_order
 from eventide.store.reading.hits import Hits, hits_of, reach_of, sampled_times
 from eventide.store.reading.leaves import Units, units_of
+from eventide.store.reading.rows import runs_of
 from eventide.store.snapshot import Snapshot
 
 PARTS = 12
@@ -159,8 +160,8 @@ class PatternQuestion:
     @property
     def regions(self) -> list[TimeRange]:
         """The times of units that the map has kept, those of neighbours as one."""
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], self.kept.astype(np.int8), [0]])))
-        first, last = self.units.ts_min[edges[::2]], self.units.ts_max[edges[1::2] - 1]
+        begins, behind = runs_of(self.kept)
+        first, last = self.units.ts_min[begins], self.units.ts_max[behind - 1]
         return [
             TimeRange(start, end + 1).intersect(self.time_range)
             for start, end in zip(first.tolist(), last.tolist(), strict=True)

@@ -209,9 +209,8 @@ def shares(intervals: Intervals) -> Iterator[Intervals]:
 
 def below(pipeline: Pipeline, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows as the matcher gets them, where all of them pass the conditions below it."""
-    batch = Batch(rows, END_OF_TIME_US)
-    for operator in pipeline.stateless:
-        _, batch = operator.step(None, batch)
+    lowest = pipeline.lowest(len(pipeline.stateless))
+    _, batch = lowest.step(lowest.initial_state(), Batch(rows, END_OF_TIME_US))
     return batch.rows
 
 

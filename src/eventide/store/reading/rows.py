@@ -186,6 +186,16 @@ class OddPart:
 
 def in_scope(units: Units, kept: Bools) -> tuple[Int64s, Int64s]:
     """Return the numbers of the rows of neighbouring units: from where to where each run goes."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], kept.astype(np.int8), [0]])))
+    first, behind = runs_of(kept)
     begins = np.concatenate([[0], np.cumsum(units.rows)])
-    return begins[edges[::2]], begins[edges[1::2]]
+    return begins[first], begins[behind]
+
+
+def runs_of(kept: Bools) -> tuple[Int64s, Int64s]:
+    """Return where each run of places that are kept begins, and the place behind it.
+
+    >>> [part.tolist() for part in runs_of(np.array([True, True, False, True]))]
+    [[0, 3], [2, 4]]
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], kept.astype(np.int8), [0]])))
+    return edges[::2], edges[1::2]
