@@ -11,6 +11,7 @@
     sinks/         hand results over
     accumulators/  partial results that merge: shared by operators and the index
     database.py    the door for users             cli/       the same from a shell
+    matches.py     matches of temporal patterns, as rows and drawn
     matching.py    row patterns in Python, as query text
     explanation/   how a query is answered, as text and as a picture
     stream.py      one stream, for users          calendars.py  days and months as spans of time
@@ -24,11 +25,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eventide.database import Database, sql
+    from eventide.database import Database, sql, tpstream
     from eventide.database import open_database as open
     from eventide.engines.spark.database import SparkDatabase
     from eventide.engines.spark.database import spark_database as spark
     from eventide.errors import EventideError
+    from eventide.matches import Matches, plot_situations
     from eventide.matching import (
         Match,
         Step,
@@ -57,6 +59,7 @@ HOMES = {
     "Database": ("eventide.database", "Database"),
     "EventideError": ("eventide.errors", "EventideError"),
     "Match": ("eventide.matching", "Match"),
+    "Matches": ("eventide.matches", "Matches"),
     "Replay": ("eventide.replay", "Replay"),
     "ReplayProgress": ("eventide.replay", "ReplayProgress"),
     "Replayed": ("eventide.replay", "Replayed"),
@@ -76,9 +79,11 @@ HOMES = {
     "partition_end": ("eventide.matching", "partition_end"),
     "partition_start": ("eventide.matching", "partition_start"),
     "permute": ("eventide.matching", "permute"),
+    "plot_situations": ("eventide.matches", "plot_situations"),
     "register_aggregate": ("eventide.store.index.aggregates", "register_aggregate"),
     "spark": ("eventide.engines.spark.database", "spark_database"),
     "sql": ("eventide.database", "sql"),
+    "tpstream": ("eventide.database", "tpstream"),
     "variable": ("eventide.matching", "variable"),
     "variables": ("eventide.matching", "variables"),
 }
@@ -87,6 +92,7 @@ __all__ = [
     "Database",
     "EventideError",
     "Match",
+    "Matches",
     "Replay",
     "ReplayProgress",
     "Replayed",
@@ -106,9 +112,11 @@ __all__ = [
     "partition_end",
     "partition_start",
     "permute",
+    "plot_situations",
     "register_aggregate",
     "spark",
     "sql",
+    "tpstream",
     "variable",
     "variables",
 ]

@@ -11,7 +11,7 @@ from threading import Lock
 
 import pyarrow as pa
 
-from eventide.engines.answer import run_history
+from eventide.engines.answer import Sources, run_history
 from eventide.engines.calibrate import OnStep, calibrated
 from eventide.engines.explained import explained
 from eventide.engines.live import LiveEngine
@@ -27,6 +27,8 @@ from eventide.explanation import Explanation
 from eventide.ingest.coerce import inferred_table, to_events
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.explain import explain_request
+from eventide.lang.sql.statement import require_tpstream
+from eventide.matches import Matches
 from eventide.matching import Match, Query
 from eventide.pace import Speed, speed_of
 from eventide.plan.nodes import Plan, scans_of
@@ -115,6 +117,20 @@ class Database:
         plan = plan_sql(text, self.catalog())
         with pointing_into(text):
             return Result(run_history(plan, self.snapshots(plan), self.weights))
+
+    def tpstream(self, text: str) -> Matches:
+        """Answer a TPStream statement: situations that lie in time as a pattern says.
+
+        `FROM cars PARTITION BY car DEFINE fast AS speed > 70, brake AS accel < -9 PATTERN fast
+        meets brake; fast overlaps brake WITHIN 5 MINUTES RETURN max(fast.speed) AS top`. All
+        other calls take such a text too, wherever they take SQL. What comes back can also be
+        drawn: `db.tpstream(text).plot("matches.html")`.
+        """
+        require_tpstream(text)
+        if explain_request(text) is not None:
+            return Matches(self.sql(text).to_arrow())
+        plan = plan_sql(text, self.catalog())
+        return find_matches(text, plan, self.snapshots(plan), self.weights)
 
     def explain(self, query: Query, *, analyze: bool = False) -> Explanation:
         """Return how a query would be answered: its plan, the ways considered, where it would run.
@@ -296,6 +312,25 @@ def sql(query: Query, /, **streams: object) -> Result:
     plan = plan_tables(text, sources)
     with pointing_into(text):
         return Result(run_history(plan, sources))
+
+
+def tpstream(text: str, /, **streams: object) -> Matches:
+    """Answer a TPStream statement over tables in memory, as `sql` does a query."""
+    require_tpstream(text)
+    if explain_request(text) is not None:
+        return Matches(sql(text, **streams).to_arrow())
+    sources = {name: table_source(name, data) for name, data in streams.items()}
+    return find_matches(text, plan_tables(text, sources), sources, DEFAULTS)
+
+
+def find_matches(text: str, plan: Plan, sources: Sources, weights: Weights) -> Matches:
+    """Return the matches of a plan, and what it takes to ask more about them."""
+
+    def run(asked: Plan) -> pa.Table:
+        with pointing_into(text):
+            return run_history(asked, sources, weights)
+
+    return Matches(run(plan), plan, run, text)
 
 
 def plan_rows(text: str) -> Result:

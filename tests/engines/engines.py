@@ -21,8 +21,11 @@ def to_table(events: list[Event] | tuple[Event, ...]) -> pa.Table:
 
 
 def plain(table: pa.Table) -> list[Event]:
-    """Rows with times as microseconds, as the twins have them."""
+    """Rows with times and durations as microseconds, as the twins have them."""
     for place, field in enumerate(table.schema):
+        if pa.types.is_duration(field.type):
+            column = table.column(place).cast(pa.duration("us")).cast(pa.int64())
+            table = table.set_column(place, field.name, column)
         if pa.types.is_timestamp(field.type):
             column = table.column(place).cast(pa.timestamp("us")).cast(pa.int64())
             table = table.set_column(place, field.name, column)

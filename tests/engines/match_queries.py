@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import assert_never
 
 from eventide.lang.sql import plan_sql
 from eventide.plan.nodes import (
@@ -11,13 +10,14 @@ from eventide.plan.nodes import (
     MatchRecognize,
     Plan,
     Project,
-    Relational,
     Scan,
-    SlidingAggregate,
-    WindowAggregate,
+    Situations,
+    TemporalPattern,
 )
 from tests.engines.scenarios import SCHEMA
 from tests.naive.patterns import naive_match, of_row
+from tests.naive.situations import naive_situations
+from tests.naive.temporal_patterns import by_closed_form
 from tests.naive.windows import Event, in_order
 
 MOST_TESTS = 5_000_000
@@ -51,9 +51,12 @@ def naive_rows(plan: Plan, events: list[Event]) -> list[Event]:
             ]
         case MatchRecognize(source=source):
             return naive_match(plan, naive_rows(source, events), MOST_TESTS)
-        case WindowAggregate() | SlidingAggregate() | Relational():
+        case TemporalPattern(source=source):
+            return by_closed_form(plan, naive_rows(source, events))
+        case Situations(source=source):
+            return naive_situations(plan, naive_rows(source, events))
+        case _:
             raise AssertionError(plan)
-    assert_never(plan)
 
 
 # A streaming run on Spark has no end: its last event, far ahead and of a key of its own, lets

@@ -13,6 +13,7 @@ from eventide.schema import Schema
 
 FILE = Path(__file__).with_name("plans.txt")
 MATCH_ERRORS = Path(__file__).with_name("match_errors.txt")
+TPSTREAM_ERRORS = Path(__file__).with_name("tpstream_errors.txt")
 RULE = "----"
 
 CATALOG = {
@@ -42,7 +43,7 @@ def planned(query: str) -> str:
 
 def regenerate() -> None:
     """Write the plans anew, for a person to review."""
-    for file in (FILE, MATCH_ERRORS):
+    for file in (FILE, MATCH_ERRORS, TPSTREAM_ERRORS):
         cases = [f"{query}\n{RULE}\n{planned(query)}\n" for query, _ in read(file)]
         file.write_text("\n".join(cases))
         sys.stdout.write(f"{file.name}: {len(cases)}\n")

@@ -3,6 +3,7 @@
 ingest.py     eventide ingest     files into a stream
 query.py      eventide sql        the rows of a query
 explain.py    eventide explain    how it would be answered, as text and as a picture
+tpstream.py   eventide tpstream   the matches of a temporal pattern, as rows and drawn
 replay.py     eventide replay     the rows of a query as if its events came again
 streams.py    eventide streams    what a database holds
 upkeep.py     eventide stats      look inside; eventide compact, eventide backup
@@ -23,12 +24,14 @@ from eventide.cli.ingest import ingest
 from eventide.cli.query import sql
 from eventide.cli.replay import replay
 from eventide.cli.streams import streams
+from eventide.cli.tpstream import tpstream
 from eventide.cli.upkeep import backup, compact, stats
 from eventide.cli.verify import repair, verify
 
 COMMANDS = (
     ingest,
     sql,
+    tpstream,
     explain,
     replay,
     streams,

@@ -28,30 +28,38 @@ database_argument = click.argument("database", metavar="DB", type=click.Path(pat
 query_argument = click.argument("query", metavar="QUERY")
 
 
-@click.command(cls=Command, short_help="Answer a query: a table, CSV, JSON lines or Parquet.")
-@database_argument
-@query_argument
-@click.option(
+format_option = click.option(
     "--format",
     "form",
     type=click.Choice(FORMATS),
     help="How to write the rows [table on a terminal, else csv; with --output, by its suffix].",
 )
-@click.option(
+output_option = click.option(
     "--output",
     "target",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write to a file. Parquet needs one.",
 )
-@click.option(
+limit_option = click.option(
     "--limit-rows",
     type=click.IntRange(min=0),
     default=50,
     metavar="N",
     help="Rows that a table shows [50]. The other formats write all.",
 )
-@click.option("--time", "timed", is_flag=True, help="Say how long the query took, on stderr.")
+time_option = click.option(
+    "--time", "timed", is_flag=True, help="Say how long the query took, on stderr."
+)
+
+
+@click.command(cls=Command, short_help="Answer a query: a table, CSV, JSON lines or Parquet.")
+@database_argument
+@query_argument
+@format_option
+@output_option
+@limit_option
+@time_option
 def sql(
     database: Path, query: str, form: str | None, target: Path | None, limit_rows: int, timed: bool
 ) -> None:
@@ -82,10 +90,7 @@ def sql(
         WITHIN INTERVAL '1' MINUTE
         DEFINE faster AS speed > PREV(speed))
     """
-    form = form or default_form(target)
-    if form == "parquet" and target is None:
-        text = "Parquet cannot go to the terminal\nhint: name a file with --output rows.parquet"
-        raise Failure(text, ASKED_WRONGLY)
+    form = checked_form(form or default_form(target), target)
     from eventide.database import open_database
     from eventide.kernels.compiled import when_compiling
 
@@ -128,6 +133,14 @@ def default_form(target: Path | None) -> str:
         return SUFFIXES[target.suffix.lower()]
     text = f"cannot tell the format of {target}\nhint: add --format csv, jsonl or parquet"
     raise Failure(text, ASKED_WRONGLY)
+
+
+def checked_form(form: str, target: Path | None) -> str:
+    """Return the format, unless it cannot be written where it should go."""
+    if form == "parquet" and target is None:
+        text = "Parquet cannot go to the terminal\nhint: name a file with --output rows.parquet"
+        raise Failure(text, ASKED_WRONGLY)
+    return form
 
 
 def hand_over(rows: pa.Table, form: str, target: Path | None, limit: int) -> None:

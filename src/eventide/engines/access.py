@@ -35,6 +35,8 @@ class Cost:
     """Separate spans of time that are replayed, or asked of the index."""
     steps: tuple[Step, ...] = ()
     """What the time went to, once it ran."""
+    notes: tuple[str, ...] = ()
+    """What operators have to tell of themselves, once they ran."""
 
 
 class StopWatch:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from eventide.engines.build import build_pipeline
 from eventide.engines.choice import ways
+from eventide.engines.joined import run_input
 from eventide.engines.rest import run_rest
 from eventide.engines.weights import DEFAULTS, Weights
 from eventide.plan.nodes import Plan, Relational, scans_of
@@ -19,7 +20,11 @@ Sources = Mapping[str, EventSource]
 def run_history(plan: Plan, sources: Sources, weights: Weights = DEFAULTS) -> pa.Table:
     """Return the rows of a plan over all that is stored."""
     if isinstance(plan, Relational):
-        inputs = {name: run_block(source, sources, weights) for name, source in plan.inputs}
+
+        def run(_name: str, block: Plan) -> pa.Table:
+            return run_block(block, sources, weights)
+
+        inputs = {name: run_input(name, source, run) for name, source in plan.inputs}
         return run_rest(plan.duckdb_sql, inputs)
     return run_block(plan, sources, weights)
 

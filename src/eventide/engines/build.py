@@ -12,8 +12,10 @@ import pyarrow as pa
 from eventide.batch import ALL_TIME, Batch, TimeRange
 from eventide.errors import StateError, UnsupportedError
 from eventide.operators.count_windows import AggregateCountWindows
+from eventide.operators.derive_situations import DeriveSituations
 from eventide.operators.filter_project import FilterRows, ProjectRows, Stateless
 from eventide.operators.match_rows import MatchRows
+from eventide.operators.match_situations import MatchSituations
 from eventide.operators.operator import Operator
 from eventide.operators.order_rows import OrderRows, begins_with_time
 from eventide.operators.sliding_aggregate import AggregateFrames
@@ -24,12 +26,15 @@ from eventide.plan.nodes import (
     CountWindow,
     Filter,
     MatchRecognize,
+    PeriodJoin,
     Plan,
     Project,
     Relational,
     Row,
     Scan,
+    Situations,
     SlidingAggregate,
+    TemporalPattern,
     WindowAggregate,
 )
 from eventide.plan.time_order import follows_time
@@ -119,14 +124,24 @@ def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1) ->
     match plan:
         case Scan():
             return Pipeline(plan, ())
+        case Relational(inputs=inputs) if any(isinstance(each, PeriodJoin) for _, each in inputs):
+            raise _joins_no_stream()
+        case PeriodJoin():
+            raise _joins_no_stream()
         case Relational():
             message = "this query needs ordinary SQL around Eventide's own operators"
             hint = "ORDER BY, LIMIT, DISTINCT, joins and GROUP BY without a window need an end"
             raise UnsupportedError(message, hint=f"{hint}; ask it over history")
         case _:
-            highest = isinstance(plan, WindowAggregate | SlidingAggregate | MatchRecognize)
+            highest = not isinstance(plan, Filter | Project)
             below = build_pipeline(plan.source, ALL_TIME if highest else owned, threads)
             return Pipeline(below.scan, (*below.operators, *build_operators(plan, owned, threads)))
+
+
+def _joins_no_stream() -> UnsupportedError:
+    message = "a join of periods needs all of them, and a stream has no end"
+    hint = "write it as FROM stream TPSTREAM (… PATTERN fast overlaps brake WITHIN …)"
+    return UnsupportedError(message, hint=f"{hint}, or ask it over history")
 
 
 def build_live_pipeline(plan: Plan) -> Pipeline:
@@ -141,7 +156,13 @@ def build_live_pipeline(plan: Plan) -> Pipeline:
 
 
 def build_operators(
-    node: Filter | Project | WindowAggregate | SlidingAggregate | MatchRecognize,
+    node: Filter
+    | Project
+    | WindowAggregate
+    | SlidingAggregate
+    | MatchRecognize
+    | Situations
+    | TemporalPattern,
     owned: TimeRange,
     threads: int,
 ) -> tuple[Operator[Any], ...]:
@@ -164,6 +185,10 @@ def build_operators(
                 return (matcher,)
             in_time = begins_with_time(order) and follows_time(source)
             return (OrderRows(order, arrow_schema(source.row), in_time), matcher)
+        case Situations():
+            return (DeriveSituations(node, schema),)
+        case TemporalPattern():
+            return (MatchSituations(node, schema, owned),)
     assert_never(node)
 
 
@@ -174,7 +199,12 @@ def common_keys(plan: Plan) -> tuple[Expression, ...]:
     means that the rows belong together.
     """
     match plan:
-        case WindowAggregate(keys=named, source=source) | MatchRecognize(keys=named, source=source):
+        case (
+            WindowAggregate(keys=named, source=source)
+            | MatchRecognize(keys=named, source=source)
+            | Situations(keys=named, source=source)
+            | TemporalPattern(keys=named, source=source)
+        ):
             own = tuple(key.expression for key in named)
         case SlidingAggregate(keys=own, source=source):
             pass
@@ -192,7 +222,7 @@ def keys_over_scan(plan: Plan) -> tuple[Expression, ...]:
     keys = common_keys(plan)
     below = plan
     stateful = False
-    while not isinstance(below, Scan | Relational):
+    while not isinstance(below, Scan | PeriodJoin | Relational):
         stateful = stateful or not keeps_state(below.source)
         if stateful and isinstance(below, Project):
             items = {item.name: item.expression for item in below.items}

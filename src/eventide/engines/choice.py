@@ -16,7 +16,7 @@ from eventide.engines.weights import Weights
 from eventide.engines.window_costs import rows_in
 from eventide.engines.window_index import replay_seconds as window_seconds
 from eventide.engines.window_index import window_access
-from eventide.plan.nodes import Plan, match_of, scans_of
+from eventide.plan.nodes import Plan, Situations, TemporalPattern, match_of, scans_of, situations_of
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource
 
@@ -84,6 +84,8 @@ def asked_of_index(
     plan: Plan, source: Snapshot, weights: Weights
 ) -> tuple[Sequence[Access], float] | str:
     """Return the ways that ask the index and the seconds of a replay, or why there are none."""
+    if match_of(plan) is None and situations_of(plan) is not None:
+        return "every event tells whether a situation goes on"
     if match_of(plan) is None:
         windows = window_access(plan, source, weights)
         if isinstance(windows, str):
@@ -100,8 +102,16 @@ def asked_of_index(
 def only_replay(plan: Plan, source: Snapshot, weights: Weights, refused: str | None) -> Ways:
     """Return replay as the only way, and why there is no other."""
     (scan,) = scans_of(plan)
-    seconds = rows_in(source, scan.time_range) * weights.replay_event
+    node = situations_of(plan)
+    row_seconds = weights.replay_event if node is None else situation_seconds(node, weights)
+    seconds = rows_in(source, scan.time_range) * row_seconds
     return Ways([replay_of(plan, source, seconds)], refused)
+
+
+def situation_seconds(node: Situations | TemporalPattern, weights: Weights) -> float:
+    """Return what following situations takes for each row."""
+    by_key = weights.match_key if node.keys else 0.0
+    return weights.match_row + by_key + len(node.situations) * weights.match_condition
 
 
 def replay_of(plan: Plan, source: Snapshot, seconds: float) -> Replay:

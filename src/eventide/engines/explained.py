@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
@@ -17,11 +17,12 @@ from eventide.engines.intervals.estimate import Facts, estimates
 from eventide.engines.intervals.question import PatternQuestion
 from eventide.engines.intervals.selection import best_choice
 from eventide.engines.intervals.ways import IntervalAccess
+from eventide.engines.joined import joined_table, named_blocks, run_input
 from eventide.engines.leaf_strip import LeafStrip, leaf_strip
 from eventide.engines.profiling import replay_timed
 from eventide.engines.rest import run_rest
 from eventide.engines.weights import Weights
-from eventide.plan.nodes import Plan, Relational, Scan, scans_of
+from eventide.plan.nodes import PeriodJoin, Plan, Relational, Scan, scans_of
 from eventide.store.reading.hits import Reach, reach_of, reach_of_one
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource
@@ -159,6 +160,8 @@ class Explained:
     blocks: tuple[ExplainedBlock, ...]
     rest: Step | None = None
     """What DuckDB took for the ordinary SQL around the blocks."""
+    joins: tuple[Step, ...] = ()
+    """What each join of periods took."""
 
     @property
     def analyzed(self) -> bool:
@@ -183,17 +186,24 @@ def explained(
             tables[name] = pa.Table.from_batches(batches, build_pipeline(block).output_schema)
             seen = replace(seen, actual=cost, rows=tables[name].num_rows)
         blocks.append(seen)
+    joins: list[Step] = []
+
+    def join_timed(node: PeriodJoin, left: pa.Table, right: pa.Table) -> pa.Table:
+        started = perf_counter()
+        pairs = joined_table(node, left, right)
+        joins.append(Step("PeriodJoin", perf_counter() - started, pairs.num_rows))
+        return pairs
+
     rest = None
     if analyze and isinstance(plan, Relational):
+        inputs = {
+            name: run_input(name, source, lambda block, _: tables[block], join_timed)
+            for name, source in plan.inputs
+        }
         started = perf_counter()
-        rows = run_rest(plan.duckdb_sql, tables).num_rows
+        rows = run_rest(plan.duckdb_sql, inputs).num_rows
         rest = Step("DuckDB", perf_counter() - started, rows)
-    return Explained(plan, tuple(blocks), rest)
-
-
-def named_blocks(plan: Plan) -> Sequence[tuple[str, Plan]]:
-    """Return the plans over one scan that a plan consists of, with their names."""
-    return plan.inputs if isinstance(plan, Relational) else [("", plan)]
+    return Explained(plan, tuple(blocks), rest, tuple(joins))
 
 
 def run_timed(plan: Plan, source: EventSource, best: Access) -> tuple[list[pa.RecordBatch], Cost]:

@@ -25,6 +25,7 @@ def block_lines(block: ExplainedBlock) -> Iterator[str]:
     yield from map(advice_line, block.advice[:MOST_ADVICE])
     if block.actual is not None:
         yield from step_lines(block)
+        yield from block.actual.notes
 
 
 def way_lines(block: ExplainedBlock) -> Iterator[str]:

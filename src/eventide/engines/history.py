@@ -17,6 +17,11 @@ from eventide.engines.match_slices import (
     run_match_slice,
 )
 from eventide.engines.pruning import value_ranges
+from eventide.engines.situation_slices import (
+    follows_situations,
+    rows_of_slice,
+    temporal_matcher,
+)
 from eventide.engines.slices import Slice, slices_of
 from eventide.operators.columns import in_blocks
 from eventide.plan.nodes import Plan
@@ -82,9 +87,15 @@ def run_slice(
         within_us = matcher_of(pipeline).node.within_us
         furthest_us = furthest * within_us if furthest and within_us else END_OF_TIME_US
         return run_match_slice(pipeline, source, part.owned, value_ranges(plan), furthest_us)
+    temporal = temporal_matcher(pipeline)
+    if part.owned != ALL_TIME and temporal is not None:
+        within_us = temporal.node.within_us
+        rows = rows_of_slice(pipeline, within_us, source, part.owned, value_ranges(plan))
+        above = pipeline.above(len(pipeline.stateless))
+        return list(run_pipeline(above, in_blocks(rows, SLICE_ROWS)))
     names = [name for name, _ in pipeline.scan.columns]
     batches = source.scan(names, part.read, value_ranges(plan))
-    if finds_matches(pipeline):
+    if finds_matches(pipeline) or follows_situations(pipeline):
         batches = in_blocks(batches, SLICE_ROWS)
     return list(run_pipeline(pipeline, batches))
 

@@ -10,12 +10,16 @@ from eventide.engines.build import build_live_pipeline, build_pipeline, common_k
 from eventide.engines.explained import Explained, ExplainedBlock
 from eventide.engines.explained_text import block_lines, seconds_text
 from eventide.engines.history import SLICE_ROWS
+from eventide.engines.joined import describe_join, joins_of, keys_text, named_blocks
 from eventide.engines.match_slices import matcher_of
 from eventide.engines.pruning import value_ranges
-from eventide.engines.slices import halo_of, slices_of
+from eventide.engines.situation_slices import temporal_matcher
+from eventide.engines.situation_text import kept_text, matcher_lines
+from eventide.engines.slices import halo_of, slices_of, why_undivided
 from eventide.errors import UnsupportedError
 from eventide.operators.match_entry import why_whole
 from eventide.plan.bounds import unbounded_reason
+from eventide.plan.explain import related_text
 from eventide.plan.nodes import (
     CountWindow,
     MatchRecognize,
@@ -24,6 +28,7 @@ from eventide.plan.nodes import (
     WindowAggregate,
     match_of,
     scans_of,
+    situations_of,
     sources_of,
 )
 from eventide.plan.render import render
@@ -37,9 +42,7 @@ MOST_READERS = 4
 
 def blocks_of(plan: Plan) -> tuple[Plan, ...]:
     """Return the plans over one scan that a plan consists of."""
-    if isinstance(plan, Relational):
-        return tuple(source for _, source in plan.inputs)
-    return (plan,)
+    return tuple(block for _, block in named_blocks(plan))
 
 
 def describe_embedded(seen: Explained) -> str:
@@ -49,6 +52,9 @@ def describe_embedded(seen: Explained) -> str:
         lines += describe_matcher(block.plan)
         lines.append(f"history: {describe_history(block)}")
         lines += block_lines(block)
+    for place, node in enumerate(joins_of(seen.plan)):
+        took = f": {rest_text(seen.joins[place])}" if seen.joins else ""
+        lines.append(f"history: {describe_join(node)}{took}")
     if isinstance(seen.plan, Relational):
         took = "" if seen.rest is None else f": {rest_text(seen.rest)}"
         lines.append(f"history: DuckDB does the rest{took}")
@@ -62,12 +68,15 @@ def describe_embedded(seen: Explained) -> str:
 
 
 def rest_text(rest: Step) -> str:
-    """Return what DuckDB took."""
+    """Return what DuckDB or a join took."""
     return f"{seconds_text(rest.seconds)}, {rest.rows:,} row{'' if rest.rows == 1 else 's'}"
 
 
 def describe_matcher(plan: Plan) -> Iterator[str]:
-    """Yield how the matches of a row pattern are found, and the automaton that does it."""
+    """Yield how the matches of a pattern are found: the automaton, or the order of joining."""
+    temporal = temporal_matcher(build_pipeline(plan))
+    if temporal is not None:
+        yield from matcher_lines(temporal)
     if match_of(plan) is None:
         return
     matcher = matcher_of(build_pipeline(plan))
@@ -102,6 +111,10 @@ def describe_history(block: ExplainedBlock) -> str:
 def undivided(plan: Plan) -> str:
     """Return why a plan is not cut in time, and how it is spread instead."""
     node = match_of(plan)
+    situations = situations_of(plan)
+    if node is None and situations is not None:
+        reason = why_undivided(situations) or "what is above cannot be cut"
+        return f"in one piece, because {reason}"
     if node is None and counts_rows(plan):
         return "in one piece, for the rows of a window are counted from the first"
     if node is None:
@@ -136,6 +149,9 @@ def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
         else:
             place = "slices of time, read and computed in Python workers, nothing shuffled"
         lines.append(f"spark: {scan.stream}: {place}")
+    for node in joins_of(plan):
+        spread = f"shuffled once by {keys_text(node)}" if node.keys else "in one partition: no key"
+        lines.append(f"spark: {related_text(node)}: both sides {spread}, joined in Python workers")
     if isinstance(plan, Relational):
         lines.append("spark: Spark SQL does the rest")
     return "\n".join(lines)
@@ -166,6 +182,9 @@ def describe_state(plan: Plan) -> str:
     node = match_of(plan)
     if node is not None:
         return f"remembering rows that may still become matches, by {keys}: {growth(node)}"
+    situations = situations_of(plan)
+    if situations is not None:
+        return f"remembering {kept_text(situations, keys)}"
     if halo is None and counts_rows(plan):
         held = "how many events came, and one partial a pane of open windows"
         return f"remembering {held}, for every key ({keys}): state grows with the keys"

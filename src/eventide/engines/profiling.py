@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from time import perf_counter
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,6 +14,10 @@ from eventide.batch import ALL_TIME, Batch, TimeRange
 from eventide.engines.access import Cost, Step
 from eventide.engines.build import Pipeline, States, build_pipeline
 from eventide.engines.history import replay
+from eventide.engines.situation_text import learnt_lines
+from eventide.operators.match_situations import MatchSituations
+from eventide.operators.operator import Operator
+from eventide.operators.situation_plan import Statistics
 from eventide.plan.explain import describe
 from eventide.plan.nodes import MatchRecognize, Plan, sources_of
 from eventide.plan.render import render
@@ -35,6 +40,7 @@ class OperatorClock:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.tallies = [Tally(name) for name in names]
+        self.learnt: dict[int, tuple[MatchSituations, Statistics]] = {}
         self.lock = Lock()
 
     def add(self, place: int, seconds: float, rows_in: int, rows_out: int) -> None:
@@ -44,6 +50,17 @@ class OperatorClock:
             tally.seconds += seconds
             tally.rows_in += rows_in
             tally.rows_out += rows_out
+
+    def look(self, operator: Operator[Any], state: Any) -> None:  # noqa: ANN401 - any operator's
+        """Keep what a matcher of situations has learnt of its data so far, slice by slice."""
+        if isinstance(operator, MatchSituations):
+            with self.lock:
+                self.learnt[operator.owned.start_us] = operator, state.statistics
+
+    def notes(self) -> Iterator[str]:
+        """Yield what matchers of situations have learnt."""
+        if self.learnt:
+            yield from learnt_lines([each for _, each in sorted(self.learnt.items())])
 
     def steps(self) -> Iterator[Step]:
         """Yield what was counted."""
@@ -79,6 +96,7 @@ class TimedPipeline(Pipeline):
             state_after, batch = operator.step(state, batch)
             seconds = perf_counter() - started
             self.clock.add(1 + self.below + place, seconds, rows_in, batch.rows.num_rows)
+            self.clock.look(operator, state_after)
             after.append(state_after)
         return tuple(after), batch
 
@@ -144,7 +162,8 @@ def replay_timed(plan: Plan, source: EventSource) -> tuple[list[pa.RecordBatch],
     rows = replay(plan, TimedSource(source, clock), build)
     seconds = perf_counter() - started
     steps = tuple(clock.steps())
-    return rows, Cost(seconds, steps[0].rows, intervals=1, steps=steps)
+    notes = tuple(clock.notes())
+    return rows, Cost(seconds, steps[0].rows, intervals=1, steps=steps, notes=notes)
 
 
 def step_names(plan: Plan) -> Iterator[str]:

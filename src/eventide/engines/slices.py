@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.engines.build import keeps_state
 from eventide.operators.match_entry import why_whole
 from eventide.plan.expressions import RangeFrame, RowsFrame
 from eventide.plan.nodes import (
@@ -19,9 +20,12 @@ from eventide.plan.nodes import (
     MatchRecognize,
     Plan,
     Scan,
+    Situations,
     SlidingAggregate,
+    TemporalPattern,
     Window,
     WindowAggregate,
+    situations_of,
     sources_of,
 )
 from eventide.store.source import EventSource
@@ -60,10 +64,15 @@ def halo_of(plan: Plan) -> Halo | None:
             return Halo()
         case SlidingAggregate(frame=RowsFrame()):
             return None  # the row before can be any time ago
-        case WindowAggregate(window=CountWindow()):
-            return None  # which rows a window has hangs on all before it
+        case WindowAggregate(window=CountWindow()) | Situations():
+            return None  # which rows a window or situation has hangs on all before it
         case MatchRecognize() if why_whole(plan):
             return None
+        case TemporalPattern(within_us=within_us):
+            # One event before that is read as well: see engines/situation_slices.py.
+            return None if why_undivided(plan) else Halo(within_us)
+        case WindowAggregate() | SlidingAggregate() | MatchRecognize() if situations_of(plan):
+            return None  # each would own something else
     halos = [halo_of(source) for source in sources_of(plan)]
     if len(halos) != 1 or halos[0] is None:
         return None
@@ -82,6 +91,20 @@ def halo_of(plan: Plan) -> Halo | None:
             # Rows before the slice tell where to begin: see engines/match_slices.py.
             return Halo(SEARCHED_BACK * within_us, within_us) if halo == Halo() else None
     return halo
+
+
+def why_undivided(node: TemporalPattern | Situations) -> str | None:
+    """Return why situations cannot be followed slice by slice of time, or None."""
+    if node.keys:
+        return "each key has its own"
+    if isinstance(node, Situations):
+        return "a situation can last any time"
+    reasons = {
+        "a match is confirmed any time later": node.confirm,
+        "matches are counted for LIMIT": node.limit is not None,
+        "what is below remembers rows": keeps_state(node.source),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def slices_of(plan: Plan, scan: Scan, source: EventSource, target_rows: int) -> list[Slice]:

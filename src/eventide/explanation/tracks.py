@@ -19,13 +19,22 @@ from eventide.engines.slices import slices_of
 from eventide.engines.window_index import WindowIndex
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.plan.explain import describe
-from eventide.plan.nodes import Scan, sources_of
+from eventide.plan.nodes import (
+    MatchRecognize,
+    Scan,
+    Situations,
+    SlidingAggregate,
+    TemporalPattern,
+    WindowAggregate,
+    sources_of,
+)
 from eventide.sinks.chart.model import Color
 from eventide.sinks.plan_picture import Marks, PlanPicture, Section, StepRow, Track, WayRow
 from eventide.sinks.words import plural
 
 WAY_HEADS = ("time", "events", "leaves", "entries", "intervals")
 STEP_HEADS = ("time", "rows in", "rows out")
+HEADED = (WindowAggregate, SlidingAggregate, MatchRecognize, Situations, TemporalPattern)
 MOST_CONDITIONS = 10
 MOST_SLICES = 100_000
 """So many slices are drawn; more would be a solid bar, whatever their ends."""
@@ -75,7 +84,7 @@ def heading(block: ExplainedBlock) -> str:
     """Return the line of the node that matters most: the highest that is not a projection."""
     plan = block.plan
     while not isinstance(plan, Scan):
-        if type(plan).__name__ in ("WindowAggregate", "SlidingAggregate", "MatchRecognize"):
+        if isinstance(plan, HEADED):
             break
         (plan,) = sources_of(plan)
     return f"{describe(plan)}, over {plural(block.source.row_count, 'event')}"

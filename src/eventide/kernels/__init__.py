@@ -11,6 +11,7 @@ summaries.py    the aggregates of runs of values, in one pass
 packing.py      numbers in as few bytes or bits as they need
 bloom.py        filters that say where a value cannot be
 correlation.py  how steadily values change
+period_join.py  which periods have a relation to which
 
 Row patterns, when every condition looks at single rows and when not:
 

@@ -7,6 +7,7 @@ window_aggregate.py   tumbling and hopping windows of time
 count_windows.py      the same by number of events
 sliding_aggregate.py  a frame for every event
 order_rows.py         rows in the order of ORDER BY
+period_join.py        two tables joined by the relation of their periods
 columns.py, state.py  batches put together, keys numbered; between states and bytes
 
 Row patterns:

@@ -33,6 +33,7 @@ from eventide.plan.expressions import (
     MatchAggregate,
     MatchNumber,
     Over,
+    PeriodPart,
     children,
 )
 from eventide.plan.functions import FUNCTIONS
@@ -82,7 +83,15 @@ def _compute(expression: Expression, rows: pa.RecordBatch) -> Datum:
             return _call(expression, rows)
         case Cast():
             return _cast(expression, rows)
-        case Aggregate() | Over() | At() | MatchAggregate() | Classifier() | MatchNumber():
+        case (
+            Aggregate()
+            | Over()
+            | At()
+            | MatchAggregate()
+            | Classifier()
+            | MatchNumber()
+            | PeriodPart()
+        ):
             message = f"{render(expression)} is not computed from one row"
             raise PlanError(message, span=expression.span)
     assert_never(expression)

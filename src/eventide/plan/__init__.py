@@ -4,6 +4,7 @@ expressions.py  what is computed for a row
 nodes.py        what is done with rows
 patterns.py     which rows follow one another; program.py and automaton.py are what becomes
                 of it, bounds.py says whether a live one can forget
+periods.py      when the situations of a match were, beside what its pattern returns
 time_order.py   whether rows follow time
 functions.py    the functions an expression may call; signatures.py has their type rules
 aggregates.py   the aggregates a window may compute, with their types

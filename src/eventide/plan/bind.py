@@ -28,6 +28,7 @@ from eventide.plan.expressions import (
     MatchNumber,
     Named,
     Over,
+    PeriodPart,
     children,
     rebuild,
 )
@@ -36,12 +37,16 @@ from eventide.plan.nodes import (
     Filter,
     MatchRecognize,
     NamedAggregate,
+    PeriodJoin,
     Plan,
     Project,
     Relational,
     Row,
     Scan,
+    Situation,
+    Situations,
     SlidingAggregate,
+    TemporalPattern,
     WindowAggregate,
 )
 from eventide.plan.render import render
@@ -81,6 +86,26 @@ def bind(plan: Plan, catalog: Mapping[str, Schema]) -> Plan:
         case MatchRecognize(source=source):
             below = bind(source, catalog)
             return bind_match(replace(plan, source=below), below.row)
+        case Situations(source=source):
+            below = bind(source, catalog)
+            return replace(
+                plan,
+                source=below,
+                keys=tuple(_bind_named(key, below.row) for key in plan.keys),
+                situations=_bind_situations(plan.situations, below.row),
+                aggregates=_bind_all(plan.aggregates, below.row),
+            )
+        case TemporalPattern(source=source):
+            below = bind(source, catalog)
+            return replace(
+                plan,
+                source=below,
+                keys=tuple(_bind_named(key, below.row) for key in plan.keys),
+                situations=_bind_situations(plan.situations, below.row),
+                returns=tuple(_bind_named(item, below.row) for item in plan.returns),
+            )
+        case PeriodJoin(left=left, right=right):
+            return replace(plan, left=bind(left, catalog), right=bind(right, catalog))
         case Relational(inputs=inputs):
             return replace(
                 plan, inputs=tuple((name, bind(source, catalog)) for name, source in inputs)
@@ -101,6 +126,10 @@ def bind_match(node: MatchRecognize, row: Row) -> MatchRecognize:
         ),
         measures=tuple(_bind_named(item, row) for item in node.measures),
     )
+
+
+def _bind_situations(items: tuple[Situation, ...], row: Row) -> tuple[Situation, ...]:
+    return tuple(replace(item, condition=bind_condition(item.condition, row)) for item in items)
 
 
 def bind_scan(scan: Scan, catalog: Mapping[str, Schema]) -> Scan:
@@ -174,7 +203,7 @@ def bind_expression(expression: Expression, row: Row) -> Expression:
         case MatchAggregate(function=function, argument=argument, span=span):
             plain = bind_aggregate(Aggregate(function, argument, span=span), row)
             return replace(expression, argument=plain.argument, type=plain.type)
-        case Classifier() | MatchNumber():
+        case Classifier() | MatchNumber() | PeriodPart():
             return expression
     assert_never(expression)
 

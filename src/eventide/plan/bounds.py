@@ -1,4 +1,8 @@
-"""Whether a live query over a row pattern can forget: how long a match may wait and grow."""
+"""Whether a live query over a row pattern can forget: how long a match may wait and grow.
+
+A temporal pattern always can: it has WITHIN, and of a key there is at most one open situation of
+each kind.
+"""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from eventide.errors import PlanError
+from eventide.plan.allen import ANY
 from eventide.plan.expressions import (
     Aggregate,
     At,
@@ -18,26 +19,38 @@ from eventide.plan.expressions import (
     MatchNumber,
     Named,
     Over,
+    PeriodPart,
     walk,
 )
 from eventide.plan.functions import FUNCTIONS
 from eventide.plan.nodes import (
+    CONFIRMED,
+    END_TS,
+    SITUATION,
+    START_TS,
     WINDOW_END,
     WINDOW_START,
     Filter,
     MatchRecognize,
     NamedAggregate,
+    PeriodJoin,
     Plan,
     Project,
     Relational,
     Row,
     Scan,
+    Situation,
+    Situations,
     SlidingAggregate,
+    TemporalPattern,
     WindowAggregate,
     sources_of,
 )
 from eventide.plan.render import render
-from eventide.schema import BOOL, NULL, TS
+from eventide.schema import BOOL, NULL, TIMESTAMP, TS
+
+MOST_SITUATIONS = 32
+"""Each is a bit, and an order of joining them has to be found."""
 
 
 def check_plan(plan: Plan, *, after: str) -> Plan:
@@ -81,6 +94,30 @@ def _check(plan: Plan) -> None:
                 _check_expression(item.expression, source.row)
             _check_match(plan, source.row)
             _check_names(named.name for named in (*keys, *measures))
+        case Situations(source=source, keys=keys, situations=situations):
+            _check_present(plan, source.row, TS)
+            _check_items(keys, source.row)
+            _check_situations(situations, source.row)
+            _check_aggregates(plan.aggregates, source.row)
+            _check_names(
+                [
+                    *(key.name for key in keys),
+                    SITUATION,
+                    START_TS,
+                    END_TS,
+                    *(item.name for item in plan.aggregates),
+                ]
+            )
+        case TemporalPattern(source=source, keys=keys, situations=situations):
+            _check_present(plan, source.row, TS)
+            _check_items(keys, source.row)
+            _check_situations(situations, source.row)
+            _check_temporal(plan, source.row)
+            own = [CONFIRMED] if plan.confirm else []
+            _check_names([*(item.name for item in (*keys, *plan.returns)), TS, *own])
+        case PeriodJoin(left=left, right=right):
+            _check_names([*left.row, *right.row])
+            _check_join(plan, left.row, right.row)
         case Relational(inputs=inputs):
             _check_names(name for name, _ in inputs)
         case _:
@@ -138,6 +175,53 @@ def _check_match(node: MatchRecognize, row: Row) -> None:
                     raise PlanError(message)
 
 
+def _check_situations(situations: tuple[Situation, ...], row: Row) -> None:
+    _check_names(item.name for item in situations)
+    _require(0 < len(situations) <= MOST_SITUATIONS, f"{len(situations)} situations")
+    for item in situations:
+        _check_expression(item.condition, row)
+        _require(item.type == BOOL, f"{render(item.condition)} is no condition")
+        longest = item.least_us if item.most_us is None else item.most_us
+        _require(0 <= item.least_us <= longest, f"{item.name} lasts at least more than at most")
+
+
+def _check_temporal(node: TemporalPattern, row: Row) -> None:
+    _require(node.within_us > 0, "a pattern fits into no time")
+    _require(not (node.is_summary and node.limit), "a limit on matches that are only summed up")
+    _require(not (node.is_summary and node.confirm), "matches that are only summed up, confirmed")
+    pairs = [(each.first, each.second) for each in node.constraints]
+    _require(len(pairs) == len(set(pairs)), "two constraints on one pair")
+    for each in node.constraints:
+        _require(0 <= each.first < each.second < len(node.situations), f"no such pair: {each}")
+        _require(0 < each.mask <= ANY, f"no such relations: {each}")
+    known = {item.name for item in node.situations}
+    for item in node.returns:
+        for part in walk(item.expression):
+            match part:
+                case PeriodPart(variable=variable):
+                    _require(variable in known, f"no situation {variable!r}")
+                case MatchAggregate(argument=argument, variable=variable):
+                    _require(variable in known, f"no situation {variable!r}")
+                    _require(not part.distinct, f"{render(part)} of a situation")
+                    _require(part.type != NULL, f"{render(part)} has no type")
+                    if argument is not None:
+                        _check_expression(argument, row)
+
+
+def _check_join(node: PeriodJoin, left: Row, right: Row) -> None:
+    _require(0 < node.mask <= ANY, f"no such relations: {node.mask}")
+    for row, period in ((left, node.first), (right, node.second)):
+        _check_present(node, row, period.start, period.end)
+        for name in (period.start, period.end):
+            _require(row[name] == TIMESTAMP, f"{name} is {row[name]}, not a time")
+    for one, other in node.keys:
+        _check_present(node, left, one)
+        _check_present(node, right, other)
+        _require(left[one] == right[other], f"{one} and {other} differ in type")
+    _check_present(node, {**left, **right}, *node.columns)
+    _check_names(node.columns)
+
+
 def _check_of_match(expression: Expression, row: Row) -> None:
     """Check what is computed from one row of a match, where only its variable is known too."""
     for part in walk(expression):
@@ -160,6 +244,14 @@ def _check_expression(expression: Expression, row: Row) -> None:
                 if part.type == NULL:
                     message = f"{render(part)} has no type"
                     raise PlanError(message)
-            case Aggregate() | Over() | At() | MatchAggregate() | Classifier() | MatchNumber():
+            case (
+                Aggregate()
+                | Over()
+                | At()
+                | MatchAggregate()
+                | Classifier()
+                | MatchNumber()
+                | PeriodPart()
+            ):
                 message = f"{render(part)} stands where only row-local expressions may"
                 raise PlanError(message)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.plan.allen import ANY, names_of
 from eventide.plan.expressions import ALWAYS, At, Expression, MatchAggregate, Named, rebuild
 from eventide.plan.nodes import (
     CountWindow,
@@ -14,11 +15,15 @@ from eventide.plan.nodes import (
     MatchRecognize,
     NamedAggregate,
     OrderKey,
+    PeriodJoin,
     Plan,
     Project,
     Relational,
     Scan,
+    Situation,
+    Situations,
     SlidingAggregate,
+    TemporalPattern,
     Window,
     WindowAggregate,
     sources_of,
@@ -47,6 +52,9 @@ def _lines(plan: Plan, depth: int) -> Iterator[str]:
             always = item.expression == ALWAYS
             shown = ": any row" if always else f" AS {render(item.expression)}"
             yield "  " * (depth + 2) + item.name + shown
+    if isinstance(plan, Situations | TemporalPattern):
+        for each in plan.situations:
+            yield "  " * (depth + 2) + f"{each.name} AS {render(each.condition)}{_lasting(each)}"
     if isinstance(plan, Relational):
         for name, source in plan.inputs:
             yield "  " * (depth + 1) + f"{name}:"
@@ -73,9 +81,26 @@ def describe(plan: Plan) -> str:
             return f"SlidingAggregate {render_over(keys, frame)}{_computed(aggregates)}"
         case MatchRecognize():
             return _match(plan)
+        case Situations():
+            by = f"by {', '.join(map(_item, plan.keys))}, " if plan.keys else ""
+            names = ", ".join(each.name for each in plan.situations)
+            return f"Situations {by}{names}{_gap(plan.gap_us)}{_computed(plan.aggregates)}"
+        case TemporalPattern():
+            return _temporal(plan)
+        case PeriodJoin():
+            kind = "PeriodJoin outer" if plan.outer else "PeriodJoin"
+            by = " and ".join(f"{one} = {other}" for one, other in plan.keys)
+            related = f"{kind} {related_text(plan)}{f', {by}' if by else ''}"
+            return f"{related}: {', '.join(plan.columns)}"
         case Relational(duckdb_sql=sql):
             return f"Relational {sql}"
     assert_never(plan)
+
+
+def related_text(node: PeriodJoin) -> str:
+    """Return which relations a join of periods asks for."""
+    relations = " or ".join(names_of(node.mask)) if node.mask != ANY else "anyhow beside"
+    return f"{node.first.name} {relations} {node.second.name}"
 
 
 def _match(node: MatchRecognize) -> str:
@@ -94,6 +119,38 @@ def _match(node: MatchRecognize) -> str:
         parts.append("timeout rows")
     shown = ", ".join(_measure(item, node) for item in node.measures)
     return f"MatchRecognize {', '.join(parts)}{f': {shown}' if shown else ''}"
+
+
+def _temporal(node: TemporalPattern) -> str:
+    parts = [f"by {', '.join(map(_item, node.keys))}"] if node.keys else []
+    names = [each.name for each in node.situations]
+    for each in node.constraints:
+        relations = " or ".join(names_of(each.mask)) if each.mask != ANY else "anyhow beside"
+        parts.append(f"{names[each.first]} {relations} {names[each.second]}")
+    if not node.constraints:
+        parts.append(", ".join(names))
+    parts.append(f"within {format_duration(node.within_us)}")
+    parts.append("detected early" if node.detection == "early" else "when all are over")
+    if node.confirm:
+        parts.append("confirmed")
+    if node.limit is not None:
+        parts.append(f"at most {node.limit:,} a key")
+    shown = ", ".join(map(_item, node.returns))
+    described = f"TemporalPattern {', '.join(parts)}{_gap(node.gap_us)}"
+    return f"{described}: {shown}" if shown else described
+
+
+def _lasting(situation: Situation) -> str:
+    least, most = situation.least_us, situation.most_us
+    if most is None:
+        return f" for at least {format_duration(least)}" if least else ""
+    if not least:
+        return f" for at most {format_duration(most)}"
+    return f" for {format_duration(least)} to {format_duration(most)}"
+
+
+def _gap(gap_us: int | None) -> str:
+    return "" if gap_us is None else f", over after {format_duration(gap_us)} of silence"
 
 
 def _measure(item: Named, node: MatchRecognize) -> str:

@@ -14,7 +14,7 @@ from typing import Literal as Choice
 from typing import assert_never
 
 from eventide.errors import Span
-from eventide.schema import BOOL, INT64, NULL, STRING, DataType
+from eventide.schema import BOOL, INT64, INTERVAL, NULL, STRING, TIMESTAMP, DataType
 
 Edge = Choice["first", "last"]
 
@@ -167,6 +167,26 @@ class MatchNumber:
         return INT64
 
 
+Part = Choice["start", "end", "duration"]
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodPart:
+    """When a situation of a match began or ended, or how long it has lasted: `START(A)`.
+
+    While it goes on it has no end (null), and its duration is up to the moment of detection.
+    """
+
+    variable: str
+    part: Part
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def type(self) -> DataType:
+        """A time, or a length of time."""
+        return INTERVAL if self.part == "duration" else TIMESTAMP
+
+
 Expression = (
     Column
     | Literal
@@ -178,6 +198,7 @@ Expression = (
     | MatchAggregate
     | Classifier
     | MatchNumber
+    | PeriodPart
 )
 
 
@@ -197,7 +218,7 @@ class Named:
 def children(expression: Expression) -> tuple[Expression, ...]:
     """Return the direct parts of an expression."""
     match expression:
-        case Column() | Literal() | Classifier() | MatchNumber():
+        case Column() | Literal() | Classifier() | MatchNumber() | PeriodPart():
             return ()
         case Call(arguments=arguments):
             return arguments
@@ -213,7 +234,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 def rebuild(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """Return the expression with `change` applied to each direct part."""
     match expression:
-        case Column() | Literal() | Classifier() | MatchNumber():
+        case Column() | Literal() | Classifier() | MatchNumber() | PeriodPart():
             return expression
         case Call(arguments=arguments):
             return replace(expression, arguments=tuple(map(change, arguments)))

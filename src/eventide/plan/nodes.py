@@ -18,13 +18,18 @@ from eventide.plan.expressions import (
     RangeFrame,
     RowsFrame,
     rebuild_aggregate,
+    walk,
 )
 from eventide.plan.patterns import Pattern, variables_of
-from eventide.schema import BOOL, TIMESTAMP, TS, DataType
+from eventide.schema import BOOL, STRING, TIMESTAMP, TS, DataType
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
 TIMED_OUT = "timed_out"
+START_TS = "start_ts"
+END_TS = "end_ts"
+SITUATION = "situation"
+CONFIRMED = "confirmed"
 
 Row = Mapping[str, DataType]
 """The columns of a node's output, in order."""
@@ -238,6 +243,142 @@ class MatchRecognize:
 
 
 @dataclass(frozen=True, slots=True)
+class Situation:
+    """A condition that holds for a while, and how long it has to: at least, at most."""
+
+    name: str
+    condition: Expression
+    least_us: int = 0
+    most_us: int | None = None
+
+    @property
+    def type(self) -> DataType:
+        """The type of the condition."""
+        return self.condition.type
+
+
+@dataclass(frozen=True, slots=True)
+class Situations:
+    """The periods for which conditions hold, of each key: [start_ts, end_ts), when they are over.
+
+    A situation is as many events of a key in a row as its condition is true on. It begins with
+    the first and ends with the first event on which it is not true; events of one key at the same
+    time count one after the other. A key that is silent for longer than `gap_us` ends all its
+    situations that long after its last event. `aggregates` are over the events of the situation.
+    """
+
+    source: Plan
+    keys: tuple[Named, ...]
+    situations: tuple[Situation, ...]
+    aggregates: tuple[NamedAggregate, ...] = ()
+    gap_us: int | None = None
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def row(self) -> Row:
+        """The columns that come out."""
+        return {
+            **{key.name: key.type for key in self.keys},
+            SITUATION: STRING,
+            START_TS: TIMESTAMP,
+            END_TS: TIMESTAMP,
+            **{item.name: item.aggregate.type for item in self.aggregates},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """The relations, as a mask of `plan.allen`, that situation `first` may have to `second`.
+
+    Both are places in the pattern's situations, and `first` is the smaller one.
+    """
+
+    first: int
+    second: int
+    mask: int
+
+
+Detection = Choice["early", "final"]
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalPattern:
+    """Situations of a key, one of each kind, whose periods have the relations asked for.
+
+    Every such combination is a match. `early` reports it at the first event after which it is
+    certain, `final` when all its situations are over; `ts` is that moment, and no situation began
+    longer than `within_us` before it. `returns` are over `MatchAggregate` and `PeriodPart` of the
+    situations, as they are at that moment. With `confirm`, a match that was reported while some
+    situation went on is reported again when all are over. Items with an `Aggregate` are over all
+    matches of a key at a moment, one row for each. `limit` is how many matches of a key are
+    reported, the first ones.
+    """
+
+    source: Plan
+    keys: tuple[Named, ...]
+    situations: tuple[Situation, ...]
+    constraints: tuple[Constraint, ...]
+    within_us: int
+    returns: tuple[Named, ...]
+    detection: Detection = "early"
+    confirm: bool = False
+    limit: int | None = None
+    gap_us: int | None = None
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether rows are over all matches of a key at a moment, not over one match."""
+        return any(
+            isinstance(part, Aggregate) for item in self.returns for part in walk(item.expression)
+        )
+
+    @property
+    def row(self) -> Row:
+        """The columns that come out."""
+        columns = {key.name: key.type for key in self.keys} | {TS: TIMESTAMP}
+        columns |= {item.name: item.type for item in self.returns}
+        return columns | {CONFIRMED: BOOL} if self.confirm else columns
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The columns that say from when until when a row lasts, and what the query calls the row."""
+
+    name: str
+    start: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodJoin:
+    """Pairs of rows of two plans with equal keys whose periods have a relation asked for.
+
+    `mask` has the relations of `plan.allen` that the period of the left row may have to that of
+    the right one. Null keys are equal to nothing; periods that end before they last, or with a
+    bound that is null, relate to nothing. With `outer`, a left row without a partner comes once,
+    beside nulls. The two plans share no name; `columns` are those that come out. It stands below
+    a `Relational` or another join of periods, nowhere else.
+    """
+
+    left: Plan
+    right: Plan
+    first: Period
+    second: Period
+    keys: tuple[tuple[str, str], ...]
+    mask: int
+    columns: tuple[str, ...]
+    outer: bool = False
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def row(self) -> Row:
+        """The columns that come out."""
+        both = {**self.left.row, **self.right.row}
+        return {name: both[name] for name in self.columns}
+
+
+@dataclass(frozen=True, slots=True)
 class Relational:
     """Ordinary SQL around our operators: the rest of the query, over their results.
 
@@ -255,7 +396,18 @@ class Relational:
         return {}
 
 
-Plan = Scan | Filter | Project | WindowAggregate | SlidingAggregate | MatchRecognize | Relational
+Plan = (
+    Scan
+    | Filter
+    | Project
+    | WindowAggregate
+    | SlidingAggregate
+    | MatchRecognize
+    | Situations
+    | TemporalPattern
+    | PeriodJoin
+    | Relational
+)
 
 
 def sources_of(plan: Plan) -> tuple[Plan, ...]:
@@ -263,6 +415,8 @@ def sources_of(plan: Plan) -> tuple[Plan, ...]:
     match plan:
         case Scan():
             return ()
+        case PeriodJoin(left=left, right=right):
+            return (left, right)
         case Relational(inputs=inputs):
             return tuple(source for _, source in inputs)
         case _:
@@ -284,11 +438,21 @@ def match_of(plan: Plan) -> MatchRecognize | None:
     return next((each for each in found if each is not None), None)
 
 
+def situations_of(plan: Plan) -> Situations | TemporalPattern | None:
+    """Return the node of a plan over one scan that follows situations, if it has one."""
+    if isinstance(plan, Situations | TemporalPattern):
+        return plan
+    found = (situations_of(source) for source in sources_of(plan))
+    return next((each for each in found if each is not None), None)
+
+
 def rebuild_sources(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
     """Return the node with `change` applied to each plan directly below it."""
     match plan:
         case Scan():
             return plan
+        case PeriodJoin(left=left, right=right):
+            return replace(plan, left=change(left), right=change(right))
         case Relational(inputs=inputs):
             return replace(plan, inputs=tuple((name, change(each)) for name, each in inputs))
         case _:
@@ -306,8 +470,11 @@ def rebuild_expressions(plan: Plan, change: Callable[[Expression], Expression]) 
             replace(item, aggregate=rebuild_aggregate(item.aggregate, change)) for item in items
         )
 
+    def held(items: tuple[Situation, ...]) -> tuple[Situation, ...]:
+        return tuple(replace(item, condition=change(item.condition)) for item in items)
+
     match plan:
-        case Scan() | Relational():
+        case Scan() | PeriodJoin() | Relational():
             return plan
         case Filter(condition=condition):
             return replace(plan, condition=change(condition))
@@ -325,5 +492,16 @@ def rebuild_expressions(plan: Plan, change: Callable[[Expression], Expression]) 
                 order=ordered,
                 defines=named(defines),
                 measures=named(measures),
+            )
+        case Situations(keys=keys, situations=situations, aggregates=aggregates):
+            return replace(
+                plan,
+                keys=named(keys),
+                situations=held(situations),
+                aggregates=aggregated(aggregates),
+            )
+        case TemporalPattern(keys=keys, situations=situations, returns=returns):
+            return replace(
+                plan, keys=named(keys), situations=held(situations), returns=named(returns)
             )
     assert_never(plan)

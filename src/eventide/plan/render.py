@@ -18,6 +18,7 @@ from eventide.plan.expressions import (
     MatchAggregate,
     MatchNumber,
     Over,
+    PeriodPart,
     RangeFrame,
     RowsFrame,
     rebuild,
@@ -51,6 +52,8 @@ def render(expression: Expression) -> str:
             return f"{render(aggregate)} OVER ({render_over(keys, frame)})"
         case At() | MatchAggregate() | Classifier() | MatchNumber():
             return _of_match(expression)
+        case PeriodPart(variable=variable, part=part):
+            return f"{part}({variable})"
     assert_never(expression)
 
 

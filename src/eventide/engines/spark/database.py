@@ -18,6 +18,7 @@ from eventide.engines.slices import halo_of
 from eventide.engines.spark.aggregate import IndexAnswers
 from eventide.engines.spark.frames import over_frame, over_store_by_key
 from eventide.engines.spark.history import over_store
+from eventide.engines.spark.joined import joined_frame
 from eventide.engines.spark.maintenance import TaskJobs
 from eventide.engines.spark.source import EventideSource
 from eventide.engines.spark.spans import over_spans
@@ -29,10 +30,11 @@ from eventide.engines.weights import DEFAULTS
 from eventide.engines.window_index import WindowIndex
 from eventide.errors import BindError, UnsupportedError
 from eventide.lang.sql import plan_sql
+from eventide.lang.sql.statement import require_tpstream
 from eventide.matching import Query
 from eventide.pace import Speed
 from eventide.plan.explain import explain
-from eventide.plan.nodes import Plan, Relational, scans_of
+from eventide.plan.nodes import PeriodJoin, Plan, Relational, scans_of
 from eventide.plan.times import Duration, duration_us
 from eventide.result import Result
 from eventide.schema import SEQ, TS, Schema
@@ -116,7 +118,7 @@ class SparkDatabase:
         plan = plan_sql(text, self.catalog(frames))
         if not isinstance(plan, Relational):
             return self.block(plan, frames)
-        inputs = [(name, self.block(source, frames)) for name, source in plan.inputs]
+        inputs = [(name, self.input(source, frames)) for name, source in plan.inputs]
         # A view is only a name while Spark reads the text; the DataFrame no longer needs it.
         for name, frame in inputs:
             frame.createOrReplaceTempView(name)
@@ -130,6 +132,17 @@ class SparkDatabase:
         finally:
             for name, _ in inputs:
                 self.session.catalog.dropTempView(name)
+
+    def tpstream(self, text: str, /, **frames: DataFrame) -> DataFrame:
+        """Return the matches of a TPStream statement over history, as a DataFrame."""
+        require_tpstream(text)
+        return self.sql(text, **frames)
+
+    def input(self, plan: Plan, frames: dict[str, DataFrame]) -> DataFrame:
+        """Return the rows of an input of the rest: of a block, or of several that are joined."""
+        if not isinstance(plan, PeriodJoin):
+            return self.block(plan, frames)
+        return joined_frame(plan, self.input(plan.left, frames), self.input(plan.right, frames))
 
     def block(self, plan: Plan, frames: dict[str, DataFrame]) -> DataFrame:
         """Return the rows of a plan over one scan."""

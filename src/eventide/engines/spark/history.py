@@ -17,7 +17,7 @@ from eventide.engines.history import run_slice
 from eventide.engines.slices import slices_of
 from eventide.engines.spark.types import spark_schema
 from eventide.engines.spark.work import items_in, work_frame
-from eventide.plan.nodes import Plan, Scan, match_of
+from eventide.plan.nodes import Plan, Scan, match_of, situations_of
 from eventide.store import Snapshot
 
 TASKS_PER_CORE = 2
@@ -35,9 +35,10 @@ def over_store(spark: SparkSession, plan: Plan, source: Snapshot) -> DataFrame:
             yield from run_slice(plan, part, own)
 
     # Where its matches begin, a slice of a pattern may have to look for far back.
-    back = None if match_of(plan) is None else START_OF_TIME_US
+    looks_back = match_of(plan) is not None or situations_of(plan) is not None
     reads = [
-        TimeRange(each.read.start_us if back is None else back, each.read.end_us) for each in slices
+        TimeRange(START_OF_TIME_US if looks_back else each.read.start_us, each.read.end_us)
+        for each in slices
     ]
     work = work_frame(
         spark, [(source.within(read), each) for read, each in zip(reads, slices, strict=True)]

@@ -11,6 +11,12 @@ match_names.py  which row of a match the columns in DEFINE and MEASURES are take
 match_check.py  what can be wrong with it; match_plan.py makes the plan node of it
 match_ctes.py   a CTE that it reads goes in its place
 match_hints.py  what to write in it instead of the SQL of other places
+situation_clause.py  TPSTREAM and SITUATIONS: their grammar, and that of a TPStream statement
+situation_tokens.py  what is theirs among the words of SQL; situation_pattern.py reads PATTERN
+situation_names.py   which situation the columns in RETURN are of; situation_plan.py: the nodes
+situation_check.py   what can be wrong with a pattern; situation_hints.py what to write instead
+statement.py    is a text a TPStream statement?
+period_relations.py  a OVERLAPS b in ON; period_join.py puts what it joins into one input
 remainder.py    a SELECT that stays SQL, and what its streams deliver
 rest.py         what remains, as DuckDB's and Spark's text
 outside.py      what it may not do: read files, ask the time, throw dice

@@ -21,9 +21,11 @@ from eventide.lang.sql.match_hints import hint_before_match
 from eventide.lang.sql.match_plan import plan_match
 from eventide.lang.sql.names import fresh, identifier
 from eventide.lang.sql.ordering import Around, around_of
-from eventide.lang.sql.remainder import keep_select
+from eventide.lang.sql.period_join import joined_sides, keep_joined
 from eventide.lang.sql.rest import rest_sql
 from eventide.lang.sql.scope import Scope, refuse, scope_of
+from eventide.lang.sql.situation_clause import SituationTable, over_situations
+from eventide.lang.sql.situation_plan import plan_situations
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import bind, suggestion
 from eventide.plan.nodes import Plan, Relational
@@ -38,6 +40,7 @@ _OUTER_HINT = "put it in a SELECT around this one"
 _MATCH_HINT = (
     "write FROM (SELECT ts, … FROM stream WHERE …) MATCH_RECOGNIZE (…), the rest around it"
 )
+_STORE_HINT = "group by date_trunc('minute', …) instead, or store the rows as a stream first"
 NO_MATCHES: Mapping[int, Scope] = {}
 
 
@@ -119,7 +122,7 @@ class Cutter:
         return found
 
     def _cut_select(self, select: exp.Select, ctes: Names, *, nested: bool) -> exp.Expr:
-        matched = self._find_matches(select, ctes)
+        matched = self._find_matches(select, ctes) | self._find_periods(select, ctes)
         tables = list(sources_of(select))
         scope = self._sole_scope(select, tables, ctes, matched)
         if scope is not None:
@@ -131,6 +134,8 @@ class Cutter:
             hint = "window each stream first, then join"
             if len(tables) == 1:
                 hint = "name the stream in FROM and put the conditions on its events in WHERE"
+                if tables[0].find(RowPattern, SituationTable):
+                    hint = _STORE_HINT
             refuse(what, select.args["group"], hint)
         scopes = {id(table): self._scope(table, ctes, matched) for table in tables}
         known = {key: each.of_select(select) for key, each in scopes.items() if each is not None}
@@ -164,7 +169,7 @@ class Cutter:
         """Put a table in the place of every row pattern in FROM; return the scope of each."""
         matched: dict[int, Scope] = {}
         for node in list(sources_of(select)):
-            if isinstance(node, RowPattern):
+            if isinstance(node, RowPattern | SituationTable):
                 scope = self._match(node, ctes)
                 table = exp.Table(this=identifier(scope.alias), alias=_alias(scope.alias))
                 table.this.meta.update(node.meta)
@@ -172,47 +177,87 @@ class Cutter:
                 matched[id(table)] = scope
         if matched and is_windowed(select):
             what = "TUMBLE and HOP work over a stream, not over matches"
-            refuse(what, select.args["group"], "group by date_trunc('minute', …) instead")
+            refuse(what, select.args["group"], _STORE_HINT)
         return matched
 
-    def _match(self, node: RowPattern, ctes: Names) -> Scope:
-        """Return the scope of a row pattern: its plan, and the columns of its matches."""
-        source = self._match_source(node.this, ctes)
-        match = plan_match(node.clause, source, self.text)
+    def _find_periods(self, select: exp.Select, ctes: Names) -> dict[int, Scope]:
+        """Put a table in the place of every SELECT whose periods are joined by relation."""
+        found: dict[int, Scope] = {}
+        for node in joined_sides(select):
+            if isinstance(node, exp.Subquery):
+                scope = self._periods(node, ctes)
+                table = exp.Table(this=identifier(scope.alias), alias=_alias(scope.alias))
+                table.this.meta.update(node.meta)
+                node.replace(table)
+                found[id(table)] = scope
+        return found
+
+    def _periods(self, node: exp.Subquery, ctes: Names) -> Scope:
+        """Return the scope of a SELECT in brackets whose rows are periods: it has to be a block."""
+        select = node.this
+        planned = None
+        if isinstance(select, exp.Select) and not select.args.get("with_"):
+            matched = self._find_matches(select, ctes)
+            tables = list(sources_of(select))
+            inner = self._sole_scope(select, tables, ctes, matched)
+            if len(tables) == 1 and isinstance(tables[0], exp.Subquery) and not is_windowed(select):
+                inner = self._periods(tables[0], ctes).of_select(select)
+            planned = None if inner is None else self._block(select, inner, nested=False)
+        if planned is None or not planned[1].is_empty:
+            what = "a relation is between the rows of streams, or of a plain SELECT from one"
+            refuse(what, node, "leave joins, GROUP BY, ORDER BY and LIMIT to the SELECT around")
+        block, _ = planned
+        return Scope(node.alias or "the subquery", node.alias, list(block.names), block.plan)
+
+    def _match(self, node: RowPattern | SituationTable, ctes: Names) -> Scope:
+        """Return the scope of a clause behind a table: its plan, and the columns of its rows."""
+        match: Plan
+        if isinstance(node, RowPattern):
+            word, part, found = "MATCH_RECOGNIZE", "MEASURES", "match"
+            source = self._match_source(node.this, ctes, word)
+            match = plan_match(node.clause, source, self.text)
+        else:
+            word, part = node.clause.kind, "RETURN"
+            found = "match" if word == "TPSTREAM" else "situation"
+            source = self._match_source(node.this, ctes, word)
+            match = plan_situations(node.clause, source, self.text)
         alias = node.args.get("alias")
         if alias is not None and alias.columns:
-            refuse("renaming the columns of a match in FROM", alias, "name them in MEASURES")
+            refuse(f"renaming the columns of a {found} in FROM", alias, f"name them in {part}")
         # Which columns a match has is known once the types are.
         fields = list(bind(match, self.catalog).row)
-        stream = alias.name if alias is not None else f"the matches in {source.stream}"
+        rows = "matches" if found == "match" else "situations"
+        stream = alias.name if alias is not None else f"the {rows} in {source.stream}"
         return Scope(stream, alias.name if alias is not None else source.alias, fields, match)
 
-    def _match_source(self, table: exp.Expr, ctes: Names) -> Scope:
-        """Return the scope of what a row pattern reads: a stream, or a block in brackets."""
+    def _match_source(self, table: exp.Expr, ctes: Names, word: str) -> Scope:
+        """Return the scope of what a clause reads: a stream, or a block in brackets."""
         scope = self._scope(table, ctes, NO_MATCHES)
         if scope is not None and not table.args.get("joins"):
             return scope
         select = table.this if isinstance(table, exp.Subquery) else None
         if not isinstance(select, exp.Select):
-            what = "MATCH_RECOGNIZE reads a stream, or a SELECT from one in brackets"
-            refuse(what, table, _MATCH_HINT)
+            what = f"{word} reads a stream, or a SELECT from one in brackets"
+            refuse(what, table, _source_hint(word))
         tables = list(sources_of(select))
         for each in tables:
             if isinstance(each, RowPattern):
                 raise pattern_over_matches(each.clause.span)
+            if isinstance(each, SituationTable):
+                raise over_situations(each.clause.span)
         inner = self._sole_scope(select, tables, ctes)
         kept = {key for key, value in select.args.items() if value} - _BLOCK_ARGS
         grouped = select.args.get("group") is not None and not is_windowed(select)
         if inner is None or kept or grouped or select.args.get("with_"):
-            what = "MATCH_RECOGNIZE reads a plain SELECT from one stream"
-            refuse(what, _culprit(select, kept) or table, _MATCH_HINT)
+            what = f"{word} reads a plain SELECT from one stream"
+            refuse(what, _culprit(select, kept) or table, _source_hint(word))
         try:
             block = plan_block(select, inner, self.text)
         except UnsupportedError as error:
             hint_before_match(error)
             raise
         if bind(block.plan, self.catalog).row.get(TS) != TIMESTAMP:
-            message = "MATCH_RECOGNIZE needs the time of its rows in a column ts"
+            message = f"{word} needs the time of its rows in a column ts"
             hint = "add window_end AS ts" if is_windowed(select) else "add ts"
             raise BindError(message, span=span_of(select), hint=f"{hint} to the SELECT list")
         name = table.alias
@@ -266,9 +311,9 @@ class Cutter:
         nested: bool,
     ) -> exp.Expr:
         """Leave a SELECT to the engine's SQL, over plans of the streams it reads."""
-        plans = keep_select(select, tables, scopes, nested=nested)
+        plans = keep_joined(select, tables, scopes, self.catalog, self.add, nested=nested)
         for table in tables:
-            if id(table) in scopes:
+            if id(table) in plans:
                 scope = scopes[id(table)]
                 stand_in = self.add(plans[id(table)])
                 stand_in.set("alias", table.args.get("alias") or _alias(scope.alias))
@@ -279,6 +324,10 @@ class Cutter:
             if rest is not inner:
                 inner.replace(rest)
         return select
+
+
+def _source_hint(word: str) -> str:
+    return _MATCH_HINT.replace("MATCH_RECOGNIZE", word)
 
 
 def _culprit(select: exp.Select, kept: set[str]) -> exp.Expr | None:

@@ -1,4 +1,4 @@
-"""Our dialect of SQL: DuckDB's, with row patterns, and division by zero giving NULL everywhere."""
+"""Our dialect of SQL: DuckDB's with our clauses, and division by zero giving NULL everywhere."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import ClassVar
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import TokenType
 
-from eventide.lang.sql.match_clause import MatchParser
+from eventide.lang.sql.period_relations import RelationParser
 
 
 class Eventide(DuckDB):
-    """DuckDB's SQL with MATCH_RECOGNIZE in FROM."""
+    """DuckDB's SQL with MATCH_RECOGNIZE, TPSTREAM, SITUATIONS and relations in FROM."""
 
     SAFE_DIVISION = True
 
@@ -22,5 +22,7 @@ class Eventide(DuckDB):
             **DuckDB.Tokenizer.KEYWORDS,
             "MATCH_RECOGNIZE": TokenType.MATCH_RECOGNIZE,
         }
+        # Behind a ; of PATTERN, words such as RESET are names like others.
+        COMMAND_PREFIX_TOKENS: ClassVar[set[TokenType]] = set()
 
-    Parser = MatchParser
+    Parser = RelationParser

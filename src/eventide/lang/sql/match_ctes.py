@@ -6,20 +6,34 @@ from sqlglot import exp
 
 from eventide.lang.sql.match_clause import RowPattern
 from eventide.lang.sql.names import identifier
+from eventide.lang.sql.period_relations import sides_of_relations
+from eventide.lang.sql.situation_clause import SituationTable
 
 
 def inline_ctes(query: exp.Expr) -> None:
-    """Put each CTE that a row pattern reads in its place, and drop those nobody else reads."""
-    for node in list(query.find_all(RowPattern)):
-        table = node.this
-        if not (isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)):
-            continue
-        cte = None if table.db else _visible(node, table.name)
-        if cte is None:
-            continue
-        alias = table.args.get("alias") or exp.TableAlias(this=identifier(table.name))
-        node.set("this", exp.Subquery(this=cte.this.copy(), alias=alias))
-        _drop_unread(query, cte)
+    """Put each CTE that a pattern or a join of periods reads in its place.
+
+    Those that nobody else reads are dropped.
+    """
+    for node in list(query.find_all(RowPattern, SituationTable)):
+        _inline(query, node.this)
+    for side in sides_of_relations(query):
+        _inline(query, side, through=True)
+
+
+def _inline(query: exp.Expr, table: exp.Expr, *, through: bool = False) -> None:
+    """Put the CTE that a table names in its place; with `through`, also the one that it reads."""
+    if not (isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)):
+        return
+    cte = None if table.db else _visible(table, table.name)
+    if cte is None:
+        return
+    from_ = cte.this.args.get("from_") if isinstance(cte.this, exp.Select) else None
+    if through and from_ is not None and not cte.this.args.get("joins"):
+        _inline(query, from_.this, through=True)
+    alias = table.args.get("alias") or exp.TableAlias(this=identifier(table.name))
+    table.replace(exp.Subquery(this=cte.this.copy(), alias=alias))
+    _drop_unread(query, cte)
 
 
 def _visible(node: exp.Expr, name: str) -> exp.CTE | None:

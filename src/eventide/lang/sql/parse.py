@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
+from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError, TokenError
+from sqlglot.tokenizer_core import TokenType
 
 from eventide.errors import ParseError, Span, UnsupportedError
 from eventide.lang.sql.dialect import Eventide
+from eventide.lang.sql.situation_tokens import CLAUSES, readable
 from eventide.lang.sql.spans import span_of
 
 _HINT = "a query is SELECT … FROM stream [WHERE …] [GROUP BY …]"
@@ -27,7 +30,7 @@ def parse(text: str) -> exp.Query:
         place = Span(error.start, error.end)
         raise ParseError(message, span=place, hint="read the text as UTF-8") from None
     except SqlglotParseError as error:
-        raise _pattern_in_window(text) or parse_error(error, text) from None
+        raise _pattern_in_window(text) or _command(text) or parse_error(error, text) from None
     except TokenError:
         raise token_error(text) from None
     except SqlglotError as error:
@@ -37,8 +40,7 @@ def parse(text: str) -> exp.Query:
         message = "the query is empty"
         raise ParseError(message, hint=_HINT)
     if len(statements) > 1:
-        message = "more than one statement"
-        raise ParseError(message, span=span_of(statements[1]), hint="run them one at a time")
+        raise _several(span_of(statements[1]))
     query = _query(statements[0])
     for select in query.find_all(exp.Select):
         if not select.expressions:
@@ -48,6 +50,10 @@ def parse(text: str) -> exp.Query:
         message = "a query has no parameters"
         raise UnsupportedError(message, span=span_of(parameter), hint="write the value itself")
     return query
+
+
+def _several(span: Span | None) -> ParseError:
+    return ParseError("more than one statement", span=span, hint="run them one at a time")
 
 
 def _statements(text: str) -> list[exp.Expr]:
@@ -86,11 +92,20 @@ def _pattern_in_window(text: str) -> UnsupportedError | None:
     pattern = re.search(
         r"\b(?:OVER|AS)\s*\((?:[^()]|\([^()]*\))*?\b(PATTERN)\s*\(", text, re.IGNORECASE
     )
-    if pattern is None or re.search(r"\bMATCH_RECOGNIZE\b", text, re.IGNORECASE):
+    if pattern is None or re.search(r"\b(?:MATCH_RECOGNIZE|TPSTREAM)\b", text, re.IGNORECASE):
         return None
     message = "row patterns in a window are beyond Eventide"
     hint = "put the pattern behind the stream: FROM stream MATCH_RECOGNIZE (… PATTERN (…) …)"
     return UnsupportedError(message, span=Span(*pattern.span(1)), hint=hint)
+
+
+def _command(text: str) -> ParseError | None:
+    """Return the error for a statement behind another that sqlglot reads in front only."""
+    tokens = readable(Eventide().tokenize(text))
+    for end, word in pairwise(tokens):
+        if end.token_type == TokenType.SEMICOLON and word.token_type in Eventide.Tokenizer.COMMANDS:
+            return _several(Span(word.start, word.end + 1))
+    return None
 
 
 def _place(text: str, line: int, column: int, highlight: str) -> Span:
@@ -105,7 +120,7 @@ def _hint(first: dict[str, object], highlight: str) -> str:
     expected = re.match(r"Expect(?:ed|ing) (.+?)(?: but got .*)?$", description)
     if expected:
         return f"expected {expected[1]}"
-    if highlight.upper() == "MATCH_RECOGNIZE":
+    if highlight.upper() in ("MATCH_RECOGNIZE", *CLAUSES):
         return "it stands behind a stream or a subquery in FROM"
     if highlight in ("(", ","):
         return f"something is missing after {highlight!r}"

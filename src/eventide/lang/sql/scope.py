@@ -11,7 +11,7 @@ from sqlglot import exp
 from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
-from eventide.plan.nodes import MatchRecognize, Plan, Scan
+from eventide.plan.nodes import MatchRecognize, Plan, Scan, Situations, TemporalPattern
 from eventide.schema import SEQ, Schema
 
 _VERY_NEAR = 0.85
@@ -37,7 +37,8 @@ class Scope:
     @property
     def starred(self) -> list[str]:
         """The columns that `*` means."""
-        if isinstance(self.source, MatchRecognize) and not self.source.all_rows:
+        one_row = isinstance(self.source, MatchRecognize) and not self.source.all_rows
+        if one_row or isinstance(self.source, Situations | TemporalPattern):
             return self.fields
         return [name for name in self.fields if name != SEQ]
 

@@ -11,11 +11,14 @@ from eventide.plan.nodes import (
     Filter,
     MatchRecognize,
     NamedAggregate,
+    PeriodJoin,
     Plan,
     Project,
     Relational,
     Scan,
+    Situations,
     SlidingAggregate,
+    TemporalPattern,
     WindowAggregate,
 )
 from eventide.schema import TS
@@ -54,6 +57,20 @@ def _prune(plan: Plan, needed: Names) -> Plan:
             below |= _read_by(item.expression for item in plan.order)
             shown = needed & frozenset(source.row) if plan.all_rows else frozenset[str]()
             return replace(plan, source=_prune(source, below | shown))
+        case Situations(source=source, aggregates=aggregates):
+            below = _read_by(key.expression for key in plan.keys) | _arguments(aggregates)
+            below |= _read_by(item.condition for item in plan.situations)
+            return replace(plan, source=_prune(source, below))
+        case TemporalPattern(source=source):
+            below = _read_by(item.expression for item in (*plan.keys, *plan.returns))
+            below |= _read_by(item.condition for item in plan.situations)
+            return replace(plan, source=_prune(source, below))
+        case PeriodJoin(left=left, right=right):
+            return replace(
+                plan,
+                left=_prune(left, frozenset(left.row)),
+                right=_prune(right, frozenset(right.row)),
+            )
         case Relational(inputs=inputs):
             pruned = tuple((name, _prune(source, frozenset(source.row))) for name, source in inputs)
             return replace(plan, inputs=pruned)

@@ -14,12 +14,13 @@ from eventide.sinks.chart.marks import (
 )
 from eventide.sinks.chart.model import COLORS, Bars, Chart, Color, Line, Panel, Periods, Points
 from eventide.sinks.chart.scale import TimeScale, ValueScale, lanes_of, ticks_of, time_span
-from eventide.sinks.chart.ticks import day_text, time_ticks
+from eventide.sinks.chart.ticks import Tick, day_text, time_ticks
 
 TOP, GUTTER, RIGHT = 10, 58, 14
 HEAD, GAP, FOOT = 30, 16, 40
 LANE, LANE_GAP = 14, 6
 LETTER = 6.6
+PER_TICK = 74
 """About the width of a letter of the legend."""
 
 STYLE = """
@@ -151,11 +152,13 @@ def draw_lanes(panel: Panel, colors: list[Color], time: TimeScale, top: float) -
             yield from draw_periods(series, color, time, tops, LANE)
 
 
-def draw_time_axis(time: TimeScale, bottom: float) -> Iterator[str]:
-    """Yield the time axis that all panels share."""
+def draw_time_axis(
+    time: TimeScale, bottom: float, ticks: list[Tick] | None = None
+) -> Iterator[str]:
+    """Yield the time axis that all panels share, with other ticks than usual if they are given."""
     y = bottom
     yield f'<line class="ev-axis" x1="{time.left:g}" x2="{time.right:g}" y1="{y:g}" y2="{y:g}"/>'
-    for tick in time_ticks(time.start_us, time.end_us, most_ticks(time)):
+    for tick in ticks or time_ticks(time.start_us, time.end_us, most_ticks(time)):
         x = float(time.x(int(tick.at)))
         anchor = "end" if x > time.right - 15 else "middle"
         yield (
@@ -168,7 +171,7 @@ def draw_time_axis(time: TimeScale, bottom: float) -> Iterator[str]:
 
 def most_ticks(time: TimeScale) -> int:
     """Return how many labels fit under the axis."""
-    return max(2, int((time.right - time.left) / 74))
+    return max(2, int((time.right - time.left) / PER_TICK))
 
 
 def shortened(name: str) -> str:

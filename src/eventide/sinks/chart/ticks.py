@@ -41,6 +41,28 @@ def time_ticks(start_us: int, end_us: int, most: int) -> list[Tick]:
     return month_ticks(start_us, end_us, most)
 
 
+def clock_ticks(start_us: int, end_us: int, room: float, per_tick: float) -> list[Tick]:
+    """Return round times as `time_ticks` does, as many as there is room for.
+
+    Below a second a label has the hour too, so it cannot be taken for hours and minutes; it is
+    half as wide again as `per_tick`, the room of a label such as 08:00:01.
+
+    >>> [tick.label for tick in clock_ticks(HOUR, HOUR + SECOND, 90, 20)]
+    ['01:00:00.0', '01:00:00.5', '01:00:01.0']
+    """
+    ticks = time_ticks(start_us, end_us, max(2, int(room / per_tick)))
+    if len(ticks) > 1 and ticks[1].at - ticks[0].at >= SECOND:
+        return ticks
+    ticks = time_ticks(start_us, end_us, max(2, int(room / per_tick / 1.5)))
+    return [Tick(tick.at, with_hour(tick)) for tick in ticks]
+
+
+def with_hour(tick: Tick) -> str:
+    """Return the label of a tick with the hour before it, if it lacks it."""
+    short = tick.label.count(":") == 1 and "." in tick.label
+    return f"{moment(int(tick.at)):%H}:{tick.label}" if short else tick.label
+
+
 def month_ticks(start_us: int, end_us: int, most: int) -> list[Tick]:
     """Return the starts of months or years in [start, end]."""
     start, end = moment(start_us), moment(end_us)

@@ -1,0 +1,220 @@
+"""Events to situations: runs of events on which a condition holds, for all keys in one pass.
+
+A row is a set of bits, one for each condition that holds on it. Most rows have the bits of the row
+before them in their key, and cost one comparison. Positions number the rows: endpoints are compared
+by them, so that events of one time still come one after the other. Row i of a batch is at
+base + 2i + 1, and the even place before it belongs to a silence that it ends.
+"""
+
+from __future__ import annotations
+
+from eventide.kernels.compiled import Int32s, Int64s, kernel
+
+NEVER = 1 << 62
+"""The position of what has not happened yet."""
+
+LATEST = 253_402_300_799_999_999
+"""The end of the year 9999: no event is later, and a silence that ends later is not waited for."""
+
+SEEN, ENDED, ENDED_UNSEEN = 0, 1, 2
+"""What becomes of a run: it can be seen, it ends, or it ends and only then can be seen."""
+
+Runs = tuple[Int64s, Int64s, Int64s, Int64s, Int64s, Int64s, Int64s]
+"""Of each run: its key, its symbol, start and end (time and position), where it could be seen."""
+Changes = tuple[Int64s, Int64s, Int64s, Int64s]
+"""Of each change: its position, its time, the run, and what became of it."""
+ByKey = tuple[Int64s, Int64s, Int64s, Int64s]
+"""Of each key: the bits of its last row, those of runs too short to be seen, the time of that row,
+and (for each key and symbol) the open run."""
+
+
+@kernel
+def end_run(
+    run: int,
+    ts: int,
+    position: int,
+    rules: tuple[Int64s, Int64s, Int64s],
+    runs: Runs,
+    changes: Changes,
+    changed: int,
+) -> int:
+    """End a run; return how many changes there are. One of a wrong duration is never seen."""
+    least, most, _ = rules
+    _, symbol, start_ts, _, end_ts, end_pos, visible = runs
+    end_ts[run] = ts
+    end_pos[run] = position
+    lasted = ts - start_ts[run]
+    kind = ENDED
+    if visible[run] == NEVER:
+        if lasted < least[symbol[run]] or lasted > most[symbol[run]]:
+            return changed
+        visible[run] = position
+        kind = ENDED_UNSEEN
+    changes[0][changed] = position
+    changes[1][changed] = ts
+    changes[2][changed] = run
+    changes[3][changed] = kind
+    return changed + 1
+
+
+@kernel
+def silence(
+    key: int,
+    ts: int,
+    position: int,
+    rules: tuple[Int64s, Int64s, Int64s],
+    by_key: ByKey,
+    runs: Runs,
+    changes: Changes,
+    changed: int,
+) -> int:
+    """End all runs of a key; return how many changes there are."""
+    held, waiting, _, open_run = by_key
+    symbols = len(rules[0])
+    for symbol in range(symbols):
+        if held[key] >> symbol & 1:
+            run = open_run[key * symbols + symbol]
+            changed = end_run(run, ts, position, rules, runs, changes, changed)
+    held[key] = 0
+    waiting[key] = 0
+    return changed
+
+
+@kernel
+def derive_runs(  # noqa: PLR0912, PLR0915 - a call for each row would cost more than its work
+    rows: tuple[Int64s, Int32s, Int64s],
+    first: int,
+    base: int,
+    rules: tuple[Int64s, Int64s, Int64s],
+    gap_us: int,
+    counted: int,
+    by_key: ByKey,
+    runs: Runs,
+    changes: Changes,
+    members: tuple[Int64s, Int64s, Int64s],
+    filled: Int64s,
+) -> int:
+    """Follow the runs of all keys through rows; return the row to go on with, or their number.
+
+    `rows` are times, keys and bits; `rules` the least and the longest duration of each symbol and
+    whether it is seen at its end only. `filled` counts runs and changes: with no room left for a
+    row, it comes back. `members` lists, for each symbol in `counted`, which row is in which run,
+    from `members[2][symbol]` on.
+    """
+    ts, codes, bits = rows
+    least, _, late = rules
+    held, waiting, last_ts, open_run = by_key
+    symbols = len(least)
+    member_row, member_run, place = members
+    found, changed = filled[0], filled[1]
+    for i in range(first, len(ts)):
+        if found + symbols > len(runs[0]) or changed + 3 * symbols > len(changes[0]):
+            filled[0], filled[1] = found, changed
+            return i
+        key = codes[i]
+        now = bits[i]
+        time = ts[i]
+        if gap_us >= 0 and held[key] != 0 and time - last_ts[key] > gap_us:
+            end = last_ts[key] + gap_us
+            changed = silence(key, end, base + 2 * i, rules, by_key, runs, changes, changed)
+        before = held[key]
+        if now != before:
+            for symbol in range(symbols):
+                bit = 1 << symbol
+                if not (now ^ before) & bit:
+                    continue
+                if before & bit:
+                    run = open_run[key * symbols + symbol]
+                    waiting[key] &= ~bit
+                    changed = end_run(run, time, base + 2 * i + 1, rules, runs, changes, changed)
+                    continue
+                run = found
+                found += 1
+                open_run[key * symbols + symbol] = run
+                runs[0][run] = key
+                runs[1][run] = symbol
+                runs[2][run] = time
+                runs[3][run] = base + 2 * i + 1
+                runs[4][run] = 0
+                runs[5][run] = NEVER
+                runs[6][run] = NEVER
+                if not late[symbol]:
+                    waiting[key] |= bit
+            held[key] = now
+        last_ts[key] = time
+        if waiting[key]:
+            for symbol in range(symbols):
+                if not waiting[key] >> symbol & 1:
+                    continue
+                run = open_run[key * symbols + symbol]
+                if time - runs[2][run] >= least[symbol]:
+                    waiting[key] &= ~(1 << symbol)
+                    runs[6][run] = base + 2 * i + 1
+                    changes[0][changed] = base + 2 * i + 1
+                    changes[1][changed] = time
+                    changes[2][changed] = run
+                    changes[3][changed] = SEEN
+                    changed += 1
+        shown = now & counted
+        if shown:
+            for symbol in range(symbols):
+                if shown >> symbol & 1:
+                    member_row[place[symbol]] = i
+                    member_run[place[symbol]] = open_run[key * symbols + symbol]
+                    place[symbol] += 1
+    filled[0], filled[1] = found, changed
+    return len(ts)
+
+
+@kernel
+def silence_keys(
+    watermark_us: int,
+    gap_us: int,
+    base: int,
+    first: int,
+    rules: tuple[Int64s, Int64s, Int64s],
+    by_key: ByKey,
+    runs: Runs,
+    changes: Changes,
+    filled: Int64s,
+) -> int:
+    """End the runs of keys that no event in time can follow; return the key to go on with."""
+    held, _, last_ts, _ = by_key
+    changed = filled[1]
+    for key in range(first, len(held)):
+        if changed + len(rules[0]) > len(changes[0]):
+            filled[1] = changed
+            return key
+        end = last_ts[key] + gap_us
+        if held[key] != 0 and end < watermark_us and end <= LATEST:
+            changed = silence(key, end, base + key, rules, by_key, runs, changes, changed)
+    filled[1] = changed
+    return len(held)
+
+
+@kernel
+def count_bits(bits: Int64s, counts: Int64s) -> None:
+    """Count the rows on which each condition holds."""
+    for each in bits:
+        if each:
+            for symbol in range(len(counts)):
+                counts[symbol] += each >> symbol & 1
+
+
+@kernel
+def frames_until(
+    offsets: Int64s, positions: Int64s, runs: Int64s, until: Int64s, right: Int64s
+) -> None:
+    """Write for each run how far its parts reach up to a position: the end of a frame.
+
+    The parts of run r are [offsets[r], offsets[r + 1]), in order of position.
+    """
+    for i in range(len(runs)):
+        low, high = offsets[runs[i]], offsets[runs[i] + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if positions[middle] <= until[i]:
+                low = middle + 1
+            else:
+                high = middle
+        right[i] = low

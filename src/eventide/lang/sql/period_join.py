@@ -1,0 +1,382 @@
+"""FROM x a JOIN y b ON a.car = b.car AND a OVERLAPS b → one input that holds the pairs.
+
+Such joins stand first among those of a SELECT. What a side has to deliver is found as for any
+other SELECT that stays SQL (remainder.py); then the sides become a `PeriodJoin`, whose columns
+are called `a_car`, and the SELECT reads these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from sqlglot import exp
+
+from eventide.errors import BindError
+from eventide.lang.sql.names import fresh, identifier
+from eventide.lang.sql.period_relations import PeriodRelation
+from eventide.lang.sql.remainder import keep_select, own_nodes
+from eventide.lang.sql.scope import Scope, refuse
+from eventide.lang.sql.spans import span_of
+from eventide.plan.allen import inverse
+from eventide.plan.bind import bind, suggestion
+from eventide.plan.expressions import Named
+from eventide.plan.nodes import END_TS, START_TS, Period, PeriodJoin, Plan, Project
+from eventide.schema import TIMESTAMP, Schema
+
+Add = Callable[[Plan], exp.Table]
+"""Makes a plan an input of the rest, and returns the table it is to it."""
+
+_SHAPE = "write JOIN … ON a.car = b.car AND a OVERLAPS b, or (a MEETS b OR a OVERLAPS b)"
+_OUTER_HINT = "filter before the join: LEFT JOIN (SELECT … FROM … WHERE …) b ON …"
+_KEY_HINT = "compare columns of one type, of the side that is joined and of an earlier one"
+_PERIOD_HINT = "a period has columns start_ts and end_ts; rename yours in a SELECT in brackets"
+
+
+def joined_sides(select: exp.Select) -> list[exp.Expr]:
+    """Return what the joins by relation of a SELECT join; other conditions move to its WHERE."""
+    joins = _relation_joins(select)
+    if not joins:
+        return []
+    for join in select.args["joins"]:
+        if join.side in ("RIGHT", "FULL") or (join in joins and _is_strange(join)):
+            what = f"{join.side or join.method or join.kind} JOIN beside a relation of periods"
+            refuse(what, join, "write JOIN or LEFT JOIN; for RIGHT JOIN turn the sides around")
+    for join in joins:
+        _move_conditions(select, join)
+    return [select.args["from_"].this, *(join.this for join in joins)]
+
+
+def _relation_joins(select: exp.Select) -> list[exp.Join]:
+    """Return the joins by relation, which come first; refuse relations anywhere else."""
+    relations = [node for node in own_nodes(select) if isinstance(node, PeriodRelation)]
+    if not relations:
+        return []
+    joins: list[exp.Join] = select.args.get("joins") or []
+    first = [join for join in joins if any(map(_is_related, _parts(join.args.get("on"))))]
+    if first != joins[: len(first)] or select.args["from_"].this.args.get("joins"):
+        what = "joins by the relation of periods come first"
+        refuse(what, relations[0], "put them before other joins, without brackets around them")
+    read = {id(each) for join in first for each in join.args["on"].find_all(PeriodRelation)}
+    for relation in relations:
+        if id(relation) not in read:
+            refuse("a relation of periods is a condition of its own", relation, _SHAPE)
+    return first
+
+
+def _is_strange(join: exp.Join) -> bool:
+    return bool(join.method or join.kind not in ("", "INNER") or join.side not in ("", "LEFT"))
+
+
+def _parts(condition: exp.Expr | None) -> list[exp.Expr]:
+    """Return the conditions that an AND joins."""
+    if condition is None:
+        return []
+    inner = condition.unnest()
+    if not isinstance(inner, exp.And):
+        return [condition]
+    return [part for each in inner.flatten() for part in _parts(each)]
+
+
+def _is_related(part: exp.Expr) -> bool:
+    """Whether a condition is a relation, or several with OR between them."""
+    inner = part.unnest()
+    if isinstance(inner, exp.Or):
+        return all(map(_is_related, inner.flatten()))
+    return isinstance(inner, PeriodRelation)
+
+
+def _move_conditions(select: exp.Select, join: exp.Join) -> None:
+    """Leave a join its relation and its equalities of columns; of an inner join, move the rest."""
+    kept: list[exp.Expr] = []
+    moved: list[exp.Expr] = []
+    for part in _parts(join.args["on"]):
+        if not _is_related(part) and part.find(PeriodRelation):
+            refuse("a relation of periods is a condition of its own", part, _SHAPE)
+        (kept if _is_related(part) or _is_equality(part) else moved).append(part)
+    related = [part for part in kept if _is_related(part)]
+    if len(related) > 1:
+        what = "a join by the relation of periods has one condition on it"
+        refuse(what, related[1], "put OR between the relations that may hold, and brackets around")
+    if moved and join.side:
+        refuse("this condition in the ON of a LEFT JOIN by relation", moved[0], _OUTER_HINT)
+    join.set("on", exp.and_(*kept, copy=False))
+    add_condition(select, moved)
+
+
+def _is_equality(part: exp.Expr) -> bool:
+    inner = part.unnest()
+    return isinstance(inner, exp.EQ) and all(
+        isinstance(each, exp.Column) for each in (inner.this, inner.expression)
+    )
+
+
+def add_condition(select: exp.Select, conditions: list[exp.Expr]) -> None:
+    """Add conditions to the WHERE of a SELECT."""
+    where = select.args.get("where")
+    every = [*([where.this] if where is not None else []), *conditions]
+    if conditions:
+        select.set("where", exp.Where(this=exp.and_(*every, copy=False)))
+
+
+def keep_joined(
+    select: exp.Select,
+    tables: list[exp.Expr],
+    scopes: dict[int, Scope],
+    catalog: Mapping[str, Schema],
+    add: Add,
+    *,
+    nested: bool,
+) -> dict[int, Plan]:
+    """Prepare a SELECT as `keep_select` does, its joins by relation put into one table."""
+    joins = _relation_joins(select)
+    if not joins:
+        return keep_select(select, tables, scopes, nested=nested)
+    sides = [select.args["from_"].this, *(join.this for join in joins)]
+    for side in sides:
+        if id(side) not in scopes:
+            what = f"the columns of {side.alias_or_name} are not known here"
+            hint = "write a SELECT from one stream in brackets, or a plain CTE, in its place"
+            refuse(what, side, hint)
+    members = [_member_scope(scopes[id(side)], joins) for side in sides]
+    all_known = all(id(table) in scopes for table in tables)
+    _expand_stars(select, members if len(members) == len(tables) else None, all_known=all_known)
+    plans = keep_select(select, tables, scopes, nested=nested)
+    joining = _Joining(select, catalog, [])
+    for scope, side in zip(members, sides, strict=True):
+        joining.add(scope, plans.pop(id(side)))
+    joining.put(joins, add)
+    return plans
+
+
+def _member_scope(scope: Scope, joins: list[exp.Join]) -> Scope:
+    """Return the scope of a side, which has to have a period if a relation is about it."""
+    for join in joins:
+        for relation in join.args["on"].find_all(PeriodRelation):
+            if scope.alias.lower() not in (each.lower() for each in relation.aliases):
+                continue
+            for name in (START_TS, END_TS):
+                if scope.find(name) is None:
+                    message = f"{scope.alias} has no column {name!r}, so no period"
+                    raise BindError(message, span=span_of(relation), hint=_PERIOD_HINT)
+    return scope
+
+
+def _expand_stars(select: exp.Select, scopes: list[Scope] | None, *, all_known: bool) -> None:
+    """Write out `*`: names that several sides have get that of the side in front."""
+    items: list[exp.Expr] = []
+    for item in select.expressions:
+        star = item.this if isinstance(item, exp.Column) else item
+        if not isinstance(star, exp.Star | exp.Columns):
+            items.append(item)
+            continue
+        if isinstance(star, exp.Columns) or any(star.args.values()) or not all_known:
+            refuse("this star beside a relation of periods", item, "name the columns")
+        if isinstance(item, exp.Column) or scopes is None:
+            items.append(item)
+            continue
+        items += _starred(star, scopes)
+    select.set("expressions", items)
+
+
+def _starred(star: exp.Expr, scopes: list[Scope]) -> Iterator[exp.Expr]:
+    names = [name.lower() for scope in scopes for name in scope.starred]
+    for scope in scopes:
+        for name in scope.starred:
+            column = exp.column(identifier(name), table=identifier(scope.alias))
+            column.this.meta.update(star.meta)
+            shared = names.count(name.lower()) > 1
+            yield exp.alias_(column, identifier(f"{scope.alias}_{name}")) if shared else column
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A side of the joins: what it delivers, and what its columns are called among the pairs."""
+
+    scope: Scope
+    plan: Project
+    names: Mapping[str, str]
+
+    def period(self) -> Period:
+        start, end = (self.names[self.scope.find(name) or name] for name in (START_TS, END_TS))
+        return Period(self.scope.alias, start, end)
+
+    def named(self, column: exp.Column) -> str:
+        return self.names[self.scope.find(column.name) or column.name]
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """The ON of one join, the side before it first."""
+
+    earlier: _Member
+    keys: tuple[tuple[str, str], ...]
+    mask: int
+    outer: bool
+    relation: PeriodRelation
+
+
+@dataclass(frozen=True, slots=True)
+class _Joining:
+    """Turns the sides of a SELECT's joins by relation into one table."""
+
+    select: exp.Select
+    catalog: Mapping[str, Schema]
+    members: list[_Member]
+
+    def add(self, scope: Scope, plan: Plan) -> None:
+        """Take a side in, with names for its columns that no other side has."""
+        bound = bind(plan, self.catalog)
+        assert isinstance(bound, Project)
+        for name in (scope.find(START_TS) or START_TS, scope.find(END_TS) or END_TS):
+            if bound.row.get(name, TIMESTAMP) != TIMESTAMP:
+                message = f"{name} of {scope.alias} is {bound.row[name]}, not a timestamp"
+                span = next(map(span_of, self.select.find_all(PeriodRelation)), None)
+                raise BindError(message, span=span, hint=_PERIOD_HINT)
+        taken = [name for member in self.members for name in member.names.values()]
+        names: dict[str, str] = {}
+        for name in bound.row:
+            names[name] = fresh(f"{scope.alias}_{name}", [*taken, *names.values()])
+        items = tuple(Named(names[item.name], item.expression) for item in bound.items)
+        self.members.append(_Member(scope, Project(bound.source, items), names))
+
+    def put(self, joins: list[exp.Join], add: Add) -> None:
+        """Put the pairs in the place of the sides, and give the SELECT their columns."""
+        conditions = [self.condition(join, place + 1) for place, join in enumerate(joins)]
+        for join in joins:
+            join.pop()
+        read = self.rename()
+        plan: Plan = self.members[0].plan
+        for place, (member, each) in enumerate(
+            zip(self.members[1:], conditions, strict=True), start=1
+        ):
+            needed = {column.name for column in read}
+            for later in conditions[place:]:
+                period = later.earlier.period()
+                needed |= {period.start, period.end, *(key for key, _ in later.keys)}
+            both = [*plan.row, *member.plan.row]
+            columns = tuple(name for name in both if name in needed) or (both[0],)
+            plan = PeriodJoin(
+                plan,
+                member.plan,
+                each.earlier.period(),
+                member.period(),
+                each.keys,
+                each.mask,
+                columns,
+                each.outer,
+                span_of(each.relation),
+            )
+        table = add(plan)
+        self.select.args["from_"].set("this", table)
+        for column in read:
+            column.set("table", identifier(table.name))
+
+    def condition(self, join: exp.Join, place: int) -> _Condition:
+        """Return what a join asks for; equalities between unlike types become conditions."""
+        new, before = self.members[place], self.members[:place]
+        (related,) = [part for part in _parts(join.args["on"]) if _is_related(part)]
+        relations = list(related.find_all(PeriodRelation))
+        earlier = self.partner(relations[0], new, before)
+        mask = 0
+        for relation in relations:
+            if self.partner(relation, new, before) is not earlier:
+                what = "relations with OR between them are about one pair"
+                refuse(what, relation, f"relate {earlier.scope.alias} and {new.scope.alias}")
+            turned = relation.aliases[0].lower() == new.scope.alias.lower()
+            mask |= inverse(relation.relation) if turned else relation.relation
+        keys: list[tuple[str, str]] = []
+        others: list[exp.Expr] = []
+        for part in _parts(join.args["on"]):
+            if part is related:
+                continue
+            key = self.key(part.unnest(), new, before)
+            if key is None:
+                others.append(part)
+            else:
+                keys.append(key)
+        if others and join.side:
+            refuse("this condition in the ON of a LEFT JOIN by relation", others[0], _KEY_HINT)
+        add_condition(self.select, others)
+        return _Condition(earlier, tuple(keys), mask, bool(join.side), relations[0])
+
+    def partner(self, relation: PeriodRelation, new: _Member, before: list[_Member]) -> _Member:
+        """Return the side that a relation is about besides the one that is joined."""
+        names = [each.lower() for each in relation.aliases]
+        known = {member.scope.alias.lower(): member for member in self.members}
+        for name in names:
+            if name not in known:
+                aliases = [member.scope.alias for member in self.members]
+                message = f"no stream {name!r} in this FROM"
+                hint = suggestion(name, aliases, "stream")
+                raise BindError(message, span=span_of(relation), hint=hint)
+        if known[names[0]] is known[names[1]]:
+            refuse("a period related to itself", relation, "give the two sides different aliases")
+        if new.scope.alias.lower() not in names:
+            _refuse_absent(relation, new)
+        names.remove(new.scope.alias.lower())
+        partner = known[names[0]]
+        if partner not in before:
+            _refuse_absent(relation, new)
+        return partner
+
+    def key(self, part: exp.Expr, new: _Member, before: list[_Member]) -> tuple[str, str] | None:
+        """Return the columns that have to be equal, or None if the rest has to compare them."""
+        assert isinstance(part, exp.EQ)
+        for one, other in ((part.this, part.expression), (part.expression, part.this)):
+            owner = next((member for member in before if member.scope.owns(one)), None)
+            if owner is not None and new.scope.owns(other):
+                left, right = owner.named(one), new.named(other)
+                if owner.plan.row[left] == new.plan.row[right]:
+                    return left, right
+        return None
+
+    def rename(self) -> list[exp.Column]:
+        """Give the columns of the sides their names among the pairs; return them."""
+        aliases = {
+            item.alias.lower() for item in self.select.expressions if isinstance(item, exp.Alias)
+        }
+        read = []
+        for column in list(self.select.find_all(exp.Column)):
+            member = self.owner(column, aliases)
+            if member is None:
+                continue
+            name = member.named(column)
+            renamed = exp.column(identifier(name))
+            renamed.this.meta.update(column.this.meta)
+            read.append(renamed)
+            is_item = isinstance(column.parent, exp.Select) and column.arg_key == "expressions"
+            item = exp.alias_(renamed, identifier(column.name), copy=False) if is_item else renamed
+            column.replace(item)
+        return read
+
+    def owner(self, column: exp.Column, aliases: set[str]) -> _Member | None:
+        """Return the side whose column it is, None if it is of none of them."""
+        owners = [member for member in self.members if member.scope.owns(column)]
+        if not owners or isinstance(column.this, exp.Star):
+            return None
+        if not column.table and column.name.lower() in aliases:
+            order = column.find_ancestor(exp.Order)
+            if len(owners) > 1 or (order is not None and order.parent is self.select):
+                return None
+        # In a query inside, a plain name may be a column of that query.
+        inner = column.find_ancestor(exp.Select)
+        while inner is not None and inner is not self.select:
+            if not column.table or column.table.lower() in _names_in(inner):
+                return None
+            inner = inner.find_ancestor(exp.Select)
+        return owners[0]
+
+
+def _refuse_absent(relation: PeriodRelation, new: _Member) -> NoReturn:
+    what = f"this relation is not about {new.scope.alias} and a side before it"
+    refuse(what, relation, f"relate {new.scope.alias} to a side that stands before it in FROM")
+
+
+def _names_in(select: exp.Select) -> set[str]:
+    """Return what a SELECT calls the things it reads from."""
+    from_ = select.args.get("from_")
+    sources = [from_.this] if from_ is not None else []
+    sources += [join.this for join in select.args.get("joins") or ()]
+    return {source.alias_or_name.lower() for source in sources}

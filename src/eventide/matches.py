@@ -1,0 +1,134 @@
+"""The matches of a temporal pattern: rows that can also be drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from eventide.errors import UnsupportedError, pointing_into
+from eventide.plan.allen import GROUPS, names_of, relation_between
+from eventide.plan.nodes import Plan, TemporalPattern
+from eventide.plan.periods import pattern_of, period_columns, with_periods
+from eventide.result import Result
+from eventide.schema import TS
+from eventide.sinks.situation_picture import (
+    Bar,
+    Member,
+    SituationPicture,
+    once_each,
+    scene_of_matches,
+    scene_of_situations,
+)
+
+MOST = 12
+MOST_IN_NOTEBOOK = 3
+FEW_ROWS = 2_000
+"""As many rows a notebook draws without being asked: drawing runs the query once more."""
+FAR = 1 << 62
+
+Run = Callable[[Plan], pa.Table]
+
+
+class Matches(Result):
+    """The matches of a temporal pattern. `db.tpstream` makes it; `plot` draws the first ones.
+
+    `run` answers a plan over the same events. Without a plan the rows are the lines of EXPLAIN.
+    """
+
+    __slots__ = ("plan", "query", "run")
+
+    def __init__(
+        self, table: pa.Table, plan: Plan | None = None, run: Run | None = None, query: str = ""
+    ) -> None:
+        super().__init__(table)
+        self.plan, self.run, self.query = plan, run, query
+
+    def plot(self, path: str | Path | None = None, most: int = MOST) -> SituationPicture:
+        """Draw the first matches: their situations as bars, when each was detected, its values.
+
+        The query runs once more over the same events, to learn when each situation began and
+        ended. With `path`, such as "matches.html" or "matches.svg", the picture is saved too.
+        """
+        if self.plan is None or self.run is None:
+            message = "the lines of EXPLAIN have no situations to draw"
+            raise UnsupportedError(message, hint="leave EXPLAIN out")
+        with pointing_into(self.query):
+            pattern = drawable(self.plan)
+        table = self.run(with_periods(self.plan))
+        members = [Member(each.situation, each.start, each.end) for each in period_columns(pattern)]
+        keys = [key.name for key in pattern.keys if key.name in self.columns]
+        if pattern.confirm:
+            table = once_each(table, keys, members)
+        apart = {*keys, TS}
+        scene = scene_of_matches(
+            table,
+            keys,
+            members,
+            [name for name in self.columns if name not in apart],
+            relate=lambda bars: relations_between(pattern, bars),
+            most=most,
+        )
+        picture = SituationPicture(scene, self.query)
+        if path is not None:
+            picture.save(path)
+        return picture
+
+    def _repr_html_(self) -> str:
+        shown = super()._repr_html_()
+        if self.plan is None or not 0 < len(self) <= FEW_ROWS:
+            return shown
+        try:
+            return shown + self.plot(most=MOST_IN_NOTEBOOK).svg()
+        except UnsupportedError:
+            return shown  # rows that cannot be drawn
+
+
+def drawable(plan: Plan) -> TemporalPattern:
+    """Return the pattern whose matches are the rows of a plan, if each row is one match."""
+    pattern = pattern_of(plan)
+    if pattern.is_summary:
+        message = "a summary has no situations to draw: each row is over many matches"
+        hint = "leave aggregates over matches, such as COUNT(*), out of RETURN and plot again"
+        raise UnsupportedError(message, span=pattern.span, hint=hint)
+    return pattern
+
+
+def relations_between(pattern: TemporalPattern, bars: Sequence[Bar]) -> tuple[str, ...]:
+    """Return for each constraint of a pattern which of its relations a match has, in words."""
+    names = [item.name for item in pattern.situations]
+    said = []
+    for each in pattern.constraints:
+        mask = each.mask & possible(bars[each.first], bars[each.second])
+        # Events at the same time are in order too, but their times do not tell it.
+        *others, last = names_of(mask or each.mask)
+        words = f"{', '.join(others)} or {last}" if others else last
+        said.append(f"{names[each.first]} {words} {names[each.second]}")
+    return tuple(said)
+
+
+def possible(a: Bar, b: Bar) -> int:
+    """Return the relations that two situations may have: one, unless both still go on."""
+    if a.end_us is None and b.end_us is None:
+        return GROUPS[(a.start_us > b.start_us) - (a.start_us < b.start_us) + 1]
+    ends = [FAR if bar.end_us is None else bar.end_us for bar in (a, b)]
+    return relation_between((a.start_us, ends[0]), (b.start_us, ends[1]))
+
+
+def plot_situations(
+    rows: Result | pa.Table,
+    path: str | Path | None = None,
+    by: Sequence[str] | None = None,
+    most: int = MOST,
+) -> SituationPicture:
+    """Draw situations, the rows of `SELECT * FROM cars SITUATIONS (…)`: a lane for each name.
+
+    Each key has lanes of its own; keys are the columns before `situation` but ts and seq, unless
+    `by` names them. With `path` the picture is saved too.
+    """
+    table = rows.to_arrow() if isinstance(rows, Result) else pa.table(rows)
+    picture = SituationPicture(scene_of_situations(table, by, most))
+    if path is not None:
+        picture.save(path)
+    return picture

@@ -1,0 +1,196 @@
+"""Matches of temporal patterns: situations of a key whose periods lie as the pattern asks.
+
+    events ─ situation_runs: what changed ─ situation_search: matches ─ situation_report: rows
+
+The state is the situations that matches may still need (those of the window and the open ones, with
+their aggregates), statistics, and matches that wait to be confirmed. Whatever order situations are
+joined in, the matches are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import ALL_TIME, Batch, TimeRange
+from eventide.errors import StateError
+from eventide.kernels.compiled import Int64s
+from eventide.kernels.situations import NEVER
+from eventide.operators.columns import concat_batches
+from eventide.operators.situation_plan import PatternTables, Statistics, fixed_orders
+from eventide.operators.situation_report import Reporter
+from eventide.operators.situation_runs import LONGEST_US, Derivation, Derived, RunState
+from eventide.operators.situation_search import Search
+from eventide.operators.situation_state import (
+    dump_numbers,
+    dump_parts,
+    dump_runs,
+    load_floats,
+    load_int64s,
+    load_parts,
+    load_runs,
+)
+from eventide.operators.situation_values import Parts, RunValues
+from eventide.operators.state import join_parts, split_parts
+from eventide.plan.nodes import TemporalPattern
+
+MOST_PARTS = 8192
+"""So many events of open situations, and some more for each, wait before they are merged."""
+
+
+@dataclass(frozen=True)
+class PatternState:
+    """Situations that may be needed, parts of the aggregates of each symbol's, what is known.
+
+    `reported` counts the matches of each key. `pending` has the members, by number in the runs, of
+    matches that were reported while some went on.
+    """
+
+    runs: RunState
+    parts: tuple[Parts, ...]
+    reported: Int64s
+    pending: Int64s
+    statistics: Statistics
+
+
+@dataclass(frozen=True)
+class MatchSituations:
+    """The rows of a temporal pattern; only of matches detected in `owned`.
+
+    `order` fixes the order of joining and `adaptive` lets it follow the data: for experiments, for
+    neither changes an answer.
+    """
+
+    node: TemporalPattern
+    output_schema: pa.Schema
+    owned: TimeRange = ALL_TIME
+    order: tuple[int, ...] | None = None
+    adaptive: bool = True
+    derivation: Derivation = field(init=False)
+    reporter: Reporter = field(init=False)
+    tables: PatternTables = field(init=False)
+    search: Search = field(init=False)
+
+    def __post_init__(self) -> None:
+        node = self.node
+        reporter = Reporter.of(node, self.output_schema)
+        late = node.detection == "final"
+        derivation = Derivation(node.keys, node.situations, node.gap_us, late, reporter.counted)
+        object.__setattr__(self, "reporter", reporter)
+        object.__setattr__(self, "derivation", derivation)
+        object.__setattr__(self, "tables", PatternTables.of(node))
+        adaptive = self.adaptive and self.order is None
+        search = Search(node, self.tables, self.owned, reporter.counts_only, adaptive)
+        object.__setattr__(self, "search", search)
+
+    @property
+    def symbols(self) -> int:
+        """How many situations a match has."""
+        return len(self.node.situations)
+
+    def initial_state(self) -> PatternState:
+        """Return the state before the first batch."""
+        statistics = Statistics.initial(self.tables, self.symbols)
+        if self.order is not None:
+            statistics.orders[:] = fixed_orders(self.order)
+        return PatternState(
+            self.derivation.initial_state(),
+            tuple(map(Parts.none, self.reporter.aggregates)),
+            np.zeros(0 if self.node.keys else 1, np.int64),
+            np.empty((0, self.symbols), np.int64),
+            statistics,
+        )
+
+    def step(self, state: PatternState, batch: Batch) -> tuple[PatternState, Batch]:
+        """Take a batch in; return the matches that it makes certain."""
+        derived = self.derivation.step(state.runs, batch.rows, batch.watermark_us)
+        values = [
+            RunValues.of(aggregates, derived, symbol, carried, batch.rows)
+            for symbol, (aggregates, carried) in enumerate(
+                zip(self.reporter.aggregates, state.parts, strict=True)
+            )
+        ]
+        reported = np.zeros(len(derived.keys.held), np.int64)
+        reported[: len(state.reported)] = state.reported
+        statistics = state.statistics.copy()
+        results: list[pa.RecordBatch] = []
+        pending = state.pending
+        for found in self.search.matches(derived, reported, statistics):
+            results.append(self.reporter.report(found, derived, values))
+            if self.node.confirm:
+                unsettled = found.members[self.reporter.is_open(found, derived)]
+                pending = np.concatenate([pending, unsettled])
+        if len(pending):
+            over = (derived.runs.end_pos[pending] != NEVER).all(axis=1)
+            results.append(self.reporter.confirm(pending[over], derived, values))
+            pending = pending[~over]
+        known = RunState(derived.keys, derived.runs, derived.position, state.runs.least)
+        parts = tuple(each.parts for each in values)
+        after = PatternState(known, parts, reported, pending, statistics)
+        many = any(len(each.run) > MOST_PARTS + 4 * len(derived.runs) for each in parts)
+        if many or self.derivation.is_due(state.runs, derived):
+            after = self.compacted(after, derived, values, batch.watermark_us)
+        return after, Batch(concat_batches(results, self.output_schema), batch.watermark_us)
+
+    def compacted(
+        self, state: PatternState, derived: Derived, values: list[RunValues], watermark_us: int
+    ) -> PatternState:
+        """Return the state without what no later event can need, and its parts merged."""
+        kept = self.needed(derived, state.pending, watermark_us)
+        runs, keys = self.derivation.remember(derived, kept, state.reported > 0)
+        place = np.full(len(derived.runs), -1, np.int64)
+        place[kept] = np.arange(len(kept))
+        parts = []
+        for symbol, each in enumerate(values):
+            own = kept[derived.runs.symbol[kept] == symbol]
+            merged = each.merged(own)
+            parts.append(Parts(merged.columns, place[own]))
+        reported, pending = state.reported[keys], place[state.pending]
+        return PatternState(runs, tuple(parts), reported, pending, state.statistics)
+
+    def needed(self, derived: Derived, pending: Int64s, watermark_us: int) -> Int64s:
+        """Return the runs, by number, that later events may need.
+
+        These are the open ones, those inside the window of any later event, and the members of
+        matches that wait to be confirmed.
+        """
+        runs = derived.runs
+        is_open = runs.end_pos == NEVER
+        earliest = np.maximum(derived.keys.last_ts, watermark_us)[runs.key]
+        within_us = min(self.node.within_us, LONGEST_US)
+        kept = is_open | ((runs.visible != NEVER) & (runs.start_ts >= earliest - within_us))
+        kept[pending.ravel()] = True
+        return np.flatnonzero(kept)
+
+    def dump(self, state: PatternState) -> bytes:
+        """Write the state out."""
+        statistics = state.statistics
+        whole = (state.reported, state.pending.ravel(), statistics.counts, statistics.orders)
+        moving = statistics.moving[:4]
+        return join_parts(
+            [
+                dump_runs(state.runs, self.derivation),
+                *map(dump_numbers, whole),
+                *map(dump_numbers, moving),
+                *map(dump_parts, state.parts),
+            ]
+        )
+
+    def load(self, dumped: bytes) -> PatternState:
+        """Read a dumped state back."""
+        runs, *parts = split_parts(dumped)
+        if len(parts) != 8 + self.symbols:
+            message = "the state is of another pattern"
+            raise StateError(message, hint="load a state with the query that wrote it")
+        reported, pending, counts, orders = map(load_int64s, parts[:4])
+        sizes, shares, planned_sizes, planned_shares = map(load_floats, parts[4:8])
+        carried = zip(parts[8:], self.reporter.aggregates, strict=True)
+        return PatternState(
+            load_runs(runs, self.derivation),
+            tuple(load_parts(part, each.schema) for part, each in carried),
+            reported,
+            pending.reshape(-1, self.symbols),
+            Statistics(sizes, shares, planned_sizes, planned_shares, counts, orders),
+        )

@@ -1,0 +1,148 @@
+"""Matches among the runs of a step, some at a time.
+
+Runs are put side by side by key and symbol for the kernel that goes through what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from eventide.batch import TimeRange
+from eventide.kernels.compiled import Int32s, Int64s, frozen
+from eventide.kernels.groups import order_by_key
+from eventide.kernels.situation_match import Scratch, match_changes
+from eventide.kernels.situations import NEVER
+from eventide.operators.situation_plan import PatternTables, Statistics
+from eventide.operators.situation_runs import LONGEST_US, Derived
+from eventide.plan.nodes import TemporalPattern
+
+ROOM = 1 << 12
+"""How many matches there is room for at first."""
+MOST_ROOM = 1 << 19
+"""So many matches become rows before the search goes on, if no single position has more."""
+NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Matches by the numbers of their members' runs, and the change each was certain with.
+
+    If only their number is asked for, there are no members, and `counts` has it for each change.
+    """
+
+    members: Int64s
+    change: Int64s
+    counts: Int64s
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the matches of a pattern are looked for."""
+
+    node: TemporalPattern
+    tables: PatternTables
+    owned: TimeRange
+    counting: bool
+    adaptive: bool
+
+    def matches(
+        self, derived: Derived, reported: Int64s, statistics: Statistics
+    ) -> Iterator[Matches]:
+        """Yield the matches that changes make certain, and count them in `reported`."""
+        changes = derived.changes
+        total = len(changes.position)
+        # The first step goes through even without changes: what it compiles no event waits for.
+        if not total and derived.base:
+            return
+        symbols = len(self.node.situations)
+        group = derived.runs.key * symbols + derived.runs.symbol
+        shown = self.shown(derived)
+        order, offsets = np.empty(len(shown), np.int64), np.zeros(len(reported) * symbols + 1, int)
+        order_by_key(codes_of(group[shown]), offsets, order)
+        shown = shown[order]
+        place = np.empty(len(derived.runs), np.int64)
+        place[shown] = np.arange(len(shown))
+        lows = offsets[:-1].copy()
+        earlier = group[shown[derived.runs.visible[shown] < derived.base]]
+        highs = lows + np.bincount(earlier, minlength=len(lows))
+        runs = (
+            frozen(derived.runs.start_ts[shown]),
+            frozen(derived.runs.start_pos[shown]),
+            frozen(derived.runs.end_pos[shown]),
+            frozen(derived.runs.visible[shown]),
+        )
+        inputs = (
+            frozen(changes.position),
+            frozen(changes.ts),
+            frozen(place[changes.run]),
+            frozen(changes.kind),
+            frozen(group[changes.run]),
+        )
+        within_us = min(self.node.within_us, LONGEST_US)
+        owned = (self.owned.start_us, self.owned.end_us)
+        limits = (within_us, *owned, self.counting, self.adaptive)
+        limit = NO_LIMIT if self.node.limit is None else self.node.limit
+        quota = limit - reported
+        scratch = scratch_of(symbols)
+        progress = np.zeros(1, np.int64)
+        room = total if self.counting else ROOM
+        change = 0
+        while True:
+            found = (
+                np.empty(room * (1 if self.counting else symbols), np.int64),
+                np.empty(room, np.int64),
+            )
+            progress[0] = 0
+            change = match_changes(
+                runs, (lows, highs), inputs, change, limits, self.tables.arrays, statistics.orders,
+                statistics.moving, quota, scratch, found, progress,
+            )  # fmt: skip
+            count = int(progress[0])
+            if change < total and (count == 0 or room < MOST_ROOM):
+                room *= 4
+            if self.counting:
+                yield Matches(np.empty((0, symbols), np.int64), found[1][:count], found[0][:count])
+            elif count or not total:
+                members = shown[found[0][: count * symbols]].reshape(count, symbols)
+                none = np.empty(0, np.int64)
+                yield self.limited(Matches(members, found[1][:count], none), derived, reported)
+            if change == total:
+                return
+
+    def shown(self, derived: Derived) -> Int64s:
+        """Return the runs that can be seen, of keys about which anything changed."""
+        touched = np.zeros(len(derived.keys.held), np.bool_)
+        touched[derived.runs.key[derived.changes.run]] = True
+        return np.flatnonzero((derived.runs.visible != NEVER) & touched[derived.runs.key])
+
+    def limited(self, found: Matches, derived: Derived, reported: Int64s) -> Matches:
+        """Return the matches that a limit leaves: the first ones of each key."""
+        if self.node.limit is None:
+            return found
+        runs = derived.runs
+        key = runs.key[found.members[:, 0]]
+        starts = [runs.start_pos[column] for column in found.members.T]
+        order = np.lexsort((*starts[::-1], derived.changes.position[found.change], key))
+        ordered = key[order]
+        first = np.searchsorted(ordered, ordered)
+        rank = np.arange(len(order)) - first
+        chosen = np.sort(order[reported[ordered] + rank < self.node.limit])
+        np.add.at(reported, key[chosen], 1)
+        return Matches(found.members[chosen], found.change[chosen], found.counts)
+
+
+def scratch_of(symbols: int) -> Scratch:
+    """Return the arrays that a search works in."""
+    width = 16 * symbols + 16
+    members, novel, at, number, sizes = (np.zeros(symbols, np.int64) for _ in range(5))
+    stretches = np.empty(symbols * width, np.int64)
+    spare, other = np.empty(width, np.int64), np.empty(width, np.int64)
+    return members, novel, at, number, sizes, stretches, spare, other
+
+
+def codes_of(groups: Int64s) -> Int32s:
+    """Return numbers of groups as codes."""
+    return frozen(groups.astype(np.int32))

@@ -1,0 +1,187 @@
+"""Allen's thirteen relations between periods, as bits of a mask, and how they compose.
+
+    a  before b        ├──a──┤   ├──b──┤        b  before       bi  after
+    a  meets b         ├──a──┼──b──┤            m  meets        mi  met by
+    a  overlaps b      ├──a──┼──┼──b──┤         o  overlaps     oi  overlapped by
+    a  starts b        ╞══a══╪──b──┤            s  starts       si  started by
+    a  during b        ├─b─╞══a══╡─b─┤          d  during       di  contains
+    a  finishes b      ├──b──╪══a══╡            f  finishes     fi  finished by
+    a  equals b        ╞══ab══╡                 e  equals
+
+A mask holds the relations that a pair may have; a constraint of a pattern is such a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import product
+from typing import Literal
+
+Dialect = Literal["allen", "paper"]
+
+NAMES = (
+    "before",
+    "after",
+    "meets",
+    "met by",
+    "overlaps",
+    "overlapped by",
+    "starts",
+    "started by",
+    "during",
+    "contains",
+    "finishes",
+    "finished by",
+    "equals",
+)
+"""The relations by the number of their bit; inverses are neighbours, `equals` is its own."""
+
+(
+    BEFORE,
+    AFTER,
+    MEETS,
+    MET_BY,
+    OVERLAPS,
+    OVERLAPPED_BY,
+    STARTS,
+    STARTED_BY,
+    DURING,
+    CONTAINS,
+    FINISHES,
+    FINISHED_BY,
+    EQUALS,
+) = (1 << bit for bit in range(13))
+ANY = (1 << 13) - 1
+"""Every relation: no constraint at all."""
+NO_RELATION = 0
+
+GROUPS = (
+    OVERLAPS | FINISHED_BY | CONTAINS,
+    STARTS | EQUALS | STARTED_BY,
+    OVERLAPPED_BY | FINISHES | DURING,
+)
+"""What two periods that are both still open may become: a began first, together, or last."""
+
+_IN_THE_PAPER: Mapping[str, str] = {"finishes": "finished by", "finished by": "finishes"}
+
+
+def relation_named(name: str, dialect: Dialect = "allen") -> int | None:
+    """Return the relation of a name in lower case, words parted by one space, or None.
+
+    In the dialect of the TPStream paper, a finishes b when a began first and both end together.
+
+    >>> relation_named("met by") == MET_BY, relation_named("finishes", "paper") == FINISHED_BY
+    (True, True)
+    """
+    meant = _IN_THE_PAPER.get(name, name) if dialect == "paper" else name
+    return 1 << NAMES.index(meant) if meant in NAMES else None
+
+
+def names_of(mask: int) -> tuple[str, ...]:
+    """Return the names of the relations of a mask, as Allen uses them.
+
+    >>> names_of(BEFORE | FINISHED_BY)
+    ('before', 'finished by')
+    """
+    return tuple(name for bit, name in enumerate(NAMES) if mask >> bit & 1)
+
+
+def relations_of(mask: int) -> Iterator[int]:
+    """Yield the single relations of a mask."""
+    return (1 << bit for bit in range(13) if mask >> bit & 1)
+
+
+def inverse(mask: int) -> int:
+    """Return the relations of (b, a) where those of (a, b) are given.
+
+    >>> names_of(inverse(BEFORE | DURING | EQUALS))
+    ('after', 'contains', 'equals')
+    """
+    turned = mask & EQUALS
+    for bit in range(12):
+        if mask >> bit & 1:
+            turned |= 1 << (bit ^ 1)
+    return turned
+
+
+def relation_between(a: tuple[int, int], b: tuple[int, int]) -> int:
+    """Return the one relation that period a has to period b; both last for a while."""
+    if a[1] < b[0]:
+        return BEFORE
+    if a[1] == b[0]:
+        return MEETS
+    if b[1] < a[0]:
+        return AFTER
+    if b[1] == a[0]:
+        return MET_BY
+    starts = (a[0] > b[0]) - (a[0] < b[0])
+    ends = (a[1] > b[1]) - (a[1] < b[1])
+    return {
+        (-1, -1): OVERLAPS,
+        (-1, 0): FINISHED_BY,
+        (-1, 1): CONTAINS,
+        (0, -1): STARTS,
+        (0, 0): EQUALS,
+        (0, 1): STARTED_BY,
+        (1, -1): DURING,
+        (1, 0): FINISHES,
+        (1, 1): OVERLAPPED_BY,
+    }[starts, ends]
+
+
+@cache
+def compositions() -> Mapping[tuple[int, int], int]:
+    """Return for relations (a, b) and (b, c) what (a, c) may be: three periods have six ends."""
+    periods = [(start, end) for start in range(6) for end in range(start + 1, 6)]
+    found: dict[tuple[int, int], int] = {}
+    for a, b, c in product(periods, repeat=3):
+        pair = (relation_between(a, b), relation_between(b, c))
+        found[pair] = found.get(pair, 0) | relation_between(a, c)
+    return found
+
+
+@cache
+def compose(first: int, second: int) -> int:
+    """Return what (a, c) may be where (a, b) is of `first` and (b, c) of `second`.
+
+    >>> names_of(compose(MEETS, MEETS)), names_of(compose(DURING, BEFORE))
+    (('before',), ('before',))
+    """
+    table = compositions()
+    composed = 0
+    for one, other in product(relations_of(first), relations_of(second)):
+        composed |= table[one, other]
+    return composed
+
+
+class ContradictionError(Exception):
+    """No periods can have the relations asked for; `path` has the three that show it."""
+
+    def __init__(self, path: tuple[int, int, int]) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+def path_consistent(masks: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return the relations that are left when every pair is seen through every third.
+
+    `masks[i][j]` is what (i, j) may be, `ANY` where nothing is asked. Raises
+    `ContradictionError` with (i, j, k): through j, nothing is left for (i, k).
+    """
+    count = len(masks)
+    left = [list(row) for row in masks]
+    changed = True
+    while changed:
+        changed = False
+        for i, j, k in product(range(count), repeat=3):
+            if len({i, j, k}) < 3:
+                continue
+            tighter = left[i][k] & compose(left[i][j], left[j][k])
+            if tighter == left[i][k]:
+                continue
+            if not tighter:
+                raise ContradictionError((i, j, k))
+            left[i][k], left[k][i] = tighter, inverse(tighter)
+            changed = True
+    return left

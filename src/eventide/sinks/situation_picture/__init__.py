@@ -1,0 +1,33 @@
+"""Situations as bars over time, and the matches they make: as SVG, as a page, in a terminal.
+
+model.py      Scene, Timeline, Lane, Bar
+rows.py       from tables of matches, or of situations, to a scene
+svg.py        a scene as SVG
+terminal.py   a scene as lines of text
+picture.py    SituationPicture: a scene that shows and saves itself
+"""
+
+from eventide.sinks.situation_picture.model import Bar, Lane, Scene, Timeline
+from eventide.sinks.situation_picture.picture import SituationPicture
+from eventide.sinks.situation_picture.rows import (
+    Member,
+    once_each,
+    scene_of_matches,
+    scene_of_situations,
+)
+from eventide.sinks.situation_picture.svg import draw_scene
+from eventide.sinks.situation_picture.terminal import scene_text
+
+__all__ = [
+    "Bar",
+    "Lane",
+    "Member",
+    "Scene",
+    "SituationPicture",
+    "Timeline",
+    "draw_scene",
+    "once_each",
+    "scene_of_matches",
+    "scene_of_situations",
+    "scene_text",
+]

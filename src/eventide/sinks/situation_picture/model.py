@@ -1,0 +1,104 @@
+"""What a picture of situations holds. Times are microseconds since 1970, in UTC."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eventide.sinks.words import clock_text, lasting_text, plural
+
+MARGIN = 0.04
+"""Room left and right of what is drawn, as a share of it."""
+ROOM_TO_GO_ON = 0.16
+"""The room to the right where something goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A situation, [start_us, end_us); without an end it goes on, nobody knows for how long.
+
+    Where many lie too close together to be told apart, one bar stands for `count` of them.
+    """
+
+    start_us: int
+    end_us: int | None = None
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if self.end_us is not None and self.end_us < self.start_us:
+            message = f"a situation ends at {self.end_us} us, before it starts at {self.start_us}"
+            raise ValueError(message)
+
+    @property
+    def words(self) -> str:
+        """When it was, for who points at it."""
+        if self.end_us is None:
+            return f"{clock_text(self.start_us)}, goes on"
+        times = f"{clock_text(self.start_us)} to {clock_text(self.end_us)}"
+        if self.count > 1:
+            return f"{times}, {plural(self.count, 'situation')}"
+        return f"{times}, {lasting_text(self.end_us - self.start_us)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The situations of one name; `others` were there too, but are not what the picture is of.
+
+    The note stands to the right, such as how long it lasted.
+    """
+
+    name: str
+    bars: tuple[Bar, ...]
+    others: tuple[Bar, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Lanes over one axis of time: a match with the moment it was detected, or all of one key.
+
+    The axis reaches from `start_us` to `end_us`; by default it holds all bars and the moment.
+    """
+
+    title: str
+    lanes: tuple[Lane, ...]
+    detected_us: int | None = None
+    caption: str = ""
+    relations: tuple[str, ...] = ()
+    start_us: int | None = None
+    end_us: int | None = None
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first and the last time of the axis."""
+        bars = [bar for lane in self.lanes for bar in lane.bars]
+        moments = [] if self.detected_us is None else [self.detected_us]
+        starts = [*(bar.start_us for bar in bars), *moments]
+        ends = [*starts, *(bar.end_us for bar in bars if bar.end_us is not None)]
+        first, last = min(starts, default=0), max(ends, default=0)
+        length = max(last - first, 1_000)
+        right = ROOM_TO_GO_ON if any(bar.end_us is None for bar in bars) else MARGIN
+        start = first - int(MARGIN * length) if self.start_us is None else self.start_us
+        end = last + int(right * length) if self.end_us is None else self.end_us
+        return start, max(end, start + 1)
+
+    @property
+    def known_until_us(self) -> int:
+        """Up to when an open bar is known to hold: the detection, or else the latest time."""
+        if self.detected_us is not None:
+            return self.detected_us
+        bars = [bar for lane in self.lanes for bar in lane.bars]
+        return max((max(bar.start_us, bar.end_us or bar.start_us) for bar in bars), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A whole picture: a title, a sentence, timelines, and in words what is not drawn.
+
+    With `one_axis`, all timelines are over the same times, and the axis is drawn once.
+    """
+
+    title: str
+    told: str
+    timelines: tuple[Timeline, ...]
+    rest: str = ""
+    one_axis: bool = False

@@ -1,0 +1,58 @@
+"""A scene that shows itself in a terminal, in a notebook and in a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import get_terminal_size
+
+from eventide.errors import PlanError
+from eventide.sinks.page import Block, Code, Drawing, Page, render
+from eventide.sinks.situation_picture.model import Scene
+from eventide.sinks.situation_picture.svg import draw_scene
+from eventide.sinks.situation_picture.terminal import scene_text
+
+FORMATS = (".svg", ".html")
+WIDEST = 120
+"""Columns: beyond, a drawing in a terminal does not get easier to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SituationPicture:
+    """Situations over time. `print` draws them, a notebook shows them, `save` writes a file."""
+
+    scene: Scene
+    query: str = ""
+
+    def svg(self) -> str:
+        """Return the picture as SVG."""
+        return draw_scene(self.scene)
+
+    def html(self) -> str:
+        """Return a page with the picture, and the query if it is known."""
+        blocks: list[Block] = [Code(self.query.strip())] if self.query.strip() else []
+        if self.scene.timelines:
+            drawn = draw_scene(self.scene, headed=False)
+            blocks += [Drawing(drawn), Code(scene_text(self.scene, 100), "The same as text")]
+        return render(Page(self.scene.title, self.scene.told, tuple(blocks)))
+
+    def text(self, width: int | None = None, *, ascii_only: bool = False) -> str:
+        """Return the picture as lines of text, as wide as the terminal if nothing else is said."""
+        wide = min(get_terminal_size((100, 24)).columns, WIDEST) if width is None else width
+        return scene_text(self.scene, wide, ascii_only=ascii_only)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the picture to a file: `.svg`, or a page `.html`."""
+        target = Path(path)
+        suffix = target.suffix.lower()
+        if suffix not in FORMATS:
+            message = f"cannot tell from {target.name!r} what to draw"
+            raise PlanError(message, hint="name a file that ends with .svg or .html")
+        target.write_text(self.svg() if suffix == ".svg" else self.html(), encoding="utf-8")
+        return target
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.svg()

@@ -1,0 +1,249 @@
+"""A scene as SVG: bars in lanes over time, the moment of detection as a line through them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from eventide.sinks.chart.model import COLORS, Color
+from eventide.sinks.chart.scale import TimeScale
+from eventide.sinks.chart.svg import LETTER, PER_TICK, STYLE, draw_time_axis
+from eventide.sinks.chart.ticks import clock_ticks, day_text
+from eventide.sinks.situation_picture.model import Bar, Lane, Scene, Timeline
+from eventide.sinks.words import clock_text
+
+WIDTH, LEFT = 920, 24
+TOP, FOOT, BETWEEN = 64, 14, 14
+TITLE, CAPTION, MOMENT = 32, 17, 14
+LANE, LANE_GAP, THIN = 16, 8, 6
+AXIS = 40
+LEAST_WIDTH = 2.0
+NAMES, NOTES = (60.0, 190.0), (24.0, 190.0)
+"""The least and the most room for what stands left and right of the lanes."""
+
+SCENE_STYLE = """
+.ev-chart .ev-big{fill:var(--ink);font-weight:650;font-size:16px}
+.ev-chart .ev-ink{fill:var(--ink)}
+.ev-chart .ev-goes-on{opacity:.34}.ev-chart .ev-other{opacity:.4}
+.ev-chart .ev-moment{stroke:var(--ink);stroke-width:1.5;stroke-dasharray:4 3}
+.ev-chart .ev-when{fill:var(--soft);font-weight:400;font-size:12px}
+.ev-chart .ev-tip{fill:var(--ink)}
+"""
+
+
+def draw_scene(scene: Scene, *, headed: bool = True) -> str:
+    """Return a scene as an SVG element that stands alone, in a page or in a file.
+
+    Without `headed`, its title and sentence are left to the page around it.
+    """
+    room = WIDTH - 2 * LEFT
+    body = [
+        f'<text class="ev-big" x="{LEFT}" y="32">{fitted(scene.title, room, 8.6)}</text>'
+        f'<text x="{LEFT}" y="51">{fitted(scene.told, room)}</text>'
+    ]
+    if not headed:
+        body = []
+    left, right = sides(scene)
+    y = float(TOP if headed else FOOT)
+    for number, timeline in enumerate(scene.timelines):
+        with_axis = not scene.one_axis or number == len(scene.timelines) - 1
+        time = TimeScale(*timeline.span, left, right)
+        body += draw_timeline(timeline, time, y, with_axis=with_axis)
+        y += timeline_height(timeline, with_axis=with_axis) + BETWEEN
+    if scene.rest:
+        body.append(f'<text x="{LEFT}" y="{y + 6:g}">{escape(scene.rest)}</text>')
+        y += 20
+    height = y - BETWEEN + FOOT
+    return (
+        f'<svg class="ev-chart" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}"'
+        f' role="img" aria-label="{escape(f"{scene.title}. {scene.told}")}">'
+        f"<title>{escape(scene.title)}</title><style>{STYLE}{SCENE_STYLE}</style>"
+        f'<rect class="ev-paper" width="100%" height="100%" rx="8"/>{"".join(body)}</svg>'
+    )
+
+
+def sides(scene: Scene) -> tuple[float, float]:
+    """Return where the lanes of all timelines begin and end, beside their names and notes."""
+    lanes = [lane for timeline in scene.timelines for lane in timeline.lanes]
+    name = max((len(lane.name) for lane in lanes), default=0) * LETTER + 12
+    note = max((len(lane.note) for lane in lanes), default=0) * LETTER + 12
+    right = (
+        WIDTH - LEFT - clamped(note, NOTES) if any(lane.note for lane in lanes) else WIDTH - LEFT
+    )
+    return LEFT + clamped(name, NAMES), right
+
+
+def clamped(length: float, bounds: tuple[float, float]) -> float:
+    """Return a length within bounds."""
+    return min(max(length, bounds[0]), bounds[1])
+
+
+def head_height(timeline: Timeline) -> float:
+    """Return how high the text above the lanes is."""
+    caption = CAPTION if timeline.caption else 0
+    return TITLE + caption + (MOMENT if timeline.detected_us is not None else 0)
+
+
+def timeline_height(timeline: Timeline, *, with_axis: bool) -> float:
+    """Return how high a timeline is."""
+    lanes = len(timeline.lanes) * (LANE + LANE_GAP)
+    words = CAPTION if timeline.relations and not with_axis else 0
+    return head_height(timeline) + lanes + (AXIS if with_axis else words)
+
+
+def draw_timeline(
+    timeline: Timeline, time: TimeScale, y: float, *, with_axis: bool
+) -> Iterator[str]:
+    """Yield a timeline: what it is, its lanes, the moment of detection, its axis."""
+    yield f'<line class="ev-grid" x1="{LEFT}" x2="{WIDTH - LEFT}" y1="{y:g}" y2="{y:g}"/>'
+    yield from draw_head(timeline, y)
+    top = y + head_height(timeline)
+    bottom = top + len(timeline.lanes) * (LANE + LANE_GAP)
+    ticks = clock_ticks(time.start_us, time.end_us, time.right - time.left, PER_TICK)
+    for tick in ticks:
+        x = float(time.x(int(tick.at)))
+        yield f'<line class="ev-grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top:g}" y2="{bottom:g}"/>'
+    for number, lane in enumerate(timeline.lanes):
+        at = top + LANE_GAP / 2 + number * (LANE + LANE_GAP)
+        yield from draw_lane(lane, lane_color(number), time, at, timeline.known_until_us)
+    if timeline.detected_us is not None:
+        yield from draw_moment(timeline.detected_us, time, top, bottom)
+    if with_axis:
+        yield from draw_time_axis(time, bottom, ticks)
+    if timeline.relations:
+        yield draw_relations(timeline, time, bottom + (32 if with_axis else 13))
+
+
+def lane_color(number: int) -> Color:
+    """Return the colour of a lane; grey is for what is in the background."""
+    return COLORS[number % (len(COLORS) - 1)]
+
+
+def draw_head(timeline: Timeline, y: float) -> Iterator[str]:
+    """Yield what a timeline is of, when it was detected, and its values."""
+    room = WIDTH - 2 * LEFT
+    detected = ""
+    if timeline.detected_us is not None:
+        detected = f"detected {clock_text(timeline.detected_us)}"
+    title = fitted(timeline.title, room - (len(detected) + 2) * LETTER, 7.4)
+    yield f'<text class="ev-title" x="{LEFT}" y="{y + 22:g}">{title}'
+    if detected:
+        yield f'<tspan class="ev-when" dx="8">{detected}</tspan>'
+    yield "</text>"
+    if timeline.caption:
+        yield (
+            f'<text x="{LEFT}" y="{y + 22 + CAPTION:g}"><title>{escape(timeline.caption)}</title>'
+            f"{fitted(timeline.caption, room)}</text>"
+        )
+
+
+def draw_lane(
+    lane: Lane, color: Color, time: TimeScale, top: float, known_until_us: int
+) -> Iterator[str]:
+    """Yield a lane: its name, its bars over a thin line, its note."""
+    middle = top + LANE / 2
+    yield f"<g><title>{escape(lane_words(lane))}</title>"
+    yield (
+        f'<text class="ev-ink" x="{time.left - 10:g}" y="{middle + 4:g}" text-anchor="end">'
+        f"{fitted(lane.name, time.left - LEFT - 8)}</text>"
+        f'<line class="ev-grid" x1="{time.left:g}" x2="{time.right:g}" '
+        f'y1="{middle:g}" y2="{middle:g}"/>'
+    )
+    for bar in lane.others:
+        yield draw_other(lane.name, bar, color, time, middle)
+    for bar in lane.bars:
+        yield draw_bar(lane.name, bar, color, time, top, known_until_us)
+    if lane.note:
+        room = WIDTH - LEFT - time.right
+        yield (
+            f'<text class="ev-num" x="{time.right + 10:g}" y="{middle + 4:g}">'
+            f"{fitted(lane.note, room)}</text>"
+        )
+    yield "</g>"
+
+
+def lane_words(lane: Lane) -> str:
+    """Return a lane in words, for who cannot see it."""
+    note = f": {lane.note}" if lane.note else ""
+    return f"{lane.name}{note}"
+
+
+def draw_bar(
+    name: str, bar: Bar, color: Color, time: TimeScale, top: float, known_until_us: int
+) -> str:
+    """Return a bar; one that goes on is pale from where it is not known, up to an arrow."""
+    if not shown(bar, time):
+        return ""
+    told = f"<title>{escape(name)}, {escape(bar.words)}</title>"
+    left = float(time.x(bar.start_us))
+    if bar.end_us is not None:
+        width = max(float(time.x(bar.end_us)) - left, LEAST_WIDTH)
+        return (
+            f'<rect class="ev-period ev-{color}" x="{left:.1f}" y="{top:g}" width="{width:.1f}" '
+            f'height="{LANE}" rx="{min(3.0, width / 2):.1f}">{told}</rect>'
+        )
+    seen = max(float(time.x(max(known_until_us, bar.start_us))), left + LEAST_WIDTH)
+    tip, half, bend = 7.0, LANE / 2, min(3.0, seen - left)
+    shaft = max(time.right - tip, seen)
+    return (
+        f'<path class="ev-bar ev-goes-on ev-{color}" d="M{seen:.1f} {top:g}H{shaft:.1f}'
+        f"L{max(time.right, seen):.1f} {top + half:g}L{shaft:.1f} {top + LANE:g}H{seen:.1f}z"
+        f'">{told}</path>'
+        f'<path class="ev-period ev-{color}" d="M{seen:.1f} {top:g}H{left + bend:.1f}'
+        f"Q{left:.1f} {top:g} {left:.1f} {top + bend:g}V{top + LANE - bend:g}"
+        f"Q{left:.1f} {top + LANE:g} {left + bend:.1f} {top + LANE:g}H{seen:.1f}z"
+        f'">{told}</path>'
+    )
+
+
+def draw_other(name: str, bar: Bar, color: Color, time: TimeScale, middle: float) -> str:
+    """Return a situation of the same key that is not part of the match: thin and pale."""
+    if not shown(bar, time):
+        return ""
+    left = float(time.x(bar.start_us))
+    right = time.right if bar.end_us is None else float(time.x(bar.end_us))
+    return (
+        f'<rect class="ev-bar ev-other ev-{color}" x="{left:.1f}" y="{middle - THIN / 2:g}" '
+        f'width="{max(right - left, LEAST_WIDTH):.1f}" height="{THIN}" rx="1.5">'
+        f"<title>{escape(name)}, {escape(bar.words)}</title></rect>"
+    )
+
+
+def shown(bar: Bar, time: TimeScale) -> bool:
+    """Tell whether any of a bar lies on the axis."""
+    return bar.start_us < time.end_us and (bar.end_us is None or bar.end_us >= time.start_us)
+
+
+def draw_moment(ts_us: int, time: TimeScale, top: float, bottom: float) -> Iterator[str]:
+    """Yield the moment of detection: a line through all lanes, its time above it."""
+    x = float(time.x(ts_us))
+    said = clock_text(ts_us)
+    half = len(said) * LETTER / 2
+    anchor, at = "middle", x
+    if x - half < time.left:
+        anchor, at = "start", time.left
+    elif x + half > time.right:
+        anchor, at = "end", time.right
+    yield (
+        f'<line class="ev-moment" x1="{x:.1f}" x2="{x:.1f}" y1="{top:g}" y2="{bottom:g}"/>'
+        f'<path class="ev-tip" d="M{x - 4:.1f} {top - 3:g}h8l-4 6z"/>'
+        f'<text class="ev-num ev-ink" x="{at:.1f}" y="{top - 6:g}" text-anchor="{anchor}">'
+        f"{said}</text>"
+    )
+
+
+def draw_relations(timeline: Timeline, time: TimeScale, y: float) -> str:
+    """Return how the situations lie to each other, in words, to the right under the lanes."""
+    said = "; ".join(timeline.relations)
+    day = len(day_text(time.start_us, time.end_us)) * 6.0
+    room = WIDTH - LEFT - time.left - day - 24
+    return (
+        f'<text class="ev-ink" x="{WIDTH - LEFT}" y="{y:g}" text-anchor="end">'
+        f"<title>{escape(said)}</title>{fitted(said, room)}</text>"
+    )
+
+
+def fitted(text: str, width: float, letter: float = LETTER) -> str:
+    """Return as much of a text as a width has room for, escaped."""
+    most = max(2, int(width / letter))
+    return escape(text if len(text) <= most else f"{text[: most - 1]}…")

@@ -1,0 +1,296 @@
+"""Situations drawn: bars where they belong, the same in a page and in a terminal."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eventide.errors import EventideError, PlanError, SchemaError
+from eventide.sinks.situation_picture import (
+    Bar,
+    Lane,
+    Member,
+    Scene,
+    SituationPicture,
+    Timeline,
+    draw_scene,
+    once_each,
+    scene_of_matches,
+    scene_of_situations,
+    scene_text,
+)
+
+SECOND = 1_000_000
+EIGHT = 8 * 3_600 * SECOND
+
+
+def at(*seconds: float | None) -> pa.Array:
+    times = [None if each is None else EIGHT + int(each * SECOND) for each in seconds]
+    return pa.array(times, pa.int64()).cast(pa.timestamp("us", "UTC"))
+
+
+def us(seconds: float) -> int:
+    return EIGHT + int(seconds * SECOND)
+
+
+def lane(name: str, start: float, end: float | None, **options: object) -> Lane:
+    return Lane(name, (Bar(us(start), None if end is None else us(end)),), **options)  # type: ignore[arg-type]
+
+
+MATCH = Timeline(
+    "car <a>",
+    (lane("fast", 0, 6, note="6 s"), lane("brake", 4, None, note="4 s, goes on")),
+    us(8),
+    "top 96.5",
+    ("fast overlaps brake",),
+    us(0),
+    us(12),
+)
+SCENE = Scene("Matches & more", "2 matches", (MATCH,), "and 1 more match")
+
+
+def drawn(scene: Scene) -> ElementTree.Element:
+    return ElementTree.fromstring(draw_scene(scene))
+
+
+def marks(root: ElementTree.Element, kind: str) -> list[ElementTree.Element]:
+    return [each for each in root.iter() if kind in each.get("class", "").split()]
+
+
+def place(mark: ElementTree.Element) -> tuple[float, float]:
+    left = float(mark.get("x", "nan"))
+    return left, left + float(mark.get("width", "nan"))
+
+
+def test_bars_stand_where_their_times_are() -> None:
+    root = drawn(SCENE)
+    fast, brake = marks(root, "ev-period")
+    (moment,) = marks(root, "ev-moment")
+    left, right = place(fast)
+    detected = float(moment.get("x1", "nan"))
+    # fast is [0, 6), detected at 8: as far behind its start as 8 is to 6.
+    assert detected - left == pytest.approx((right - left) * 8 / 6, abs=0.2)
+    assert brake.get("d", "").startswith(f"M{detected:.1f} ")  # known up to the detection
+    (goes_on,) = marks(root, "ev-goes-on")
+    assert goes_on.get("d", "").startswith(f"M{detected:.1f} ")
+
+
+def test_all_that_is_known_is_said() -> None:
+    text = "\n".join("".join(each.itertext()) for each in drawn(SCENE).iter())
+    for words in ("car <a>", "detected 08:00:08", "top 96.5", "fast overlaps brake", "6 s"):
+        assert words in text
+    assert "and 1 more match" in text
+    assert "brake, 08:00:04, goes on" in text
+
+
+def test_no_text_leaves_the_picture() -> None:
+    long = "n" * 300
+    lanes = (replace(MATCH.lanes[0], name=long, note=long),)
+    scene = Scene(long, long, (replace(MATCH, title=long, caption=long, lanes=lanes),))
+    root = drawn(scene)
+    for text in root.iter("{http://www.w3.org/2000/svg}text"):
+        said = text.text or ""
+        assert len(said) < 160
+    assert all(len(line) <= 70 for line in scene_text(scene, 70).splitlines())
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.1, 12.0])
+def test_the_time_of_the_moment_stays_inside(moment: float) -> None:
+    root = drawn(replace(SCENE, timelines=(replace(MATCH, detected_us=us(moment)),)))
+    (line,) = marks(root, "ev-moment")
+    x = float(line.get("x1", "nan"))
+    label = next(each for each in marks(root, "ev-num") if (each.text or "").startswith("08:00"))
+    anchor, label_x = label.get("text-anchor"), float(label.get("x", "nan"))
+    assert anchor == ("start" if moment < 6 else "end")
+    assert abs(label_x - x) < 40
+
+
+def test_a_match_in_a_terminal() -> None:
+    assert scene_text(SCENE, 60) == "\n".join(
+        [
+            "Matches & more",
+            "2 matches",
+            "",
+            "car <a>, detected 08:00:08",
+            "  fast   ━━━━━━━━━━━━━━━━━━╸     │              6 s",
+            "  brake              ╺━━━━━━━━━━━┿╍╍╍╍╍╍╍╍╍╍╍→  4 s, goes on",
+            "         ┬───────────────────────┴──────┬─────",
+            "         08:00:00                   08:00:10",
+            "  Thu 1 January 1970, UTC",
+            "  top 96.5",
+            "  fast overlaps brake",
+            "",
+            "and 1 more match",
+        ]
+    )
+
+
+def test_a_terminal_without_lines() -> None:
+    text = scene_text(SCENE, 60, ascii_only=True)
+    assert text.isascii()
+    assert "==|....." in text
+    widths = [len(line) for line in scene_text(SCENE, 60).splitlines()]
+    assert widths == [len(line) for line in text.splitlines()]
+
+
+def test_half_columns_and_others() -> None:
+    others = (Bar(us(8), us(11)),)
+    line = Timeline("k", (replace(lane("a", 1, 4), others=others),), start_us=us(0), end_us=us(14))
+    text = scene_text(Scene("t", "s", (line,)), 40)
+    assert text.splitlines()[4] == "  a    ╺━━━━━━━          ───────╴"
+
+
+def test_the_shortest_situation_is_seen() -> None:
+    line = Timeline("k", (lane("a", 1, 1),), start_us=us(0), end_us=us(100_000))
+    scene = Scene("t", "s", (line,))
+    (bar,) = marks(drawn(scene), "ev-period")
+    assert place(bar)[1] - place(bar)[0] >= 2
+    assert "╺" in scene_text(scene, 60) or "╸" in scene_text(scene, 60)
+
+
+MATCHES = pa.table(
+    {
+        "car": ["a", "a", "b", None],
+        "ts": at(12, 40, 75, 90),
+        "top": [96.5, 88.0, None, 1.0],
+        "held": pa.array([4 * SECOND, 90 * SECOND, None, 0], pa.duration("us")),
+        "fast.start": at(5, 13, 66, 80),
+        "fast.end": at(None, 39, 70, 85),
+        "brake.start": at(9, 39, 73, 85),
+        "brake.end": at(12, 45, None, 86),
+    }
+)
+MEMBERS = [Member(name, f"{name}.start", f"{name}.end") for name in ("fast", "brake")]
+
+
+def test_a_scene_from_rows() -> None:
+    scene = scene_of_matches(MATCHES, ["car"], MEMBERS, ["top", "held"], most=3)
+    assert scene.title == "Matches of fast, brake"
+    assert scene.told == "4 matches, 1970-01-01 08:00:12 to 08:01:30"
+    assert scene.rest == "and 1 more match"
+    first, second, third = scene.timelines
+    assert (first.title, first.caption) == ("car a", "top 96.5, held 4 s")
+    assert third.caption == "top null, held null"
+    assert first.lanes[0].bars == (Bar(us(5), None),)
+    assert [each.note for each in first.lanes] == ["7 s, goes on", "3 s"]
+    # The other match of the same car knows of another fast; it starts within this picture.
+    assert first.lanes[0].others == (Bar(us(13), us(39)),)
+    assert second.lanes[0].others == (Bar(us(5), us(12)),)
+    assert third.lanes[0].others == ()
+
+
+def test_rows_may_be_none_and_keys_too() -> None:
+    nothing = scene_of_matches(MATCHES.slice(0, 0), ["car"], MEMBERS, ["top"])
+    assert (nothing.told, nothing.timelines) == ("no matches", ())
+    assert drawn(nothing) is not None
+    whole = scene_of_matches(MATCHES, [], MEMBERS, [], relate=lambda bars: (f"{len(bars)} bars",))
+    assert [each.title for each in whole.timelines][:2] == ["Match 1", "Match 2"]
+    assert whole.timelines[0].relations == ("2 bars",)
+
+
+def test_a_match_that_is_confirmed_is_one_match() -> None:
+    rows = pa.table(
+        {
+            "car": ["a", None, "a", None, "b"],
+            "ts": at(12, 12, 20, 21, 30),
+            "top": [1.0, 2.0, 3.0, 4.0, 5.0],
+            "confirmed": [False, False, True, True, False],
+            "fast.start": at(5, 5, 5, 5, 25),
+            "fast.end": at(None, 9, 20, 9, None),
+            "brake.start": at(9, 9, 9, 9, 28),
+            "brake.end": at(12, None, 12, 21, None),
+        }
+    )
+    once = once_each(rows, ["car"], MEMBERS)
+    # The confirmed row, at the moment of the first.
+    assert once["ts"].equals(pa.chunked_array([at(12, 12, 30)]))
+    assert once["top"].to_pylist() == [3.0, 4.0, 5.0]
+    scene = scene_of_matches(once, ["car"], MEMBERS, ["confirmed"], most=1)
+    assert scene.told.startswith("3 matches, ")
+    assert scene.rest == "and 2 more matches"
+    assert scene.timelines[0].lanes[0].bars == (Bar(us(5), us(20)),)
+    assert once_each(rows.slice(0, 0), ["car"], MEMBERS).num_rows == 0
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+@pytest.mark.parametrize("seconds", [2.0, 0.02, 0.0002])
+def test_short_spans_have_whole_clock_times(width: int, seconds: float) -> None:
+    scene = Scene("t", "s", (Timeline("k", (lane("a", 0, seconds),)),))
+    labels = scene_text(scene, width).splitlines()[-2].split()
+    *said, _ = [each.text or "" for each in marks(drawn(scene), "ev-num")]
+    assert len(labels) > 1
+    assert len(said) > 1
+    assert all(re.fullmatch(r"08:00:0\d(\.\d+)?", each) for each in (*labels, *said))
+
+
+SITUATIONS = pa.table(
+    {
+        "car": ["a", "b", "a", "a"],
+        "situation": ["fast", "brake", "brake", "fast"],
+        "start_ts": at(0, 10, 20, 50),
+        "end_ts": at(5, 12, 30, None),
+        "top": [1.0, 2.0, 3.0, 4.0],
+    }
+)
+
+
+def test_situations_by_key_over_one_axis() -> None:
+    scene = scene_of_situations(SITUATIONS)
+    assert scene.told == "4 situations of 2 keys (car)"
+    a, b = scene.timelines
+    assert a.span == b.span
+    assert [each.name for each in a.lanes] == [each.name for each in b.lanes] == ["fast", "brake"]
+    assert a.lanes[0].bars == (Bar(us(0), us(5)), Bar(us(50)))
+    assert b.lanes[0].bars == ()
+    assert draw_scene(scene).count("1 January 1970") == 1
+    assert [each.title for each in scene_of_situations(SITUATIONS, by=[]).timelines] == [
+        "All situations"
+    ]
+    assert scene_of_situations(SITUATIONS, most=1).rest == "and 1 more key"
+
+
+def test_a_stored_stream_of_situations_has_its_own_keys() -> None:
+    stored = SITUATIONS.add_column(0, "ts", at(5, 12, 30, 60)).add_column(
+        1, "seq", pa.array(range(4))
+    )
+    assert scene_of_situations(stored) == scene_of_situations(SITUATIONS)
+    assert "(ts)" in scene_of_situations(stored, by=["ts"]).told
+
+
+def test_many_situations_become_what_can_be_seen() -> None:
+    starts = np.arange(200_000) * 1_000
+    times = pa.array(starts).cast(pa.timestamp("us"))
+    ends = pa.array(starts + 500).cast(pa.timestamp("us"))
+    table = pa.table({"situation": ["s"] * len(starts), "start_ts": times, "end_ts": ends})
+    (line,) = scene_of_situations(table).timelines
+    assert len(line.lanes[0].bars) == 1
+    assert line.lanes[0].bars[0].count == 200_000
+    assert "200,000 times" in line.lanes[0].note
+
+
+def test_rows_that_cannot_be_drawn() -> None:
+    with pytest.raises(SchemaError, match="no column start_ts, end_ts"):
+        scene_of_situations(SITUATIONS.drop_columns(["start_ts", "end_ts"]))
+    with pytest.raises(SchemaError, match="no column bus"):
+        scene_of_situations(SITUATIONS, by=["bus"])
+    with pytest.raises(ValueError, match="before it starts"):
+        Bar(5, 4)
+
+
+def test_a_picture_saves_itself(tmp_path: Path) -> None:
+    picture = SituationPicture(SCENE, "FROM cars WITHIN 1 MINUTE")
+    ElementTree.parse(picture.save(tmp_path / "m.svg"))
+    page = picture.save(tmp_path / "m.html").read_text()
+    assert '<b class="keyword">WITHIN</b>' in page
+    assert page.count("Matches &amp; more") >= 2
+    assert picture._repr_html_() == picture.svg()
+    assert str(picture).startswith("Matches & more\n2 matches")
+    with pytest.raises(PlanError, match="what to draw") as error:
+        picture.save(tmp_path / "m.png")
+    assert isinstance(error.value, EventideError)
