@@ -35,5 +35,19 @@ Patterns through the index have series of queries, `python -m benchmarks index`:
     index_patterns.py  the chosen way against replay and against other choices
     index_report.py    their tables
 
+Situations and temporal patterns too, `python -m benchmarks situations`:
+
+    situation_data.py     their events: cars on an expressway, booleans that hold for a while
+    situation_queries.py  what is asked: a pattern as a plan and as text
+    situation_sql.py      the same in the SQL of DuckDB and Flink
+    situation_scan.py     a rival in the manner of ISEQ, compiled
+    situation_setting.py  the events in every form, and how Eventide is asked
+    situation_cases.py    against rivals: drivers, four situations, wide windows
+    situation_child.py    a process whose memory is measured
+    situation_paper.py    many streams, latency, orders of joining, adaptation
+    situation_gains.py    how much sooner matches are certain, from theory alone
+    situation_joins.py    on Spark, and joins by a relation
+    situation_report.py   their table
+
 Reading it for the first time? Start at cases.py.
 """

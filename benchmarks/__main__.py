@@ -38,6 +38,13 @@ from benchmarks.report import (
     write_results,
 )
 from benchmarks.setting import Setting
+from benchmarks.situation_report import (
+    SITUATION_CASES,
+    chosen_situations,
+    run_situations,
+    situation_setting,
+)
+from benchmarks.situation_setting import MANY as MANY_OF_SITUATIONS
 from benchmarks.store_cases import StoreCase
 from benchmarks.store_paper import all_store_cases
 from benchmarks.store_setting import MANY, Sizes, StoreSetting
@@ -55,13 +62,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     pattern_cases = chosen_of_patterns(asked.only, spark=spark) if patterns else []
     windows = asked.part in {"all", "windows"} and not asked.only
     series = chosen_of_index(asked) if asked.part in {"all", "index"} else []
+    of_situations = asked.part in {"all", "situations"}
+    situation_cases = chosen_situations(asked.only, spark=spark) if of_situations else []
     screen, machine = Console(highlight=False), Machine.here()
     # Without a terminal there is no width to fit into.
     screen.width = screen.width if screen.is_terminal else 160
-    if not (cases or store_cases or pattern_cases or windows or series):
+    if not (cases or store_cases or pattern_cases or windows or series or situation_cases):
         screen.print(f"no case is called {asked.only!r}; there are:")
         names = [case.name for case in all_cases()] + [case.name for case in all_store_cases()]
         names += [case.name for case in PATTERN_CASES] + [each.name for each in all_series(1)]
+        names += [case.name for case in SITUATION_CASES]
         screen.print(*names, sep="\n")
         return 2
     screen.print(str(machine))
@@ -78,6 +88,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if windows:
                 events, write = asked.window_events, not asked.no_write
                 run_windows(Path(folder), screen, machine, events, write=write)
+            if situation_cases:
+                place, rivals = Path(folder) / "situations", rivals_of(asked)
+                setting = situation_setting(asked.situation_events, place, rivals)
+                write = not asked.only and not asked.no_write
+                run_situations(situation_cases, setting, screen, machine, write=write)
     except MismatchError as mismatch:
         screen.print(f"stopped, nothing is written: {mismatch}", style="bold red")
         return 1
@@ -87,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parts = ("all", "queries", "store", "patterns", "windows", "index")
+    parts = ("all", "queries", "store", "patterns", "windows", "index", "situations")
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
@@ -104,6 +119,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--index-queries", type=int, default=10, help="of a series of the index (%(default)s)"
+    )
+    parser.add_argument(
+        "--situation-events", type=int, default=MANY_OF_SITUATIONS, help="most of a situation's"
     )
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="where the index cases keep their streams"
@@ -191,9 +209,7 @@ def run_patterns(
     """Run the pattern cases, and report."""
     events = asked.pattern_events
     screen.print(f"Up to {events:,} events, {len(cases)} cases. {HOW_TO_READ_STORE}")
-    # Kept for the next run: to install the rivals takes minutes.
-    rivals = (asked.folder or Path(tempfile.gettempdir())) / "eventide-bench-rivals"
-    setting = PatternSetting(PatternSizes(events), folder / "patterns", rivals)
+    setting = PatternSetting(PatternSizes(events), folder / "patterns", rivals_of(asked))
     findings: list[Finding] = []
     for case in cases:
         found = [replace(finding, case=case.name) for finding in case.run(setting)]
@@ -205,6 +221,11 @@ def run_patterns(
         write_results("Patterns", section)
         screen.print(f"written to {RESULTS}")
     setting.close()
+
+
+def rivals_of(asked: argparse.Namespace) -> Path:
+    """Return where rivals are installed; kept for the next run, for it takes minutes."""
+    return Path(asked.folder or tempfile.gettempdir()) / "eventide-bench-rivals"
 
 
 def run_index(

@@ -1,0 +1,90 @@
+"""Run the situation cases, and put what they found into results.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.race import ROUNDS, Finding
+from benchmarks.report import (
+    HOW_TO_READ_STORE,
+    RESULTS,
+    Machine,
+    as_table,
+    facts,
+    table_lines,
+    write_results,
+)
+from benchmarks.situation_cases import RIVAL_CASES, SituationCase
+from benchmarks.situation_joins import OTHER_CASES
+from benchmarks.situation_paper import PAPER_CASES
+from benchmarks.situation_setting import SituationSetting, SituationSizes
+
+TITLE = "Situations"
+SITUATION_CASES = (*RIVAL_CASES, *PAPER_CASES, *OTHER_CASES)
+
+
+def chosen_situations(only: str | None, *, spark: bool) -> list[SituationCase]:
+    """Return the situation cases to run."""
+    cases = [case for case in SITUATION_CASES if spark or not case.spark]
+    return [case for case in cases if only is None or only in case.name]
+
+
+def run_situations(
+    cases: Sequence[SituationCase],
+    setting: SituationSetting,
+    screen: Console,
+    machine: Machine,
+    *,
+    write: bool,
+) -> None:
+    """Run the cases, and report."""
+    events = setting.sizes.many
+    screen.print(f"Up to {events:,} events, {len(cases)} cases. {HOW_TO_READ_STORE}")
+    findings: list[Finding] = []
+    for case in cases:
+        found = [replace(finding, case=case.name) for finding in case.run(setting)]
+        findings += found
+        screen.print(as_table(found))
+    setting.close()
+    screen.print(as_table(findings))
+    if write:
+        section = situations_section(findings, cases, events, setting.versions, machine)
+        write_results(TITLE, section)
+        screen.print(f"written to {RESULTS}")
+
+
+def situation_setting(events: int, folder: Path, rivals: Path) -> SituationSetting:
+    """Return where the cases run."""
+    return SituationSetting(SituationSizes(events), folder, rivals)
+
+
+def situations_section(
+    findings: Sequence[Finding],
+    cases: Sequence[SituationCase],
+    events: int,
+    versions: Mapping[str, str],
+    machine: Machine,
+) -> str:
+    """Return the part of results.md about situations."""
+    rivals = ", ".join(f"{name} {number}" for name, number in versions.items())
+    lines = [
+        *facts(machine),
+        f"- Rivals in environments of their own: {rivals or 'none could be installed'}",
+        f"- Events: up to {events:,}; cars on an expressway report once a second, and booleans "
+        "hold for 10 to 100 s with gaps of 10 to 50 s; how many a case has is in the cases",
+        f"- Seconds: median of {ROUNDS} rounds or more, warm, everybody in turn in one process; "
+        "nobody is timed before rows, or numbers of matches, were found equal",
+        "",
+        HOW_TO_READ_STORE,
+        "",
+        *table_lines(findings),
+        "",
+        "What each case asks:",
+        "",
+        *(f"- **{case.name}**: {case.asked}" for case in cases),
+    ]
+    return "\n".join(lines) + "\n"
