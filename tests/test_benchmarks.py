@@ -51,6 +51,8 @@ from eventide.schema import Schema
 from tests.engines.engines import to_table
 from tests.engines.scenarios import SCENARIOS
 
+pytestmark = pytest.mark.usefixtures("uncollected")
+
 EVENTS = 20_000
 STORE_EVENTS = 30_000
 EMBEDDED = [case for case in all_cases() if not case.spark]

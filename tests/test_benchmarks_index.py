@@ -14,6 +14,8 @@ from benchmarks.index_queries import all_series
 from benchmarks.index_report import Report
 from benchmarks.report import Machine
 
+pytestmark = pytest.mark.usefixtures("uncollected")
+
 EVENTS = 30_000
 SERIES = {each.name: each for each in all_series(1)}
 

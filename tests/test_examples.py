@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -28,9 +33,11 @@ def test_example_runs(name: str, told: str) -> None:
 
 
 @pytest.mark.spark
-def test_the_example_on_spark_runs() -> None:
-    command = [sys.executable, str(EXAMPLES / "on_spark.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "the same rows: True" in done.stdout
-    assert "windows complete so far: 15 of 18" in done.stdout
+def test_the_example_on_spark_runs(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    # In this process: the session that it asks for is the one that is there.
+    before = spark.conf.get("spark.sql.shuffle.partitions") or 2
+    runpy.run_path(str(EXAMPLES / "on_spark.py"), run_name="__main__")
+    spark.conf.set("spark.sql.shuffle.partitions", before)
+    told = capsys.readouterr().out
+    assert "the same rows: True" in told
+    assert "windows complete so far: 15 of 18" in told

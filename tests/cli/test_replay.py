@@ -18,12 +18,6 @@ def run(*arguments: str | Path, stdin: str | None = None) -> Result:
     return CliRunner().invoke(eventide, [str(each) for each in arguments], input=stdin)
 
 
-@pytest.fixture(autouse=True)
-def unheard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is told of compiling, which would outlast the test: it is told once a process."""
-    monkeypatch.setattr("eventide.kernels.compiled.when_compiling", lambda _: None)
-
-
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     cars = ev.open(tmp_path / "traffic.ev").create_stream("cars", {"car": "string"})

@@ -117,18 +117,11 @@ def test_spark_batch(
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("query", "scenario"),
-    [(query, "mixed") for query in ("match_state", "absence", "timeouts", "ties")],
+    ("query", "runs"),
+    [("row_local", 2), ("absence", 1), ("timeouts", 1), ("ties", 1)],
 )
-def test_spark_stream(query: str, scenario: str, tmp_path: Path, spark: SparkSession) -> None:
-    arrived = SCENARIOS[scenario]()
-    found = engines.run_spark_stream(PATTERNS[query].text, arrived, tmp_path, spark)
-    assert as_bag(found) == reference(query, arrived.on_time())
-
-
-@pytest.mark.spark
-def test_a_restarted_stream_goes_on_where_it_was(tmp_path: Path, spark: SparkSession) -> None:
+def test_spark_stream(query: str, runs: int, tmp_path: Path, spark: SparkSession) -> None:
+    """With two runs, the second goes on where the first was."""
     arrived = SCENARIOS["mixed"]()
-    text = PATTERNS["row_local"].text
-    found = engines.run_spark_stream(text, arrived, tmp_path, spark, runs=2)
-    assert as_bag(found) == reference("row_local", arrived.on_time())
+    found = engines.run_spark_stream(PATTERNS[query].text, arrived, tmp_path, spark, runs)
+    assert as_bag(found) == reference(query, arrived.on_time())

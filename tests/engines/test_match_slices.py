@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +26,7 @@ from eventide.lang.sql import plan_sql
 from eventide.operators import match_entry, match_rows
 from eventide.operators.match_entry import why_whole
 from eventide.operators.match_state import MatchState, part_of
+from eventide.plan.automaton import automaton_of
 from eventide.plan.nodes import Plan
 from eventide.store import EventSource, Store, TableSource
 from eventide.store.source import Where
@@ -50,6 +52,13 @@ EVERY_WAY = Kinds(strategies=("skip_till_any",), most_variables=2)
 ROWS = st.lists(FIELDS, min_size=10, max_size=40).map(in_time)
 CUTS = st.tuples(st.integers(1, 8), st.integers(0, 7), st.sampled_from([0, 0, 1]))
 """At every how manieth row, from which on, and how many microseconds behind it."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_once() -> Iterator[None]:
+    """Keep the automata of patterns: each of many slices of a few rows would compile its own."""
+    with patch("eventide.operators.match_conditions.automaton_of", cache(automaton_of)):
+        yield
 
 
 class Told(TableSource):
