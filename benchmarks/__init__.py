@@ -42,9 +42,12 @@ Situations and temporal patterns too, `python -m benchmarks situations`:
     situation_sql.py      the same in the SQL of DuckDB and Flink
     situation_scan.py     a rival in the manner of ISEQ, compiled
     situation_setting.py  the events in every form, and how Eventide is asked
-    situation_cases.py    against rivals: drivers, four situations, wide windows
+    situation_cases.py    against rivals: drivers, four situations
+    situation_windows.py  ever larger windows: against scans, and how much memory
     situation_child.py    a process whose memory is measured
-    situation_paper.py    many streams, latency, orders of joining, adaptation
+    situation_streams.py  patterns of many situations, and booleans in which they occur
+    situation_paper.py    latency
+    situation_orders.py   orders of joining, adaptation
     situation_gains.py    how much sooner matches are certain, from theory alone
     situation_joins.py    on Spark, and joins by a relation
     situation_report.py   their table

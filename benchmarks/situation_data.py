@@ -13,6 +13,8 @@ import pyarrow as pa
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Spans = tuple[Int64s, Int64s]
+"""Starts and ends of the situations of one kind, in seconds."""
 
 START_US = 1_760_000_000_000_000
 SECOND_US = 1_000_000
@@ -148,8 +150,18 @@ def booleans(count: int, kinds: Sequence[Kind], seed: int = SEED) -> pa.Table:
     >>> booleans(3, [ALIKE, ALIKE]).column_names
     ['ts', 's0', 's1']
     """
+    return shown(count, drawn(count, kinds, seed))
+
+
+def drawn(count: int, kinds: Sequence[Kind], seed: int = SEED) -> list[Spans]:
+    """Return the situations behind `booleans`: of each attribute starts and ends in seconds."""
     random = np.random.default_rng(seed)
-    columns = {f"s{place}": held(random, kind, count) for place, kind in enumerate(kinds)}
+    return [kind.periods(random, count) for kind in kinds]
+
+
+def shown(count: int, spans: Sequence[Spans]) -> pa.Table:
+    """Return `count` events, one a second, that show situations as attributes."""
+    columns = {f"s{place}": marked(each, count) for place, each in enumerate(spans)}
     return as_events(np.arange(count, dtype=np.int64), columns)
 
 
@@ -175,9 +187,13 @@ def devices(count: int, keys: int, kinds: Sequence[Kind]) -> pa.Table:
 
 def held(random: np.random.Generator, kind: Kind, count: int) -> Bools:
     """Return for each second whether a situation of a kind goes on."""
-    starts, ends = kind.periods(random, count)
+    return marked(kind.periods(random, count), count)
+
+
+def marked(spans: Spans, count: int) -> Bools:
+    """Return for each second whether one of the situations goes on."""
     changes = np.zeros(count + 1, np.int8)
-    for edges, change in ((starts, 1), (ends, -1)):
+    for edges, change in zip(spans, (1, -1), strict=True):
         changes[edges[edges < count]] = change
     return np.cumsum(changes[:count], dtype=np.int8).astype(np.bool_)
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-import numpy as np
-
 from benchmarks.situation_data import BOOLEANS, DEVICES, DRIVERS, thresholds
 from eventide.plan import allen
 from eventide.plan.nodes import Detection
@@ -39,7 +37,9 @@ class Ask:
     within_s: int
     detection: Detection = "early"
     returns: str = "starts"
-    """`starts` of all situations, `count` of matches at a moment, or `speeds`: aggregates."""
+    """`starts` of all situations, `count` of matches at a moment, `visit`: a count that has to
+    look at every match, or `speeds`: aggregates.
+    """
 
     @property
     def letters(self) -> str:
@@ -65,6 +65,7 @@ class Ask:
         )
         returned = {
             "count": "COUNT(*) AS n",
+            "visit": "COUNT(*) AS n, MAX(EPOCH(START(a))) AS newest",
             "speeds": "avg(b.speed) AS mean, max(b.speed) AS top",
             "starts": ", ".join(f"START({each}) AS {each}_start" for each in self.letters),
         }[self.returns]
@@ -165,38 +166,3 @@ Q2 = over_booleans(
     "Q2", 3, {(0, 1): allen.OVERLAPS, (0, 2): allen.BEFORE, (1, 2): allen.OVERLAPS}, 5_000
 )
 Q3 = over_booleans("Q3", 3, dict.fromkeys(combinations(range(3), 2), allen.BEFORE), 5_000)
-
-SHAPES = ("equal", "meets", "chain", "star", "combined")
-MOST_APART = 1
-"""So many relations of a random pattern are before or after: with more, matches are without end."""
-
-
-def shaped(shape: str, count: int, seed: int, within_s: int = 2_000) -> Ask:
-    """Return a pattern of a shape; the relations of chains and stars are drawn at random.
-
-    >>> sorted(shaped("combined", 4, 0).relations)
-    [(0, 1), (1, 2), (1, 3)]
-    """
-    places = range(1, count)
-    half = count // 2
-    pairs: list[tuple[int, int]] = {
-        "star": [(0, place) for place in places],
-        "combined": [(min(place, half) - 1, place) for place in places],
-    }.get(shape, [(place - 1, place) for place in places])
-    fixed = {"equal": allen.EQUALS, "meets": allen.MEETS}.get(shape)
-    masks = [fixed] * len(pairs) if fixed else random_relations(len(pairs), seed)
-    return over_booleans(f"{shape}, {count}", count, dict(zip(pairs, masks, strict=True)), within_s)
-
-
-def random_relations(count: int, seed: int) -> list[int]:
-    """Return as many relations, few of them before or after."""
-    random = np.random.default_rng((seed, count))
-    apart = 0
-    found: list[int] = []
-    while len(found) < count:
-        relation = 1 << int(random.integers(13))
-        is_apart = relation in (allen.BEFORE, allen.AFTER)
-        if not is_apart or apart < MOST_APART:
-            found.append(relation)
-            apart += is_apart
-    return found

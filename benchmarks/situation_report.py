@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,11 +21,21 @@ from benchmarks.report import (
 )
 from benchmarks.situation_cases import RIVAL_CASES, SituationCase
 from benchmarks.situation_joins import OTHER_CASES
+from benchmarks.situation_orders import ORDER_CASES
 from benchmarks.situation_paper import PAPER_CASES
 from benchmarks.situation_setting import SituationSetting, SituationSizes
+from benchmarks.situation_streams import STREAM_CASES
+from benchmarks.situation_windows import WINDOW_CASES
 
 TITLE = "Situations"
-SITUATION_CASES = (*RIVAL_CASES, *PAPER_CASES, *OTHER_CASES)
+SITUATION_CASES = (
+    *RIVAL_CASES,
+    *WINDOW_CASES,
+    *STREAM_CASES,
+    *PAPER_CASES,
+    *ORDER_CASES,
+    *OTHER_CASES,
+)
 
 
 def chosen_situations(only: str | None, *, spark: bool) -> list[SituationCase]:
@@ -45,10 +56,15 @@ def run_situations(
     events = setting.sizes.many
     screen.print(f"Up to {events:,} events, {len(cases)} cases. {HOW_TO_READ_STORE}")
     findings: list[Finding] = []
-    for case in cases:
+    begun = time.monotonic()
+    for number, case in enumerate(cases, 1):
+        screen.print(f"{number} of {len(cases)}: {case.name} …")
+        start = time.monotonic()
         found = [replace(finding, case=case.name) for finding in case.run(setting)]
         findings += found
         screen.print(as_table(found))
+        now = time.monotonic()
+        screen.print(f"{case.name}: {now - start:.0f} s, {now - begun:.0f} s since the start")
     setting.close()
     screen.print(as_table(findings))
     if write:
@@ -77,7 +93,12 @@ def situations_section(
         f"- Events: up to {events:,}; cars on an expressway report once a second, and booleans "
         "hold for 10 to 100 s with gaps of 10 to 50 s; how many a case has is in the cases",
         f"- Seconds: median of {ROUNDS} rounds or more, warm, everybody in turn in one process; "
-        "nobody is timed before rows, or numbers of matches, were found equal",
+        "where a case says so the least of them, and where it has p50 and p99 one run",
+        "- Every case compares rows, or where only counted numbers of matches, with a rival's, "
+        "another way's, or a closed form's; a difference stops the run, and nothing is written. "
+        "Some of it is over fewer events than are timed: drivers row by row over a sample (and "
+        "numbers of rows over all), W3, W6 and W7 against the scan. What a process of its own, or "
+        "events that arrive one by one have given is compared after it was timed, all else before",
         "",
         HOW_TO_READ_STORE,
         "",

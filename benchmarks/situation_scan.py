@@ -85,6 +85,23 @@ def flags_of(ask: Ask, events: pa.Table) -> Int64s:
     return flags
 
 
+def changing(ask: Ask, events: pa.Table) -> Bools:
+    """Return at which events some situation of the pattern begins or ends."""
+    flags, count = flags_of(ask, events), events.num_rows
+    order = np.arange(count)
+    if ask.key:
+        order = np.argsort(events.column(ask.key).to_numpy(), kind="stable")
+    sorted_flags = flags[order]
+    before = np.concatenate([[0], sorted_flags[:-1]])
+    if ask.key:
+        keys = events.column(ask.key).to_numpy()[order]
+        # Before a key's first event nothing holds.
+        before[np.flatnonzero(np.diff(keys)) + 1] = 0
+    changed = np.empty(count, np.bool_)
+    changed[order] = sorted_flags != before
+    return changed
+
+
 def holds(condition: Holds, events: pa.Table) -> Bools:
     """Return for each event whether a condition holds."""
     column = events.column(condition.column)

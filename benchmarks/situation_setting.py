@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,8 @@ import pyarrow.parquet as pq
 import eventide as ev
 from benchmarks.guard import MismatchError, as_bag, difference_of
 from benchmarks.measure import collector_off
-from benchmarks.situation_data import DRIVERS, drivers
+from benchmarks.race import timed_alone
+from benchmarks.situation_data import DRIVERS, Bools, Floats, Int64s, drivers
 from benchmarks.situation_queries import Ask
 from eventide.database import live_query
 from eventide.engines.build import Pipeline, build_pipeline
@@ -166,26 +167,44 @@ def pushed(ask: Ask, schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa
     return pa.concat_tables([*results, query.finish().to_arrow()])
 
 
-def percentiles(works: Iterable[Callable[[], object]]) -> tuple[float, float]:
-    """Return the median and the 99th percentile of the seconds of each, the first left out."""
-    seconds = []
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds from each event to its results, how many rows each gave, how many matches in all.
+
+    Only those `kept` are looked at.
+    """
+
+    seconds: Floats
+    rows: Int64s
+    matches: int
+    kept: Bools
+
+    def busy(self, changed: Bools) -> Spent:
+        """Return the same of events that change something, or give rows."""
+        return replace(self, kept=self.kept & (changed | (self.rows > 0)))
+
+    @property
+    def percentiles(self) -> dict[str, float]:
+        """The median and the 99th percentile; none without any event."""
+        warm = self.seconds[self.kept]
+        places = {"p50": 50, "p99": 99} if len(warm) else {}
+        return {name: float(np.percentile(warm, place)) for name, place in places.items()}
+
+
+def single_pushes(query: Subscription, batches: Sequence[pa.RecordBatch]) -> Spent:
+    """Return the seconds from each event to its results; the first are not kept."""
+    seconds = np.empty(len(batches))
+    results = []
     with collector_off():
-        for work in works:
+        for number, batch in enumerate(batches):
             start = time.perf_counter()
-            work()
-            seconds.append(time.perf_counter() - start)
-    warm = seconds[min(SINGLE_WARM_UPS, len(seconds) // 2) :]
-    return float(np.percentile(warm, 50)), float(np.percentile(warm, 99))
-
-
-def single_pushes(query: Subscription, batches: Sequence[pa.RecordBatch]) -> tuple[float, float]:
-    """Return the median and the 99th percentile of the seconds from an event to its results."""
-    return percentiles(partial(answered, query, batch) for batch in batches)
-
-
-def answered(query: Subscription, batch: pa.RecordBatch) -> pa.Table:
-    """Push and take the results."""
-    return query.push(batch).to_arrow()
+            rows = query.push(batch).to_arrow()
+            seconds[number] = time.perf_counter() - start
+            results.append(rows)
+    counted = [rows for rows in results if "n" in rows.column_names]
+    sizes = np.array([rows.num_rows for rows in results], np.int64)
+    kept = np.arange(len(batches)) >= min(SINGLE_WARM_UPS, len(batches) // 2)
+    return Spent(seconds, sizes, sum(map(matches_in, counted)), kept)
 
 
 def ordered_pipeline(
@@ -212,6 +231,30 @@ def through(pipeline: Pipeline, events: pa.Table, rows: int = PIPELINE_ROWS) -> 
 def matches_in(rows: pa.Table) -> int:
     """Return how many matches counting rows stand for."""
     return int(np.sum(rows.column("n").to_numpy())) if rows.num_rows else 0
+
+
+def fastest(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Return the least seconds of each way, all in turn.
+
+    What disturbs a run only ever makes it longer: of the least, noise decides least.
+    """
+    seconds = dict.fromkeys(ways, float("inf"))
+    with collector_off():
+        for name in in_turn(list(ways), rounds):
+            seconds[name] = min(seconds[name], timed_alone(ways[name]))
+    return seconds
+
+
+def in_turn(names: Sequence[str], rounds: int) -> Iterator[str]:
+    """Yield all names in every round, each time from another on: none is always first.
+
+    >>> list(in_turn(["a", "b"], 2))
+    ['a', 'b', 'b', 'a']
+    """
+    for number in range(rounds):
+        first = number % len(names)
+        yield from names[first:]
+        yield from names[:first]
 
 
 def check_rows(what: str, expected: pa.Table, found: pa.Table) -> None:

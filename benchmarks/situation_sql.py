@@ -1,12 +1,19 @@
 """The situation cases in the rivals' SQL: situations by gaps and islands, then joins of periods.
 
-Both rivals say what `DETECT FINAL` says: all situations of a match are over.
+Both rivals say what `DETECT FINAL` says: all situations of a match are over. For checks, matches
+are also counted from situations as they were drawn, early ones too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.situation_data import Spans
 from benchmarks.situation_queries import Ask
 from eventide.plan import allen
 
@@ -28,6 +35,7 @@ MEANINGS = {
     "equals": "{a}.start_ts = {b}.start_ts AND {a}.end_ts = {b}.end_ts",
 }
 APART = allen.BEFORE | allen.AFTER
+OPEN_S = 1 << 60
 
 
 def related(mask: int, a: str, b: str) -> str:
@@ -131,3 +139,49 @@ def flink_text(ask: Ask) -> str:
         f"SELECT {letters[0]}.{key}, {last} AS ts, {starts} FROM {joined} "
         f"WHERE {last} <= {first} + {within}"
     )
+
+
+def drawn_count(
+    ask: Ask, spans: Sequence[Spans], until_s: int, connection: duckdb.DuckDBPyConnection
+) -> int:
+    """Return how many matches drawn situations have, by definition, up to an event that is last.
+
+    Constraints have one relation each: from the closed form of the moment at which that becomes
+    certain follows when a match is found. Nothing here derives situations or searches for them.
+    """
+    letters = ask.letters
+    for letter, (starts, ends) in zip(letters, spans, strict=False):
+        begun = starts < until_s
+        # What does not end among the events is open for ever.
+        over = np.where(ends < until_s, ends, OPEN_S)
+        connection.register(
+            f"{letter}_drawn", pa.table({"start_ts": starts[begun], "end_ts": over[begun]})
+        )
+    joined, moments = f"{letters[0]}_drawn {letters[0]}", []
+    for place, letter in enumerate(letters[1:], 1):
+        conditions = []
+        for (one, other), mask in ask.relations.items():
+            assert mask.bit_count() == 1, "one relation each"
+            if max(one, other) == place:
+                a, b = letters[one], letters[other]
+                conditions.append(related(mask, a, b))
+                conditions.append(f"abs({a}.start_ts - {b}.start_ts) <= {ask.within_s}")
+                moments.append(certain_at(mask, a, b))
+        joined += f" JOIN {letter}_drawn {letter} ON {' AND '.join(conditions)}"
+    if ask.detection == "final":
+        moments = [f"{letter}.end_ts" for letter in letters]
+    moment = f"greatest({', '.join(moments)})"
+    first = f"least({', '.join(f'{letter}.start_ts' for letter in letters)})"
+    text = (
+        f"SELECT count(*) FROM {joined} "
+        f"WHERE {moment} < {until_s} AND {moment} - {first} <= {ask.within_s}"
+    )
+    ((found,),) = connection.sql(text).fetchall()
+    return int(found)
+
+
+def certain_at(mask: int, a: str, b: str) -> str:
+    """Return when one relation of two periods becomes certain: a closed form."""
+    if mask & (APART | allen.MEETS | allen.MET_BY):
+        return f"greatest({a}.start_ts, {b}.start_ts)"
+    return f"least({a}.end_ts, {b}.end_ts)"

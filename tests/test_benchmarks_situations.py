@@ -14,7 +14,7 @@ from benchmarks.guard import MismatchError
 from benchmarks.pattern_rivals import AbsentError
 from benchmarks.race import Finding
 from benchmarks.report import Machine
-from benchmarks.situation_cases import against_flink, changes, check_aggressive, derived
+from benchmarks.situation_cases import against_flink, check_aggressive, derived
 from benchmarks.situation_data import (
     ALIKE,
     BOOLEANS,
@@ -23,6 +23,7 @@ from benchmarks.situation_data import (
     Kind,
     booleans,
     devices,
+    drawn,
     drivers,
     in_chunks,
     periods,
@@ -31,21 +32,20 @@ from benchmarks.situation_data import (
 )
 from benchmarks.situation_gains import RELATIONS, gains
 from benchmarks.situation_joins import join_text, joined, period_table
-from benchmarks.situation_paper import ADAPTED, ORDERS, RATIOS, in_phases
+from benchmarks.situation_orders import ADAPTED, ORDERS, RATIOS, in_phases, orders_of
+from benchmarks.situation_paper import latency_in
 from benchmarks.situation_queries import (
     BEFORE_OVERLAPS,
     Q1,
     Q2,
     Q3,
-    SHAPES,
     aggressive,
     four_of_devices,
     four_situations,
-    shaped,
     simplified,
 )
 from benchmarks.situation_report import SITUATION_CASES, chosen_situations, situations_section
-from benchmarks.situation_scan import ended_in, ended_of, scan_matches
+from benchmarks.situation_scan import changing, ended_in, ended_of, scan_matches
 from benchmarks.situation_setting import (
     SituationSetting,
     SituationSizes,
@@ -58,11 +58,15 @@ from benchmarks.situation_setting import (
     threads,
     through,
 )
-from benchmarks.situation_sql import MEANINGS, duckdb_text, flink_text
+from benchmarks.situation_sql import MEANINGS, drawn_count, duckdb_text, flink_text
+from benchmarks.situation_streams import SHAPES, check_shape, copies, of_shape, shaped
+from benchmarks.situation_windows import expected_matches, peak_of
 
 from eventide.lang.sql import plan_sql
 from eventide.plan import allen
 from eventide.schema import Schema
+
+pytestmark = pytest.mark.usefixtures("uncollected")
 
 EVENTS = 20_000
 
@@ -95,16 +99,57 @@ def test_four_situations_have_the_rows_of_duckdb_and_of_the_scan(setting: Situat
         assert all(np.array_equal(*each) for each in zip(own, taken, strict=True))
 
 
-def test_counts_are_those_of_the_scan() -> None:
-    events = booleans(EVENTS, [ALIKE] * 3)
-    final = BEFORE_OVERLAPS.within(2_000).asking("count", "final")
-    for read in (events, changes(events)):
-        counts = {"ours": matches_in(over_arrow(final, read))}
+def test_counts_are_those_of_the_scan_and_of_the_drawn_situations() -> None:
+    events, spans = booleans(EVENTS, [ALIKE] * 3), drawn(EVENTS, [ALIKE] * 3)
+    early = BEFORE_OVERLAPS.within(2_000)
+    final = early.asking("count", "final")
+    for read in (events, events.filter(pa.array(changing(early, events)))):
         found = scan_matches(final, read)
         assert isinstance(found, int)
-        check_counts("W2", counts | {"scan": found})
+        for ask, others in ((early, {}), (final, {"scan": found})):
+            ways = {
+                "counted": matches_in(over_arrow(ask, read)),
+                "visited": matches_in(over_arrow(ask.asking("visit"), read)),
+                "closed form": expected_matches(spans, EVENTS, 2_000, ask.detection),
+                "DuckDB": drawn_count(ask, spans, EVENTS, duckdb.connect()),
+            }
+            check_counts("W2", ways | others)
     with pytest.raises(MismatchError, match="ours 1, scan 2"):
         check_counts("W2", {"ours": 1, "scan": 2})
+
+
+def test_a_process_of_its_own_finds_as_many_matches() -> None:
+    _, matches = peak_of(EVENTS, 500)
+    assert matches == expected_matches(drawn(EVENTS, [ALIKE] * 3), EVENTS, 500, "early") > 0
+
+
+def test_patterns_of_many_situations_occur_as_often_as_drawn() -> None:
+    check_shape("meets")
+    check_shape("combined")
+    lines = of_shape("equal", 3_000)
+    assert len(lines) == 3
+    assert all("matches" in line.eventide and line.target is not None for line in lines[-1:])
+
+
+def test_changes_are_those_of_each_key() -> None:
+    ask = four_of_devices()
+    events = devices(2_000, 3, [ALIKE] * 4)
+    last: dict[int, tuple[bool, ...]] = {}
+    expected = []
+    for row in events.to_pylist():
+        now = tuple(row[f"s{place}"] for place in range(4))
+        expected.append(now != last.get(row["device"], (False,) * 4))
+        last[row["device"]] = now
+    assert changing(ask, events).tolist() == expected
+
+
+def test_single_events_are_measured_apart_if_they_change_something(
+    setting: SituationSetting,
+) -> None:
+    lines = [line.eventide for line in latency_in(500, setting)]
+    assert len(lines) == 4
+    assert "100 in all" in lines[0]
+    assert "with changes or rows" in lines[-1]
 
 
 def test_matches_come_at_the_moment_that_theory_says() -> None:
@@ -129,6 +174,14 @@ def test_no_order_of_joining_changes_the_number_of_matches() -> None:
     assert matches_in(through(adaptive, whole, rows=700)) == counts["adaptive"][1]
 
 
+def test_the_planned_order_stands_against_all_others() -> None:
+    first, *others = orders_of(Q2, booleans(2_000, [ALIKE] * 3), (1, 1))
+    assert first.rival.startswith("best")
+    assert len(others) == len(ORDERS) - 1
+    assert first.theirs is not None
+    assert all(line.theirs is not None and line.theirs >= first.theirs for line in others)
+
+
 @pytest.mark.parametrize("relation", ["overlaps", "meets"])
 def test_periods_are_joined_like_duckdb_does(relation: str) -> None:
     sides = {side: period_table(300, 10, number) for number, side in enumerate("xy")}
@@ -148,7 +201,9 @@ def test_statements_have_plans() -> None:
         DEVICES: Schema.from_arrow(devices(5, 1, [ALIKE] * 4).schema),
     }
     asked = [aggressive(), simplified(), four_situations(), four_of_devices(), Q1, Q2, Q3]
-    asked += [shaped(shape, count, 1) for shape in SHAPES for count in (4, 10)]
+    asked += [
+        shaped(shape, count, 1, copies(shape, 1_000, 1)) for shape in SHAPES for count in (4, 10)
+    ]
     for ask in asked:
         assert plan_sql(ask.text, catalog)
         assert plan_sql(ask.situations, catalog)

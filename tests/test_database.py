@@ -169,3 +169,24 @@ def test_a_query_over_no_table_says_how_to_pass_one() -> None:
         eventide.sql("SELECT price FROM prices")
     with pytest.raises(BindError, match=r"ev.sql\(text, \*\*\{'my prices': table\}\)"):
         eventide.sql('SELECT price FROM "my prices"')
+
+
+@pytest.mark.parametrize("again", [None, "string"], ids=["dropped", "of another type"])
+def test_a_query_over_what_a_stream_no_longer_has_is_over(
+    tmp_path: Path, again: str | None
+) -> None:
+    db = eventide.open(tmp_path / "changing")
+    stream = db.create_stream("s", {"v": "float64", "w": "int64"})
+    query = db.subscribe("SELECT v FROM s WHERE v > 0")
+    other = db.subscribe("SELECT w FROM s")
+    stream.append([{"ts": 0, "v": 1.0, "w": 1}])
+    stream.drop_attribute("v")
+    if again is not None:
+        stream.add_attribute("v", again)
+    with pytest.raises(SchemaError, match="'v' of s, which the query reads") as error:
+        stream.append([{"ts": 1_000_000, "w": 1}])
+    assert error.value.hint is not None
+    assert (query.finished, query.failure) == (True, error.value)
+    assert not other.finished
+    stream.append([{"ts": 2_000_000, "w": 2}])
+    assert len(db.sql("SELECT * FROM s")) == 3

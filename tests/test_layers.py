@@ -9,11 +9,12 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "eventide"
 
-SHARED = {"schema", "batch", "errors"}
+SHARED = {"schema", "batch", "errors", "visible"}
 MAY_IMPORT = {
     "schema": {"errors"},
     "batch": set(),
     "errors": set(),
+    "visible": set(),
     "kernels": set(),
     "accumulators": {"kernels", "schema", "errors"},
     "plan": SHARED,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.errors import UnsupportedError
-from eventide.matches import Matches, possible, relations_between
+from eventide.errors import PlanError, SchemaError, UnsupportedError
+from eventide.matches import HOW_TO_DRAW, Matches, relations_between
 from eventide.plan import allen
 from eventide.plan.bind import bind
 from eventide.plan.check import check_plan
@@ -23,8 +24,9 @@ from eventide.plan.expressions import (
     Named,
     PeriodPart,
 )
-from eventide.plan.nodes import Constraint, Plan, Project, Scan, Situation, TemporalPattern
+from eventide.plan.nodes import Plan, Project, Scan, TemporalPattern
 from eventide.plan.periods import pattern_of, period_columns, with_periods
+from eventide.plan.situations import Constraint, Situation
 from eventide.schema import FLOAT64, Schema
 from eventide.sinks.situation_picture import Bar
 
@@ -115,11 +117,23 @@ def test_rows_cost_one_run_and_a_picture_one_more(tmp_path: Path) -> None:
 def test_a_notebook_shows_rows_and_picture() -> None:
     shown = Matches(ROWS, pattern(), Ran())._repr_html_()
     assert shown.index("<td>96.5</td>") < shown.index("<svg")
+    assert HOW_TO_DRAW not in shown
+
+
+def test_a_notebook_does_not_wait_for_a_picture_unasked() -> None:
     ran = Ran()
-    assert "<svg" not in Matches(ROWS.slice(0, 0), pattern(), ran)._repr_html_()
+    nothing = Matches(ROWS.slice(0, 0), pattern(), ran)._repr_html_()
+    assert "<svg" not in nothing
+    assert HOW_TO_DRAW not in nothing
     many = pa.concat_tables([ROWS] * 1_001)
-    assert "<svg" not in Matches(many, pattern(), ran)._repr_html_()
+    slow = Matches(ROWS, pattern(), ran, seconds=1.5)
+    for matches in (Matches(many, pattern(), ran), slow):
+        shown = matches._repr_html_()
+        assert "<svg" not in shown
+        assert shown.endswith(HOW_TO_DRAW)
     assert not ran.plans
+    assert len(slow.plot().scene.timelines) == 2
+    assert 0 < ev.tpstream(QUERY, cars=events()).seconds < 60
 
 
 def test_a_summary_cannot_be_drawn() -> None:
@@ -129,17 +143,16 @@ def test_a_summary_cannot_be_drawn() -> None:
     with pytest.raises(UnsupportedError, match="each row is over many matches") as error:
         matches.plot()
     assert "COUNT" in str(error.value.hint)
-    assert "<svg" not in matches._repr_html_()
+    shown = matches._repr_html_()
+    assert "<svg" not in shown
+    assert HOW_TO_DRAW not in shown
     assert not ran.plans
 
 
 def test_relations_are_those_that_the_match_has() -> None:
-    assert possible(Bar(0, 5), Bar(5, None)) == allen.MEETS
-    assert possible(Bar(0, None), Bar(5, 7)) == allen.CONTAINS
-    assert possible(Bar(0, 4), Bar(1, None)) == allen.OVERLAPS
-    assert possible(Bar(1), Bar(1)) == allen.STARTS | allen.EQUALS | allen.STARTED_BY
-    assert possible(Bar(2), Bar(1)) == allen.OVERLAPPED_BY | allen.FINISHES | allen.DURING
     node = pattern_of(pattern())
+    (told,) = relations_between(node, [Bar(0, None), Bar(5, 7)])
+    assert told == "fast contains brake"
     # By their times one is before the other; by the order of their events they meet.
     (told,) = relations_between(node, [Bar(0, 1), Bar(3, 4)])
     assert told == "fast meets, overlaps, contains or finished by brake"
@@ -202,3 +215,38 @@ def test_a_confirmed_match_is_drawn_once() -> None:
     assert [lane.bars[0].end_us for lane in first.lanes] == [3 * SECOND, 4 * SECOND]
     assert (first.detected_us, first.caption) == (3 * SECOND, "top 80, n 2, confirmed True")
     assert second.caption == "top 80, n 2, confirmed False"
+
+
+def test_rows_are_shown_whatever_becomes_of_their_picture() -> None:
+    def refuse(_: Plan) -> pa.Table:
+        message = "<no> picture"
+        raise OverflowError(message)
+
+    shown = Matches(ROWS, pattern(), refuse)._repr_html_()
+    assert "<td>96.5</td>" in shown
+    assert "could not be drawn: &lt;no&gt; picture" in shown
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, "3", None, True])
+def test_a_number_of_drawings_is_a_whole_number(most: Any) -> None:  # noqa: ANN401
+    ran = Ran()
+    with pytest.raises(PlanError, match="whole number") as error:
+        Matches(ROWS, pattern(), ran).plot(most=most)
+    assert error.value.hint is not None
+    assert not ran.plans
+    with pytest.raises(PlanError, match="whole number"):
+        ev.plot_situations(ROWS, most=most)
+
+
+def test_a_path_is_checked_before_anything_is_run() -> None:
+    ran = Ran()
+    with pytest.raises(PlanError, match="what to draw"):
+        Matches(ROWS, pattern(), ran).plot("matches.png")
+    assert not ran.plans
+
+
+@pytest.mark.parametrize("rows", [{"a": 1}, 3, None, "rows"])
+def test_what_is_no_table_has_no_situations(rows: Any) -> None:  # noqa: ANN401
+    with pytest.raises(SchemaError, match="no table of situations") as error:
+        ev.plot_situations(rows)
+    assert error.value.hint is not None

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from time import perf_counter
 
 import pyarrow as pa
 
@@ -330,7 +331,9 @@ def find_matches(text: str, plan: Plan, sources: Sources, weights: Weights) -> M
         with pointing_into(text):
             return run_history(asked, sources, weights)
 
-    return Matches(run(plan), plan, run, text)
+    started = perf_counter()
+    table = run(plan)
+    return Matches(table, plan, run, text, perf_counter() - started)
 
 
 def plan_rows(text: str) -> Result:

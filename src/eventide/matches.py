@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eventide.errors import UnsupportedError, pointing_into
-from eventide.plan.allen import GROUPS, names_of, relation_between
+from eventide.errors import PlanError, SchemaError, UnsupportedError, pointing_into
+from eventide.plan.allen import names_of, possible_relations
 from eventide.plan.nodes import Plan, TemporalPattern
 from eventide.plan.periods import pattern_of, period_columns, with_periods
 from eventide.result import Result
 from eventide.schema import TS
+from eventide.sinks.picture_file import checked_path
 from eventide.sinks.situation_picture import (
+    MOST_DRAWN,
     Bar,
     Member,
     SituationPicture,
@@ -21,12 +23,14 @@ from eventide.sinks.situation_picture import (
     scene_of_matches,
     scene_of_situations,
 )
+from eventide.sinks.words import escape
 
-MOST = 12
 MOST_IN_NOTEBOOK = 3
 FEW_ROWS = 2_000
 """As many rows a notebook draws without being asked: drawing runs the query once more."""
-FAR = 1 << 62
+SOON_S = 1.0
+"""And only if the query took no longer than that."""
+HOW_TO_DRAW = "<p><code>.plot()</code> draws the first matches, and runs the query once more.</p>"
 
 Run = Callable[[Plan], pa.Table]
 
@@ -34,23 +38,32 @@ Run = Callable[[Plan], pa.Table]
 class Matches(Result):
     """The matches of a temporal pattern. `db.tpstream` makes it; `plot` draws the first ones.
 
-    `run` answers a plan over the same events. Without a plan the rows are the lines of EXPLAIN.
+    `run` answers a plan over the same events; the rows took it `seconds`. Without a plan the rows
+    are the lines of EXPLAIN.
     """
 
-    __slots__ = ("plan", "query", "run")
+    __slots__ = ("plan", "query", "run", "seconds")
 
     def __init__(
-        self, table: pa.Table, plan: Plan | None = None, run: Run | None = None, query: str = ""
+        self,
+        table: pa.Table,
+        plan: Plan | None = None,
+        run: Run | None = None,
+        query: str = "",
+        seconds: float = 0.0,
     ) -> None:
         super().__init__(table)
-        self.plan, self.run, self.query = plan, run, query
+        self.plan, self.run, self.query, self.seconds = plan, run, query, seconds
 
-    def plot(self, path: str | Path | None = None, most: int = MOST) -> SituationPicture:
+    def plot(self, path: str | Path | None = None, most: int = MOST_DRAWN) -> SituationPicture:
         """Draw the first matches: their situations as bars, when each was detected, its values.
 
         The query runs once more over the same events, to learn when each situation began and
         ended. With `path`, such as "matches.html" or "matches.svg", the picture is saved too.
         """
+        check_most(most)
+        if path is not None:
+            checked_path(path)
         if self.plan is None or self.run is None:
             message = "the lines of EXPLAIN have no situations to draw"
             raise UnsupportedError(message, hint="leave EXPLAIN out")
@@ -77,12 +90,18 @@ class Matches(Result):
 
     def _repr_html_(self) -> str:
         shown = super()._repr_html_()
-        if self.plan is None or not 0 < len(self) <= FEW_ROWS:
+        if self.plan is None or not len(self):
             return shown
         try:
-            return shown + self.plot(most=MOST_IN_NOTEBOOK).svg()
+            drawable(self.plan)
         except UnsupportedError:
-            return shown  # rows that cannot be drawn
+            return shown
+        if self.seconds > SOON_S or len(self) > FEW_ROWS:
+            return shown + HOW_TO_DRAW
+        try:
+            return shown + self.plot(most=MOST_IN_NOTEBOOK).svg()
+        except Exception as error:  # the rows are there, whatever became of the picture
+            return f"{shown}<p>The picture could not be drawn: {escape(str(error))}</p>"
 
 
 def drawable(plan: Plan) -> TemporalPattern:
@@ -100,7 +119,9 @@ def relations_between(pattern: TemporalPattern, bars: Sequence[Bar]) -> tuple[st
     names = [item.name for item in pattern.situations]
     said = []
     for each in pattern.constraints:
-        mask = each.mask & possible(bars[each.first], bars[each.second])
+        first, second = bars[each.first], bars[each.second]
+        periods = (first.start_us, first.end_us), (second.start_us, second.end_us)
+        mask = each.mask & possible_relations(*periods)
         # Events at the same time are in order too, but their times do not tell it.
         *others, last = names_of(mask or each.mask)
         words = f"{', '.join(others)} or {last}" if others else last
@@ -108,26 +129,33 @@ def relations_between(pattern: TemporalPattern, bars: Sequence[Bar]) -> tuple[st
     return tuple(said)
 
 
-def possible(a: Bar, b: Bar) -> int:
-    """Return the relations that two situations may have: one, unless both still go on."""
-    if a.end_us is None and b.end_us is None:
-        return GROUPS[(a.start_us > b.start_us) - (a.start_us < b.start_us) + 1]
-    ends = [FAR if bar.end_us is None else bar.end_us for bar in (a, b)]
-    return relation_between((a.start_us, ends[0]), (b.start_us, ends[1]))
+def check_most(most: int) -> None:
+    """Refuse what is not a number of things to draw."""
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        message = f"most is how many are drawn, a whole number from 1 on, not {most!r}"
+        raise PlanError(message, hint=f"leave it out to draw {MOST_DRAWN}")
 
 
 def plot_situations(
     rows: Result | pa.Table,
     path: str | Path | None = None,
     by: Sequence[str] | None = None,
-    most: int = MOST,
+    most: int = MOST_DRAWN,
 ) -> SituationPicture:
     """Draw situations, the rows of `SELECT * FROM cars SITUATIONS (…)`: a lane for each name.
 
     Each key has lanes of its own; keys are the columns before `situation` but ts and seq, unless
     `by` names them. With `path` the picture is saved too.
     """
-    table = rows.to_arrow() if isinstance(rows, Result) else pa.table(rows)
+    check_most(most)
+    if path is not None:
+        checked_path(path)
+    try:
+        table = rows.to_arrow() if isinstance(rows, Result) else pa.table(rows)
+    except (pa.ArrowException, TypeError, ValueError, AttributeError) as error:
+        message = f"a {type(rows).__name__} is no table of situations: {error}"
+        hint = "draw the rows of SELECT * FROM a stream SITUATIONS (…)"
+        raise SchemaError(message, hint=hint) from None
     picture = SituationPicture(scene_of_situations(table, by, most))
     if path is not None:
         picture.save(path)

@@ -35,7 +35,6 @@ from typing import Literal, Never, NoReturn, get_args
 from eventide.errors import PlanError
 from eventide.lang.sql.fragments import Kind, fragment, name_text
 from eventide.plan.bind import suggestion
-from eventide.plan.nodes import Strategy
 from eventide.plan.patterns import (
     Absent,
     Alternate,
@@ -46,6 +45,7 @@ from eventide.plan.patterns import (
     Pattern,
     Permute,
     Repeat,
+    Strategy,
     Variable,
     render_pattern,
     variable_text,

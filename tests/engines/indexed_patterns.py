@@ -19,9 +19,9 @@ from eventide.engines.intervals.question import PatternQuestion
 from eventide.engines.intervals.ways import IntervalAccess
 from eventide.errors import BindError
 from eventide.plan.automaton import automaton_of
-from eventide.plan.nodes import Strategy
 from eventide.plan.patterns import (
     Concat,
+    Strategy,
     Variable,
     can_be_empty,
     render_pattern,

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
+import duckdb
 import pyarrow as pa
 import pytest
 
 import eventide as ev
+from eventide.engines.pairs import Pairs
 from eventide.errors import UnsupportedError
+from eventide.operators import period_join as operators
 from eventide.plan.allen import (
+    BEFORE,
     CONTAINS,
     DURING,
     FINISHED_BY,
@@ -21,7 +26,9 @@ from eventide.plan.allen import (
     OVERLAPS,
     STARTS,
 )
-from eventide.plan.nodes import Period, PeriodJoin, Scan
+from eventide.plan.nodes import PeriodJoin, Scan
+from eventide.plan.situations import Period
+from eventide.schema import TIMESTAMP
 from tests.engines.engines import plain
 from tests.naive.period_join import join_periods
 
@@ -208,6 +215,96 @@ def test_several_joins_on_spark(tmp_path: Path, spark: SparkSession) -> None:
     db = stored(tmp_path)
     rows = plain(ev.spark(spark, db.path).sql(CHAIN).toArrow())
     assert sorted(map(repr, rows)) == sorted(map(repr, plain(db.sql(CHAIN).to_arrow())))
+
+
+REREAD = f"""
+    WITH p AS (SELECT {SHOWN} FROM trips a JOIN stops b ON {ON} a OVERLAPS b)
+    SELECT x.n, y.top FROM p x JOIN p y ON x.top = y.n WHERE x.n > (SELECT avg(n) FROM p)"""
+RECURSIVE = f"""
+    WITH RECURSIVE p AS (SELECT {SHOWN} FROM trips a JOIN stops b ON {ON} a OVERLAPS b),
+      r AS (SELECT 0 AS depth, 7 AS n UNION SELECT depth + 1, p.n FROM r JOIN p ON p.top = r.n
+            WHERE depth < 4)
+    SELECT depth, n FROM r"""
+
+
+@pytest.mark.parametrize("text", [REREAD, RECURSIVE], ids=["twice", "recursive"])
+def test_pairs_can_be_read_again(text: str, tmp_path: Path) -> None:
+    db = stored(tmp_path)
+    pairs = db.sql(text_of("overlaps")).to_arrow()
+    inner = text_of("overlaps")
+    assert inner in text
+    with duckdb.connect() as connection:
+        connection.register("pairs", pairs)
+        expected_rows = connection.sql(text.replace(inner, "SELECT * FROM pairs")).fetchall()
+    found = [tuple(row.values()) for row in db.sql(text)]
+    assert len(found) > 3
+    assert sorted(found) == sorted(expected_rows)
+
+
+def test_pairs_are_joined_while_they_are_read() -> None:
+    """Only a second reading makes them stay, and nothing is joined before a first."""
+    starts, ends = (pa.array(each, pa.timestamp("us")) for each in ([0, 10, 20], [5, 15, 25]))
+    left, right = (pa.table({f"{side}_start_ts": starts, f"{side}_end_ts": ends}) for side in "ab")
+    node = PeriodJoin(
+        Scan("x", tuple((name, TIMESTAMP) for name in left.column_names)),
+        Scan("y", tuple((name, TIMESTAMP) for name in right.column_names)),
+        Period("a", "a_start_ts", "a_end_ts"),
+        Period("b", "b_start_ts", "b_end_ts"),
+        (),
+        BEFORE,
+        ("a_start_ts", "b_start_ts"),
+    )
+    pairs = Pairs(node, left, right)
+    with patch("eventide.engines.pairs.join_periods", wraps=operators.join_periods) as joining:
+        readers = [pa.RecordBatchReader.from_stream(pairs) for _ in range(3)]
+        assert not joining.called
+        tables = [reader.read_all() for reader in readers]
+        assert joining.call_count == 2
+    assert pairs.rows == 3
+    for table in tables:
+        assert sorted(table.column(0).cast(pa.int64()).to_pylist()) == [0, 0, 10]
+
+
+def test_few_of_very_many_pairs_need_not_all_be_joined() -> None:
+    count = 3_000
+    starts, ends = (
+        pa.array(range(first, 10 * count, 10), pa.int64()).cast(pa.timestamp("us"))
+        for first in (0, 5)
+    )
+    rows = pa.table({"ts": starts, "start_ts": starts, "end_ts": ends})
+    sent: list[int] = []
+
+    def watched(
+        node: PeriodJoin, left: pa.Table, right: pa.Table, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in operators.join_periods(node, left, right, schema):
+            sent.append(batch.num_rows)
+            yield batch
+
+    text = "FROM x a JOIN x b ON a BEFORE b"
+    every = count * (count - 1) // 2
+    with (
+        patch("eventide.engines.pairs.join_periods", watched),
+        patch.object(operators, "MOST_PAIRS", 10_000),
+    ):
+        assert ev.sql(f"SELECT count(*) AS n {text}", x=rows).rows() == [{"n": every}]
+        assert sum(sent) == every
+        assert max(sent) < 20_000
+        sent.clear()
+        assert len(ev.sql(f"SELECT a.ts {text} LIMIT 5", x=rows)) == 5
+        assert sum(sent) < every / 2
+
+
+def test_an_error_of_a_join_is_its_own(tmp_path: Path) -> None:
+    def failing(_: int) -> pa.RecordBatch:
+        message = "too many"
+        raise MemoryError(message)
+
+    with (
+        patch("eventide.engines.pairs.join_periods", return_value=map(failing, [0])),
+        pytest.raises(MemoryError, match="too many"),
+    ):
+        stored(tmp_path).sql(text_of("overlaps"))
 
 
 def test_explain_says_how_it_runs(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_where_it_is_cut(database: Database) -> None:
     assert told(ALONE) == "history: 30,000 events of s in one piece"
     with patch.object(placement, "SLICE_ROWS", 5000):
         assert " in 6 slices of time on " in told(ALONE)
-    assert told(BY_KEY).endswith("in one piece, because each key has its own")
+    assert told(BY_KEY).endswith("in one piece, because each key has its own situations")
     counted = ALONE.replace("RETURN", "LIMIT 3 PER KEY RETURN")
     assert told(counted).endswith("in one piece, because matches are counted for LIMIT")
     confirmed = ALONE.replace("RETURN", "CONFIRM RETURN")

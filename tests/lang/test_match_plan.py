@@ -9,7 +9,8 @@ import pytest
 from eventide.errors import Span
 from eventide.lang.sql import plan_sql
 from eventide.plan.expressions import ALWAYS, At, Column, MatchAggregate, walk
-from eventide.plan.nodes import MatchRecognize, Plan, Skip, sources_of
+from eventide.plan.nodes import MatchRecognize, Plan, sources_of
+from eventide.plan.patterns import Skip
 from eventide.schema import FLOAT64
 from tests.golden.plans import CATALOG
 

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from eventide.errors import ParseError
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.dialect import Eventide
 from eventide.lang.sql.situation_tokens import SPOKEN
 from eventide.lang.sql.statement import require_tpstream
 from eventide.plan import allen
-from eventide.plan.expressions import Aggregate, Column, MatchAggregate, PeriodPart
-from eventide.plan.nodes import (
-    Constraint,
-    Plan,
-    Project,
-    Situations,
-    TemporalPattern,
-    sources_of,
+from eventide.plan.expressions import (
+    Aggregate,
+    Call,
+    Column,
+    Literal,
+    MatchAggregate,
+    PeriodPart,
 )
-from eventide.schema import FLOAT64, INT64, INTERVAL, STRING, TIMESTAMP
+from eventide.plan.nodes import Plan, Project, Situations, TemporalPattern, sources_of
+from eventide.plan.situations import Constraint
+from eventide.schema import FLOAT64, INT64, INTERVAL, STRING, TIMESTAMP, Schema
 from tests.golden.plans import CATALOG
 
 SECOND = 1_000_000
@@ -406,3 +408,36 @@ def test_a_statement_reads_what_with_describes() -> None:
     assert plan_sql(text, CATALOG) == plan_sql(
         f"{common} SELECT * FROM c TPSTREAM ({parts})", CATALOG
     )
+
+
+def test_a_text_is_a_constant_wherever_it_stands() -> None:
+    keys = situations_of(
+        "SELECT * FROM cars SITUATIONS (PARTITION BY car, 'speed' AS z, 'limit' AS y "
+        "DEFINE a AS speed > 1)"
+    ).keys
+    assert [key.expression for key in keys[1:]] == [
+        Literal("speed", STRING),
+        Literal("limit", STRING),
+    ]
+    items = temporal_of(
+        f"FROM cars {DEFINE} PATTERN a meets b WITHIN 1 h "
+        "RETURN START(a) AS s, 'a' AS x, upper('a') AS y, 'b' || 'within' AS z"
+    ).returns
+    assert items[1].expression == Literal("a", STRING)
+    assert isinstance(items[2].expression, Call)
+    assert items[2].expression.arguments == (Literal("a", STRING),)
+
+
+def test_a_text_begins_no_part() -> None:
+    with pytest.raises(ParseError, match="near 'WITHIN'"):
+        plan_sql(f"FROM cars {DEFINE} PATTERN a meets b 'WITHIN' 5 s RETURN START(a) AS s", CATALOG)
+
+
+def test_a_column_may_be_called_end() -> None:
+    catalog = {"x": Schema.of({"end": "int64"})}
+    text = "FROM x DEFINE a AS {} AT LEAST 1 s PATTERN a WITHIN 1 h RETURN END(a) AS e"
+    for condition in ("end > 0", "(end > 0)", "CASE WHEN end > 0 THEN true END"):
+        plan: Plan = plan_sql(text.format(condition), catalog)
+        while not isinstance(plan, TemporalPattern):
+            (plan,) = sources_of(plan)
+        assert plan.situations[0].least_us == SECOND

@@ -165,3 +165,44 @@ def test_a_statement_is_known_by_its_words(before: str) -> None:
 def test_a_text_without_end_is_explained() -> None:
     with pytest.raises(ParseError, match="a string is not closed"):
         require_tpstream("FROM cars DEFINE a AS car = 'x")
+
+
+@pytest.mark.parametrize("text", [None, b"FROM cars", 3, ["FROM cars"]])
+def test_a_statement_is_a_text(text: object) -> None:
+    with pytest.raises(ParseError, match="is a text, not") as error:
+        require_tpstream(text)
+    assert error.value.hint is not None
+
+
+@pytest.mark.parametrize("text", [f"{STATEMENT} \0", STATEMENT.replace("AS c", "AS c\0"), "\0"])
+def test_a_nul_is_named(text: str) -> None:
+    for read_text in (require_tpstream, lambda text: plan_sql(text, CATALOG)):
+        with pytest.raises(ParseError, match="NUL") as error:
+            read_text(text)
+        assert error.value.span is not None
+
+
+MANY = "9" * 5_000
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        *(f"WITHIN {MANY} s", f"WITHIN 1.{MANY} s", f"WITHIN '{MANY} s'"),
+        *(f"WITHIN INTERVAL '{MANY}' SECOND", f"WITHIN INTERVAL '{MANY}:00'"),
+        *(f"WITHIN 1 h LIMIT {MANY} PER KEY", f"WITHIN 1 h GAP {MANY} s"),
+    ],
+    ids=lambda part: part.replace(MANY, "9…"),
+)
+def test_a_number_without_end_is_explained(part: str) -> None:
+    text = f"FROM cars DEFINE a AS speed > 1 PATTERN a {part} RETURN count(a.*) AS n"
+    with pytest.raises(EventideError, match=r"digits|10,000 years") as error:
+        plan_sql(text, CATALOG)
+    assert error.value.hint is not None
+
+
+def test_sides_of_a_join_have_names_of_their_own() -> None:
+    side = "cars SITUATIONS (PARTITION BY car DEFINE x AS speed > 1)"
+    text = f"SELECT a.start_ts FROM {side} a JOIN {side} a ON a.car = a.car AND a OVERLAPS a"
+    with pytest.raises(BindError, match="two sides of a join are called 'a'"):
+        plan_sql(text, CATALOG)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from eventide.errors import BindError
 from eventide.plan.automaton import automaton_of
-from eventide.plan.nodes import Strategy
 from eventide.plan.patterns import (
     Absent,
     Alternate,
@@ -23,6 +22,7 @@ from eventide.plan.patterns import (
     Pattern,
     Permute,
     Repeat,
+    Strategy,
     Variable,
     render_pattern,
     variables_of,

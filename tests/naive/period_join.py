@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eventide.plan.allen import relation_between
-from eventide.plan.nodes import Period, PeriodJoin
+from eventide.plan.nodes import PeriodJoin
+from eventide.plan.situations import Period
 
 Row = Mapping[str, Any]
 

@@ -21,14 +21,8 @@ from eventide.plan.expressions import (
     Named,
     PeriodPart,
 )
-from eventide.plan.nodes import (
-    Constraint,
-    NamedAggregate,
-    Scan,
-    Situation,
-    Situations,
-    TemporalPattern,
-)
+from eventide.plan.nodes import NamedAggregate, Scan, Situations, TemporalPattern
+from eventide.plan.situations import Constraint, Situation
 from eventide.schema import BOOL, FLOAT64, INT64, MAX_TS_US, MIN_TS_US, Schema
 from tests.naive.situations import Period, by_key, moments_of, periods_of
 

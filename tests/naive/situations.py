@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.plan.expressions import Aggregate, Call, Expression, MatchAggregate, Named, PeriodPart
-from eventide.plan.nodes import Situation, Situations
+from eventide.plan.nodes import Situations
+from eventide.plan.situations import Situation
 from eventide.schema import MAX_TS_US
 from tests.naive.patterns import combined, of_row
 from tests.naive.windows import Event, aggregate, in_order

@@ -14,7 +14,8 @@ from itertools import groupby, product
 
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.plan import allen
-from eventide.plan.nodes import CONFIRMED, Constraint, TemporalPattern
+from eventide.plan.nodes import CONFIRMED, TemporalPattern
+from eventide.plan.situations import Constraint
 from eventide.schema import MAX_TS_US, TS
 from tests.naive.patterns import of_row
 from tests.naive.situations import (

@@ -22,7 +22,8 @@ from eventide.plan.allen import (
     STARTS,
 )
 from eventide.plan.expressions import Column, Expression, Named, PeriodPart
-from eventide.plan.nodes import Constraint, Scan, Situation, TemporalPattern
+from eventide.plan.nodes import Scan, TemporalPattern
+from eventide.plan.situations import Constraint, Situation
 from tests.naive.situation_nodes import SECOND, Row, bound_pattern, call
 from tests.naive.temporal_patterns import by_closed_form, step_by_step
 from tests.operators.situation_drive import one_by_one, run

@@ -14,12 +14,13 @@ from eventide.errors import EvaluationError
 from eventide.lang.sql import plan_sql
 from eventide.plan.bind import bind
 from eventide.plan.expressions import At, Call, Classifier, Column, Literal, MatchAggregate, Named
-from eventide.plan.nodes import MatchRecognize, Scan, Skip
+from eventide.plan.nodes import MatchRecognize, Scan
 from eventide.plan.patterns import (
     Alternate,
     Concat,
     Pattern,
     Repeat,
+    Skip,
     Variable,
     variables_of,
     walk_pattern,

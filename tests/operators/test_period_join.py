@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from eventide.operators import period_join
 from eventide.operators.period_join import join_periods, pieces, searches_for
 from eventide.plan.allen import ANY, CONTAINS, NAMES, OVERLAPS
-from eventide.plan.nodes import Period, PeriodJoin, Scan
+from eventide.plan.nodes import PeriodJoin, Scan
+from eventide.plan.situations import Period
 from eventide.schema import FLOAT64, INT64, STRING, TIMESTAMP
 from tests.naive.period_join import join_periods as join_by_trying
 

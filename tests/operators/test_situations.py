@@ -16,7 +16,8 @@ from eventide.operators import situation_runs
 from eventide.plan.bind import bind
 from eventide.plan.explain import explain
 from eventide.plan.expressions import Aggregate, Call, Column, Expression
-from eventide.plan.nodes import NamedAggregate, Scan, Situation, Situations
+from eventide.plan.nodes import NamedAggregate, Scan, Situations
+from eventide.plan.situations import Situation
 from eventide.schema import MAX_TS_US, MIN_TS_US
 from tests.naive.situation_nodes import (
     CATALOG,

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from eventide.errors import PlanError
+from eventide.engines.build import build_pipeline
+from eventide.errors import PlanError, StateError
 from eventide.plan.allen import (
     BEFORE,
     CONTAINS,
@@ -27,7 +28,9 @@ from eventide.plan.expressions import (
     Named,
     PeriodPart,
 )
-from eventide.plan.nodes import Constraint, Scan, Situation, TemporalPattern
+from eventide.plan.nodes import Scan, TemporalPattern
+from eventide.plan.passes import optimise
+from eventide.plan.situations import Constraint, Situation
 from eventide.schema import MAX_TS_US, MIN_TS_US
 from tests.naive.situation_nodes import KEY, NAN, SECOND, Row, bound_pattern, call, constant
 from tests.operators.situation_drawings import (
@@ -315,3 +318,23 @@ def test_nothing_changes_what_was_reported() -> None:
     events = numbered({"A": "######", "B": ".#####"}, [1, 2, 3, 4, 5, 6])
     node = telling(pattern("AB", {"AB": GROUPS[0]}), total=of("A", "sum"), n=of("B", "count"))
     assert told(run(node, events, one_by_one(events))) == [(1, 3, 1)]
+
+
+def test_a_state_is_of_one_query() -> None:
+    first = pattern("AB", {"AB": BEFORE}, within=10)
+    pipeline = build_pipeline(optimise(bound_pattern(first)))
+    dumped = pipeline.dump(pipeline.initial_state())
+    assert pipeline.dump(pipeline.load(dumped)) == dumped
+    others = (
+        replace(first, within_us=5),
+        replace(first, detection="final"),
+        replace(first, confirm=True),
+        replace(first, limit=3),
+        replace(first, gap_us=SECOND),
+        replace(first, returns=first.returns[:1]),
+        pattern("AB", {"AB": OVERLAPS}, within=10),
+        pattern("BA", {"BA": BEFORE}, within=10),
+    )
+    for other in others:
+        with pytest.raises(StateError, match="the state is of another"):
+            build_pipeline(optimise(bound_pattern(other))).load(dumped)

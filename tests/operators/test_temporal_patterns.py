@@ -15,7 +15,8 @@ from eventide.plan import allen
 from eventide.plan.bind import bind_condition
 from eventide.plan.explain import explain
 from eventide.plan.expressions import Column, PeriodPart
-from eventide.plan.nodes import Constraint, TemporalPattern
+from eventide.plan.nodes import TemporalPattern
+from eventide.plan.situations import Constraint
 from eventide.schema import MIN_TS_US
 from tests.naive.situation_nodes import (
     ALL_MATCHES,

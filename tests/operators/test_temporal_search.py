@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from eventide.batch import END_OF_TIME_US, Batch
 from eventide.engines.build import build_pipeline
-from eventide.operators import situation_runs, situation_search
+from eventide.operators import situation_plan, situation_runs, situation_search
 from eventide.operators.match_situations import MatchSituations
 from eventide.plan.allen import ANY, BEFORE, DURING, EQUALS, FINISHED_BY, MEETS, OVERLAPS
 from eventide.plan.explain import explain
-from eventide.plan.nodes import Constraint, TemporalPattern
+from eventide.plan.nodes import TemporalPattern
 from eventide.plan.passes import optimise
+from eventide.plan.situations import Constraint
 from eventide.schema import MIN_TS_US
 from tests.naive.situation_nodes import (
     ANYTHING,
@@ -85,7 +86,21 @@ def test_what_is_just_within_the_window_is_kept(
 
 def test_room_for_one_match(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(situation_search, "ROOM", 1)
-    monkeypatch.setattr(situation_search, "MOST_ROOM", 2)
+
+    @settings(SLOWLY, max_examples=60)
+    @given(cases())
+    def check(case: Case) -> None:
+        node, events = case
+        note(explain(node))
+        assert bag(run(node, events)) == bag(by_closed_form(node, events))
+
+    check()
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_a_search_that_pauses(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    monkeypatch.setattr(situation_search, "MOST_WORK", steps + 1)
+    monkeypatch.setattr(situation_search, "ROOM", 2 + steps)
 
     @settings(SLOWLY, max_examples=60)
     @given(cases())
@@ -148,7 +163,7 @@ LONG = (
 
 @pytest.mark.parametrize("masks", LONG, ids=range(len(LONG)))
 @pytest.mark.parametrize("within", [60, 1000])
-def test_long_streams_change_their_plans(masks: dict[str, int], within: int) -> None:
+def test_long_streams_in_any_order(masks: dict[str, int], within: int) -> None:
     node = bound_pattern(replace(pattern("ABC", masks, within=within), keys=KEY))
     events = wandering(within, 300)
     expected = bag(by_closed_form(node, events))
@@ -169,3 +184,47 @@ def test_many_situations(count: int) -> None:
     node = replace(alone, situations=held, constraints=equal, detection="early")
     events = wandering(count, 40)
     assert bag(run(node, events)) == bag(by_closed_form(alone, events))
+
+
+def test_plans_that_change_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    # From the first position on the plan is looked at, not only now and then.
+    monkeypatch.setattr(situation_plan, "OBSERVED_BETWEEN", 1)
+    node = bound_pattern(pattern("ABC", {"AB": BEFORE, "BC": BEFORE, "AC": BEFORE}, within=50))
+    seldom = drawn({"A": "#." * 200, "B": "#..." * 100, "C": ("#" + "." * 39) * 10})
+    often = drawn({"A": ("#" + "." * 39) * 10, "B": "#..." * 100, "C": "#." * 200})
+    later = [row | {"ts": row["ts"] + 400 * SECOND, "seq": row["seq"] + 400} for row in often]
+    events = seldom + later
+    pipeline = build_pipeline(optimise(node))
+    states, _ = pipeline.step(
+        pipeline.initial_state(), Batch(to_batch(pipeline, events), events[-1]["ts"])
+    )
+    assert states[-1].statistics.counts[1] > 0
+    assert bag(run(node, events)) == joined(node, events, order=(0, 1, 2))
+
+
+def test_a_burst_is_forgotten_though_little_follows() -> None:
+    node = bound_pattern(pattern("AB", {"AB": BEFORE}, within=10))
+    pipeline = build_pipeline(optimise(node))
+    burst = drawn({"A": "#." * 6000, "B": "." * 12_000})
+    rest = [
+        row | {"ts": (10_000_000 + place) * SECOND, "seq": 12_000 + place}
+        for place, row in enumerate(drawn({"A": "." * 7100, "B": "." * 7100}))
+    ]
+    states = pipeline.initial_state()
+    for part in (burst, rest[:50], rest[50:], rest[-1:]):
+        batch = Batch(to_batch(pipeline, part), part[-1]["ts"])
+        states, _ = pipeline.step(states, batch)
+    assert len(states[-1].runs.runs) == 0
+
+
+def test_a_limit_bounds_the_work_of_a_moment() -> None:
+    # 200 of each of three kinds before one event: eight million matches, of which three are wanted.
+    flags = {
+        name: "." * place + "#..." * 200 + "." * (3 - place) for place, name in enumerate("ABC")
+    }
+    events = drawn({**flags, "D": "." * 802 + "#"})
+    masks = {f"{name}D": BEFORE for name in "ABC"}
+    node = bound_pattern(replace(pattern("ABCD", masks, within=HUGE // SECOND), limit=3))
+    found = run(node, events)
+    starts = [[row[f"{name}_start"] // SECOND for name in "ABCD"] for row in found]
+    assert sorted(starts) == [[0, 1, 2, 802], [0, 1, 6, 802], [0, 1, 10, 802]]

@@ -29,6 +29,7 @@ from eventide.plan.allen import (
     inverse,
     names_of,
     path_consistent,
+    possible_relations,
     relation_between,
     relation_named,
     relations_of,
@@ -58,6 +59,19 @@ def matrix(count: int, asked: dict[tuple[int, int], int]) -> list[list[int]]:
 def test_every_pair_of_periods_has_one_relation() -> None:
     found = [relation_between(a, b) for a, b in product(PERIODS, repeat=2)]
     assert set(found) == set(RELATIONS)
+
+
+def test_what_goes_on_may_become_what_its_later_ends_make_of_it() -> None:
+    now = max(end for _, end in PERIODS)
+    later = range(now + 1, now + 3)
+    for a, b in product(PERIODS, repeat=2):
+        for open_a, open_b in product((False, True), repeat=2):
+            ends_a, ends_b = (later if open_a else a[1:]), (later if open_b else b[1:])
+            found = 0
+            for end_a, end_b in product(ends_a, ends_b):
+                found |= relation_between((a[0], end_a), (b[0], end_b))
+            known = (a[0], None if open_a else a[1]), (b[0], None if open_b else b[1])
+            assert possible_relations(*known) == found
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, assume, event, given, note, settings
 
 from eventide.errors import EvaluationError
 from eventide.lang.sql import plan_sql
-from eventide.plan.nodes import MatchRecognize, Scan, Strategy
-from eventide.plan.patterns import Concat, Pattern, Permute, Repeat, Variable
+from eventide.plan.nodes import MatchRecognize, Scan
+from eventide.plan.patterns import Concat, Pattern, Permute, Repeat, Strategy, Variable
 from eventide.plan.skeleton import MOST_SYMBOLS, Skeleton, skeleton_of
 from tests.naive.pattern_texts import CATALOG, Kinds, Row, queries, rows
 from tests.naive.patterns import Budget, Path, TooMuch, match_node, matches, partitions

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eventide.errors import EventideError, PlanError, SchemaError
+from eventide.errors import EventideError, PlanError, SchemaError, StoreError
 from eventide.sinks.situation_picture import (
     Bar,
     Lane,
@@ -25,6 +25,7 @@ from eventide.sinks.situation_picture import (
     scene_of_situations,
     scene_text,
 )
+from eventide.sinks.situation_picture.rows import row_numbers
 
 SECOND = 1_000_000
 EIGHT = 8 * 3_600 * SECOND
@@ -208,6 +209,7 @@ def test_a_match_that_is_confirmed_is_one_match() -> None:
         }
     )
     once = once_each(rows, ["car"], MEMBERS)
+    assert once_each(rows.take([4, 3, 2, 1, 0]), ["car"], MEMBERS).num_rows == 3
     # The confirmed row, at the moment of the first.
     assert once["ts"].equals(pa.chunked_array([at(12, 12, 30)]))
     assert once["top"].to_pylist() == [3.0, 4.0, 5.0]
@@ -216,6 +218,24 @@ def test_a_match_that_is_confirmed_is_one_match() -> None:
     assert scene.rest == "and 2 more matches"
     assert scene.timelines[0].lanes[0].bars == (Bar(us(5), us(20)),)
     assert once_each(rows.slice(0, 0), ["car"], MEMBERS).num_rows == 0
+
+
+def test_the_first_matches_are_those_detected_first() -> None:
+    rows = pa.table(
+        {
+            "car": ["c", "b", None, "a", "b"],
+            "ts": at(30, 12, 12, 12, 12),
+            "fast.start": at(20, 6, 5, 5, 5),
+            "fast.end": at(25, 9, 9, 9, 9),
+            "brake.start": at(24, 8, 8, 8, 8),
+            "brake.end": at(None, None, None, None, None),
+        }
+    )
+    for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 1, 3]):
+        scene = scene_of_matches(rows.take(order), ["car"], MEMBERS, [], most=3)
+        assert [each.title for each in scene.timelines] == ["car a", "car b", "car b"]
+        starts = [each.lanes[0].bars[0].start_us for each in scene.timelines]
+        assert starts == [us(5), us(5), us(6)]
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])
@@ -294,3 +314,81 @@ def test_a_picture_saves_itself(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="what to draw") as error:
         picture.save(tmp_path / "m.png")
     assert isinstance(error.value, EventideError)
+
+
+def test_a_picture_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    picture = SituationPicture(SCENE)
+    for path in (tmp_path / "no" / "x.svg", "a\0b.svg"):
+        with pytest.raises(StoreError, match="cannot write") as error:
+            picture.save(path)
+        assert error.value.hint is not None
+    with pytest.raises(PlanError, match="not to int"):
+        picture.save(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ends", ["0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"])
+@pytest.mark.parametrize("years", [0, 3_000])
+def test_the_ends_of_time_can_be_drawn(ends: str, years: int) -> None:
+    moment = np.datetime64(ends, "us")
+    other = moment + np.timedelta64(365 * years * (1 if ends < "1" else -1), "D")
+    first, last = sorted([moment, other])
+    table = pa.table({"situation": ["a"], "start_ts": [first], "end_ts": [last]})
+    for times in (table, table.set_column(2, "end_ts", pa.nulls(1, pa.timestamp("us")))):
+        scene = scene_of_situations(times)
+        ElementTree.fromstring(draw_scene(scene))
+        assert scene_text(scene, 80)
+
+
+def test_periods_that_cannot_be_are_refused() -> None:
+    wrong = [
+        {"start_ts": at(5, 6), "end_ts": at(7, 5)},
+        {"start_ts": at(5, None), "end_ts": at(7, 8)},
+        {"start_ts": ["x", "y"], "end_ts": at(7, 8)},
+    ]
+    for periods in wrong:
+        with pytest.raises(SchemaError) as error:
+            scene_of_situations(pa.table({"situation": ["a", "b"], **periods}))
+        assert error.value.hint is not None
+
+
+def test_no_situations_are_said_to_be_none() -> None:
+    scene = scene_of_situations(SITUATIONS.slice(0, 0))
+    assert scene_text(scene, 80) == "Situations\nno situations"
+    ElementTree.fromstring(draw_scene(scene))
+    assert "no situations" in SituationPicture(scene).html()
+
+
+def test_one_key_may_be_a_name() -> None:
+    key = SITUATIONS.column_names[0]
+    assert scene_of_situations(SITUATIONS, by=key) == scene_of_situations(SITUATIONS, by=[key])
+
+
+def test_rows_are_numbered_by_what_they_hold() -> None:
+    random = np.random.default_rng(3)
+    columns = [random.integers(0, 3_000, 20_000) for _ in range(3)]
+    columns = [column // 1_000 if place == 2 else column for place, column in enumerate(columns)]
+    numbers = row_numbers([pa.chunked_array([column]) for column in columns])
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert len(set(zip(rows, numbers.tolist(), strict=True))) == len(set(rows))
+    assert len(set(numbers.tolist())) == len(set(rows))
+    assert numbers.min() >= 0
+    some = row_numbers([pa.chunked_array([[1, None, 1, None]]), pa.chunked_array([["a"] * 4])])
+    assert some.tolist() == [0, 1, 0, 1]
+
+
+def test_the_first_of_many_matches_are_those_of_all_in_order() -> None:
+    random = np.random.default_rng(5)
+    count = 500
+    start = random.integers(0, 100, count) * SECOND
+    times = {
+        "ts": pa.array(start + random.integers(1, 9, count) * SECOND).cast(pa.timestamp("us")),
+        "a": pa.array(start).cast(pa.timestamp("us")),
+        "b": pa.array(start + 5 * SECOND).cast(pa.timestamp("us")),
+    }
+    table = pa.table({"k": random.integers(0, 3, count), **times})
+    member = Member("a", "a", "b")
+    few = scene_of_matches(table, ["k"], [member], [], most=7)
+    everything = scene_of_matches(table, ["k"], [member], [], most=count)
+    assert few.timelines == everything.timelines[:7]
+    assert few.told == everything.told
+    assert few.rest == "and 493 more matches"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from eventide.cli.app import ASKED_WRONGLY, FAILED, Command, Failure
+from eventide.cli.app import ASKED_WRONGLY, Command, Failure
 from eventide.cli.query import COMPILING, database_argument, query_argument, query_text
 from eventide.cli.terminal import notices, output
 
@@ -49,10 +49,5 @@ def explain(database: Path, query: str, analyze: bool, target: Path | None) -> N
     output().print(str(plan), markup=False, soft_wrap=True)
     if target is None:
         return
-    try:
-        plan.save(target)
-    except OSError as error:
-        what = f"cannot write {target}: {error.strerror or error}"
-        text = f"{what}\nhint: check the path and its permissions"
-        raise Failure(text, FAILED) from error
+    plan.save(target)
     notices().print(f"drew it into {target}", markup=False, soft_wrap=True)

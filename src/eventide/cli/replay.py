@@ -156,15 +156,16 @@ def printer_of(form: str, schema: pa.Schema) -> Print:
 
 def table_printer(write_text: Callable[[str], None]) -> Print:
     """Return what prints rows as aligned columns, which grow wider when they have to."""
-    from eventide.sinks.text import is_number, pad, shown_cells
+    from eventide.sinks.text import is_number, shown_cells, shown_names
+    from eventide.sinks.words import pad, text_width
 
     widths: list[int] = []
 
     def write(rows: pa.Table) -> None:
         first = not widths
         cells = shown_cells(rows, rows.num_rows)
-        names = rows.column_names
-        wanted = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+        names = shown_names(rows)
+        wanted = [max(map(text_width, column)) for column in zip(names, *cells, strict=True)]
         widths[:] = wanted if first else map(max, widths, wanted)
         right = [is_number(field.type) for field in rows.schema]
         lines = [names, *cells] if first else cells

@@ -54,12 +54,12 @@ def table_of(rows: pa.Table, limit: int) -> Table:
     from rich import box
     from rich.table import Table
 
-    from eventide.sinks.text import is_number, shown_cells
+    from eventide.sinks.text import is_number, shown_cells, shown_names
 
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False)
-    for field in rows.schema:
+    for name, field in zip(shown_names(rows), rows.schema, strict=True):
         right = is_number(field.type)
-        table.add_column(Text(field.name), justify="right" if right else "left", no_wrap=True)
+        table.add_column(Text(name), justify="right" if right else "left", no_wrap=True)
     nulls = [column.slice(0, limit).is_null().to_pylist() for column in rows.columns]
     for index, cells in enumerate(shown_cells(rows, limit)):
         missing = [column[index] for column in nulls]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eventide.cli.app import ASKED_WRONGLY, FAILED, Command, Failure
+from eventide.cli.app import ASKED_WRONGLY, Command, Failure
 from eventide.cli.explain import PICTURES
 from eventide.cli.query import (
     COMPILING,
@@ -49,9 +49,8 @@ HERE = "-"
 @click.option(
     "--most",
     type=click.IntRange(min=1),
-    default=12,
     metavar="N",
-    help="Matches that --plot draws [12].",
+    help="How many matches --plot draws at most.",
 )
 def tpstream(  # noqa: PLR0913 - an option each
     database: Path,
@@ -62,7 +61,7 @@ def tpstream(  # noqa: PLR0913 - an option each
     limit_rows: int,
     timed: bool,
     plot: str | None,
-    most: int,
+    most: int | None,
 ) -> None:
     """Answer a TPStream QUERY over all that the database DB has stored. With - it is on stdin.
 
@@ -96,7 +95,7 @@ def tpstream(  # noqa: PLR0913 - an option each
     if timed:
         notices().print(f"{plural(rows.num_rows, 'row')} in {seconds:.3f} s", style="dim")
     if plot is not None:
-        show(matches.plot(most=most), plot)
+        show(matches.plot() if most is None else matches.plot(most=most), plot)
 
 
 def form_beside(plot: str | None, target: Path | None) -> str:
@@ -125,12 +124,7 @@ def show(picture: SituationPicture, plot: str) -> None:
         drawn = picture.text(width, ascii_only=not has_lines(sys.stdout.encoding))
         terminal.print(f"\n{drawn}", markup=False, soft_wrap=True)
         return
-    try:
-        picture.save(plot)
-    except OSError as error:
-        what = f"cannot write {plot}: {error.strerror or error}"
-        text = f"{what}\nhint: check the path and its permissions"
-        raise Failure(text, FAILED) from error
+    picture.save(plot)
     notices().print(f"drew it into {plot}", markup=False, soft_wrap=True)
 
 

@@ -14,7 +14,7 @@ intervals/       row patterns from the index
 pruning.py       what conditions rule out before anything is read
 live.py          a plan over events as they arrive
 buckets.py       rows by bucket of keys, where they have to be spread
-joined.py        blocks whose periods are joined by relation
+joined.py        blocks whose periods are joined by relation; pairs.py joins while one reads
 placement.py     where a plan would run, for `explain`
 explained.py     the ways considered and what they took; explained_text.py says it, leaf_strip.py
                  has the leaves for its picture

@@ -17,8 +17,9 @@ from eventide.engines.intervals.estimate import Facts, estimates
 from eventide.engines.intervals.question import PatternQuestion
 from eventide.engines.intervals.selection import best_choice
 from eventide.engines.intervals.ways import IntervalAccess
-from eventide.engines.joined import joined_table, named_blocks, run_input
+from eventide.engines.joined import named_blocks, run_input
 from eventide.engines.leaf_strip import LeafStrip, leaf_strip
+from eventide.engines.pairs import Pairs
 from eventide.engines.profiling import replay_timed
 from eventide.engines.rest import run_rest
 from eventide.engines.weights import Weights
@@ -186,24 +187,26 @@ def explained(
             tables[name] = pa.Table.from_batches(batches, build_pipeline(block).output_schema)
             seen = replace(seen, actual=cost, rows=tables[name].num_rows)
         blocks.append(seen)
-    joins: list[Step] = []
+    joined: list[Pairs] = []
 
-    def join_timed(node: PeriodJoin, left: pa.Table, right: pa.Table) -> pa.Table:
-        started = perf_counter()
-        pairs = joined_table(node, left, right)
-        joins.append(Step("PeriodJoin", perf_counter() - started, pairs.num_rows))
-        return pairs
+    def remembered(node: PeriodJoin, left: pa.Table, right: pa.Table) -> Pairs:
+        joined.append(Pairs(node, left, right))
+        return joined[-1]
 
     rest = None
     if analyze and isinstance(plan, Relational):
         inputs = {
-            name: run_input(name, source, lambda block, _: tables[block], join_timed)
+            name: run_input(name, source, lambda block, _: tables[block], remembered)
             for name, source in plan.inputs
         }
+        before = sum(each.seconds for each in joined)
         started = perf_counter()
         rows = run_rest(plan.duckdb_sql, inputs).num_rows
-        rest = Step("DuckDB", perf_counter() - started, rows)
-    return Explained(plan, tuple(blocks), rest, tuple(joins))
+        # DuckDB reads pairs while they are joined.
+        waited = sum(each.seconds for each in joined) - before
+        rest = Step("DuckDB", max(0.0, perf_counter() - started - waited), rows)
+    joins = tuple(Step("PeriodJoin", each.seconds, each.rows) for each in joined)
+    return Explained(plan, tuple(blocks), rest, joins)
 
 
 def run_timed(plan: Plan, source: EventSource, best: Access) -> tuple[list[pa.RecordBatch], Cost]:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from eventide.engines.build import arrow_schema
-from eventide.operators.period_join import join_periods
-from eventide.plan.explain import related_text
+from eventide.engines.pairs import Pairs
+from eventide.plan.explain import keys_text, related_text
 from eventide.plan.nodes import PeriodJoin, Plan, Relational
 
 RunBlock = Callable[[str, Plan], pa.Table]
 """Returns the rows of a block; its name comes first."""
-JoinTables = Callable[[PeriodJoin, pa.Table, pa.Table], pa.Table]
+JoinTables = Callable[[PeriodJoin, pa.Table, pa.Table], Pairs]
 
 
 def named_blocks(plan: Plan) -> Iterator[tuple[str, Plan]]:
@@ -55,23 +54,16 @@ def joins_of(plan: Plan) -> Iterator[PeriodJoin]:
             yield plan
 
 
-def joined_table(node: PeriodJoin, left: pa.Table, right: pa.Table) -> pa.Table:
-    """Return the pairs of the rows of two sides."""
-    schema = arrow_schema(node.row)
-    return pa.Table.from_batches(join_periods(node, left, right, schema), schema)
+def run_input(name: str, plan: Plan, run: RunBlock, join: JoinTables = Pairs) -> pa.Table | Pairs:
+    """Return the rows of an input of the rest: of a block, or of several that are joined.
 
-
-def run_input(name: str, plan: Plan, run: RunBlock, join: JoinTables = joined_table) -> pa.Table:
-    """Return the rows of an input of the rest: of a block, or of several that are joined."""
+    The last join is done while its pairs are read; those before it are sides, which are tables.
+    """
     if not isinstance(plan, PeriodJoin):
         return run(name, plan)
     left = run_input(left_name(name, plan), plan.left, run, join)
-    return join(plan, left, run(right_name(name, plan), plan.right))
-
-
-def keys_text(node: PeriodJoin) -> str:
-    """Return the keys of a join of periods."""
-    return " and ".join(f"{one} = {other}" for one, other in node.keys)
+    table = left.table() if isinstance(left, Pairs) else left
+    return join(plan, table, run(right_name(name, plan), plan.right))
 
 
 def describe_join(node: PeriodJoin) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from eventide.batch import ALL_TIME, START_OF_TIME_US, Batch, TimeRange
 from eventide.engines.build import Pipeline, States, build_live_pipeline
-from eventide.errors import UnboundedStateWarning
+from eventide.errors import SchemaError, UnboundedStateWarning
 from eventide.ingest.ordering import Ordering, OrderingState, times
 from eventide.operators.state import dump_rows, join_parts, load_rows, split_parts
 from eventide.plan.bounds import unbounded_reason
@@ -72,9 +72,25 @@ class LiveEngine:
         self, state: LiveState, arrived: pa.RecordBatch, newest_us: int | None = None
     ) -> tuple[LiveState, Arrival]:
         """Take events in arrival order; they have `ts`, `seq` and the columns of the scan."""
+        self.check_attributes(arrived.schema)
         wanted = arrived.select(self.ordering.schema.names)
         ordering, batch, late = self.ordering.step(state.ordering, wanted, newest_us)
         return self.forward(LiveState(ordering, state.operators), batch, late)
+
+    def check_attributes(self, present: pa.Schema) -> None:
+        """Refuse events without what the query reads: the stream has changed since it began."""
+        for field in self.ordering.schema:
+            now = present.get_field_index(field.name)
+            if now < 0:
+                what = "is no longer there"
+            elif present.field(now).type != field.type:
+                what = f"is {present.field(now).type} now, it was {field.type}"
+            else:
+                continue
+            message = (
+                f"the attribute {field.name!r} of {self.stream}, which the query reads, {what}"
+            )
+            raise SchemaError(message, hint="subscribe again, with a query over what is there now")
 
     def finish(self, state: LiveState) -> tuple[LiveState, Arrival]:
         """Complete all that is open: no event will follow."""

@@ -10,7 +10,7 @@ from eventide.engines.build import build_live_pipeline, build_pipeline, common_k
 from eventide.engines.explained import Explained, ExplainedBlock
 from eventide.engines.explained_text import block_lines, seconds_text
 from eventide.engines.history import SLICE_ROWS
-from eventide.engines.joined import describe_join, joins_of, keys_text, named_blocks
+from eventide.engines.joined import describe_join, joins_of, named_blocks
 from eventide.engines.match_slices import matcher_of
 from eventide.engines.pruning import value_ranges
 from eventide.engines.situation_slices import temporal_matcher
@@ -19,7 +19,7 @@ from eventide.engines.slices import halo_of, slices_of, why_undivided
 from eventide.errors import UnsupportedError
 from eventide.operators.match_entry import why_whole
 from eventide.plan.bounds import unbounded_reason
-from eventide.plan.explain import related_text
+from eventide.plan.explain import keys_text, related_text
 from eventide.plan.nodes import (
     CountWindow,
     MatchRecognize,
@@ -33,6 +33,7 @@ from eventide.plan.nodes import (
 )
 from eventide.plan.render import render
 from eventide.plan.times import format_duration
+from eventide.visible import visible
 
 MOST_NODES_SHOWN = 16
 
@@ -64,7 +65,7 @@ def describe_embedded(seen: Explained) -> str:
         lines.append(f"live: no, {error.message}")
     else:
         lines.append(f"live: yes, {describe_state(seen.plan)}")
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def rest_text(rest: Step) -> str:

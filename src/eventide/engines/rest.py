@@ -8,6 +8,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.engines.pairs import Pairs
 from eventide.errors import BindError
 
 # A query text reaches nothing but its inputs: no files, no network, no other variables of the
@@ -21,14 +22,17 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-def run_rest(text: str, inputs: Mapping[str, pa.Table]) -> pa.Table:
-    """Return the rows of a statement over named tables."""
+def run_rest(text: str, inputs: Mapping[str, pa.Table | Pairs]) -> pa.Table:
+    """Return the rows of a statement over named tables and joins."""
     with duckdb.connect(":memory:", config=_LOCKED) as connection:
         for name, table in inputs.items():
             connection.register(name, table)
         try:
             result = connection.sql(text).to_arrow_table()
         except duckdb.Error as error:
+            for table in inputs.values():
+                if isinstance(table, Pairs) and table.failure is not None:
+                    raise table.failure from None
             message = f"the SQL around the streams is wrong: {first_line(error)}"
             raise BindError(message, hint=f"what remained was: {text}") from error
     return with_plain_types(result)

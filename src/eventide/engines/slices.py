@@ -96,7 +96,7 @@ def halo_of(plan: Plan) -> Halo | None:
 def why_undivided(node: TemporalPattern | Situations) -> str | None:
     """Return why situations cannot be followed slice by slice of time, or None."""
     if node.keys:
-        return "each key has its own"
+        return "each key has its own situations"
     if isinstance(node, Situations):
         return "a situation can last any time"
     reasons = {

@@ -5,18 +5,16 @@ tracks.py   what a picture of a query shows, taken from the engine
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 
 from eventide.engines.explained import Explained
 from eventide.engines.placement import describe_embedded
-from eventide.errors import PlanError
 from eventide.explanation.tracks import picture_of
 from eventide.plan.explain import explain
 from eventide.sinks.page import Code, Drawing, Page, render
+from eventide.sinks.picture_file import save_picture
 from eventide.sinks.plan_picture import draw_plan
-
-FORMATS = (".svg", ".html")
+from eventide.sinks.words import escape
 
 
 class Explanation(str):
@@ -50,13 +48,7 @@ class Explanation(str):
 
     def save(self, path: str | Path) -> Path:
         """Write the picture to a file: `.svg`, or a page `.html` with the text as well."""
-        target = Path(path)
-        suffix = target.suffix.lower()
-        if suffix not in FORMATS:
-            message = f"cannot tell from {target.name!r} what to draw"
-            raise PlanError(message, hint="name a file that ends with .svg or .html")
-        target.write_text(self.svg() if suffix == ".svg" else self.html(), encoding="utf-8")
-        return target
+        return save_picture(path, self.svg, self.html)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self)}</pre>{self.svg()}"

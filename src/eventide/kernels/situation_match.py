@@ -21,7 +21,6 @@ from eventide.kernels.periods import (
 from eventide.kernels.situation_orders import improve_orders
 from eventide.kernels.situations import ENDED, NEVER, SEEN
 
-NO_ROOM = -1
 WEIGHT = 0.01
 """How much one observation counts in a moving average."""
 DRIFT = 0.2
@@ -36,7 +35,10 @@ GroupedRuns = tuple[Int64s, Int64s, Int64s, Int64s]
 Statistics = tuple[Floats, Floats, Floats, Floats, Int64s]
 """Moving averages of sizes and shares, those that the plan was made with, and counts: of
 positions since the last look at them, of new plans, and of positions between two looks."""
-Scratch = tuple[Int64s, Int64s, Int64s, Int64s, Int64s, Int64s, Int64s, Int64s]
+Pause = Int64s
+"""Where a search was left to be gone on with: the depth (0 if it was not), whether its candidates
+are still to be found, how many steps it may take, and how many matches are enough."""
+Scratch = tuple[Int64s, Int64s, Int64s, Int64s, Int64s, Int64s, Int64s, Int64s, Pause]
 Found = tuple[Int64s, Int64s]
 """Members of matches, symbol by symbol, and the change that set each off; of counts, the number."""
 
@@ -62,6 +64,7 @@ def candidates(
     masks: Int64s,
     runs: GroupedRuns,
     shares: Floats,
+    observed: bool,
     stretches: Int64s,
     spare: Int64s,
     other: Int64s,
@@ -82,12 +85,13 @@ def candidates(
         run = members[placed_symbol]
         run_end = end[run] if end[run] <= now else NEVER
         size = certain_stretches(start[run], run_end, mask, start, end, now, low, high, spare)
-        fitting = 0
-        for i in range(size):
-            fitting += spare[2 * i + 1] - spare[2 * i]
-        link = placed_symbol * symbols + symbol
-        shares[link] += WEIGHT * (fitting / (high - low) - shares[link])
-        shares[symbol * symbols + placed_symbol] = shares[link]
+        if observed:
+            fitting = 0
+            for i in range(size):
+                fitting += spare[2 * i + 1] - spare[2 * i]
+            link = placed_symbol * symbols + symbol
+            shares[link] += WEIGHT * (fitting / (high - low) - shares[link])
+            shares[symbol * symbols + placed_symbol] = shares[link]
         found = intersect_stretches(stretches, found, spare, size, other)
         stretches[: 2 * found] = other[: 2 * found]
     return found
@@ -110,40 +114,52 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over a stack
     counting: bool,
     found: Found,
     count: int,
+    most: int,
 ) -> int:
-    """Find the matches of an anchor; return how many there are by now, or NO_ROOM."""
-    members, novel, at, number, sizes, stretches, spare, other = scratch
+    """Find the matches of an anchor, `most` at most; return how many there are by now.
+
+    It pauses when there is no room for another, or when it has taken as many steps as it may.
+    """
+    members, novel, at, number, sizes, stretches, spare, other, pause = scratch
     symbols = len(members)
     lows, highs = bounds
     order = orders[anchor * symbols : (anchor + 1) * symbols]
     width = len(spare)
     room = len(found[1])
-    members[anchor] = highs[group + anchor] - 1
-    novel[0] = 1 if is_new else 0
+    depth, entered, enough = 1, True, count + most
+    if pause[0]:
+        depth, entered, enough = pause[0], pause[1] != 0, pause[3]
+        pause[0] = 0
+    else:
+        members[anchor] = highs[group + anchor] - 1
+        novel[0] = 1 if is_new else 0
     if symbols == 1:
-        if not is_new:
-            return count
-        if counting:
-            return count + 1
+        if counting or not is_new:
+            return count + 1 if is_new else count
         if count == room:
-            return NO_ROOM
+            pause[0], pause[1], pause[3] = 1, 1, enough
+            return count
         found[0][count] = members[0]
         found[1][count] = change
         return count + 1
-    depth = 1
-    entered = True
-    while depth:
+    while depth and count < enough:
+        pause[2] -= 1
+        full = not counting and depth == symbols - 1 and count == room
+        if full or pause[2] < 0:
+            pause[0], pause[1], pause[3] = depth, 1 if entered else 0, enough
+            return count
         symbol = order[depth]
         own = stretches[depth * width : (depth + 1) * width]
         last = highs[group + symbol] - 1
         if entered:
             low = lows[group + symbol]
             high = last if left_out >> symbol & 1 else last + 1
-            if depth == symbols - 1 and not novel[depth - 1]:
-                # Only the last run can make it new.
+            # At the end, only the last run can make it new: how many fit is not seen then.
+            whole = depth < symbols - 1 or novel[depth - 1] != 0
+            if not whole:
                 low = max(low, last)
             sizes[depth] = candidates(
-                symbol, order, depth, members, low, high, now, masks, runs, shares,
+                symbol, order, depth, members, low, high, now, masks, runs, shares, whole,
                 own, spare, other,
             )  # fmt: skip
             number[depth] = 0
@@ -182,8 +198,6 @@ def search(  # noqa: PLR0912, PLR0915 - one loop over a stack
         if counting:
             count += 1
             continue
-        if count == room:
-            return NO_ROOM
         for each in range(symbols):
             found[0][count * symbols + each] = members[each]
         found[1][count] = change
@@ -199,9 +213,6 @@ def plan_if_drifted(statistics: Statistics, linked: Int64s, orders: Int64s) -> N
     after one that does, in half the time.
     """
     sizes, shares, planned_sizes, planned_shares, counts = statistics
-    counts[0] += 1
-    if counts[0] < counts[2]:
-        return
     counts[0] = 0
     drifted = False
     for i in range(len(sizes)):
@@ -228,7 +239,7 @@ def match_changes(  # noqa: PLR0912, PLR0915 - a call for each change would cost
     changes: tuple[Int64s, Int64s, Int64s, Int64s, Int64s],
     first: int,
     limits: tuple[int, int, int, bool, bool],
-    pattern: tuple[Int64s, Int64s, Int64s, Int64s],
+    pattern: tuple[Int64s, Int64s, Int64s, Int64s, Int64s],
     orders: Int64s,
     statistics: Statistics,
     quota: Int64s,
@@ -236,79 +247,107 @@ def match_changes(  # noqa: PLR0912, PLR0915 - a call for each change would cost
     found: Found,
     progress: Int64s,
 ) -> int:
-    """Go through changes and write the matches; return the change to go on with.
+    """Go through changes and write the matches; return the change to go on with, or their number.
 
     `changes` are positions, times, runs, kinds and groups (key times symbols, plus symbol), in
     order of position; `limits` the window, the span of time whose matches are wanted, whether to
     count only, and whether to plan anew; `pattern` the masks of pairs, which pairs have one, whose
-    first sight can complete a match, and whose end. `quota` is how many matches of a key are still
-    wanted. What was found is in progress[0]; with no room for the matches of a position, it comes
-    back.
+    first sight can complete a match, whose end, and orders that follow the definitions. `quota` is
+    how many matches of a key are still wanted: of each anchor the first so many. What was found is
+    in progress[0]. If a search pauses, the rest of `progress` says where to go on: that it paused,
+    the change and the anchors before it, how many were found before its position and before it,
+    and whether it follows the definitions; when counting, how many its position has by then.
     """
     position, times, run_of, kinds, groups = changes
     within_us, from_us, until_us, counting, adaptive = limits
-    masks, linked, starts_matter, ends_matter = pattern
+    masks, linked, starts_matter, ends_matter, defined = pattern
     lows, highs = bounds
     start_ts = runs[0]
-    sizes, shares = statistics[0], statistics[1]
+    sizes, shares, counts = statistics[0], statistics[1], statistics[4]
     symbols = len(sizes)
-    count = 0
+    pause = scratch[-1]
+    rows = progress[0]
+    count = progress[7] if counting else rows
+    resumed = progress[1] != 0
+    progress[1] = 0
     total = len(position)
     change = first
     while change < total:
         now, ts = position[change], times[change]
-        behind = change
-        while behind < total and position[behind] == now:
-            if kinds[behind] != ENDED:
-                highs[groups[behind]] += 1
-            behind += 1
         key = groups[change] // symbols
         group = key * symbols
-        empty = False
-        for symbol in range(symbols):
-            each = group + symbol
-            if lows[each] < highs[each] and start_ts[lows[each]] < ts - within_us:
-                lows[each] = first_at_least(start_ts, lows[each], highs[each], ts - within_us)
-            size = highs[each] - lows[each]
-            sizes[symbol] += WEIGHT * (size - sizes[symbol])
-            empty = empty or size == 0
-        if adaptive:
-            plan_if_drifted(statistics, linked, orders)
-        if empty or ts < from_us or ts >= until_us or quota[key] <= 0:
+        behind = change
+        active = False
+        while behind < total and position[behind] == now:
+            symbol = groups[behind] - group
+            if kinds[behind] == ENDED:
+                active = active or ends_matter[symbol] != 0
+            else:
+                active = active or kinds[behind] != SEEN or starts_matter[symbol] != 0
+                if not resumed:
+                    highs[groups[behind]] += 1
+            behind += 1
+        if not active:
             change = behind
             continue
-        before = count
-        anchors = 0
-        for each in range(change, behind):
+        each, anchors, before = change, 0, count
+        earlier, follows = count, 0
+        if resumed:
+            each, anchors, before = progress[2], progress[3], progress[4]
+            earlier, follows = progress[5], progress[6]
+        else:
+            empty = False
+            for symbol in range(symbols):
+                own = group + symbol
+                if lows[own] < highs[own] and start_ts[lows[own]] < ts - within_us:
+                    lows[own] = first_at_least(start_ts, lows[own], highs[own], ts - within_us)
+                size = highs[own] - lows[own]
+                sizes[symbol] += WEIGHT * (size - sizes[symbol])
+                empty = empty or size == 0
+            # Counted here: a call for each position would cost more than it saves.
+            counts[0] += 1
+            if adaptive and counts[0] >= counts[2]:
+                plan_if_drifted(statistics, linked, orders)
+            if empty or ts < from_us or ts >= until_us or quota[key] <= 0:
+                change = behind
+                continue
+        while each < behind:
             symbol = groups[each] - group
             ended = kinds[each] == ENDED
-            if ended and not ends_matter[symbol]:
-                continue
-            if kinds[each] == SEEN and not starts_matter[symbol]:
-                continue
-            if start_ts[run_of[each]] < ts - within_us:
-                continue
+            if not resumed:
+                seen = kinds[each] == SEEN
+                idle = (ended and not ends_matter[symbol]) or (seen and not starts_matter[symbol])
+                if idle or start_ts[run_of[each]] < ts - within_us:
+                    each += 1
+                    continue
+                earlier, follows = count, 0
+            resumed = False
+            wanted = quota[key]
             count = search(
-                symbol, change, now, not ended, anchors, bounds, group, masks, orders, runs,
-                shares, scratch, counting, found, count,
+                symbol, change, now, not ended, anchors, bounds, group, masks,
+                defined if follows else orders, runs, shares, scratch, counting, found, count,
+                wanted if follows else wanted + 1,
             )  # fmt: skip
-            if count == NO_ROOM:
-                for again in range(change, behind):
-                    if kinds[again] != ENDED:
-                        highs[groups[again]] -= 1
-                progress[0] = before
+            if pause[0]:
+                progress[0] = rows if counting else count
+                progress[1:] = (1, each, anchors, before, earlier, follows, count)
                 return change
+            if not follows and count - earlier > wanted:
+                # Which come first is known without the rest if they are joined as defined.
+                count, follows, resumed = earlier, 1, True
+                continue
             anchors |= 1 << symbol
+            each += 1
         if counting:
             # One row a position: its number of matches.
             if count:
-                found[0][progress[0]] = count
-                found[1][progress[0]] = change
-                progress[0] += 1
+                found[0][rows] = count
+                found[1][rows] = change
+                rows += 1
             count = 0
         else:
             quota[key] -= count - before
         change = behind
-    if not counting:
-        progress[0] = count
+    progress[0] = rows if counting else count
+    progress[7] = 0
     return total

@@ -8,7 +8,9 @@ base + 2i + 1, and the even place before it belongs to a silence that it ends.
 
 from __future__ import annotations
 
-from eventide.kernels.compiled import Int32s, Int64s, kernel
+import numpy as np
+
+from eventide.kernels.compiled import Bools, Int32s, Int64s, kernel
 
 NEVER = 1 << 62
 """The position of what has not happened yet."""
@@ -190,6 +192,13 @@ def silence_keys(
             changed = silence(key, end, base + key, rules, by_key, runs, changes, changed)
     filled[1] = changed
     return len(held)
+
+
+@kernel
+def set_bits(holds: Bools, symbol: int, bits: Int64s) -> None:
+    """Set the bit of a symbol in the rows on which its condition holds."""
+    for i in range(len(holds)):
+        bits[i] |= np.int64(holds[i]) << symbol
 
 
 @kernel

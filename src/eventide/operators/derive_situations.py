@@ -15,6 +15,7 @@ from eventide.operators.situation_state import (
     dump_runs,
     load_parts,
     load_runs,
+    mark_of,
 )
 from eventide.operators.situation_values import Parts, RunValues, SymbolAggregates
 from eventide.operators.state import join_parts, split_parts
@@ -91,10 +92,10 @@ class DeriveSituations:
     def dump(self, state: SituationState) -> bytes:
         """Write the state out."""
         parts = map(dump_parts, state.parts)
-        return join_parts([dump_runs(state.runs, self.derivation), *parts])
+        return join_parts([dump_runs(state.runs, self.derivation, mark_of(self.node)), *parts])
 
     def load(self, dumped: bytes) -> SituationState:
         """Read a dumped state back."""
         runs, *parts = split_parts(dumped)
         loaded = tuple(load_parts(each, self.aggregates.schema) for each in parts)
-        return SituationState(load_runs(runs, self.derivation), loaded)
+        return SituationState(load_runs(runs, self.derivation, mark_of(self.node)), loaded)

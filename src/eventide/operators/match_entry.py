@@ -23,8 +23,8 @@ from eventide.operators.match_one_row import OneRow
 from eventide.operators.match_rows import MatchRows
 from eventide.operators.match_state import MatchState
 from eventide.plan.expressions import At, MatchNumber, walk
-from eventide.plan.nodes import MatchRecognize, Skip
-from eventide.plan.patterns import PartitionEnd, PartitionStart, walk_pattern
+from eventide.plan.nodes import MatchRecognize
+from eventide.plan.patterns import PartitionEnd, PartitionStart, Skip, walk_pattern
 from eventide.schema import TS
 
 _LAST = At(MatchNumber(), None, "last", final=True)

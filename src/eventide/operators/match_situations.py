@@ -9,7 +9,7 @@ joined in, the matches are the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from eventide.kernels.compiled import Int64s
 from eventide.kernels.situations import NEVER
 from eventide.operators.columns import concat_batches
 from eventide.operators.situation_plan import PatternTables, Statistics, fixed_orders
-from eventide.operators.situation_report import Reporter
+from eventide.operators.situation_report import Partials, Reporter
 from eventide.operators.situation_runs import LONGEST_US, Derivation, Derived, RunState
 from eventide.operators.situation_search import Search
 from eventide.operators.situation_state import (
@@ -31,6 +31,7 @@ from eventide.operators.situation_state import (
     load_int64s,
     load_parts,
     load_runs,
+    mark_of,
 )
 from eventide.operators.situation_values import Parts, RunValues
 from eventide.operators.state import join_parts, split_parts
@@ -117,16 +118,22 @@ class MatchSituations:
         statistics = state.statistics.copy()
         results: list[pa.RecordBatch] = []
         pending = state.pending
+        sums: list[Partials] = []
         for found in self.search.matches(derived, reported, statistics):
+            if self.reporter.sums_up:
+                sums.append(self.reporter.partials(found, derived, values))
+                continue
             results.append(self.reporter.report(found, derived, values))
             if self.node.confirm:
                 unsettled = found.members[self.reporter.is_open(found, derived)]
                 pending = np.concatenate([pending, unsettled])
+        if sums:
+            results.append(self.reporter.summed_up(sums, derived))
         if len(pending):
             over = (derived.runs.end_pos[pending] != NEVER).all(axis=1)
             results.append(self.reporter.confirm(pending[over], derived, values))
             pending = pending[~over]
-        known = RunState(derived.keys, derived.runs, derived.position, state.runs.least)
+        known = replace(state.runs, keys=derived.keys, runs=derived.runs, position=derived.position)
         parts = tuple(each.parts for each in values)
         after = PatternState(known, parts, reported, pending, statistics)
         many = any(len(each.run) > MOST_PARTS + 4 * len(derived.runs) for each in parts)
@@ -171,7 +178,7 @@ class MatchSituations:
         moving = statistics.moving[:4]
         return join_parts(
             [
-                dump_runs(state.runs, self.derivation),
+                dump_runs(state.runs, self.derivation, mark_of(self.node)),
                 *map(dump_numbers, whole),
                 *map(dump_numbers, moving),
                 *map(dump_parts, state.parts),
@@ -188,7 +195,7 @@ class MatchSituations:
         sizes, shares, planned_sizes, planned_shares = map(load_floats, parts[4:8])
         carried = zip(parts[8:], self.reporter.aggregates, strict=True)
         return PatternState(
-            load_runs(runs, self.derivation),
+            load_runs(runs, self.derivation, mark_of(self.node)),
             tuple(load_parts(part, each.schema) for part, each in carried),
             reported,
             pending.reshape(-1, self.symbols),

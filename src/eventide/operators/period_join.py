@@ -26,7 +26,8 @@ from eventide.kernels.period_join import (
 )
 from eventide.operators.columns import encode_keys
 from eventide.plan import allen
-from eventide.plan.nodes import Period, PeriodJoin
+from eventide.plan.nodes import PeriodJoin
+from eventide.plan.situations import Period
 
 MOST_PAIRS = 1 << 20
 """So many pairs come out at a time, or as many as one left row has."""

@@ -42,13 +42,14 @@ class PatternTables:
     """What a pattern asks for.
 
     Masks of all pairs (at symbol times symbols, plus symbol), which pairs have one, whose first
-    sight can complete a match, and whose end.
+    sight can complete a match, whose end, and orders of joining that follow the definitions.
     """
 
     masks: Int64s
     linked: Int64s
     starts_matter: Int64s
     ends_matter: Int64s
+    defined: Int64s
 
     @classmethod
     def of(cls, node: TemporalPattern) -> PatternTables:
@@ -68,12 +69,13 @@ class PatternTables:
             frozen((masks != ANY).astype(np.int64).ravel()),
             frozen(np.array(starts, np.int64)),
             frozen(np.array(ends, np.int64)),
+            fixed_orders(tuple(range(count))),
         )
 
     @property
-    def arrays(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    def arrays(self) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s]:
         """The tables, as the matcher takes them."""
-        return self.masks, self.linked, self.starts_matter, self.ends_matter
+        return self.masks, self.linked, self.starts_matter, self.ends_matter, self.defined
 
 
 def settled_by_start(mask: int) -> bool:

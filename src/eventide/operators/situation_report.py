@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,14 @@ Leaf = MatchAggregate | PeriodPart
 Values = Sequence[RunValues]
 
 
+@dataclass(frozen=True, slots=True)
+class Partials:
+    """Partial aggregates over matches: the change that set them off, and the columns."""
+
+    change: Int64s
+    columns: list[pa.Array]
+
+
 @dataclass(frozen=True)
 class Reporter:
     """How matches become rows.
@@ -48,6 +56,7 @@ class Reporter:
     places: tuple[tuple[int, int], ...]
     """Of each leaf: its symbol, and its number among the symbol's aggregates (or -1)."""
     summed: tuple[Aggregate, ...]
+    over_matches: SymbolAggregates
     items: tuple[Named, ...]
 
     @classmethod
@@ -58,30 +67,40 @@ class Reporter:
             dict.fromkeys(part for part in parts if isinstance(part, MatchAggregate | PeriodPart))
         )
         summed = tuple(dict.fromkeys(part for part in parts if isinstance(part, Aggregate)))
-        names = [each.name for each in node.situations]
-        wanted: list[list[Aggregate]] = [[] for _ in names]
+        symbols = {each.name: symbol for symbol, each in enumerate(node.situations)}
+        wanted: list[dict[Aggregate, int]] = [{} for _ in symbols]
         places = []
         for leaf in leaves:
             assert leaf.variable is not None
-            symbol, number = names.index(leaf.variable), -1
+            symbol, number = symbols[leaf.variable], -1
             if isinstance(leaf, MatchAggregate):
                 aggregate = Aggregate(leaf.function, leaf.argument, leaf.type, leaf.span)
-                if aggregate not in wanted[symbol]:
-                    wanted[symbol].append(aggregate)
-                number = wanted[symbol].index(aggregate)
+                number = wanted[symbol].setdefault(aggregate, len(wanted[symbol]))
             places.append((symbol, number))
         aggregates = tuple(SymbolAggregates(tuple(each)) for each in wanted)
-        over = summed or leaves
+        of_leaves, of_sums = numbered(leaves, "v"), numbered(summed, "s")
+        over_matches = tuple(
+            each
+            if each.argument is None
+            else replace(each, argument=with_columns(each.argument, of_leaves))
+            for each in summed
+        )
         items = tuple(
-            Named(item.name, with_columns(item.expression, over, "s" if summed else "v"))
+            Named(item.name, with_columns(item.expression, of_sums if summed else of_leaves))
             for item in node.returns
         )
-        return cls(node, schema, leaves, aggregates, tuple(places), summed, items)
+        over = SymbolAggregates(over_matches)
+        return cls(node, schema, leaves, aggregates, tuple(places), summed, over, items)
 
     @property
     def counted(self) -> frozenset[int]:
         """The symbols whose events are aggregated."""
         return frozenset(i for i, each in enumerate(self.aggregates) if each.aggregates)
+
+    @property
+    def sums_up(self) -> bool:
+        """Whether values of single matches are aggregated."""
+        return bool(self.summed) and not self.counts_only
 
     @property
     def counts_only(self) -> bool:
@@ -96,8 +115,6 @@ class Reporter:
             return self.summary(found.change, numbers, derived)
         position, ts = changes.position[found.change], changes.ts[found.change]
         columns = self.columns(found.members, position, ts, derived, values)
-        if self.summed:
-            return self.summed_up(found.change, columns, derived)
         key = derived.runs.key[found.members[:, 0]]
         over = ~self.is_open(found, derived)
         return self.rows(key, ts, columns, derived, over)
@@ -161,27 +178,27 @@ class Reporter:
             arrays.append(pa.array(confirmed))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def summed_up(
-        self, change: Int64s, columns: pa.RecordBatch, derived: Derived
-    ) -> pa.RecordBatch:
-        """Return one row for each change, with aggregates over its matches."""
-        distinct, group = np.unique(change, return_inverse=True)
+    def partials(self, found: Matches, derived: Derived, values: Values) -> Partials:
+        """Return the aggregates over matches by change, to be merged with those of other pieces."""
+        changes = derived.changes
+        position, ts = changes.position[found.change], changes.ts[found.change]
+        columns = self.columns(found.members, position, ts, derived, values)
+        distinct, group = np.unique(found.change, return_inverse=True)
+        lifted = self.over_matches.lift(columns)
         groups = Groups(frozen(group), len(distinct))
-        over = SymbolAggregates(
-            tuple(
-                Aggregate(
-                    each.function,
-                    None
-                    if each.argument is None
-                    else with_columns(each.argument, self.leaves, "v"),
-                    each.type,
-                    each.span,
-                )
-                for each in self.summed
-            )
+        return Partials(distinct, self.over_matches.by_group(lifted, groups))
+
+    def summed_up(self, parts: Sequence[Partials], derived: Derived) -> pa.RecordBatch:
+        """Return one row for each change, with aggregates over its matches."""
+        change, group = np.unique(
+            np.concatenate([part.change for part in parts]), return_inverse=True
         )
-        finished = over.finish(over.by_group(over.lift(columns), groups))
-        return self.summary(distinct, finished, derived)
+        columns = [
+            pa.concat_arrays(pieces)
+            for pieces in zip(*(part.columns for part in parts), strict=True)
+        ]
+        merged = self.over_matches.by_group(columns, Groups(frozen(group), len(change)))
+        return self.summary(change, self.over_matches.finish(merged), derived)
 
     def summary(
         self, change: Int64s, aggregates: list[pa.Array], derived: Derived
@@ -199,8 +216,14 @@ def moments(ts: Int64s) -> pa.Array:
     return pa.array(ts).view(pa.timestamp("us"))
 
 
-def with_columns(expression: Expression, parts: Sequence[Expression], prefix: str) -> Expression:
-    """Return an expression with some of its parts read from numbered columns."""
-    if expression in parts:
-        return Column(f"{prefix}{parts.index(expression)}", expression.type, expression.span)
-    return rebuild(expression, lambda part: with_columns(part, parts, prefix))
+def numbered(parts: Sequence[Expression], prefix: str) -> dict[Expression, str]:
+    """Return the names of the columns that parts of expressions are read from."""
+    return {part: f"{prefix}{number}" for number, part in enumerate(parts)}
+
+
+def with_columns(expression: Expression, names: Mapping[Expression, str]) -> Expression:
+    """Return an expression with some of its parts read from columns."""
+    name = names.get(expression)
+    if name is not None:
+        return Column(name, expression.type, expression.span)
+    return rebuild(expression, lambda part: with_columns(part, names))

@@ -13,17 +13,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
-from eventide.kernels.compiled import Bools, Int64s, frozen
+from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.situations import (
     NEVER,
     count_bits,
     derive_runs,
+    set_bits,
     silence_keys,
 )
 from eventide.operators.columns import encode_more
 from eventide.operators.evaluate import evaluate
 from eventide.plan.expressions import Named
-from eventide.plan.nodes import Situation
+from eventide.plan.situations import Situation
 from eventide.schema import TS
 
 LONGEST_US = 1 << 61
@@ -105,13 +106,15 @@ class KeyStates:
 class RunState:
     """What is remembered: keys, runs that are open or may still be needed, the next position.
 
-    `least` is how many runs and keys were left when what nobody needs was last dropped.
+    `least` is how many runs and keys were left when what nobody needs was last dropped, and
+    `dropped_at` the position of that.
     """
 
     keys: KeyStates
     runs: Runs
     position: int = 0
     least: int = 0
+    dropped_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,6 @@ class Derived:
 
     keys: KeyStates
     runs: Runs
-    carried: int
     changes: Changes
     members: tuple[tuple[Int64s, Int64s], ...]
     base: int
@@ -228,7 +230,6 @@ class Derivation:
         return Derived(
             KeyStates(tuple(keys), *by_key[:3]),
             runs.first(found),
-            len(state.runs),
             Changes(*(column[:changed] for column in changes)),
             members,
             state.position,
@@ -242,7 +243,7 @@ class Derivation:
             holds = evaluate(each.condition, rows)
             if holds.null_count:
                 holds = pc.fill_null(holds, False)
-            bits |= holds.to_numpy(zero_copy_only=False).astype(np.int64) << symbol
+            set_bits(frozen(holds.to_numpy(zero_copy_only=False)), symbol, bits)
         return frozen(bits)
 
     def by_key(self, state: RunState, count: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
@@ -259,8 +260,14 @@ class Derivation:
         return held, waiting, last_ts, open_run
 
     def is_due(self, state: RunState, derived: Derived) -> bool:
-        """Whether to drop what nobody needs: not for each event, but once there may be much."""
-        return len(derived.runs) + len(derived.keys.held) > 2 * state.least + SPARE
+        """Whether to drop what nobody needs: not for each event, but once it pays.
+
+        That is when there is twice as much, or when as many events have come as have to be looked
+        at: a burst is forgotten though little follows it.
+        """
+        known = len(derived.runs) + len(derived.keys.held)
+        events = (derived.position - state.dropped_at) // 2
+        return known > 2 * state.least + SPARE or events > known + SPARE
 
     def remember(self, derived: Derived, kept: Int64s, used: Bools) -> tuple[RunState, Int64s]:
         """Return the state with the runs kept, by number, and the keys that are left, by number.
@@ -275,7 +282,13 @@ class Derivation:
             chosen = np.flatnonzero(busy)
             runs = Runs((np.cumsum(busy) - 1)[runs.key], *runs.columns[1:])
             keys = keys.take(chosen)
-        return RunState(keys, runs, derived.position, len(kept) + len(chosen)), chosen
+        left = len(kept) + len(chosen)
+        return RunState(keys, runs, derived.position, left, derived.position), chosen
+
+
+def run_codes(numbers: Int64s) -> Int32s:
+    """Return numbers of runs, or of groups of them, as codes for `order_by_key`."""
+    return frozen(numbers.astype(np.int32))
 
 
 Columns = tuple[Int64s, Int64s, Int64s, Int64s]

@@ -11,18 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from eventide.batch import TimeRange
-from eventide.kernels.compiled import Int32s, Int64s, frozen
+from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.groups import order_by_key
 from eventide.kernels.situation_match import Scratch, match_changes
 from eventide.kernels.situations import NEVER
 from eventide.operators.situation_plan import PatternTables, Statistics
-from eventide.operators.situation_runs import LONGEST_US, Derived
+from eventide.operators.situation_runs import LONGEST_US, Derived, run_codes
 from eventide.plan.nodes import TemporalPattern
 
-ROOM = 1 << 12
-"""How many matches there is room for at first."""
-MOST_ROOM = 1 << 19
-"""So many matches become rows before the search goes on, if no single position has more."""
+ROOM = 1 << 16
+"""So many matches become rows before the search goes on."""
+MOST_WORK = 20_000_000
+"""So many steps the search takes before it comes back: whoever wants to stop it can."""
+WORK = 2
+"""Where a search is told how many steps it may take."""
 NO_LIMIT = 1 << 62
 
 
@@ -51,7 +53,7 @@ class Search:
     def matches(
         self, derived: Derived, reported: Int64s, statistics: Statistics
     ) -> Iterator[Matches]:
-        """Yield the matches that changes make certain, and count them in `reported`."""
+        """Yield the matches that changes make certain; with a limit, count them in `reported`."""
         changes = derived.changes
         total = len(changes.position)
         # The first step goes through even without changes: what it compiles no event waits for.
@@ -61,7 +63,7 @@ class Search:
         group = derived.runs.key * symbols + derived.runs.symbol
         shown = self.shown(derived)
         order, offsets = np.empty(len(shown), np.int64), np.zeros(len(reported) * symbols + 1, int)
-        order_by_key(codes_of(group[shown]), offsets, order)
+        order_by_key(run_codes(group[shown]), offsets, order)
         shown = shown[order]
         place = np.empty(len(derived.runs), np.int64)
         place[shown] = np.arange(len(shown))
@@ -84,33 +86,44 @@ class Search:
         within_us = min(self.node.within_us, LONGEST_US)
         owned = (self.owned.start_us, self.owned.end_us)
         limits = (within_us, *owned, self.counting, self.adaptive)
-        limit = NO_LIMIT if self.node.limit is None else self.node.limit
-        quota = limit - reported
+        quota = self.limit - reported
         scratch = scratch_of(symbols)
-        progress = np.zeros(1, np.int64)
+        progress = np.zeros(8, np.int64)
         room = total if self.counting else ROOM
+        found = room_for(room, 1 if self.counting else symbols)
         change = 0
         while True:
-            found = (
-                np.empty(room * (1 if self.counting else symbols), np.int64),
-                np.empty(room, np.int64),
-            )
-            progress[0] = 0
+            scratch[-1][WORK] = MOST_WORK
             change = match_changes(
                 runs, (lows, highs), inputs, change, limits, self.tables.arrays, statistics.orders,
                 statistics.moving, quota, scratch, found, progress,
             )  # fmt: skip
             count = int(progress[0])
-            if change < total and (count == 0 or room < MOST_ROOM):
-                room *= 4
+            if change < total and self.keeps_all:
+                found = larger(found, count)
+                continue
+            if change < total and self.counting:
+                continue
             if self.counting:
                 yield Matches(np.empty((0, symbols), np.int64), found[1][:count], found[0][:count])
             elif count or not total:
                 members = shown[found[0][: count * symbols]].reshape(count, symbols)
                 none = np.empty(0, np.int64)
-                yield self.limited(Matches(members, found[1][:count], none), derived, reported)
+                matches = Matches(members, found[1][:count].copy(), none)
+                yield self.limited(matches, derived, reported)
             if change == total:
                 return
+            progress[0] = 0
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether no match may be handed on before the last: which are the first is not known."""
+        return self.node.limit is not None
+
+    @property
+    def limit(self) -> int:
+        """How many matches of a key are reported."""
+        return NO_LIMIT if self.node.limit is None else min(self.node.limit, NO_LIMIT)
 
     def shown(self, derived: Derived) -> Int64s:
         """Return the runs that can be seen, of keys about which anything changed."""
@@ -129,7 +142,7 @@ class Search:
         ordered = key[order]
         first = np.searchsorted(ordered, ordered)
         rank = np.arange(len(order)) - first
-        chosen = np.sort(order[reported[ordered] + rank < self.node.limit])
+        chosen = np.sort(order[reported[ordered] + rank < self.limit])
         np.add.at(reported, key[chosen], 1)
         return Matches(found.members[chosen], found.change[chosen], found.counts)
 
@@ -140,9 +153,22 @@ def scratch_of(symbols: int) -> Scratch:
     members, novel, at, number, sizes = (np.zeros(symbols, np.int64) for _ in range(5))
     stretches = np.empty(symbols * width, np.int64)
     spare, other = np.empty(width, np.int64), np.empty(width, np.int64)
-    return members, novel, at, number, sizes, stretches, spare, other
+    pause = np.zeros(4, np.int64)
+    return members, novel, at, number, sizes, stretches, spare, other, pause
 
 
-def codes_of(groups: Int64s) -> Int32s:
-    """Return numbers of groups as codes."""
-    return frozen(groups.astype(np.int32))
+def room_for(matches: int, symbols: int) -> tuple[Int64s, Int64s]:
+    """Return room for members of matches, and for the change of each."""
+    return np.empty(matches * symbols, np.int64), np.empty(matches, np.int64)
+
+
+def larger(found: tuple[Int64s, Int64s], count: int) -> tuple[Int64s, Int64s]:
+    """Return what was found with twice the room, if there is none left."""
+    members, change = found
+    if count < len(change):
+        return found
+    symbols = len(members) // len(change)
+    grown = room_for(2 * count, symbols)
+    grown[0][: len(members)] = members
+    grown[1][: len(change)] = change
+    return grown

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Frames, Groups
-from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
+from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.groups import order_by_key
 from eventide.kernels.situations import frames_until
 from eventide.operators.aggregate import accumulator_of
 from eventide.operators.evaluate import evaluate
-from eventide.operators.situation_runs import Derived
+from eventide.operators.situation_runs import Derived, run_codes
 from eventide.plan.expressions import Aggregate
 from eventide.schema import TS
 
@@ -184,8 +184,3 @@ class RunValues:
         """Return the aggregates of runs as they are now."""
         never = np.zeros(len(runs), np.int64)
         return self.at(runs, never, np.zeros(len(runs), np.bool_))
-
-
-def run_codes(numbers: Int64s) -> Int32s:
-    """Return numbers of runs as codes of groups."""
-    return frozen(numbers.astype(np.int32))

@@ -1,7 +1,7 @@
 """Turn a query into a checked, optimised plan. Decides everything, runs nothing.
 
 expressions.py  what is computed for a row
-nodes.py        what is done with rows
+nodes.py        what is done with rows; situations.py has the parts of those about periods
 patterns.py     which rows follow one another; program.py and automaton.py are what becomes
                 of it, bounds.py says whether a live one can forget
 periods.py      when the situations of a match were, beside what its pattern returns

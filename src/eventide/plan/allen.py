@@ -54,7 +54,6 @@ NAMES = (
 ) = (1 << bit for bit in range(13))
 ANY = (1 << 13) - 1
 """Every relation: no constraint at all."""
-NO_RELATION = 0
 
 GROUPS = (
     OVERLAPS | FINISHED_BY | CONTAINS,
@@ -62,6 +61,9 @@ GROUPS = (
     OVERLAPPED_BY | FINISHES | DURING,
 )
 """What two periods that are both still open may become: a began first, together, or last."""
+
+_FAR = 1 << 62
+"""Later than every end that is known."""
 
 _IN_THE_PAPER: Mapping[str, str] = {"finishes": "finished by", "finished by": "finishes"}
 
@@ -128,6 +130,20 @@ def relation_between(a: tuple[int, int], b: tuple[int, int]) -> int:
         (1, 0): FINISHES,
         (1, 1): OVERLAPPED_BY,
     }[starts, ends]
+
+
+def possible_relations(a: tuple[int, int | None], b: tuple[int, int | None]) -> int:
+    """Return what period a may be to b, where the end of one that goes on is None.
+
+    >>> names_of(possible_relations((0, None), (5, 7)))
+    ('contains',)
+    >>> names_of(possible_relations((0, None), (5, None)))
+    ('overlaps', 'contains', 'finished by')
+    """
+    if a[1] is None and b[1] is None:
+        return GROUPS[(a[0] > b[0]) - (a[0] < b[0]) + 1]
+    ends = [_FAR if end is None else end for _, end in (a, b)]
+    return relation_between((a[0], ends[0]), (b[0], ends[1]))
 
 
 @cache

@@ -21,6 +21,7 @@ from eventide.plan.program import (
     compile_pattern,
     too_large,
 )
+from eventide.visible import visible
 
 MOST_VARIABLES = 63
 """The variables a row may be are the bits of one machine word."""
@@ -66,7 +67,7 @@ class Automaton:
         for number, node in enumerate(self.nodes):
             steps = " | ".join(self._step(step) for step in node.steps)
             lines.append(f"{number} {steps or 'nothing'}")
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))
 
     def _step(self, step: Step) -> str:
         anchors = ("^ " if step.at_start else "") + ("$ " if step.at_end else "")

@@ -43,13 +43,13 @@ from eventide.plan.nodes import (
     Relational,
     Row,
     Scan,
-    Situation,
     Situations,
     SlidingAggregate,
     TemporalPattern,
     WindowAggregate,
 )
 from eventide.plan.render import render
+from eventide.plan.situations import Situation
 from eventide.plan.times import parse_duration, parse_timestamp
 from eventide.plan.types import can_cast
 from eventide.schema import BOOL, INT64, NULL, STRING, TIMESTAMP, DataType, Schema

@@ -1,7 +1,7 @@
 """Whether a live query over a row pattern can forget: how long a match may wait and grow.
 
-A temporal pattern always can: it has WITHIN, and of a key there is at most one open situation of
-each kind.
+A temporal pattern always can, of each key: it has WITHIN, and at most one situation of a kind is
+open. What is left for every key that ever came, `explain` says.
 """
 
 from __future__ import annotations

@@ -39,7 +39,6 @@ from eventide.plan.nodes import (
     Relational,
     Row,
     Scan,
-    Situation,
     Situations,
     SlidingAggregate,
     TemporalPattern,
@@ -47,6 +46,7 @@ from eventide.plan.nodes import (
     sources_of,
 )
 from eventide.plan.render import render
+from eventide.plan.situations import Situation
 from eventide.schema import BOOL, NULL, TIMESTAMP, TS
 
 MOST_SITUATIONS = 32

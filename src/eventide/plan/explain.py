@@ -20,7 +20,6 @@ from eventide.plan.nodes import (
     Project,
     Relational,
     Scan,
-    Situation,
     Situations,
     SlidingAggregate,
     TemporalPattern,
@@ -30,7 +29,9 @@ from eventide.plan.nodes import (
 )
 from eventide.plan.patterns import render_pattern
 from eventide.plan.render import render, render_over
+from eventide.plan.situations import Situation
 from eventide.plan.times import format_duration, format_timestamp
+from eventide.visible import visible
 
 
 def explain(plan: Plan) -> str:
@@ -42,7 +43,7 @@ def explain(plan: Plan) -> str:
     Filter fast
       Scan cars (speed)
     """
-    return "\n".join(_lines(plan, 0))
+    return "\n".join(map(visible, _lines(plan, 0)))
 
 
 def _lines(plan: Plan, depth: int) -> Iterator[str]:
@@ -89,8 +90,8 @@ def describe(plan: Plan) -> str:
             return _temporal(plan)
         case PeriodJoin():
             kind = "PeriodJoin outer" if plan.outer else "PeriodJoin"
-            by = " and ".join(f"{one} = {other}" for one, other in plan.keys)
-            related = f"{kind} {related_text(plan)}{f', {by}' if by else ''}"
+            by = f", {keys_text(plan)}" if plan.keys else ""
+            related = f"{kind} {related_text(plan)}{by}"
             return f"{related}: {', '.join(plan.columns)}"
         case Relational(duckdb_sql=sql):
             return f"Relational {sql}"
@@ -99,8 +100,12 @@ def describe(plan: Plan) -> str:
 
 def related_text(node: PeriodJoin) -> str:
     """Return which relations a join of periods asks for."""
-    relations = " or ".join(names_of(node.mask)) if node.mask != ANY else "anyhow beside"
-    return f"{node.first.name} {relations} {node.second.name}"
+    return _related(node.first.name, node.mask, node.second.name)
+
+
+def keys_text(node: PeriodJoin) -> str:
+    """Return which columns have to be equal for a join of periods."""
+    return " and ".join(f"{one} = {other}" for one, other in node.keys)
 
 
 def _match(node: MatchRecognize) -> str:
@@ -125,8 +130,7 @@ def _temporal(node: TemporalPattern) -> str:
     parts = [f"by {', '.join(map(_item, node.keys))}"] if node.keys else []
     names = [each.name for each in node.situations]
     for each in node.constraints:
-        relations = " or ".join(names_of(each.mask)) if each.mask != ANY else "anyhow beside"
-        parts.append(f"{names[each.first]} {relations} {names[each.second]}")
+        parts.append(_related(names[each.first], each.mask, names[each.second]))
     if not node.constraints:
         parts.append(", ".join(names))
     parts.append(f"within {format_duration(node.within_us)}")
@@ -138,6 +142,11 @@ def _temporal(node: TemporalPattern) -> str:
     shown = ", ".join(map(_item, node.returns))
     described = f"TemporalPattern {', '.join(parts)}{_gap(node.gap_us)}"
     return f"{described}: {shown}" if shown else described
+
+
+def _related(first: str, mask: int, second: str) -> str:
+    relations = " or ".join(names_of(mask)) if mask != ANY else "anyhow beside"
+    return f"{first} {relations} {second}"
 
 
 def _lasting(situation: Situation) -> str:

@@ -20,7 +20,8 @@ from eventide.plan.expressions import (
     rebuild_aggregate,
     walk,
 )
-from eventide.plan.patterns import Pattern, variables_of
+from eventide.plan.patterns import PAST_LAST_ROW, Output, Pattern, Skip, Strategy, variables_of
+from eventide.plan.situations import Constraint, Period, Situation
 from eventide.schema import BOOL, STRING, TIMESTAMP, TS, DataType
 
 WINDOW_START = "window_start"
@@ -167,21 +168,6 @@ class SlidingAggregate:
         return {**self.source.row, **added}
 
 
-Output = Choice["one row", "show empty", "omit empty", "with unmatched"]
-"""ONE ROW PER MATCH, or ALL ROWS PER MATCH with one of its three ways."""
-SkipTo = Choice["past last row", "next row", "first", "last"]
-Strategy = Choice["contiguous", "skip_till_next", "skip_till_any"]
-
-
-@dataclass(frozen=True, slots=True)
-class Skip:
-    """Where to look for the next match after one, as AFTER MATCH SKIP says."""
-
-    to: SkipTo = "past last row"
-    variable: str | None = None
-    span: Span | None = field(default=None, compare=False)
-
-
 @dataclass(frozen=True, slots=True)
 class OrderKey:
     """One item of ORDER BY. Equal rows stay in order of (ts, seq)."""
@@ -207,7 +193,7 @@ class MatchRecognize:
     measures: tuple[Named, ...]
     subsets: tuple[tuple[str, tuple[str, ...]], ...] = ()
     output: Output = "one row"
-    skip: Skip = Skip()
+    skip: Skip = PAST_LAST_ROW
     within_us: int | None = None
     strategy: Strategy = "contiguous"
     timeout_rows: bool = False
@@ -243,21 +229,6 @@ class MatchRecognize:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """A condition that holds for a while, and how long it has to: at least, at most."""
-
-    name: str
-    condition: Expression
-    least_us: int = 0
-    most_us: int | None = None
-
-    @property
-    def type(self) -> DataType:
-        """The type of the condition."""
-        return self.condition.type
-
-
-@dataclass(frozen=True, slots=True)
 class Situations:
     """The periods for which conditions hold, of each key: [start_ts, end_ts), when they are over.
 
@@ -284,18 +255,6 @@ class Situations:
             END_TS: TIMESTAMP,
             **{item.name: item.aggregate.type for item in self.aggregates},
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """The relations, as a mask of `plan.allen`, that situation `first` may have to `second`.
-
-    Both are places in the pattern's situations, and `first` is the smaller one.
-    """
-
-    first: int
-    second: int
-    mask: int
 
 
 Detection = Choice["early", "final"]
@@ -339,15 +298,6 @@ class TemporalPattern:
         columns = {key.name: key.type for key in self.keys} | {TS: TIMESTAMP}
         columns |= {item.name: item.type for item in self.returns}
         return columns | {CONFIRMED: BOOL} if self.confirm else columns
-
-
-@dataclass(frozen=True, slots=True)
-class Period:
-    """The columns that say from when until when a row lasts, and what the query calls the row."""
-
-    name: str
-    start: str
-    end: str
 
 
 @dataclass(frozen=True, slots=True)

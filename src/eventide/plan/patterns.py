@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Literal, assert_never
 
 from eventide.errors import PlanError, Span
 
@@ -101,6 +101,23 @@ Pattern = (
     | PartitionEnd
     | Absent
 )
+
+Output = Literal["one row", "show empty", "omit empty", "with unmatched"]
+"""ONE ROW PER MATCH, or ALL ROWS PER MATCH with one of its three ways."""
+SkipTo = Literal["past last row", "next row", "first", "last"]
+Strategy = Literal["contiguous", "skip_till_next", "skip_till_any"]
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Where to look for the next match after one, as AFTER MATCH SKIP says."""
+
+    to: SkipTo = "past last row"
+    variable: str | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+PAST_LAST_ROW = Skip()
 
 
 def parts_of(pattern: Pattern) -> tuple[Pattern, ...]:

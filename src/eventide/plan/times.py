@@ -38,6 +38,8 @@ _UNIT_ALIASES = {
     "d": "day",
     "w": "week",
 }
+MOST_DIGITS = 30
+"""Times of so many digits are beyond any calendar in any unit; Python reads no endless ones."""
 _PRINTED = (("d", "day"), ("h", "hour"), ("min", "minute"), ("s", "second"), ("ms", "millisecond"))
 _CLOCK = re.compile(r"([+-]?)(\d+):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
 _AMOUNT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
@@ -112,13 +114,19 @@ def scaled_duration(amount: str, unit: str) -> int | None:
 
 def _scaled(amount: str, unit: int) -> int:
     whole, _, fraction = amount.lstrip("+-").partition(".")
-    us = int(whole) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
+    fraction = fraction[:MOST_DIGITS]
+    us = _whole(whole) * unit + (int(fraction) * unit // 10 ** len(fraction) if fraction else 0)
     return -us if amount.startswith("-") else us
+
+
+def _whole(digits: str) -> int:
+    """Return a whole number; one that is longer than all of time is cut, and still is."""
+    return int(digits.lstrip("0")[:MOST_DIGITS] or 0)
 
 
 def _read_clock(clock: re.Match[str]) -> int:
     sign, hours, minutes, seconds, fraction = clock.groups()
-    us = int(hours) * UNIT_US["hour"] + int(minutes) * UNIT_US["minute"]
+    us = _whole(hours) * UNIT_US["hour"] + int(minutes) * UNIT_US["minute"]
     us += int(seconds or 0) * UNIT_US["second"] + int((fraction or "0").ljust(6, "0"))
     return -us if sign == "-" else us
 

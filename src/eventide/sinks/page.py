@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from html import escape
 from typing import assert_never
 
 from eventide.sinks.chart import Chart, draw
 from eventide.sinks.page_style import PAGE_STYLE
+from eventide.sinks.words import escape
 
 
 @dataclass(frozen=True, slots=True)

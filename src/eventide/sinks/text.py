@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from html import escape
 
 import pyarrow as pa
+
+from eventide.sinks.words import cut, escape, pad, text_width
+from eventide.visible import visible
 
 SHOWN_ROWS = 20
 SHOWN_WIDTH = 40
@@ -14,8 +16,8 @@ WHOLE_WIDTH = 200
 
 def as_text(table: pa.Table, limit: int = SHOWN_ROWS) -> str:
     """Return the first rows as aligned columns, numbers to the right."""
-    names, cells = table.column_names, shown_cells(table, limit)
-    widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+    names, cells = shown_names(table), shown_cells(table, limit)
+    widths = [max(map(text_width, column)) for column in zip(names, *cells, strict=True)]
     right = [is_number(field.type) for field in table.schema]
     lines = [" │ ".join(pad(*each) for each in zip(names, widths, right, strict=True)).rstrip()]
     lines.append("─┼─".join("─" * width for width in widths))
@@ -28,7 +30,7 @@ def as_text(table: pa.Table, limit: int = SHOWN_ROWS) -> str:
 
 def as_html(table: pa.Table, limit: int = SHOWN_ROWS) -> str:
     """Return the first rows as an HTML table."""
-    head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
+    head = "".join(f"<th>{escape(name)}</th>" for name in shown_names(table))
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
         for row in shown_cells(table, limit)
@@ -41,6 +43,11 @@ def row_count(table: pa.Table, limit: int) -> str:
     """Say how many rows there are, and how many of them are shown."""
     rows = f"{table.num_rows:,} row{'' if table.num_rows == 1 else 's'}"
     return rows if table.num_rows <= limit else f"{rows}, the first {limit} shown"
+
+
+def shown_names(table: pa.Table) -> list[str]:
+    """Return the names of the columns as text."""
+    return [visible(name) for name in table.column_names]
 
 
 def shown_cells(table: pa.Table, limit: int) -> list[list[str]]:
@@ -63,8 +70,9 @@ def cell(value: object, width: int = SHOWN_WIDTH) -> str:
         case bytes():
             text = value.hex()
         case _:
-            text = str(value).replace("\n", "⏎")
-    return text if len(text) <= width else text[: width - 1] + "…"
+            # A long text is cut first: most of it is not shown anyway.
+            text = visible(str(value)[: width + 1])
+    return cut(text, width)
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -72,8 +80,3 @@ def is_number(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     )
-
-
-def pad(text: str, width: int, right: bool) -> str:
-    """Return text in a column."""
-    return text.rjust(width) if right else text.ljust(width)

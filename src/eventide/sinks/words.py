@@ -1,10 +1,17 @@
-"""Sizes, counts and times as a person says them."""
+"""Sizes, counts and times as a person says them, and texts as they can be shown."""
 
 from __future__ import annotations
 
+import html
 from datetime import datetime, timedelta
+from unicodedata import combining, east_asian_width
+
+from eventide.visible import visible
 
 SECOND_US = 1_000_000
+EPOCH = datetime(1970, 1, 1)
+FIRST_US = (datetime.min - EPOCH) // timedelta(microseconds=1)
+LAST_US = (datetime.max - EPOCH) // timedelta(microseconds=1)
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -43,10 +50,14 @@ def span_text(start_us: int, end_us: int) -> str:
     return first if first.endswith(last) else f"{first} to {last}"
 
 
+def moment(ts_us: int) -> datetime:
+    """Return a time as Python has it; beyond the calendar, the first or last moment of it."""
+    return EPOCH + timedelta(microseconds=min(max(int(ts_us), FIRST_US), LAST_US))
+
+
 def time_text(ts_us: int) -> str:
     """Return a time to the second, in UTC."""
-    moment = datetime(1970, 1, 1) + timedelta(microseconds=ts_us)
-    return moment.isoformat(sep=" ", timespec="seconds")
+    return moment(ts_us).isoformat(sep=" ", timespec="seconds")
 
 
 def clock_text(ts_us: int) -> str:
@@ -55,9 +66,9 @@ def clock_text(ts_us: int) -> str:
     >>> clock_text(61_000_000), clock_text(61_250_000), clock_text(7)
     ('00:01:01', '00:01:01.250', '00:00:00.000007')
     """
-    moment = datetime(1970, 1, 1) + timedelta(microseconds=ts_us)
-    exact = "seconds" if not moment.microsecond else "milliseconds"
-    return moment.time().isoformat(exact if moment.microsecond % 1000 == 0 else "microseconds")
+    at = moment(ts_us)
+    exact = "seconds" if not at.microsecond else "milliseconds"
+    return at.time().isoformat(exact if at.microsecond % 1000 == 0 else "microseconds")
 
 
 def lasting_text(us: int) -> str:
@@ -80,3 +91,55 @@ def lasting_text(us: int) -> str:
         if amount or said:
             said.append(f"{amount} {unit}" if amount else "")
     return " ".join(part for part in said[:2] if part)
+
+
+def escape(text: str, *, quote: bool = True) -> str:
+    r"""Return a text as HTML and SVG may hold it: escaped, its control characters visible.
+
+    >>> escape("a < b\x1b")
+    'a &lt; b␛'
+    """
+    return html.escape(visible(text.replace("\r\n", "\n"), keep="\n\t"), quote=quote)
+
+
+def text_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes.
+
+    >>> text_width("car"), text_width("漢字")
+    (3, 4)
+    """
+    return len(text) if text.isascii() else sum(map(char_width, text))
+
+
+def char_width(char: str) -> int:
+    """Return how many columns a character takes: two for 漢, none for an accent of its own."""
+    if combining(char) or char in "\u200c\u200d\ufe0f":
+        return 0
+    return 2 if east_asian_width(char) in "WF" else 1
+
+
+def cut(text: str, width: int, dots: str = "…") -> str:
+    """Return as much of a text as some columns have room for.
+
+    >>> cut("situation", 5), cut("漢字漢字", 5)
+    ('situ…', '漢字…')
+    """
+    if text_width(text) <= width:
+        return text
+    left, kept = width - text_width(dots), list[str]()
+    for char in text:
+        left -= char_width(char)
+        if left < 0:
+            break
+        kept.append(char)
+    return "".join(kept) + dots
+
+
+def pad(text: str, width: int, right: bool = False) -> str:
+    """Return text in a column.
+
+    >>> pad("漢", 4), pad("7", 4, right=True)
+    ('漢  ', '   7')
+    """
+    blanks = " " * (width - text_width(text))
+    return blanks + text if right else text + blanks

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from eventide.errors import ParseError, Span, UnsupportedError
 from eventide.lang.sql.match_pattern import Name, PatternText, comment_hint, read_pattern
 from eventide.plan.bind import suggestion
-from eventide.plan.nodes import Output, SkipTo, Strategy
+from eventide.plan.patterns import Output, SkipTo, Strategy
 
 SEMANTICS = "semantics"
 """The key under which a node remembers the RUNNING or FINAL before it."""

@@ -29,7 +29,8 @@ from eventide.plan.expressions import (
     Over,
     walk,
 )
-from eventide.plan.nodes import TIMED_OUT, MatchRecognize, OrderKey, Skip
+from eventide.plan.nodes import TIMED_OUT, MatchRecognize, OrderKey
+from eventide.plan.patterns import Skip
 from eventide.plan.render import render
 from eventide.plan.time_order import in_order
 from eventide.schema import SEQ, TS

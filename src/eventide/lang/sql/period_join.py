@@ -22,7 +22,8 @@ from eventide.lang.sql.spans import span_of
 from eventide.plan.allen import inverse
 from eventide.plan.bind import bind, suggestion
 from eventide.plan.expressions import Named
-from eventide.plan.nodes import END_TS, START_TS, Period, PeriodJoin, Plan, Project
+from eventide.plan.nodes import END_TS, START_TS, PeriodJoin, Plan, Project
+from eventide.plan.situations import Period
 from eventide.schema import TIMESTAMP, Schema
 
 Add = Callable[[Plan], exp.Table]

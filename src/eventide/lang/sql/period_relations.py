@@ -76,15 +76,18 @@ class RelationParser(SituationParser):
         return super()._parse_range(this, parse_is)
 
     def _period_relation(self) -> PeriodRelation | None:
-        """Read `a overlaps b`, if that is what stands here."""
-        ahead = self._tokens[self._index : self._index + 5]
-        found = (self._relation_ahead(ahead, words) for words in (2, 1))
+        """Read `a overlaps b`, `a met by b` or `a met-by b`, if that is what stands here."""
+        ahead = self._tokens[self._index : self._index + 6]
+        found = (self._relation_ahead(ahead, words) for words in (3, 2, 1))
         return next((each for each in found if each is not None), None)
 
     def _relation_ahead(self, ahead: list[Token], words: int) -> PeriodRelation | None:
+        """Read a relation of so many words; a dash is one of three."""
         if len(ahead) < words + 2:
             return None
         first, *said, second = ahead[: words + 2]
+        if words == 3 and said.pop(1).token_type != TokenType.DASH:
+            return None
         if not (self._names(first) and self._names(second)):
             return None
         if any(word.token_type == TokenType.IDENTIFIER for word in said):

@@ -66,6 +66,9 @@ def check_columns(select: exp.Select, scopes: list[Scope]) -> None:
         if len(owners) > 1 and not merged and not aliased:
             message = f"{node.name!r} is a column of {' and of '.join(owners)}"
             hint = f"say which, as in {owners[0]}.{node.name}"
+            if node.table:
+                message = f"two sides of a join are called {node.table!r}"
+                hint = "give one of them another name with AS, as in JOIN … AS other"
             raise BindError(message, span=span_of(node), hint=hint)
 
 

@@ -22,7 +22,7 @@ from eventide.plan.allen import (
     relation_named,
 )
 from eventide.plan.check import MOST_SITUATIONS
-from eventide.plan.nodes import Constraint
+from eventide.plan.situations import Constraint
 from eventide.plan.times import format_duration
 
 _LEAVE_HINT = "leave one out, or allow more relations with OR"

@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import BindError, ParseError, Span, UnsupportedError
+from eventide.lang.sql.characters import check_words
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.match_clause import Item, MatchParser
 from eventide.lang.sql.match_pattern import Name
@@ -36,6 +37,7 @@ from eventide.lang.sql.situation_tokens import (
     is_part,
     is_spare_comma,
     is_statement,
+    keyword_of,
     names_part,
     readable,
     statement_start,
@@ -45,6 +47,7 @@ from eventide.plan.nodes import Detection
 
 Kind = Literal["TPSTREAM", "SITUATIONS"]
 _NEEDED = {"TPSTREAM": ("DEFINE", "PATTERN", "WITHIN", "RETURN"), "SITUATIONS": ("DEFINE",)}
+_NO_LIMIT = 1 << 62
 _RETURN = "RETURN max(fast.speed) AS top"
 
 
@@ -108,12 +111,6 @@ def _span(token: Token) -> Span:
     return Span(token.start, token.end + 1)
 
 
-def _word(token: Token) -> str:
-    """Return a keyword, of two words with one space between them; nothing for a quoted name."""
-    quoted = token.token_type == TokenType.IDENTIFIER
-    return "" if quoted else " ".join(token.text.upper().split())
-
-
 class SituationParser(MatchParser):
     """Our grammar: DuckDB's with MATCH_RECOGNIZE, TPSTREAM and SITUATIONS behind a table."""
 
@@ -124,6 +121,7 @@ class SituationParser(MatchParser):
 
     def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
         """Return the statements of a text."""
+        check_words(raw_tokens)
         return super().parse(readable(raw_tokens), sql)
 
     def _parse_statement(self) -> exp.Expr | None:
@@ -149,7 +147,7 @@ class SituationParser(MatchParser):
     ) -> exp.TableAlias | None:
         if self._at_clause() or (self._in_statement and is_part(self._tokens, self._index)):
             return None
-        self._check_clause_word()
+        self._check_clausekeyword_of()
         return super()._parse_table_alias(alias_tokens)
 
     def _parse_table(  # noqa: PLR0913, PLR0917  (sqlglot's signature)
@@ -167,7 +165,7 @@ class SituationParser(MatchParser):
             consume_pipe,
         )  # fmt: skip
         if table is None or not self._at_clause():
-            self._check_clause_word()
+            self._check_clausekeyword_of()
             return table
         node = _table_of(table, self._bracketed_clause())
         node.set("alias", self._parse_table_alias())
@@ -178,7 +176,7 @@ class SituationParser(MatchParser):
     def _at_clause(self) -> bool:
         return is_clause(self._curr, self._next)
 
-    def _check_clause_word(self) -> None:
+    def _check_clausekeyword_of(self) -> None:
         """Refuse SITUATION (DEFINE …): nearly a clause of ours."""
         inside = self._tokens[self._index + 2 : self._index + 3]
         if self._next.token_type == TokenType.L_PAREN and any(map(names_part, inside)):
@@ -220,7 +218,7 @@ class SituationParser(MatchParser):
             "LIMIT": self._read_limit,
             "RETURN": self._read_returns,
         }
-        name = _word(first)
+        name = keyword_of(first)
         if name not in readers:
             self._no_part(clause)
         foreign = foreign_part(clause.kind, name, _span(first))
@@ -235,8 +233,8 @@ class SituationParser(MatchParser):
     def _no_part(self, clause: SituationClause) -> NoReturn:
         token = self._curr
         self._check_spare_comma()
-        wrong = query_part(clause.kind, _word(token), _span(token), clause.stream, clause.seen)
-        foreign = wrong or foreign_part(clause.kind, _word(token), _span(token))
+        wrong = query_part(clause.kind, keyword_of(token), _span(token), clause.stream, clause.seen)
+        foreign = wrong or foreign_part(clause.kind, keyword_of(token), _span(token))
         if foreign is not None:
             raise foreign
         hint = unread_hint(clause.kind, self._prev, token, self._next)
@@ -384,7 +382,7 @@ class SituationParser(MatchParser):
         if not self._match_text_seq("PER", "KEY"):
             hint = f"write LIMIT {number.text} PER KEY; a LIMIT of all rows stands in a SELECT"
             self._fail("LIMIT is for each key here", number, hint)
-        clause.limit = int(number.text)
+        clause.limit = min(int(number.text), _NO_LIMIT)
 
 
 def over_situations(span: Span) -> UnsupportedError:

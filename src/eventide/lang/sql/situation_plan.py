@@ -38,11 +38,11 @@ from eventide.plan.nodes import (
     NamedAggregate,
     Plan,
     Project,
-    Situation,
     Situations,
     TemporalPattern,
 )
 from eventide.plan.render import render
+from eventide.plan.situations import Situation
 from eventide.plan.time_order import in_order
 from eventide.schema import TS
 
@@ -195,6 +195,10 @@ class _Planner:
             message = "CONFIRM cannot stand beside an aggregate over matches"
             hint = "it confirms single matches: leave out one of them"
             raise BindError(message, span=self.clause.seen["CONFIRM"], hint=hint)
+        if self.clause.limit is not None:
+            message = "LIMIT … PER KEY cannot stand beside an aggregate over matches"
+            hint = "it counts single matches: leave out one of them"
+            raise BindError(message, span=self.clause.seen["LIMIT"], hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

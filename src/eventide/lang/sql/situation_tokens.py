@@ -27,7 +27,7 @@ MARK = TokenType.BACKSLASH
 """What a token of ours becomes: no rule of SQL begins with it, and no name may be it."""
 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
-_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
 _COMPARISONS = frozenset(
     (
         *(TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE),
@@ -36,6 +36,8 @@ _COMPARISONS = frozenset(
 )
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _VALUES = (*_NAMES, TokenType.NUMBER, TokenType.STRING, TokenType.INTERVAL)
+_TEXTS = frozenset(kind for kind in TokenType if f"_{kind.name}".endswith("_STRING"))
+"""What is a text in quotes, whatever words are in it."""
 _FUNCTIONS = frozenset(DuckDBParser.NO_PAREN_FUNCTION_PARSERS)
 """The functions that need no brackets."""
 _NOTHING = Token(TokenType.SEMICOLON, "")
@@ -81,7 +83,17 @@ def is_part(tokens: Sequence[Token], place: int) -> bool:
 def names_part(word: Token) -> bool:
     """Whether a token is one of the words that parts begin with."""
     first = word.text.upper().split()[:1]
-    return word.token_type != TokenType.IDENTIFIER and not PARTS.isdisjoint(first)
+    return not is_quoted(word) and not PARTS.isdisjoint(first)
+
+
+def is_quoted(word: Token) -> bool:
+    """Whether a token is a name in quotes or a text: neither is a word of ours."""
+    return word.token_type == TokenType.IDENTIFIER or word.token_type in _TEXTS
+
+
+def keyword_of(token: Token) -> str:
+    """Return a keyword, of two words with one space between them; nothing for what is quoted."""
+    return "" if is_quoted(token) else " ".join(token.text.upper().split())
 
 
 def is_spare_comma(tokens: Sequence[Token], place: int) -> bool:
@@ -190,11 +202,15 @@ def _named(tokens: list[Token]) -> list[Token]:
     for place, (before, word, following) in enumerate(around):
         opened = before.token_type == TokenType.COMMA or before.text.upper() == "DEFINE"
         named = word.text.isidentifier() and word.text.upper() not in SPOKEN
+        # A text is no name: 'v' AS z is a constant.
+        named = named and word.token_type not in _TEXTS
         if opened and named and following.token_type == TokenType.ALIAS:
             names.setdefault(word.text.lower(), word.text)
             kinds[place] = TokenType.VAR
     part = ""
     for place, (before, word, following) in enumerate(around):
+        if word.token_type in _TEXTS:
+            continue
         if names_part(word) and before.token_type != TokenType.ALIAS:
             part = word.text.upper()
         ends = (before.token_type, following.token_type)
@@ -223,14 +239,21 @@ def _of_kind(token: Token, kind: TokenType, text: str | None = None) -> Token:
 
 def _durations(tokens: list[Token]) -> Iterator[int]:
     """Yield where a duration begins: AT LEAST, AT MOST, or a BETWEEN that no condition can have."""
-    depth = 0
+    opened: list[TokenType] = []
     compared, pending = False, False
     for place, token in enumerate(tokens):
         kind = token.token_type
         following = tokens[place + 1] if place + 1 < len(tokens) else _NOTHING
         function = kind == TokenType.END and following.token_type == TokenType.L_PAREN
-        depth += (kind in _OPENING) - (kind in _CLOSING and not function)
-        if depth:
+        if kind in _OPENING:
+            opened.append(kind)
+        elif kind == TokenType.END:
+            # Without a CASE it is a column.
+            if not function and TokenType.CASE in opened[-1:]:
+                opened.pop()
+        elif kind in _CLOSING and opened:
+            opened.pop()
+        if opened:
             continue
         if token.text.upper() == "AT" and following.text.upper() in ("LEAST", "MOST"):
             yield place

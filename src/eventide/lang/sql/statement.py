@@ -6,7 +6,8 @@ from itertools import pairwise
 
 from sqlglot.errors import SqlglotError
 
-from eventide.errors import ParseError, Span
+from eventide.errors import ParseError, Span, pointing_into
+from eventide.lang.sql.characters import check_words
 from eventide.lang.sql.dialect import Eventide
 from eventide.lang.sql.explain import explain_request
 from eventide.lang.sql.parse import token_error
@@ -14,13 +15,19 @@ from eventide.lang.sql.situation_hints import wrong_statement
 from eventide.lang.sql.situation_tokens import is_clause, is_statement
 
 
-def require_tpstream(text: str) -> None:
+def require_tpstream(text: object) -> None:
     """Refuse a text that is no TPStream statement, with or without EXPLAIN in front."""
+    if not isinstance(text, str):
+        message = f"a TPStream statement is a text, not {type(text).__name__}"
+        hint = 'write it in quotes: tpstream("FROM cars DEFINE … PATTERN … WITHIN … RETURN …")'
+        raise ParseError(message, hint=hint)
     asked = explain_request(text)
     try:
         tokens = Eventide().tokenize(text if asked is None else asked.query)
     except SqlglotError:
         raise token_error(text).located_in(text) from None
+    with pointing_into(text):
+        check_words(tokens)
     if is_statement(tokens):
         return
     wrong = wrong_statement(tokens)

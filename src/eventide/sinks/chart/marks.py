@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from math import isfinite
 
 import numpy as np
@@ -11,7 +10,8 @@ import numpy as np
 from eventide.sinks.chart.model import Bars, Color, Line, Period, Periods, Points
 from eventide.sinks.chart.scale import Floats, TimeScale, ValueScale
 from eventide.sinks.chart.thin import around, seen_bars, seen_on_line, seen_points
-from eventide.sinks.chart.ticks import moment, number
+from eventide.sinks.chart.ticks import number
+from eventide.sinks.words import escape, moment
 
 HOVER_BANDS = 120
 """Places along the time axis that say their values when one points at them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 from eventide.sinks.chart.marks import (
     draw_bars,
@@ -15,13 +14,15 @@ from eventide.sinks.chart.marks import (
 from eventide.sinks.chart.model import COLORS, Bars, Chart, Color, Line, Panel, Periods, Points
 from eventide.sinks.chart.scale import TimeScale, ValueScale, lanes_of, ticks_of, time_span
 from eventide.sinks.chart.ticks import Tick, day_text, time_ticks
+from eventide.sinks.words import escape
 
 TOP, GUTTER, RIGHT = 10, 58, 14
 HEAD, GAP, FOOT = 30, 16, 40
 LANE, LANE_GAP = 14, 6
 LETTER = 6.6
-PER_TICK = 74
 """About the width of a letter of the legend."""
+PER_TICK = 74
+"""About the width that a tick of the time axis needs."""
 
 STYLE = """
 .ev-chart{--paper:#fff;--ink:#1d2433;--soft:#667085;--grid:#e9ecf1;--axis:#c9cfd9;

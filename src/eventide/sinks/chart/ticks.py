@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from eventide.sinks.words import EPOCH, moment
+
 SECOND, MINUTE, HOUR, DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 
 STEPS_US = (
@@ -16,7 +18,6 @@ STEPS_US = (
     *(n * DAY for n in (1, 2, 7, 14)),
 )
 MONTH_STEPS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 6000, 12_000)
-EPOCH = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +101,6 @@ def time_label(ts_us: int, step_us: int) -> str:
         return f"{at:%H:%M:%S}"
     digits = 6 - int(math.log10(step_us))
     return f"{at:%M:%S}.{at.microsecond:06d}"[: 6 + digits]
-
-
-def moment(ts_us: int) -> datetime:
-    """Return a time as Python has it."""
-    return EPOCH + timedelta(microseconds=int(ts_us))
 
 
 def day_text(start_us: int, end_us: int) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 from eventide.sinks.chart.scale import TimeScale
 from eventide.sinks.chart.svg import STYLE
 from eventide.sinks.plan_picture.model import PlanPicture, Section
 from eventide.sinks.plan_picture.tables import LEFT, WIDTH, draw_tables, tables_height
 from eventide.sinks.plan_picture.tracks import draw_tracks, fitting, tracks_height
+from eventide.sinks.words import escape
 
 GUTTER, NOTES = 210, 176
 TOP, BETWEEN, FOOT = 62, 18, 18

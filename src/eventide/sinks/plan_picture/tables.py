@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 
 from eventide.sinks.plan_picture.model import Section, StepRow, WayRow
 from eventide.sinks.plan_picture.tracks import fitting
+from eventide.sinks.words import escape
 
 HEAD, LINE, ROW_GAP = 34, 17, 8
 BAR, STEP_BAR, BAR_WIDTH = 210, 380, 220

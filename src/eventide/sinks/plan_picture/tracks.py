@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from eventide.sinks.plan_picture.bins import (
     heights_of_counts,
 )
 from eventide.sinks.plan_picture.model import Marks, Section, Track
+from eventide.sinks.words import escape
 
 GAP = 9
 AXIS = 46

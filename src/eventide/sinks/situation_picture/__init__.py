@@ -10,6 +10,7 @@ picture.py    SituationPicture: a scene that shows and saves itself
 from eventide.sinks.situation_picture.model import Bar, Lane, Scene, Timeline
 from eventide.sinks.situation_picture.picture import SituationPicture
 from eventide.sinks.situation_picture.rows import (
+    MOST_DRAWN,
     Member,
     once_each,
     scene_of_matches,
@@ -19,6 +20,7 @@ from eventide.sinks.situation_picture.svg import draw_scene
 from eventide.sinks.situation_picture.terminal import scene_text
 
 __all__ = [
+    "MOST_DRAWN",
     "Bar",
     "Lane",
     "Member",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eventide.sinks.words import clock_text, lasting_text, plural
+from eventide.visible import visible
 
 MARGIN = 0.04
 """Room left and right of what is drawn, as a share of it."""
@@ -51,6 +52,9 @@ class Lane:
     others: tuple[Bar, ...] = ()
     note: str = ""
 
+    def __post_init__(self) -> None:
+        make_visible(self, "name", "note")
+
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
@@ -66,6 +70,10 @@ class Timeline:
     relations: tuple[str, ...] = ()
     start_us: int | None = None
     end_us: int | None = None
+
+    def __post_init__(self) -> None:
+        make_visible(self, "title", "caption")
+        object.__setattr__(self, "relations", tuple(map(visible, self.relations)))
 
     @property
     def span(self) -> tuple[int, int]:
@@ -102,3 +110,12 @@ class Scene:
     timelines: tuple[Timeline, ...]
     rest: str = ""
     one_axis: bool = False
+
+    def __post_init__(self) -> None:
+        make_visible(self, "title", "told", "rest")
+
+
+def make_visible(part: Lane | Timeline | Scene, *fields: str) -> None:
+    """Replace the control characters in texts of a part: a name cannot draw outside its lane."""
+    for field in fields:
+        object.__setattr__(part, field, visible(getattr(part, field)))

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import get_terminal_size
 
-from eventide.errors import PlanError
 from eventide.sinks.page import Block, Code, Drawing, Page, render
+from eventide.sinks.picture_file import save_picture
 from eventide.sinks.situation_picture.model import Scene
 from eventide.sinks.situation_picture.svg import draw_scene
 from eventide.sinks.situation_picture.terminal import scene_text
 
-FORMATS = (".svg", ".html")
 WIDEST = 120
 """Columns: beyond, a drawing in a terminal does not get easier to read."""
 
@@ -43,13 +42,7 @@ class SituationPicture:
 
     def save(self, path: str | Path) -> Path:
         """Write the picture to a file: `.svg`, or a page `.html`."""
-        target = Path(path)
-        suffix = target.suffix.lower()
-        if suffix not in FORMATS:
-            message = f"cannot tell from {target.name!r} what to draw"
-            raise PlanError(message, hint="name a file that ends with .svg or .html")
-        target.write_text(self.svg() if suffix == ".svg" else self.html(), encoding="utf-8")
-        return target
+        return save_picture(path, self.svg, self.html)
 
     def __str__(self) -> str:
         return self.text()

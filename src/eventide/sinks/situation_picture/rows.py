@@ -15,15 +15,18 @@ from eventide.schema import SEQ, TS
 from eventide.sinks.chart.model import Times
 from eventide.sinks.situation_picture.model import MARGIN, Bar, Lane, Scene, Timeline
 from eventide.sinks.text import cell
-from eventide.sinks.words import clock_text, lasting_text, plural, span_text
+from eventide.sinks.words import clock_text, lasting_text, plural, span_text, time_text
 
-MOST = 12
+MOST_DRAWN = 12
+"""So many matches, or keys with their situations, are drawn if nothing else is said."""
 MOST_OTHERS = 100
 MOST_BARS = 300
 """More bars than that in a lane are joined where the eye cannot part them."""
 EYE = 1500
 """How many places along the axis an eye can part."""
 MOST_WORDS = 60
+MOST_NUMBERS = 1 << 22
+"""Rows are numbered with gaps up to here."""
 SITUATION, START, END = "situation", "start_ts", "end_ts"
 
 Relate = Callable[[Sequence[Bar]], tuple[str, ...]]
@@ -45,24 +48,27 @@ def scene_of_matches(
     values: Sequence[str],
     *,
     relate: Relate = lambda _: (),
-    most: int = MOST,
+    most: int = MOST_DRAWN,
 ) -> Scene:
     """Return the first matches of a table, one row each, as a scene.
 
     `ts` holds the moment of detection. `relate` says how the bars of a match, in order of the
     members, lie to each other.
     """
-    periods = [(micros(table[each.start]), micros(table[each.end])) for each in members]
-    detected = micros(table[TS])
-    # What other matches know: while something goes on, that it held up to their detection.
-    known = [(start, pc.coalesce(end, detected)) for start, end in periods]
-    drawn = table.slice(0, most)
+    drawn = first_matches(table, [*keys, *(each.start for each in members)], most)
+    periods = [(micros(drawn[each.start]), micros(drawn[each.end])) for each in members]
+    detected = micros(drawn[TS]).to_pylist()
+    matched = [[bar_at(start, end, row) for start, end in periods] for row in range(drawn.num_rows)]
+    bares = [
+        Timeline("", tuple(Lane("", (bar,)) for bar in bars), at)
+        for bars, at in zip(matched, detected, strict=True)
+    ]
+    others = rows_near(table, members, [bare.span for bare in bares])
+    known = [known_periods(others, member) for member in members]
     timelines = []
     for row, found in enumerate(drawn.to_pylist()):
-        bars = [bar_at(start, end, row) for start, end in periods]
-        at = int(detected[row].as_py())
-        bare = Timeline("", tuple(Lane("", (bar,)) for bar in bars), at)
-        same_key = rows_where(table, {key: found[key] for key in keys})
+        bars, at, bare = matched[row], int(detected[row]), bares[row]
+        same_key = rows_where(others, {key: found[key] for key in keys})
         lanes = tuple(
             Lane(
                 member.name,
@@ -79,10 +85,44 @@ def scene_of_matches(
     left = count - len(timelines)
     matches = "no matches" if not count else f"{count:,} match{'' if count == 1 else 'es'}"
     if count:
-        matches += f", {span_text(*(int(each) for each in pc.min_max(detected).as_py().values()))}"
+        matches += f", {span_text(*detected_between(table))}"
     rest = f"and {left:,} more match{'' if left == 1 else 'es'}" if left else ""
     names = listed([member.name for member in members])
     return Scene(f"Matches of {names}", matches, tuple(timelines), rest)
+
+
+def first_matches(table: pa.Table, order: Sequence[str], most: int) -> pa.Table:
+    """Return the matches that were detected first, in order; rows come in any order."""
+    if table.num_rows > most:
+        # Of millions of rows only those that can be among the first are worth sorting.
+        detected = micros(table[TS]).to_numpy()
+        table = table.filter(pa.array(detected <= np.partition(detected, most - 1)[most - 1]))
+    return table.sort_by([(name, "ascending") for name in (TS, *order)]).slice(0, most)
+
+
+def rows_near(
+    table: pa.Table, members: Sequence[Member], spans: Sequence[tuple[int, int]]
+) -> pa.Table:
+    """Return the rows that know of a situation within the spans of time that are drawn."""
+    first = min((start for start, _ in spans), default=0)
+    last = max((end for _, end in spans), default=0)
+    near = pa.chunked_array([pa.repeat(False, table.num_rows)])
+    for member in members:
+        start, end = known_periods(table, member)
+        inside = pc.and_(pc.less(start, last), pc.greater_equal(end, first))
+        near = pc.or_(near, pc.fill_null(inside, False))
+    return table.filter(near)
+
+
+def known_periods(table: pa.Table, member: Member) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return what matches know of a situation: one that goes on held up to their detection."""
+    return micros(table[member.start]), pc.coalesce(micros(table[member.end]), micros(table[TS]))
+
+
+def detected_between(table: pa.Table) -> tuple[int, int]:
+    """Return when the first and the last match were detected."""
+    found = pc.min_max(micros(table[TS])).as_py()
+    return int(found["min"]), int(found["max"])
 
 
 def once_each(table: pa.Table, keys: Sequence[str], members: Sequence[Member]) -> pa.Table:
@@ -94,25 +134,35 @@ def once_each(table: pa.Table, keys: Sequence[str], members: Sequence[Member]) -
     if not table.num_rows:
         return table
     columns = [table[name] for name in (*keys, *(each.start for each in members))]
-    codes = [
-        each.combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy()
-        for each in columns
-    ]
-    _, match = np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)
-    match = match.reshape(-1)
+    match = row_numbers(columns)
     over = np.ones(table.num_rows, bool)
     for each in members:
         over &= pc.is_valid(table[each.end]).to_numpy()
-    is_over = np.zeros(table.num_rows, bool)
+    count = int(match.max()) + 1
+    is_over = np.zeros(count, bool)
     is_over[match[over]] = True
-    detected = micros(table[TS]).to_numpy()
-    first = np.full(table.num_rows, np.iinfo(np.int64).max)
-    np.minimum.at(first, match, detected)
-    moments = first[match]
-    kept = np.flatnonzero(over | ~is_over[match])
-    kept = kept[np.argsort(moments[kept], kind="stable")]
+    first = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(first, match, micros(table[TS]).to_numpy())
+    kept = over | ~is_over[match]
+    moments = pa.array(first[match[kept]]).cast(table[TS].type)
     place = table.column_names.index(TS)
-    return table.set_column(place, TS, pa.array(moments).cast(table[TS].type)).take(kept)
+    return table.filter(pa.array(kept)).set_column(place, TS, moments)
+
+
+def row_numbers(columns: Sequence[pa.ChunkedArray]) -> Times:
+    """Return a number for each row from 0 on, the same for rows that are equal in all columns."""
+    numbers = np.zeros(len(columns[0]), np.int64)
+    count = 1
+    for column in columns:
+        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+        size = len(encoded.dictionary)
+        numbers = numbers * size + encoded.indices.to_numpy()
+        # Numbers with gaps are fine as long as they are few; packed ones cannot overflow.
+        count *= size
+        if count > MOST_NUMBERS:
+            found = pa.array(numbers).dictionary_encode()
+            numbers, count = found.indices.to_numpy().astype(np.int64), len(found.dictionary)
+    return numbers
 
 
 def bar_at(start: pa.ChunkedArray, end: pa.ChunkedArray, row: int) -> Bar:
@@ -148,7 +198,7 @@ def bars_near(
 
 
 def scene_of_situations(
-    table: pa.Table, by: Sequence[str] | None = None, most: int = MOST
+    table: pa.Table, by: Sequence[str] | None = None, most: int = MOST_DRAWN
 ) -> Scene:
     """Return situations as a scene: a timeline for each key, a lane for each name of them.
 
@@ -162,14 +212,18 @@ def scene_of_situations(
         raise SchemaError(message, hint=hint)
     columns = table.column_names
     before = columns[: columns.index(SITUATION)]
-    keys = [name for name in before if name not in (TS, SEQ)] if by is None else list(by)
+    keys = [name for name in before if name not in (TS, SEQ)]
+    if by is not None:
+        keys = [by] if isinstance(by, str) else list(by)
     unknown = [key for key in keys if key not in columns]
     if unknown:
         message = f"the rows have no column {listed(unknown)}"
         raise SchemaError(message, hint=f"there are {listed(columns)}")
+    if not table.num_rows:
+        return Scene("Situations", "no situations", ())
     names = [str(name) for name in pc.unique(table[SITUATION]).to_pylist()]
     groups = distinct(table, keys)
-    start, end = micros(table[START]), micros(table[END])
+    start, end = periods_of(table)
     span = whole_span(start, end)
     timelines = tuple(
         Timeline(
@@ -186,6 +240,25 @@ def scene_of_situations(
     left = len(groups) - len(timelines)
     rest = f"and {plural(left, 'more key')}" if left else ""
     return Scene(f"Situations {listed(names)}", told, timelines, rest, one_axis=True)
+
+
+def periods_of(table: pa.Table) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Return when situations began and ended, if that can be."""
+    hint = "start_ts and end_ts are times, end_ts the later one, or null while a situation goes on"
+    try:
+        start, end = micros(table[START]), micros(table[END])
+    except pa.ArrowException as error:
+        message = f"the periods of the rows are no times: {error}"
+        raise SchemaError(message, hint=hint) from None
+    if start.null_count:
+        message = "a situation has no start_ts"
+        raise SchemaError(message, hint=hint)
+    wrong = pc.index(pc.fill_null(pc.less(end, start), False), True).as_py()
+    if wrong >= 0:
+        first, last = time_text(start[wrong].as_py()), time_text(end[wrong].as_py())
+        message = f"row {wrong}: a situation ends at {last}, before it starts at {first}"
+        raise SchemaError(message, hint=hint)
+    return start, end
 
 
 def situation_lanes(

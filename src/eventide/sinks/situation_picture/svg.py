@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 
 from eventide.sinks.chart.model import COLORS, Color
 from eventide.sinks.chart.scale import TimeScale
 from eventide.sinks.chart.svg import LETTER, PER_TICK, STYLE, draw_time_axis
 from eventide.sinks.chart.ticks import clock_ticks, day_text
 from eventide.sinks.situation_picture.model import Bar, Lane, Scene, Timeline
-from eventide.sinks.words import clock_text
+from eventide.sinks.words import clock_text, cut, escape, text_width
 
 WIDTH, LEFT = 920, 24
 TOP, FOOT, BETWEEN = 64, 14, 14
@@ -65,8 +64,8 @@ def draw_scene(scene: Scene, *, headed: bool = True) -> str:
 def sides(scene: Scene) -> tuple[float, float]:
     """Return where the lanes of all timelines begin and end, beside their names and notes."""
     lanes = [lane for timeline in scene.timelines for lane in timeline.lanes]
-    name = max((len(lane.name) for lane in lanes), default=0) * LETTER + 12
-    note = max((len(lane.note) for lane in lanes), default=0) * LETTER + 12
+    name = max((text_width(lane.name) for lane in lanes), default=0) * LETTER + 12
+    note = max((text_width(lane.note) for lane in lanes), default=0) * LETTER + 12
     right = (
         WIDTH - LEFT - clamped(note, NOTES) if any(lane.note for lane in lanes) else WIDTH - LEFT
     )
@@ -245,5 +244,4 @@ def draw_relations(timeline: Timeline, time: TimeScale, y: float) -> str:
 
 def fitted(text: str, width: float, letter: float = LETTER) -> str:
     """Return as much of a text as a width has room for, escaped."""
-    most = max(2, int(width / letter))
-    return escape(text if len(text) <= most else f"{text[: most - 1]}…")
+    return escape(cut(text, max(2, int(width / letter))))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from eventide.sinks.chart.ticks import clock_ticks, day_text
 from eventide.sinks.situation_picture.model import Bar, Lane, Scene, Timeline
-from eventide.sinks.words import clock_text
+from eventide.sinks.words import clock_text, cut, pad, text_width
 
 NARROWEST = 40
 MOST_NAME, MOST_NOTE = 18, 26
@@ -84,18 +84,18 @@ def scene_text(scene: Scene, width: int, *, ascii_only: bool = False) -> str:
     """Return a scene as text of at most `width` columns."""
     letters = ASCII if ascii_only else BOX
     wide = max(width, NARROWEST)
-    lines = [cut(scene.title, wide, letters), cut(scene.told, wide, letters)]
+    lines = [cut(scene.title, wide, letters.dots), cut(scene.told, wide, letters.dots)]
     lanes = [lane for timeline in scene.timelines for lane in timeline.lanes]
-    name = min(max((len(lane.name) for lane in lanes), default=0), MOST_NAME)
-    note = min(max((len(lane.note) for lane in lanes), default=0), MOST_NOTE, wide // 3)
+    name = min(max((text_width(lane.name) for lane in lanes), default=0), MOST_NAME)
+    note = min(max((text_width(lane.note) for lane in lanes), default=0), MOST_NOTE, wide // 3)
     room = wide - name - 4 - (note + 2 if note else 0)
     for number, timeline in enumerate(scene.timelines):
         last = number == len(scene.timelines) - 1
         lines.append("")
         for line in timeline_lines(timeline, name, room, letters, not scene.one_axis or last):
-            lines.append(cut(line.rstrip(), wide, letters))
+            lines.append(cut(line.rstrip(), wide, letters.dots))
     if scene.rest:
-        lines += ["", cut(scene.rest, wide, letters)]
+        lines += ["", cut(scene.rest, wide, letters.dots)]
     text = "\n".join(line for line in lines)
     return text.encode("ascii", "replace").decode("ascii") if ascii_only else text
 
@@ -112,8 +112,8 @@ def timeline_lines(
     yield f"{timeline.title}{said}"
     for lane in timeline.lanes:
         drawn = lane_line(lane, columns, moment, timeline.known_until_us, letters)
-        note = cut(lane.note, MOST_NOTE, letters)
-        yield f"  {cut(lane.name, name, letters).ljust(name)}  {drawn}  {note}"
+        note = cut(lane.note, MOST_NOTE, letters.dots)
+        yield f"  {pad(cut(lane.name, name, letters.dots), name)}  {drawn}  {note}"
     margin = " " * (name + 4)
     if with_axis:
         line, labels = axis_lines(columns, moment, letters)
@@ -172,8 +172,3 @@ def axis_lines(columns: Columns, moment: int | None, letters: Letters) -> tuple[
         if start > len(labels) or not labels:
             labels = labels.ljust(start) + tick.label
     return "".join(line), labels
-
-
-def cut(text: str, width: int, letters: Letters) -> str:
-    """Return as much of a text as a width has room for."""
-    return text if len(text) <= width else text[: width - 1] + letters.dots

@@ -1,0 +1,44 @@
+"""What the nodes about situations and periods are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eventide.plan.expressions import Expression
+from eventide.schema import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """A condition that holds for a while, and how long it has to: at least, at most."""
+
+    name: str
+    condition: Expression
+    least_us: int = 0
+    most_us: int | None = None
+
+    @property
+    def type(self) -> DataType:
+        """The type of the condition."""
+        return self.condition.type
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """The relations, as a mask of `plan.allen`, that situation `first` may have to `second`.
+
+    Both are places in the pattern's situations, and `first` is the smaller one.
+    """
+
+    first: int
+    second: int
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """The columns that say from when until when a row lasts, and what the query calls the row."""
+
+    name: str
+    start: str
+    end: str
