@@ -17,7 +17,7 @@ from eventide.operators.situation_state import (
     load_runs,
     mark_of,
 )
-from eventide.operators.situation_values import Parts, RunValues, SymbolAggregates
+from eventide.operators.situation_values import Parts, RunValues, SymbolAggregates, merged_parts
 from eventide.operators.state import join_parts, split_parts
 from eventide.plan.nodes import Situations
 
@@ -79,15 +79,10 @@ class DeriveSituations:
             arrays += [pa.concat_arrays(parts) for parts in zip(*finished, strict=True)]
         results = pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
         kept = np.flatnonzero(runs.end_pos == NEVER)
-        place = np.full(len(runs), -1, np.int64)
-        place[kept] = np.arange(len(kept))
-        parts = []
-        for symbol, each in enumerate(values):
-            own = kept[runs.symbol[kept] == symbol]
-            parts.append(Parts(each.merged(own).columns, place[own]))
+        parts = merged_parts(values, runs.symbol, kept)
         unused = np.zeros(len(derived.keys.held), np.bool_)
         after, _ = self.derivation.remember(derived, kept, unused)
-        return SituationState(after, tuple(parts)), Batch(results, batch.watermark_us)
+        return SituationState(after, parts), Batch(results, batch.watermark_us)
 
     def dump(self, state: SituationState) -> bytes:
         """Write the state out."""

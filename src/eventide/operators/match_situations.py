@@ -33,7 +33,7 @@ from eventide.operators.situation_state import (
     load_runs,
     mark_of,
 )
-from eventide.operators.situation_values import Parts, RunValues
+from eventide.operators.situation_values import Parts, RunValues, merged_parts
 from eventide.operators.state import join_parts, split_parts
 from eventide.plan.nodes import TemporalPattern
 
@@ -149,13 +149,9 @@ class MatchSituations:
         runs, keys = self.derivation.remember(derived, kept, state.reported > 0)
         place = np.full(len(derived.runs), -1, np.int64)
         place[kept] = np.arange(len(kept))
-        parts = []
-        for symbol, each in enumerate(values):
-            own = kept[derived.runs.symbol[kept] == symbol]
-            merged = each.merged(own)
-            parts.append(Parts(merged.columns, place[own]))
+        parts = merged_parts(values, derived.runs.symbol, kept)
         reported, pending = state.reported[keys], place[state.pending]
-        return PatternState(runs, tuple(parts), reported, pending, state.statistics)
+        return PatternState(runs, parts, reported, pending, state.statistics)
 
     def needed(self, derived: Derived, pending: Int64s, watermark_us: int) -> Int64s:
         """Return the runs, by number, that later events may need.

@@ -40,6 +40,46 @@ class Matches:
     counts: Int64s
 
 
+@dataclass(frozen=True, slots=True)
+class GroupedRuns:
+    """The runs of a step that can be seen, side by side by key and symbol, in order of time.
+
+    `shown` are their numbers in the step, `place` where each run of the step stands among them,
+    `group` its key and symbol. Of a group, [lows, highs) could be seen before the step.
+    """
+
+    shown: Int64s
+    place: Int64s
+    group: Int64s
+    lows: Int64s
+    highs: Int64s
+    columns: tuple[Int64s, Int64s, Int64s, Int64s]
+
+    @classmethod
+    def of(cls, derived: Derived, symbols: int) -> GroupedRuns:
+        """Group the runs of keys about which anything changed."""
+        runs, keys = derived.runs, len(derived.keys.held)
+        group = runs.key * symbols + runs.symbol
+        touched = np.zeros(keys, np.bool_)
+        touched[runs.key[derived.changes.run]] = True
+        shown = np.flatnonzero((runs.visible != NEVER) & touched[runs.key])
+        order, offsets = np.empty(len(shown), np.int64), np.zeros(keys * symbols + 1, np.int64)
+        order_by_key(run_codes(group[shown]), offsets, order)
+        shown = shown[order]
+        place = np.full(len(runs), -1, np.int64)
+        place[shown] = np.arange(len(shown))
+        lows = offsets[:-1].copy()
+        earlier = group[shown[runs.visible[shown] < derived.base]]
+        highs = lows + np.bincount(earlier, minlength=len(lows))
+        columns = (
+            frozen(runs.start_ts[shown]),
+            frozen(runs.start_pos[shown]),
+            frozen(runs.end_pos[shown]),
+            frozen(runs.visible[shown]),
+        )
+        return cls(shown, place, group, lows, highs, columns)
+
+
 @dataclass(frozen=True)
 class Search:
     """How the matches of a pattern are looked for."""
@@ -60,28 +100,13 @@ class Search:
         if not total and derived.base:
             return
         symbols = len(self.node.situations)
-        group = derived.runs.key * symbols + derived.runs.symbol
-        shown = self.shown(derived)
-        order, offsets = np.empty(len(shown), np.int64), np.zeros(len(reported) * symbols + 1, int)
-        order_by_key(run_codes(group[shown]), offsets, order)
-        shown = shown[order]
-        place = np.empty(len(derived.runs), np.int64)
-        place[shown] = np.arange(len(shown))
-        lows = offsets[:-1].copy()
-        earlier = group[shown[derived.runs.visible[shown] < derived.base]]
-        highs = lows + np.bincount(earlier, minlength=len(lows))
-        runs = (
-            frozen(derived.runs.start_ts[shown]),
-            frozen(derived.runs.start_pos[shown]),
-            frozen(derived.runs.end_pos[shown]),
-            frozen(derived.runs.visible[shown]),
-        )
+        runs = GroupedRuns.of(derived, symbols)
         inputs = (
             frozen(changes.position),
             frozen(changes.ts),
-            frozen(place[changes.run]),
+            frozen(runs.place[changes.run]),
             frozen(changes.kind),
-            frozen(group[changes.run]),
+            frozen(runs.group[changes.run]),
         )
         within_us = min(self.node.within_us, LONGEST_US)
         owned = (self.owned.start_us, self.owned.end_us)
@@ -95,8 +120,8 @@ class Search:
         while True:
             scratch[-1][WORK] = MOST_WORK
             change = match_changes(
-                runs, (lows, highs), inputs, change, limits, self.tables.arrays, statistics.orders,
-                statistics.moving, quota, scratch, found, progress,
+                runs.columns, (runs.lows, runs.highs), inputs, change, limits, self.tables.arrays,
+                statistics.orders, statistics.moving, quota, scratch, found, progress,
             )  # fmt: skip
             count = int(progress[0])
             if change < total and self.keeps_all:
@@ -107,7 +132,7 @@ class Search:
             if self.counting:
                 yield Matches(np.empty((0, symbols), np.int64), found[1][:count], found[0][:count])
             elif count or not total:
-                members = shown[found[0][: count * symbols]].reshape(count, symbols)
+                members = runs.shown[found[0][: count * symbols]].reshape(count, symbols)
                 none = np.empty(0, np.int64)
                 matches = Matches(members, found[1][:count].copy(), none)
                 yield self.limited(matches, derived, reported)
@@ -124,12 +149,6 @@ class Search:
     def limit(self) -> int:
         """How many matches of a key are reported."""
         return NO_LIMIT if self.node.limit is None else min(self.node.limit, NO_LIMIT)
-
-    def shown(self, derived: Derived) -> Int64s:
-        """Return the runs that can be seen, of keys about which anything changed."""
-        touched = np.zeros(len(derived.keys.held), np.bool_)
-        touched[derived.runs.key[derived.changes.run]] = True
-        return np.flatnonzero((derived.runs.visible != NEVER) & touched[derived.runs.key])
 
     def limited(self, found: Matches, derived: Derived, reported: Int64s) -> Matches:
         """Return the matches that a limit leaves: the first ones of each key."""

@@ -184,3 +184,12 @@ class RunValues:
         """Return the aggregates of runs as they are now."""
         never = np.zeros(len(runs), np.int64)
         return self.at(runs, never, np.zeros(len(runs), np.bool_))
+
+
+def merged_parts(values: Sequence[RunValues], symbol: Int64s, kept: Int64s) -> tuple[Parts, ...]:
+    """Return one part for each run kept, by its new number; `symbol` is that of all runs."""
+    found = []
+    for each, own in enumerate(values):
+        places = np.flatnonzero(symbol[kept] == each)
+        found.append(Parts(own.merged(kept[places]).columns, places))
+    return tuple(found)

@@ -147,7 +147,7 @@ class SituationParser(MatchParser):
     ) -> exp.TableAlias | None:
         if self._at_clause() or (self._in_statement and is_part(self._tokens, self._index)):
             return None
-        self._check_clausekeyword_of()
+        self._refuse_near_clause()
         return super()._parse_table_alias(alias_tokens)
 
     def _parse_table(  # noqa: PLR0913, PLR0917  (sqlglot's signature)
@@ -165,7 +165,7 @@ class SituationParser(MatchParser):
             consume_pipe,
         )  # fmt: skip
         if table is None or not self._at_clause():
-            self._check_clausekeyword_of()
+            self._refuse_near_clause()
             return table
         node = _table_of(table, self._bracketed_clause())
         node.set("alias", self._parse_table_alias())
@@ -176,7 +176,7 @@ class SituationParser(MatchParser):
     def _at_clause(self) -> bool:
         return is_clause(self._curr, self._next)
 
-    def _check_clausekeyword_of(self) -> None:
+    def _refuse_near_clause(self) -> None:
         """Refuse SITUATION (DEFINE …): nearly a clause of ours."""
         inside = self._tokens[self._index + 2 : self._index + 3]
         if self._next.token_type == TokenType.L_PAREN and any(map(names_part, inside)):
