@@ -89,6 +89,10 @@ class StateError(EventideError, ValueError):
     """A dumped state cannot be loaded: wrong version, wrong operator, or damaged."""
 
 
+class StateLimitError(EventideError, MemoryError):
+    """A live query needs more memory than it was given; the text names what takes it."""
+
+
 class UnboundedStateWarning(UserWarning):
     """A live query may need more and more memory; the text names the cure."""
 

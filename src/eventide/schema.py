@@ -16,6 +16,8 @@ TS = "ts"
 """The event's time: microseconds since 1970-01-01 UTC."""
 SEQ = "seq"
 """The event's place in arrival order: the tie-break between equal times."""
+DELETED = "deleted"
+"""The attribute of a relation's events that says whether they take a row away."""
 
 # The years 0001 to 9999, which Python's datetime, Arrow, DuckDB and Spark can all show.
 MIN_TS_US = -62_135_596_800_000_000
@@ -157,6 +159,8 @@ class Attribute:
 class Schema:
     """The attributes of a stream's events, beside the `ts` and `seq` that every event has.
 
+    With a `key` it is a relation: of each key the newest event counts.
+
     >>> schema = Schema.of({"car": "string", "speed": "float64"})
     >>> schema.names
     ('car', 'speed')
@@ -165,6 +169,7 @@ class Schema:
     """
 
     attributes: tuple[Attribute, ...]
+    key: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         seen: dict[str, str] = {TS: TS, SEQ: SEQ}
@@ -177,16 +182,21 @@ class Schema:
                     message, hint="names differ by more than case; ts and seq are always there"
                 )
             seen[folded] = attribute.name
+        for name in self.key:
+            if name not in self.names:
+                message = f"the key {name!r} is no attribute"
+                raise SchemaError(message, hint=f"there are {listed(self.names)}")
 
     @classmethod
-    def of(cls, types: Mapping[str, str | DataType]) -> Schema:
+    def of(cls, types: Mapping[str, str | DataType], key: tuple[str, ...] = ()) -> Schema:
         """Build a schema from names and types, as `create_stream` takes them."""
         return cls(
             tuple(
                 # str: a caller who writes int or None is told the types as well
                 Attribute(name, kind if isinstance(kind, DataType) else DataType.parse(str(kind)))
                 for name, kind in types.items()
-            )
+            ),
+            key,
         )
 
     @classmethod

@@ -1,12 +1,19 @@
-"""The aggregates a window may compute, with their types."""
+"""The aggregates, with their types: those of all windows, and those of standing queries alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from eventide.plan.types import MAX_PRECISION
-from eventide.schema import FLOAT64, INT64, STORABLE_KINDS, DataType
+from eventide.schema import FLOAT64, INT64, STORABLE_KINDS, STRING, DataType
+
+Parameter = Literal["fraction", "count"]
+"""What some aggregates take beside their argument: a number from 0 to 1, or how many."""
+
+SKETCHED = ("approx_count_distinct", "approx_top_k")
+"""Aggregates of standing queries that are kept as sketches of panes, so only with SLIDE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,12 +21,14 @@ class AggregateFunction:
     """An aggregate: its type rule, and whether its answer depends on the order of events.
 
     `result` returns the type for an argument type, or None if it does not take such arguments.
+    `parameter` is the constant that stands behind the argument, if there is one.
     """
 
     name: str
     takes: str
     result: Callable[[DataType], DataType | None]
     needs_order: bool = False
+    parameter: Parameter | None = None
 
 
 def _sum(argument: DataType) -> DataType | None:
@@ -36,6 +45,16 @@ def _same(argument: DataType) -> DataType | None:
     return argument if argument.kind in STORABLE_KINDS else None
 
 
+def _count(argument: DataType) -> DataType | None:
+    return INT64 if argument.kind in STORABLE_KINDS else None
+
+
+def _ranking(argument: DataType) -> DataType | None:
+    return STRING if argument.kind in STORABLE_KINDS else None
+
+
+_STORABLE = "values that a stream can hold"
+
 AGGREGATES: Mapping[str, AggregateFunction] = {
     each.name: each
     for each in (
@@ -43,9 +62,27 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
         AggregateFunction("sum", "numbers", _sum),
         AggregateFunction("avg", "numbers", _float),
         AggregateFunction("stddev", "numbers", _float),
-        AggregateFunction("min", "values that a stream can hold", _same),
-        AggregateFunction("max", "values that a stream can hold", _same),
-        AggregateFunction("first", "values that a stream can hold", _same, needs_order=True),
-        AggregateFunction("last", "values that a stream can hold", _same, needs_order=True),
+        AggregateFunction("min", _STORABLE, _same),
+        AggregateFunction("max", _STORABLE, _same),
+        AggregateFunction("first", _STORABLE, _same, needs_order=True),
+        AggregateFunction("last", _STORABLE, _same, needs_order=True),
     )
 }
+"""Those that every window can compute: of TUMBLE and HOP, of frames, of situations."""
+
+STANDING_AGGREGATES: Mapping[str, AggregateFunction] = {
+    **AGGREGATES,
+    **{
+        each.name: each
+        for each in (
+            AggregateFunction("count_distinct", _STORABLE, _count),
+            AggregateFunction("median", "numbers", _float),
+            AggregateFunction("quantile", "numbers", _float, parameter="fraction"),
+            AggregateFunction("top_k", _STORABLE, _ranking, parameter="count"),
+            AggregateFunction("approx_count_distinct", _STORABLE, _count),
+            AggregateFunction("approx_quantile", "numbers", _float, parameter="fraction"),
+            AggregateFunction("approx_top_k", _STORABLE, _ranking, parameter="count"),
+        )
+    },
+}
+"""Those of the groups of standing queries. The top k are JSON text: [[value, count], …]."""

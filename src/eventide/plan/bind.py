@@ -6,14 +6,21 @@ written out, and literals turned into the type they are compared with.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TypeGuard, assert_never
+from typing import assert_never
 
 from eventide.errors import BindError, Span, listed
-from eventide.plan.aggregates import AGGREGATES
+from eventide.plan.aggregates import AGGREGATES, STANDING_AGGREGATES
+from eventide.plan.bind_hints import (
+    cast_advice,
+    cast_hint,
+    compare_hint,
+    interval_hint,
+    joined_hint,
+    text_hint,
+)
 from eventide.plan.constants import cast_constant
 from eventide.plan.expressions import (
     Aggregate,
@@ -29,7 +36,6 @@ from eventide.plan.expressions import (
     Named,
     Over,
     PeriodPart,
-    children,
     rebuild,
 )
 from eventide.plan.functions import FUNCTIONS, Function
@@ -50,14 +56,26 @@ from eventide.plan.nodes import (
 )
 from eventide.plan.render import render
 from eventide.plan.situations import Situation
+from eventide.plan.standing import (
+    AsOfJoin,
+    Difference,
+    Distinct,
+    Existence,
+    GroupAggregate,
+    Merge,
+    RowsWindow,
+    SessionWindow,
+    Standing,
+    StandingNode,
+    StreamWindow,
+    Top,
+    Windowed,
+    WindowJoin,
+)
+from eventide.plan.standing_rebuild import rebuild_standing_sources
 from eventide.plan.times import parse_duration, parse_timestamp
 from eventide.plan.types import can_cast
 from eventide.schema import BOOL, INT64, NULL, STRING, TIMESTAMP, DataType, Schema
-
-_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
-_OR_HINT = "|| joins texts; conditions are joined with OR"
-_SHORT = 30
-"""Expressions up to this length are shown in the hint."""
 
 
 def bind(plan: Plan, catalog: Mapping[str, Schema]) -> Plan:
@@ -110,7 +128,84 @@ def bind(plan: Plan, catalog: Mapping[str, Schema]) -> Plan:
             return replace(
                 plan, inputs=tuple((name, bind(source, catalog)) for name, source in inputs)
             )
+        case _:
+            return bind_standing(rebuild_standing_sources(plan, lambda each: bind(each, catalog)))
+
+
+def bind_standing(plan: StandingNode) -> Plan:
+    """Return a node of a standing query, whose sources are bound, with its own names resolved."""
+    match plan:
+        case Windowed(source=source):
+            return replace(plan, window=_bind_window(plan.window, source.row, plan.span))
+        case WindowJoin(sources=sources, keys=keys, condition=condition, band=band):
+            rows = [source.row for source in sources]
+            bound = [_bind_each(each, row) for each, row in zip(keys, rows, strict=True)]
+            if band is not None:
+                left, right = rows
+                band = replace(
+                    band,
+                    left=bind_expression(band.left, left),
+                    right=bind_expression(band.right, right),
+                )
+            return replace(
+                plan,
+                keys=_alike(bound),
+                condition=None if condition is None else bind_condition(condition, plan.row),
+                band=band,
+            )
+        case (
+            AsOfJoin(left=left_source, right=right_source)
+            | Existence(left=left_source, right=right_source)
+        ):
+            one, other = _alike(
+                [
+                    _bind_each(plan.left_keys, left_source.row),
+                    _bind_each(plan.right_keys, right_source.row),
+                ]
+            )
+            return replace(plan, left_keys=one, right_keys=other)
+        case GroupAggregate(source=source, keys=named):
+            return replace(
+                plan,
+                keys=tuple(_bind_named(key, source.row) for key in named),
+                aggregates=_bind_all(plan.aggregates, source.row),
+            )
+        case Top(source=source, order=order):
+            return replace(
+                plan,
+                order=tuple(
+                    replace(item, expression=bind_expression(item.expression, source.row))
+                    for item in order
+                ),
+            )
+        case Merge() | Distinct() | Difference() | Standing():
+            return plan
     assert_never(plan)
+
+
+def _bind_window(window: StreamWindow, row: Row, span: Span | None) -> StreamWindow:
+    """Return the window with the columns that it goes by as the stream spells them."""
+    if not isinstance(window, RowsWindow | SessionWindow):
+        return window
+    keys = tuple(resolve(name, row, span=span, what="column") for name in window.keys)
+    if isinstance(window, SessionWindow) or window.deleted is None:
+        return replace(window, keys=keys)
+    deleted = resolve(window.deleted, row, span=span, what="column")
+    return replace(window, keys=keys, deleted=deleted)
+
+
+def _bind_each(expressions: tuple[Expression, ...], row: Row) -> tuple[Expression, ...]:
+    return tuple(bind_expression(each, row) for each in expressions)
+
+
+def _alike(keys: list[tuple[Expression, ...]]) -> tuple[tuple[Expression, ...], ...]:
+    """Return the keys of several sources with casts to the types that they have in common."""
+    columns = []
+    for parts in zip(*keys, strict=True):
+        call = bind_call(Call("in", parts))
+        assert isinstance(call, Call)
+        columns.append(call.arguments)
+    return tuple(tuple(column[place] for column in columns) for place in range(len(keys)))
 
 
 def bind_match(node: MatchRecognize, row: Row) -> MatchRecognize:
@@ -175,7 +270,7 @@ def bind_condition(condition: Expression, row: Row) -> Expression:
         return cast_implicitly(bound, BOOL)
     if bound.type != BOOL:
         message = f"{render(condition)} is {bound.type}, not a condition"
-        raise BindError(message, span=condition.span, hint=_compare_hint(condition, bound.type))
+        raise BindError(message, span=condition.span, hint=compare_hint(condition, bound.type))
     return bound
 
 
@@ -218,10 +313,10 @@ def bind_call(call: Expression) -> Expression:
     if signature is None:
         types = [str(argument.type) for argument in arguments]
         message = f"{_shown(function)} takes {function.takes}, not {' and '.join(types)}"
-        hint = _text_hint(arguments)
+        hint = text_hint(arguments)
         if function.takes != "strings":
-            hint = _joined_hint(arguments) or _interval_hint(call, arguments)
-            hint = hint or _cast_hint(arguments)
+            hint = joined_hint(arguments) or interval_hint(call, arguments)
+            hint = hint or cast_hint(arguments)
         raise BindError(message, span=call.span, hint=hint)
     cast = tuple(map(cast_implicitly, arguments, signature.arguments))
     return replace(call, arguments=cast, type=signature.result)
@@ -230,7 +325,7 @@ def bind_call(call: Expression) -> Expression:
 def bind_aggregate(aggregate: Aggregate, row: Row) -> Aggregate:
     """Return an aggregate with its argument bound and its type set."""
     name, span = aggregate.function, aggregate.span
-    function = AGGREGATES.get(name)
+    function = STANDING_AGGREGATES.get(name)
     if function is None:
         message = f"no aggregate {name!r}"
         raise BindError(message, span=span, hint=suggestion(name, list(AGGREGATES), "aggregate"))
@@ -245,7 +340,7 @@ def bind_aggregate(aggregate: Aggregate, row: Row) -> Aggregate:
     result = function.result(argument.type)
     if result is None:
         message = f"{name} takes {function.takes}, not {argument.type}"
-        raise BindError(message, span=span, hint=_cast_hint((argument,)))
+        raise BindError(message, span=span, hint=cast_hint((argument,)))
     return replace(aggregate, argument=argument, type=result)
 
 
@@ -274,20 +369,8 @@ def _bind_cast(cast: Cast) -> Expression:
     source = cast.argument.type
     if not can_cast(source, cast.type):
         message = f"a {source} cannot be cast to {cast.type}"
-        raise BindError(message, span=cast.span, hint=_cast_advice(source, cast.type))
+        raise BindError(message, span=cast.span, hint=cast_advice(source, cast.type))
     return cast
-
-
-def _cast_advice(source: DataType, target: DataType) -> str | None:
-    advice: dict[tuple[str, str], str] = {
-        ("timestamp", "int64"): "EPOCH_US(…) gives the microseconds since 1970",
-        ("timestamp", "float64"): "EPOCH(…) gives the seconds since 1970",
-        ("int64", "timestamp"): "MAKE_TIMESTAMP(…) takes microseconds since 1970",
-        ("interval", "int64"): "EPOCH_US(…) gives its microseconds",
-        ("interval", "float64"): "EPOCH(…) gives its seconds",
-        ("interval", "string"): "EPOCH(…) gives its seconds",
-    }
-    return advice.get((source.kind, target.kind))
 
 
 def _function(call: Call) -> Function:
@@ -345,75 +428,3 @@ def _check_options(call: Call, function: Function) -> None:
     if not (isinstance(option, Literal) and option.value in function.options):
         message = f"{_shown(function)} does not know {render(option)}"
         raise BindError(message, span=option.span or call.span, hint=listed(function.options, 20))
-
-
-def _cast_hint(arguments: tuple[Expression, ...]) -> str | None:
-    """Suggest the cast that would make the types meet, where there is an obvious one."""
-    kinds = {argument.type.kind for argument in arguments}
-    texts = [argument for argument in arguments if argument.type == STRING]
-    others = [argument.type for argument in arguments if argument.type not in (STRING, NULL)]
-    if texts and others and others[0].is_numeric and _is_number(texts[0]):
-        return f"write {str(texts[0].value).strip()}"
-    if texts and others and can_cast(STRING, others[0]):
-        return f"cast one side, as in CAST({render(texts[0])} AS {_sql_name(others[0])})"
-    if texts and len(kinds) == 1:
-        return f"cast it, as in CAST({render(texts[0])} AS double)"
-    return None
-
-
-def _is_number(expression: Expression) -> TypeGuard[Literal]:
-    """Whether it is a text that holds a number."""
-    text = expression.value if isinstance(expression, Literal) else None
-    return isinstance(text, str) and _NUMBER.fullmatch(text.strip()) is not None
-
-
-def _interval_hint(call: Call, arguments: tuple[Expression, ...]) -> str | None:
-    """Suggest the interval that a number or a text beside a length of time is meant to be."""
-    kinds = {argument.type.kind for argument in arguments}
-    if "interval" not in kinds and not (call.function in ("+", "-") and "timestamp" in kinds):
-        return None
-    for argument in arguments:
-        shown = render(argument)
-        if _is_number(argument):
-            return f"write INTERVAL {shown} SECOND"
-        if argument.type == STRING:
-            known = isinstance(argument, Literal) and parse_duration(str(argument.value))
-            return f"write INTERVAL {shown}" if known else "write INTERVAL '30' SECOND"
-        if argument.type.is_numeric:
-            constant = isinstance(argument, Literal)
-            unit = f"INTERVAL '{shown}' SECOND" if constant else f"{shown} * INTERVAL '1' SECOND"
-            return f"write {unit}"
-    return None
-
-
-def _joined_hint(arguments: tuple[Expression, ...]) -> str | None:
-    """Say what || is where conditions seem to stand around it."""
-    inside = [part for each in arguments for part in (each, *children(each))]
-    joined = any(isinstance(part, Call) and part.function == "||" for part in inside)
-    unlike = any(argument.type not in (STRING, NULL) for argument in arguments)
-    return _OR_HINT if joined and unlike else None
-
-
-def _compare_hint(condition: Expression, data_type: DataType) -> str:
-    """Suggest a comparison that makes a condition of a value."""
-    if isinstance(condition, Call) and condition.function == "||":
-        return _OR_HINT
-    endings: Mapping[str, str] = {
-        "string": "= '…'",
-        "timestamp": "> TIMESTAMP '2026-01-31 12:00:00'",
-        "interval": "> INTERVAL '30' SECOND",
-    }
-    shown = render(condition)
-    shown = shown if len(shown) <= _SHORT else "…"
-    return f"compare it, as in {shown} {endings.get(data_type.kind, '<> 0')}"
-
-
-def _text_hint(arguments: tuple[Expression, ...]) -> str | None:
-    """Suggest to write the first argument that is not text as text."""
-    others = [argument for argument in arguments if argument.type not in (STRING, NULL)]
-    return f"cast it, as in CAST({render(others[0])} AS varchar)" if others else None
-
-
-def _sql_name(data_type: DataType) -> str:
-    names: Mapping[str, str] = {"int64": "bigint", "float64": "double", "string": "varchar"}
-    return names.get(data_type.kind, str(data_type))

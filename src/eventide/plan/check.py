@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 from eventide.errors import PlanError
+from eventide.plan.aggregates import AGGREGATES, STANDING_AGGREGATES, AggregateFunction
 from eventide.plan.allen import ANY
 from eventide.plan.expressions import (
     Aggregate,
@@ -47,6 +48,21 @@ from eventide.plan.nodes import (
 )
 from eventide.plan.render import render
 from eventide.plan.situations import Situation
+from eventide.plan.standing import (
+    AsOfJoin,
+    Difference,
+    Distinct,
+    Existence,
+    GroupAggregate,
+    Merge,
+    RowsWindow,
+    SessionWindow,
+    Standing,
+    StandingNode,
+    Top,
+    Windowed,
+    WindowJoin,
+)
 from eventide.schema import BOOL, NULL, TIMESTAMP, TS
 
 MOST_SITUATIONS = 32
@@ -121,7 +137,74 @@ def _check(plan: Plan) -> None:
         case Relational(inputs=inputs):
             _check_names(name for name, _ in inputs)
         case _:
+            _check_standing(plan)
+
+
+def _check_standing(plan: StandingNode) -> None:
+    match plan:
+        case Windowed(source=source):
+            _require(isinstance(source, Scan), "a window over something that is no stream")
+            _check_window(plan)
+        case Merge(sources=sources):
+            _check_alike(*sources)
+        case WindowJoin():
+            _check_window_join(plan)
+        case AsOfJoin(left=left, right=right):
+            _check_names([*left.row, *right.row])
+            _check_keys([(left, plan.left_keys), (right, plan.right_keys)])
+        case Existence(left=left, right=right):
+            _check_keys([(left, plan.left_keys), (right, plan.right_keys)])
+        case Difference(left=left, right=right):
+            _check_alike(left, right)
+        case GroupAggregate(source=source, keys=keys, aggregates=aggregates):
+            _check_items(keys, source.row)
+            _check_aggregates(aggregates, source.row, known=STANDING_AGGREGATES)
+            _check_names([*(key.name for key in keys), *(item.name for item in aggregates)])
+        case Top(source=source, order=order, count=count):
+            _require(bool(order) and count > 0, "the first rows in no order")
+            for item in order:
+                _check_expression(item.expression, source.row)
+        case Distinct() | Standing():
+            pass
+        case _:
             assert_never(plan)
+
+
+def _check_window(plan: Windowed) -> None:
+    row, window = plan.source.row, plan.window
+    if isinstance(window, RowsWindow | SessionWindow):
+        _check_present(plan, row, *window.keys)
+    if isinstance(window, RowsWindow) and window.deleted is not None:
+        _check_present(plan, row, window.deleted)
+        _require(row[window.deleted] == BOOL, f"{window.deleted} is no condition")
+
+
+def _check_window_join(node: WindowJoin) -> None:
+    sources, condition, band = node.sources, node.condition, node.band
+    _require(len(sources) >= 2 and len(node.keys) == len(sources), "a join of one source")
+    _check_names(name for source in sources for name in source.row)
+    _check_keys(list(zip(sources, node.keys, strict=True)))
+    if condition is not None:
+        _check_expression(condition, node.row)
+        _require(condition.type == BOOL, f"{render(condition)} is no condition")
+    if band is not None:
+        _require(len(sources) == 2, "a band between more than two sources")
+        _check_expression(band.left, sources[0].row)
+        _check_expression(band.right, sources[1].row)
+
+
+def _check_alike(first: Plan, *others: Plan) -> None:
+    for other in others:
+        same = list(first.row.items()) == list(other.row.items())
+        _require(same, f"rows of different columns: {first.row} and {other.row}")
+
+
+def _check_keys(sides: list[tuple[Plan, tuple[Expression, ...]]]) -> None:
+    for source, keys in sides:
+        for key in keys:
+            _check_expression(key, source.row)
+    kinds = [[key.type for key in keys] for _, keys in sides]
+    _require(all(each == kinds[0] for each in kinds), f"keys of different types: {kinds}")
 
 
 def _require(condition: bool, message: str) -> None:
@@ -145,9 +228,18 @@ def _check_items(items: tuple[Named, ...], row: Row) -> None:
         _check_expression(item.expression, row)
 
 
-def _check_aggregates(items: tuple[NamedAggregate, ...], row: Row) -> None:
+def _check_aggregates(
+    items: tuple[NamedAggregate, ...],
+    row: Row,
+    known: Mapping[str, AggregateFunction] = AGGREGATES,
+) -> None:
     _check_names(item.name for item in items)
     for item in items:
+        function = known.get(item.aggregate.function)
+        _require(function is not None, f"{item.aggregate.function} has no place here")
+        wanted = function is not None and function.parameter is not None
+        given = item.aggregate.parameter is not None
+        _require(given == wanted, f"{render(item.aggregate)} has a wrong parameter")
         _require(item.aggregate.type != NULL, f"{render(item.aggregate)} has no type")
         if item.aggregate.argument is not None:
             _check_expression(item.aggregate.argument, row)

@@ -30,6 +30,26 @@ from eventide.plan.nodes import (
 from eventide.plan.patterns import render_pattern
 from eventide.plan.render import render, render_over
 from eventide.plan.situations import Situation
+from eventide.plan.standing import (
+    AsOfJoin,
+    Difference,
+    Distinct,
+    Existence,
+    GroupAggregate,
+    Merge,
+    PeriodWindow,
+    RangeWindow,
+    RowsWindow,
+    SessionWindow,
+    SinceWindow,
+    Standing,
+    StandingNode,
+    StreamWindow,
+    Top,
+    Unbounded,
+    Windowed,
+    WindowJoin,
+)
 from eventide.plan.times import format_duration, format_timestamp
 from eventide.visible import visible
 
@@ -60,6 +80,9 @@ def _lines(plan: Plan, depth: int) -> Iterator[str]:
         for name, source in plan.inputs:
             yield "  " * (depth + 1) + f"{name}:"
             yield from _lines(source, depth + 2)
+        return
+    if isinstance(plan, Windowed):
+        # Its line says what it reads.
         return
     for source in sources_of(plan):
         yield from _lines(source, depth + 1)
@@ -95,7 +118,102 @@ def describe(plan: Plan) -> str:
             return f"{related}: {', '.join(plan.columns)}"
         case Relational(duckdb_sql=sql):
             return f"Relational {sql}"
+        case _:
+            return _standing(plan)
+
+
+def _standing(plan: StandingNode) -> str:
+    match plan:
+        case Windowed():
+            return _windowed(plan)
+        case Merge():
+            return "Merge"
+        case WindowJoin():
+            return _join(plan)
+        case AsOfJoin(strict=strict, outer=outer):
+            kind = "AsOfJoin outer" if outer else "AsOfJoin"
+            keys = _equal((plan.left_keys, plan.right_keys))
+            return f"{kind}{keys}, the newest {'before' if strict else 'until'} then"
+        case Distinct():
+            return "Distinct"
+        case Difference():
+            return "Difference"
+        case Existence(negated=negated):
+            keys = _equal((plan.left_keys, plan.right_keys))
+            return f"{'NotExists' if negated else 'Exists'}{keys}"
+        case GroupAggregate(keys=named, aggregates=aggregates):
+            by = f" by {', '.join(map(_item, named))}" if named else ""
+            return f"GroupAggregate{by}{_computed(aggregates)}"
+        case Top(order=order, count=count):
+            return f"Top {count:,} in order of {', '.join(map(_order, order))}"
+        case Standing():
+            return _root(plan)
     assert_never(plan)
+
+
+def _root(node: Standing) -> str:
+    parts = [] if node.report == "current" else [node.report.upper()]
+    if node.restore:
+        parts.append("RESTORE")
+    if node.output_window is not None:
+        parts.append(f"the results of {stream_window_text(node.output_window)}")
+    if node.slide_us is not None:
+        parts.append(f"every {format_duration(node.slide_us)}")
+    return " ".join(["Standing", *parts])
+
+
+def _windowed(node: Windowed) -> str:
+    scan = node.source
+    stream = scan.stream if isinstance(scan, Scan) else ""
+    alias = "" if node.alias == stream else f" AS {node.alias}"
+    internal = ", internal" if node.internal else ""
+    time_range = _range(scan.time_range) if isinstance(scan, Scan) else ""
+    window = stream_window_text(node.window)
+    columns = ", ".join(scan.row)
+    return f"Windowed {stream}{alias}, {window}{internal} ({columns}){time_range}"
+
+
+def stream_window_text(window: StreamWindow) -> str:
+    """Return what a window holds."""
+    match window:
+        case Unbounded():
+            return "all events"
+        case RangeWindow(size_us=size, jump_us=jump):
+            jumps = "" if jump is None else f" in jumps of {format_duration(jump)}"
+            return f"the last {format_duration(size)}{jumps}"
+        case PeriodWindow(period_us=period):
+            return f"this period of {format_duration(period)}"
+        case SinceWindow(since_us=since, until_us=until):
+            end = "" if until is None else f" until {format_timestamp(until)}"
+            return f"since {format_timestamp(since)}{end}"
+        case RowsWindow(count=1, keys=keys) if keys:
+            gone = "" if window.deleted is None else f" unless {window.deleted}"
+            return f"the last row of each {', '.join(keys)}{gone}"
+        case RowsWindow(count=count, keys=keys):
+            of = f" of each {', '.join(keys)}" if keys else ""
+            return f"the last {count:,} row{'' if count == 1 else 's'}{of}"
+        case SessionWindow(gap_us=gap, keys=keys):
+            of = f" of each {', '.join(keys)}" if keys else ""
+            return f"the session{of} with gaps below {format_duration(gap)}"
+    assert_never(window)
+
+
+def _join(node: WindowJoin) -> str:
+    condition = "" if node.condition is None else f" where {render(node.condition)}"
+    keys = _equal(node.keys)
+    kind = "WindowJoin" if keys or condition else "WindowJoin of all with all"
+    band = ""
+    if node.band is not None:
+        # Where there is no key, the nearest are looked for in order.
+        left, right = render(node.band.left), render(node.band.right)
+        band = f", {left} near {right}"
+    return f"{kind}{keys}{condition}{band}"
+
+
+def _equal(keys: tuple[tuple[Expression, ...], ...]) -> str:
+    """Return which keys of several sources are equal."""
+    pairs = [" = ".join(map(render, parts)) for parts in zip(*keys, strict=True)]
+    return f" on {' and '.join(pairs)}" if pairs else ""
 
 
 def related_text(node: PeriodJoin) -> str:

@@ -62,12 +62,16 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An aggregate by its name in `aggregates.AGGREGATES`; `COUNT(*)` has no argument."""
+    """An aggregate by its name in `plan.aggregates`; `COUNT(*)` has no argument.
+
+    `parameter` is the constant behind the argument, of those that have one: `QUANTILE(x, 0.9)`.
+    """
 
     function: str
     argument: Expression | None
     type: DataType = NULL
     span: Span | None = field(default=None, compare=False)
+    parameter: float | int | None = None
 
 
 @dataclass(frozen=True, slots=True)

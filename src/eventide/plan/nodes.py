@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
-from typing import assert_never
 
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import PlanError, Span
@@ -22,6 +21,12 @@ from eventide.plan.expressions import (
 )
 from eventide.plan.patterns import PAST_LAST_ROW, Output, Pattern, Skip, Strategy, variables_of
 from eventide.plan.situations import Constraint, Period, Situation
+from eventide.plan.standing import StandingNode
+from eventide.plan.standing_rebuild import (
+    rebuild_standing_expressions,
+    rebuild_standing_sources,
+    standing_sources,
+)
 from eventide.schema import BOOL, STRING, TIMESTAMP, TS, DataType
 
 WINDOW_START = "window_start"
@@ -357,6 +362,7 @@ Plan = (
     | TemporalPattern
     | PeriodJoin
     | Relational
+    | StandingNode
 )
 
 
@@ -369,8 +375,12 @@ def sources_of(plan: Plan) -> tuple[Plan, ...]:
             return (left, right)
         case Relational(inputs=inputs):
             return tuple(source for _, source in inputs)
-        case _:
+        case Filter() | Project() | WindowAggregate() | SlidingAggregate() | MatchRecognize():
             return (plan.source,)
+        case Situations() | TemporalPattern():
+            return (plan.source,)
+        case _:
+            return standing_sources(plan)
 
 
 def scans_of(plan: Plan) -> tuple[Scan, ...]:
@@ -405,8 +415,12 @@ def rebuild_sources(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
             return replace(plan, left=change(left), right=change(right))
         case Relational(inputs=inputs):
             return replace(plan, inputs=tuple((name, change(each)) for name, each in inputs))
-        case _:
+        case Filter() | Project() | WindowAggregate() | SlidingAggregate() | MatchRecognize():
             return replace(plan, source=change(plan.source))
+        case Situations() | TemporalPattern():
+            return replace(plan, source=change(plan.source))
+        case _:
+            return rebuild_standing_sources(plan, change)
 
 
 def rebuild_expressions(plan: Plan, change: Callable[[Expression], Expression]) -> Plan:
@@ -454,4 +468,5 @@ def rebuild_expressions(plan: Plan, change: Callable[[Expression], Expression]) 
             return replace(
                 plan, keys=named(keys), situations=held(situations), returns=named(returns)
             )
-    assert_never(plan)
+        case _:
+            return rebuild_standing_expressions(plan, change)

@@ -46,8 +46,9 @@ def render(expression: Expression) -> str:
             return _call(expression)
         case Cast(argument=argument, type=data_type, or_null=or_null):
             return f"{'TRY_CAST' if or_null else 'CAST'}({render(argument)} AS {data_type})"
-        case Aggregate(function=function, argument=argument):
-            return f"{function}({'*' if argument is None else render(argument)})"
+        case Aggregate(function=function, argument=argument, parameter=parameter):
+            behind = "" if parameter is None else f", {parameter}"
+            return f"{function}({'*' if argument is None else render(argument)}{behind})"
         case Over(aggregate=aggregate, keys=keys, frame=frame):
             return f"{render(aggregate)} OVER ({render_over(keys, frame)})"
         case At() | MatchAggregate() | Classifier() | MatchNumber():

@@ -17,11 +17,17 @@ situation_names.py   which situation the columns in RETURN are of; situation_pla
 situation_check.py   what can be wrong with a pattern; situation_hints.py what to write instead
 statement.py    is a text a TPStream statement?
 period_relations.py  a OVERLAPS b in ON; period_join.py puts what it joins into one input
+standing_clause.py   [RANGE 60 SECONDS] behind a stream, ISTREAM (…) around a query: their grammar
+standing_find.py     which queries stand; standing_plan.py plans them, standing_select.py a SELECT
+standing_from.py     what FROM reads; standing_join.py joins it, standing_as_of.py ASOF JOIN
+standing_scope.py    what its names mean; standing_group.py GROUP BY, standing_sets.py UNION
+standing_exists.py   EXISTS and IN; standing_check.py what can be wrong with the whole
+relation_rows.py     a relation in ordinary SQL: a standing input with its rows
 remainder.py    a SELECT that stays SQL, and what its streams deliver
 rest.py         what remains, as DuckDB's and Spark's text
 outside.py      what it may not do: read files, ask the time, throw dice
 expressions.py  scalar expressions; functions.py, literals.py and intervals.py are its tables
-scope.py        what the names in a SELECT mean
+scope.py        what the names in a SELECT mean; stream_name.py which stream a table is
 names.py        what its columns are called
 spans.py        where in the text it stands
 fragments.py    names and expressions that become part of a query's text

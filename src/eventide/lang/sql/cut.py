@@ -22,12 +22,24 @@ from eventide.lang.sql.match_plan import plan_match
 from eventide.lang.sql.names import fresh, identifier
 from eventide.lang.sql.ordering import Around, around_of
 from eventide.lang.sql.period_join import joined_sides, keep_joined
+from eventide.lang.sql.relation_rows import (
+    as_input,
+    is_of_rows,
+    may_change,
+    reads_relation,
+    refuse_as_of,
+    rows_now,
+)
 from eventide.lang.sql.rest import rest_sql
-from eventide.lang.sql.scope import Scope, refuse, scope_of
+from eventide.lang.sql.scope import Scope, refuse, scope_of, sources_of
 from eventide.lang.sql.situation_clause import SituationTable, over_situations
 from eventide.lang.sql.situation_plan import plan_situations
 from eventide.lang.sql.spans import span_of
-from eventide.plan.bind import bind, suggestion
+from eventide.lang.sql.standing_clause import report_of
+from eventide.lang.sql.standing_find import has_windows, inline_standing, is_standing
+from eventide.lang.sql.standing_plan import plan_standing
+from eventide.lang.sql.stream_name import stream_named
+from eventide.plan.bind import bind
 from eventide.plan.nodes import Plan, Relational
 from eventide.schema import TIMESTAMP, TS, Schema
 
@@ -51,7 +63,10 @@ def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Pl
     cutter = Cutter(catalog, text, prefix)
     query = query.copy()
     inline_ctes(query)
+    inline_standing(query)
     rest = cutter.cut(query, frozenset())
+    while isinstance(rest, exp.Subquery) and rest.this.meta.get("is_input"):
+        rest = rest.this
     if len(cutter.inputs) == 1 and rest.meta.get("is_input"):
         return cutter.inputs[0][1]
     duckdb_sql, spark_sql = rest_sql(rest, dict(cutter.inputs), catalog)
@@ -70,12 +85,15 @@ class Cutter:
     def add(self, plan: Plan) -> exp.Table:
         """Remember a plan as an input, and return the table it is to the rest."""
         name = f"{self.prefix}_{len(self.inputs)}"
-        self.inputs.append((name, plan))
+        self.inputs.append((name, as_input(plan)))
         return exp.to_table(name)
 
     def cut(self, query: exp.Expr, ctes: Names, *, nested: bool = False) -> exp.Expr:
         """Return the rest of a query. `nested` queries may use columns of those around them."""
         ctes = self._cut_ctes(query, ctes)
+        standing = self._cut_standing(query, ctes)
+        if standing is not None:
+            return standing
         match query:
             case exp.Select():
                 return self._cut_select(query, ctes, nested=nested)
@@ -90,6 +108,27 @@ class Cutter:
                 refuse(what, query, "leave them out, or write (SELECT … FROM …)")
         return query
 
+    def _cut_standing(self, query: exp.Expr, ctes: Names) -> exp.Expr | None:
+        """Return what is around a standing query, None if it is none."""
+        reported = isinstance(query, exp.Subquery) and report_of(query) is not None
+        if not (reported or is_standing(query)) or isinstance(query, exp.Subquery) != reported:
+            return None
+        try:
+            found = plan_standing(query, self.catalog, ctes, self.text)
+        except UnsupportedError:
+            if reported or has_windows(query):
+                raise
+            # What reads from standing queries can be SQL around them.
+            return None
+        rest = found.around(self.add(found.plan))
+        with_ = query.args.get("with_")
+        if with_ is not None:
+            rest.set("with_", with_)
+            rest.meta["is_input"] = False
+        if not reported or not isinstance(query.parent, exp.From | exp.Join):
+            return rest
+        return exp.Subquery(this=rest, alias=query.args.get("alias"), joins=query.args.get("joins"))
+
     def _cut_ctes(self, query: exp.Expr, ctes: Names) -> Names:
         with_ = query.args.get("with_")
         if with_ is None:
@@ -100,32 +139,12 @@ class Cutter:
             ctes |= {cte.alias.lower()}
         return ctes
 
-    def stream_of(self, table: exp.Expr, ctes: Names) -> str | None:
-        """Return the stream a table names, None for a CTE; anything else is an error."""
-        if not isinstance(table, exp.Table):
-            return None
-        if not isinstance(table.this, exp.Identifier):
-            what = f"{table.sql(dialect='duckdb')} is not a stream"
-            refuse(what, table, "FROM takes streams, CTEs and subqueries")
-        name = table.name
-        if not table.db and name.lower() in ctes:
-            return None
-        folded = {stream.lower(): stream for stream in self.catalog}
-        known = name if name in self.catalog else folded.get(name.lower())
-        found = None if table.db else known
-        if found is None:
-            shown = f"{table.db}.{name}" if table.db else name
-            message = f"no stream {shown!r}"
-            hint = suggestion(name, [*self.catalog, *sorted(ctes)], "stream")
-            raise BindError(message, span=span_of(table.this), hint=hint)
-        _refuse_extras(table)
-        return found
-
     def _cut_select(self, select: exp.Select, ctes: Names, *, nested: bool) -> exp.Expr:
         matched = self._find_matches(select, ctes) | self._find_periods(select, ctes)
         tables = list(sources_of(select))
         scope = self._sole_scope(select, tables, ctes, matched)
         if scope is not None:
+            scope = scope if is_windowed(select) else rows_now(scope, self.catalog)
             block = self._block(select, scope, nested=nested)
             if block is not None:
                 return self._replace(select, *block)
@@ -138,14 +157,19 @@ class Cutter:
                     hint = _STORE_HINT
             refuse(what, select.args["group"], hint)
         scopes = {id(table): self._scope(table, ctes, matched) for table in tables}
-        known = {key: each.of_select(select) for key, each in scopes.items() if each is not None}
+        known = {
+            key: rows_now(each.of_select(select), self.catalog)
+            for key, each in scopes.items()
+            if each is not None
+        }
+        refuse_as_of(select, known)
         return self._keep(select, tables, known, ctes, nested=nested)
 
     def _scope(self, table: exp.Expr, ctes: Names, matched: Mapping[int, Scope]) -> Scope | None:
         """Return the scope of a stream or of a row pattern's matches, None for anything else."""
         if id(table) in matched:
             return matched[id(table)]
-        stream = self.stream_of(table, ctes)
+        stream = stream_named(table, self.catalog, ctes) if isinstance(table, exp.Table) else None
         if stream is None or not isinstance(table, exp.Table):
             return None
         return scope_of(table, stream, self.catalog[stream])
@@ -288,6 +312,8 @@ class Cutter:
             if nested and not windowed:
                 return None
             raise
+        if reads_relation(block.plan) and not is_of_rows(block.plan):
+            return None
         return block, around
 
     def _replace(self, select: exp.Select, block: Block, around: Around) -> exp.Expr:
@@ -298,7 +324,7 @@ class Cutter:
         around.put(rest, block)
         if not around.is_empty or rest.args.get("with_"):
             return rest
-        rest.meta["is_input"] = True
+        rest.meta["is_input"] = may_change(block.plan, block.names)
         return rest
 
     def _keep(
@@ -338,29 +364,8 @@ def _culprit(select: exp.Select, kept: set[str]) -> exp.Expr | None:
     return next((each for each in clauses if isinstance(each, exp.Expr) and span_of(each)), None)
 
 
-def _refuse_extras(table: exp.Table) -> None:
-    """Refuse what would be lost when a stream's table is replaced: samples, pivots, renamings."""
-    extras = {key for key, value in table.args.items() if value} - {"this", "alias", "joins"}
-    alias = table.args.get("alias")
-    if extras:
-        what = f"{min(extras).strip('_').upper()} on a stream"
-        refuse(what, table, "leave it out, or use it on a subquery")
-    if alias is not None and alias.columns:
-        refuse("renaming a stream's columns in FROM", alias, "rename them in the SELECT list")
-
-
 def _alias(name: str) -> exp.TableAlias:
     return exp.TableAlias(this=identifier(name))
-
-
-def sources_of(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yield what a SELECT reads from: its FROM and its joins."""
-    from_ = select.args.get("from_")
-    if from_ is not None:
-        yield from_.this
-        yield from (join.this for join in from_.this.args.get("joins") or ())
-    for join in select.args.get("joins") or ():
-        yield join.this
 
 
 def inner_queries(select: exp.Select) -> Iterator[exp.Expr]:

@@ -7,11 +7,11 @@ from typing import ClassVar
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import TokenType
 
-from eventide.lang.sql.period_relations import RelationParser
+from eventide.lang.sql.standing_clause import StandingParser
 
 
 class Eventide(DuckDB):
-    """DuckDB's SQL with MATCH_RECOGNIZE, TPSTREAM, SITUATIONS and relations in FROM."""
+    """DuckDB's SQL with MATCH_RECOGNIZE, TPSTREAM, SITUATIONS, relations and windows in FROM."""
 
     SAFE_DIVISION = True
 
@@ -25,4 +25,4 @@ class Eventide(DuckDB):
         # Behind a ; of PATTERN, words such as RESET are names like others.
         COMMAND_PREFIX_TOKENS: ClassVar[set[TokenType]] = set()
 
-    Parser = RelationParser
+    Parser = StandingParser

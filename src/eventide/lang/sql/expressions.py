@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from sqlglot import exp
@@ -13,6 +13,7 @@ from eventide.lang.sql.functions import (
     DATE_PARTS,
     FIXED,
     PART_ALIASES,
+    STANDING_NODES,
     aggregate_name,
     has_more,
 )
@@ -30,6 +31,7 @@ from eventide.schema import BOOL, INT64, INTERVAL, NULL, SEQ, STRING, TS
 
 _NULL = Literal(None, NULL)
 AROUND_HINT = "compute it in a SELECT around this one"
+_STANDING_HINT = "it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]"
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ class Translator:
     def beyond(self, node: exp.Expr) -> EventideError:
         """Return the error for what our operators have no form of."""
         what = f"{node.sql(dialect='duckdb')} is beyond Eventide's own operators"
-        return UnsupportedError(what, span=span_of(node), hint=AROUND_HINT)
+        hint = _STANDING_HINT if type(node) in STANDING_NODES else AROUND_HINT
+        return UnsupportedError(what, span=span_of(node), hint=hint)
 
     def call(self, node: exp.Expr, name: str, *arguments: Expression) -> Call:
         """Return a call that stands where `node` does."""
@@ -234,7 +237,10 @@ class Translator:
         assert name is not None
         if isinstance(argument, exp.Distinct | exp.Order) or has_more(node):
             what = f"{node.sql(dialect='duckdb')} is beyond Eventide's own windows"
-            refuse(what, node, "an aggregate takes one expression, without DISTINCT and ORDER BY")
+            hint = "an aggregate takes one expression, without DISTINCT and ORDER BY"
+            if isinstance(node, exp.Count) and isinstance(argument, exp.Distinct):
+                hint = f"{hint}; COUNT(DISTINCT x) goes over a window in square brackets"
+            refuse(what, node, hint)
         inner = None if argument is None or isinstance(argument, exp.Star) else argument
         translated = None if inner is None else self.translate(inner)
         return Aggregate(name, translated, span=self.span(node))
@@ -248,7 +254,7 @@ class Translator:
         condition = self.translate(node.expression.this)
         value = inner.argument or Literal(1, INT64)
         chosen = self.call(node, "case", condition, value, _NULL)
-        return Aggregate(inner.function, chosen, span=self.span(node))
+        return replace(inner, argument=chosen, span=self.span(node))
 
     def over(self, node: exp.Window) -> Over:
         """Return an aggregate over a frame of ours."""
@@ -294,6 +300,8 @@ def unknown_function(
         message = f"{name.upper()} stands outside GROUP BY"
         hint = f"group by it: GROUP BY {name.upper()}(ts, INTERVAL '10' SECOND)"
         return BindError(message, span=span, hint=hint)
+    if name == "top_k":
+        return BindError("TOP_K is for standing queries", span=span, hint=_STANDING_HINT)
     if name in ("now", "today", "get_current_timestamp"):
         return no_clock(span)
     hint = suggestion(name, known, "function")

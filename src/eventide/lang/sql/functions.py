@@ -136,6 +136,16 @@ _AGGREGATES: Mapping[type[exp.Expr], str] = {
 }
 
 
+STANDING_NODES: Mapping[type[exp.Expr], tuple[str, str | None]] = {
+    exp.Median: ("median", None),
+    exp.Quantile: ("quantile", "quantile"),
+    exp.ApproxDistinct: ("approx_count_distinct", None),
+    exp.ApproxQuantile: ("approx_quantile", "quantile"),
+    exp.ApproxTopK: ("approx_top_k", "expression"),
+}
+"""The aggregates of standing queries alone: our name, and where the parameter is."""
+
+
 def aggregate_name(node: exp.Expr) -> str | None:
     """Return the name of an aggregate of ours, or None."""
     return _AGGREGATES.get(type(node))

@@ -9,6 +9,9 @@ from eventide.lang.sql.names import identifier
 from eventide.lang.sql.period_relations import sides_of_relations
 from eventide.lang.sql.situation_clause import SituationTable
 
+NO_CTE = "no_cte"
+"""Where a table remembers that it is not the CTE of its name."""
+
 
 def inline_ctes(query: exp.Expr) -> None:
     """Put each CTE that a pattern or a join of periods reads in its place.
@@ -16,29 +19,38 @@ def inline_ctes(query: exp.Expr) -> None:
     Those that nobody else reads are dropped.
     """
     for node in list(query.find_all(RowPattern, SituationTable)):
-        _inline(query, node.this)
+        inline_cte(query, node.this)
     for side in sides_of_relations(query):
-        _inline(query, side, through=True)
+        inline_cte(query, side, through=True)
 
 
-def _inline(query: exp.Expr, table: exp.Expr, *, through: bool = False) -> None:
+def inline_cte(query: exp.Expr, table: exp.Expr, *, through: bool = False) -> None:
     """Put the CTE that a table names in its place; with `through`, also the one that it reads."""
-    if not (isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)):
-        return
-    cte = None if table.db else _visible(table, table.name)
+    cte = visible_cte(table)
     if cte is None:
         return
     from_ = cte.this.args.get("from_") if isinstance(cte.this, exp.Select) else None
     if through and from_ is not None and not cte.this.args.get("joins"):
-        _inline(query, from_.this, through=True)
+        inline_cte(query, from_.this, through=True)
     alias = table.args.get("alias") or exp.TableAlias(this=identifier(table.name))
-    table.replace(exp.Subquery(this=cte.this.copy(), alias=alias))
+    # Where the CTE goes its own name may be visible; in it, the name meant something else.
+    for inner in cte.this.find_all(exp.Table):
+        if visible_cte(inner) is None:
+            inner.meta[NO_CTE] = True
+    subquery = exp.Subquery(this=cte.this.copy(), alias=alias, joins=table.args.get("joins"))
+    table.replace(subquery)
     _drop_unread(query, cte)
 
 
-def _visible(node: exp.Expr, name: str) -> exp.CTE | None:
-    """Return the plain CTE that a name means at a node: that of the innermost WITH."""
-    child, parent = node, node.parent
+def visible_cte(table: exp.Expr) -> exp.CTE | None:
+    """Return the plain CTE that a table names: that of the innermost WITH."""
+    if not (isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)):
+        return None
+    if table.db or table.meta.get(NO_CTE):
+        return None
+    name = table.name
+    child: exp.Expr = table
+    parent = table.parent
     while parent is not None:
         with_ = parent if isinstance(parent, exp.With) else parent.args.get("with_")
         # Of its own WITH, a CTE sees those before it.
@@ -55,7 +67,8 @@ def _visible(node: exp.Expr, name: str) -> exp.CTE | None:
 
 def _drop_unread(query: exp.Expr, cte: exp.CTE) -> None:
     name = cte.alias.lower()
-    if any(table.name.lower() == name for table in query.find_all(exp.Table)):
+    tables = (table for table in query.find_all(exp.Table) if not table.meta.get(NO_CTE))
+    if any(table.name.lower() == name for table in tables):
         return
     with_ = cte.parent
     assert isinstance(with_, exp.With)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from eventide.errors import BindError
 from eventide.lang.sql.dialect import Eventide
@@ -22,7 +22,13 @@ def item_name(node: exp.Expr, scopes: Iterable[Scope] = ()) -> str:
     if isinstance(node, exp.Column):
         spelled = (scope.find(node.name) for scope in scopes if scope.owns(node))
         return next((name for name in spelled if name is not None), node.name)
-    return node.sql(dialect=Eventide, normalize_functions="lower", comments=False)
+    # What DuckDB itself would answer to it does not matter for its name.
+    return node.sql(
+        dialect=Eventide,
+        normalize_functions="lower",
+        comments=False,
+        unsupported_level=ErrorLevel.IGNORE,
+    )
 
 
 def check_names(items: list[tuple[str, exp.Expr]]) -> None:

@@ -70,10 +70,10 @@ def around_of(select: exp.Select, scope: Scope) -> Around:
     order = select.args.get("order")
     names = [item_name(node, [scope]) for node in expand_stars(select.expressions, scope)]
     items = order.expressions if order is not None else []
-    return Around(clauses, [(item, _output(item.this, names)) for item in items])
+    return Around(clauses, [(item, output_column(item.this, names)) for item in items])
 
 
-def _output(node: exp.Expr, names: list[str]) -> str | None:
+def output_column(node: exp.Expr, names: list[str]) -> str | None:
     """Return the output column that an item of ORDER BY means, or None."""
     if isinstance(node, exp.Literal) and node.is_int:
         place = int(node.name)

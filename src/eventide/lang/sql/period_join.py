@@ -16,6 +16,7 @@ from sqlglot import exp
 from eventide.errors import BindError
 from eventide.lang.sql.names import fresh, identifier
 from eventide.lang.sql.period_relations import PeriodRelation
+from eventide.lang.sql.relation_rows import as_input
 from eventide.lang.sql.remainder import keep_select, own_nodes
 from eventide.lang.sql.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
@@ -248,7 +249,7 @@ class _Joining:
         for join in joins:
             join.pop()
         read = self.rename()
-        plan: Plan = self.members[0].plan
+        plan = as_input(self.members[0].plan)
         for place, (member, each) in enumerate(
             zip(self.members[1:], conditions, strict=True), start=1
         ):
@@ -260,7 +261,7 @@ class _Joining:
             columns = tuple(name for name in both if name in needed) or (both[0],)
             plan = PeriodJoin(
                 plan,
-                member.plan,
+                as_input(member.plan),
                 each.earlier.period(),
                 member.period(),
                 each.keys,

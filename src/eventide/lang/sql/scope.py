@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import NoReturn
@@ -110,6 +111,16 @@ def scope_of(table: exp.Table, stream: str, schema: Schema) -> Scope:
     """Return the scope of whoever reads one stream."""
     fields = [name for name, _ in schema.fields()]
     return Scope(stream, table.alias or stream, fields, Scan(stream, span=span_of(table)))
+
+
+def sources_of(select: exp.Select) -> Iterator[exp.Expr]:
+    """Yield what a SELECT reads from: its FROM and its joins."""
+    from_ = select.args.get("from_")
+    if from_ is not None:
+        yield from_.this
+        yield from (join.this for join in from_.this.args.get("joins") or ())
+    for join in select.args.get("joins") or ():
+        yield join.this
 
 
 def refuse(what: str, node: exp.Expr, hint: str, *, span: Span | None = None) -> NoReturn:

@@ -48,7 +48,6 @@ from eventide.plan.nodes import Detection
 Kind = Literal["TPSTREAM", "SITUATIONS"]
 _NEEDED = {"TPSTREAM": ("DEFINE", "PATTERN", "WITHIN", "RETURN"), "SITUATIONS": ("DEFINE",)}
 _NO_LIMIT = 1 << 62
-_RETURN = "RETURN max(fast.speed) AS top"
 
 
 class SituationTable(exp.Expression, exp.Func):
@@ -104,15 +103,15 @@ class SituationClause:
     seen: dict[str, Span] = field(default_factory=dict)
 
 
-_PartReader = Callable[[SituationClause], None]
-
-
 def _span(token: Token) -> Span:
     return Span(token.start, token.end + 1)
 
 
 class SituationParser(MatchParser):
     """Our grammar: DuckDB's with MATCH_RECOGNIZE, TPSTREAM and SITUATIONS behind a table."""
+
+    BEHIND_LENGTHS: ClassVar[frozenset[str]] = PARTS
+    """The words that may follow a length of time; none of them is its unit."""
 
     def reset(self) -> None:
         """Forget the last text."""
@@ -206,7 +205,7 @@ class SituationParser(MatchParser):
 
     def _read_part(self, clause: SituationClause) -> None:
         first = self._curr
-        readers: dict[str, _PartReader] = {
+        readers: dict[str, Callable[[SituationClause], None]] = {
             "PARTITION BY": self._read_situation_keys,
             "DEFINE": self._read_definitions,
             "GAP": self._read_gap,
@@ -253,7 +252,7 @@ class SituationParser(MatchParser):
         clause.keys = self._situation_items(PARTITION_HINT)
 
     def _read_returns(self, clause: SituationClause) -> None:
-        clause.returns = self._situation_items(_RETURN)
+        clause.returns = self._situation_items("RETURN max(fast.speed) AS top")
 
     def _situation_items(self, hint: str) -> list[Item]:
         items = [self._situation_item(hint)]
@@ -315,7 +314,7 @@ class SituationParser(MatchParser):
         if first.token_type == TokenType.INTERVAL:
             found = self._parse_interval()
             unit = None if found is None else found.args.get("unit")
-            if isinstance(unit, exp.Var) and self._prev.text.upper() in PARTS:
+            if isinstance(unit, exp.Var) and self._prev.text.upper() in self.BEHIND_LENGTHS:
                 # sqlglot takes the next part for a unit.
                 found = exp.Interval(this=found.this if found is not None else None)
                 self._retreat(self._index - 1)
@@ -339,12 +338,15 @@ class SituationParser(MatchParser):
         amounts = []
         while self._match(TokenType.NUMBER):
             number, unit = self._prev, self._curr
-            if not unit or not unit.text.isidentifier() or unit.text.upper() in {*PARTS, "AND"}:
+            if not unit or not unit.text.isidentifier() or self._ends_length(unit):
                 hint = f"write {behind} {number.text} SECONDS, or MINUTES"
                 self._fail("expected a unit of time", number, hint)
             self._advance()
             amounts.append(f"{number.text} {unit.text}")
         return " ".join(amounts)
+
+    def _ends_length(self, token: Token) -> bool:
+        return token.text.upper() in {*self.BEHIND_LENGTHS, "AND"}
 
     def _read_gap(self, clause: SituationClause) -> None:
         clause.gap = self._length("GAP")

@@ -46,11 +46,11 @@ def window_and_keys(
     if len(windows) > 1:
         message = "two windows in one GROUP BY"
         raise BindError(message, span=span_of(windows[1]), hint="one TUMBLE or HOP is enough")
-    keys = [_key(each, select) for each in group.expressions if not is_window(each)]
+    keys = [meant_key(each, select) for each in group.expressions if not is_window(each)]
     return _window(windows[0], scope), keys
 
 
-def _key(node: exp.Expr, select: exp.Select) -> exp.Expr:
+def meant_key(node: exp.Expr, select: exp.Select) -> exp.Expr:
     """Return what is grouped by: a number means an item of the SELECT list."""
     if not (isinstance(node, exp.Literal) and node.is_int):
         return node

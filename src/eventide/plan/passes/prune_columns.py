@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import assert_never
 
@@ -21,6 +22,22 @@ from eventide.plan.nodes import (
     TemporalPattern,
     WindowAggregate,
 )
+from eventide.plan.standing import (
+    AsOfJoin,
+    Difference,
+    Distinct,
+    Existence,
+    GroupAggregate,
+    Merge,
+    RowsWindow,
+    SessionWindow,
+    Standing,
+    StandingNode,
+    Top,
+    Windowed,
+    WindowJoin,
+)
+from eventide.plan.standing_rebuild import rebuild_standing_sources
 from eventide.schema import TS
 
 Names = frozenset[str]
@@ -44,7 +61,7 @@ def _prune(plan: Plan, needed: Names) -> Plan:
             return replace(plan, source=_prune(source, needed | columns_of(condition)))
         case Project(source=source, items=items):
             below = _read_by(item.expression for item in items)
-            return replace(plan, source=_prune(source, below))
+            return replace(plan, source=_slimmed(source, below))
         case WindowAggregate(source=source, keys=keys, aggregates=aggregates):
             below = _read_by(key.expression for key in keys) | _arguments(aggregates)
             return replace(plan, source=_prune(source, below))
@@ -74,7 +91,58 @@ def _prune(plan: Plan, needed: Names) -> Plan:
         case Relational(inputs=inputs):
             pruned = tuple((name, _prune(source, frozenset(source.row))) for name, source in inputs)
             return replace(plan, inputs=pruned)
+        case _:
+            return _prune_standing(plan, needed)
+
+
+def _prune_standing(plan: StandingNode, needed: Names) -> Plan:
+    match plan:
+        case Windowed(source=source, alias=alias, window=window):
+            below = frozenset(name for name in source.row if f"{alias}.{name}" in needed)
+            if isinstance(window, RowsWindow | SessionWindow):
+                below |= frozenset(window.keys)
+            if isinstance(window, RowsWindow) and window.deleted is not None:
+                below |= {window.deleted}
+            return replace(plan, source=_prune(source, below))
+        case WindowJoin(sources=sources, condition=condition):
+            below = needed if condition is None else needed | columns_of(condition)
+            band = () if plan.band is None else (plan.band.left, plan.band.right)
+            below |= _read_by((*(key for keys in plan.keys for key in keys), *band))
+            return replace(plan, sources=tuple(_slimmed(each, below) for each in sources))
+        case AsOfJoin(left=left, right=right):
+            return replace(
+                plan,
+                left=_slimmed(left, needed | _read_by(plan.left_keys)),
+                right=_slimmed(right, needed | _read_by(plan.right_keys)),
+            )
+        case Existence(left=left, right=right):
+            return replace(
+                plan,
+                left=_slimmed(left, needed | _read_by(plan.left_keys)),
+                right=_slimmed(right, _read_by(plan.right_keys)),
+            )
+        case GroupAggregate(source=source, keys=keys, aggregates=aggregates):
+            below = _read_by(key.expression for key in keys) | _arguments(aggregates)
+            return replace(plan, source=_slimmed(source, below))
+        case Top(source=source, order=order):
+            below = needed | _read_by(item.expression for item in order)
+            return replace(plan, source=_slimmed(source, below))
+        case Merge() | Distinct() | Difference() | Standing():
+            # Rows that differ in any column are different rows.
+            return rebuild_standing_sources(plan, lambda each: _prune(each, frozenset(each.row)))
     assert_never(plan)
+
+
+def _slimmed(plan: Plan, needed: AbstractSet[str]) -> Plan:
+    """Return a plan with the columns that are needed; of a projection, no other items."""
+    names = frozenset(needed) & frozenset(plan.row)
+    match plan:
+        case Project(items=items):
+            kept = tuple(item for item in items if item.name in names) or items[:1]
+            return _prune(replace(plan, items=kept), names)
+        case Filter(source=source, condition=condition):
+            return replace(plan, source=_slimmed(source, names | columns_of(condition)))
+    return _prune(plan, names)
 
 
 def _read_by(expressions: Iterable[Expression]) -> Names:

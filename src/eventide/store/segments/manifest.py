@@ -74,9 +74,12 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` reads back."""
+        # Only relations have a key: folders without any stay readable for what knows of none.
+        key = {"key": list(self.schema.key)} if self.schema.key else {}
         return {
             "version": self.version,
             "stream_id": self.stream_id,
+            **key,
             "columns": [
                 [name, str(attribute.type), identity]
                 for name, attribute, identity in zip(
@@ -103,7 +106,8 @@ class Manifest:
             version=int(entry["version"]),
             stream_id=str(entry["stream_id"]),
             schema=Schema(
-                tuple(Attribute(str(name), DataType.parse(kind)) for name, kind, _ in columns)
+                tuple(Attribute(str(name), DataType.parse(kind)) for name, kind, _ in columns),
+                tuple(map(str, entry.get("key", ()))),
             ),
             column_ids=tuple(int(identity) for _, _, identity in columns),
             log=str(entry["log"]),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eventide.batch import moment
 from eventide.errors import SchemaError, listed
-from eventide.schema import Attribute, Schema
+from eventide.schema import DELETED, Attribute, Schema
 from eventide.store.files.disk import remove
 from eventide.store.index.correlation import choose_indexes
 from eventide.store.options import StreamOptions
@@ -42,7 +42,8 @@ def change_options(stream: OpenStream, view: View, options: StreamOptions, *, sp
 
 def add_column(stream: OpenStream, view: View, attribute: Attribute) -> View:
     """Add a nullable column at a segment boundary; events before it have null."""
-    grown = Schema((*view.manifest.schema.attributes, attribute))
+    schema = view.manifest.schema
+    grown = Schema((*schema.attributes, attribute), schema.key)
     view.manifest.options.checked(grown)
     view = flush(stream, view, everything=True, seal=True)
     manifest = view.manifest
@@ -61,6 +62,9 @@ def drop_column(stream: OpenStream, view: View, name: str) -> View:
     if name not in manifest.schema.names:
         message = f"no attribute {name!r}"
         raise SchemaError(message, hint=f"there are {listed(manifest.schema.names)}")
+    if name in (*manifest.schema.key, DELETED) and manifest.schema.key:
+        message = f"{name!r} belongs to a relation: it tells its rows apart, or that one is gone"
+        raise SchemaError(message, hint="create another relation, and copy the rows")
     view = flush(stream, view, everything=True, seal=True)
     manifest = view.manifest
     kept = [
@@ -70,7 +74,7 @@ def drop_column(stream: OpenStream, view: View, name: str) -> View:
     ]
     following = replace(
         manifest,
-        schema=Schema(tuple(attribute for attribute, _ in kept)),
+        schema=Schema(tuple(attribute for attribute, _ in kept), manifest.schema.key),
         column_ids=tuple(identity for _, identity in kept),
         options=manifest.options.without_attribute(name),
     )

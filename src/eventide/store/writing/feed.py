@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import accumulate
 from types import TracebackType
 from typing import Self
 
@@ -327,11 +328,13 @@ class Feed:
 
     def acknowledge(self, puts: Sequence[Put], appended: Appended) -> None:
         """Tell producers which numbers their events have."""
-        first_seq = appended.first_seq
-        for put in puts:
+        counts = [put.events.num_rows for put in puts]
+        firsts = list(accumulate(counts, initial=appended.first_seq))[:-1]
+        for put, first_seq in zip(puts, firsts, strict=True):
             put.ticket.set_result(Appended(put.events.num_rows, first_seq))
+        # Live queries may be busy with somebody who waits for one of these tickets.
+        for put, first_seq in zip(puts, firsts, strict=True):
             self.tell(put.events, first_seq)
-            first_seq += put.events.num_rows
         with self.moved:
             self.appends += 1
             self.joined_puts += len(puts) if len(puts) > 1 else 0

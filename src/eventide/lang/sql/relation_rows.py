@@ -1,0 +1,85 @@
+"""A relation in SQL: the rows that are there now, wherever its changes are not asked for.
+
+TUMBLE and HOP, MATCH_RECOGNIZE, TPSTREAM and SITUATIONS go with time: they read the changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from eventide.lang.sql.scope import Scope, refuse
+from eventide.plan.expressions import Column, Expression, Named, rebuild
+from eventide.plan.nodes import Filter, Plan, Project, Scan, rebuild_expressions, sources_of
+from eventide.plan.standing import CHANGE_COLUMNS, RowsWindow, Standing, Windowed
+from eventide.schema import DELETED, Schema
+
+
+def relation_window(schema: Schema) -> RowsWindow:
+    """Return the window that holds the rows of a relation."""
+    return RowsWindow(1, schema.key, DELETED if DELETED in schema.names else None)
+
+
+def rows_now(scope: Scope, catalog: Mapping[str, Schema]) -> Scope:
+    """Return the scope with the rows of a relation in place of its changes; others as they are."""
+    scan = scope.source
+    if not isinstance(scan, Scan) or not catalog[scan.stream].key:
+        return scope
+    fields = [name for name in scope.fields if name != DELETED]
+    window = Windowed(scan, scope.alias, relation_window(catalog[scan.stream]), span=scan.span)
+    items = tuple(Named(name, Column(f"{scope.alias}.{name}")) for name in fields)
+    return replace(scope, fields=fields, source=Project(window, items))
+
+
+def reads_relation(plan: Plan) -> bool:
+    """Whether a plan reads the rows of a relation."""
+    if isinstance(plan, Standing):
+        return False
+    return isinstance(plan, Windowed) or any(map(reads_relation, sources_of(plan)))
+
+
+def is_of_rows(plan: Plan) -> bool:
+    """Whether a plan takes rows one by one, as a standing query over a relation does."""
+    if isinstance(plan, Filter | Project):
+        return is_of_rows(plan.source)
+    return isinstance(plan, Windowed)
+
+
+def as_input(plan: Plan) -> Plan:
+    """Return a plan as an input of the rest: over a relation, it is a standing query."""
+    return Standing(_merged(plan)[0]) if reads_relation(plan) else plan
+
+
+def _merged(plan: Plan) -> tuple[Plan, str]:
+    """Return a plan over the window itself, and what stands in front of the names of its rows."""
+    match plan:
+        case Project(source=Windowed(alias=alias) as window):
+            return window, f"{alias}."
+        case Filter(source=source) | Project(source=source):
+            below, front = _merged(source)
+
+            def changed(expression: Expression) -> Expression:
+                if isinstance(expression, Column):
+                    return replace(expression, name=f"{front}{expression.name}")
+                return rebuild(expression, changed)
+
+            merged = rebuild_expressions(replace(plan, source=below), changed)
+            return merged, front if isinstance(plan, Filter) else ""
+    return plan, ""
+
+
+def may_change(plan: Plan, names: Iterable[str]) -> bool:
+    """Whether a plan may report changes: its columns are not called like theirs."""
+    return not (reads_relation(plan) and any(name.lower() in CHANGE_COLUMNS for name in names))
+
+
+def refuse_as_of(select: exp.Select, scopes: Mapping[int, Scope]) -> None:
+    """Refuse ASOF JOIN of a relation as it is now: it would not find what was there then."""
+    for join in select.args.get("joins") or ():
+        scope = scopes.get(id(join.this))
+        if join.method == "ASOF" and scope is not None and reads_relation(scope.source):
+            what = f"ASOF JOIN of the relation {scope.stream} in a query without windows"
+            hint = "put a window behind the stream before it, as in orders [RANGE UNBOUNDED] AS o"
+            refuse(what, join.this, hint)

@@ -1,0 +1,126 @@
+"""(NOT) EXISTS and EXCEPT ALL change places with joins.
+
+Below a join they leave it fewer rows; above it the join is spared what they take back. Both give
+the same bag at every instant, so which is better is a question of cost: here are the ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from eventide.plan.expressions import Column, Expression, columns_of
+from eventide.plan.failing import can_fail
+from eventide.plan.nodes import Filter, Plan, Project, rebuild_sources, sources_of
+from eventide.plan.passes.push_selections import substituted, takes_equal_for_one
+from eventide.plan.standing import Difference, Existence, WindowJoin
+
+
+def moves_of_negation(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    """Yield the plans that differ from one in the place of one negation, and what was done.
+
+    Nothing crosses a join as of a time: what comes back later would meet another past.
+    """
+    yield from _moves_here(plan)
+    for place, source in enumerate(sources_of(plan)):
+        for name, moved in moves_of_negation(source):
+            yield name, _with_source(plan, place, moved)
+
+
+def existence_above(join: WindowJoin, place: int) -> Plan | None:
+    """Join(Existence(a, c), b) -> Existence(Join(a, b), c).
+
+    Whether a combination stays depends only on the part of it that is from `a`, whose columns it
+    still has.
+    """
+    source = _without_project(join.sources[place])
+    if not isinstance(source, Existence) or any(map(can_fail, _expressions(join))):
+        return None
+    return replace(source, left=_with_source(join, place, source.left))
+
+
+def existence_below(existence: Existence) -> Plan | None:
+    """Existence(Join(a, b), c) -> Join(Existence(a, c), b), if the keys are columns of `a`."""
+    join = existence.left
+    if isinstance(join, Filter):
+        below = existence_below(replace(existence, left=join.source))
+        return below and replace(join, source=below)
+    if not isinstance(join, WindowJoin):
+        return None
+    read = frozenset[str]().union(*map(columns_of, existence.left_keys))
+    for place, source in enumerate(join.sources):
+        if read and read <= source.row.keys():
+            return _with_source(join, place, replace(existence, left=source))
+    return None
+
+
+def difference_above(join: WindowJoin, place: int) -> Plan | None:
+    """Join(Difference(a, c), b) -> Difference(Join(a, b), Join(c, b)).
+
+    A row that `a` has m times, `c` n times, and k partners have: max(m - n, 0) k = max(mk - nk, 0).
+    The rest of the join is there twice then.
+    """
+    source = _without_project(join.sources[place])
+    read = _expressions(join)
+    if not isinstance(source, Difference) or any(map(can_fail, read)):
+        return None
+    if not all(map(takes_equal_for_one, read)):
+        return None
+    return replace(
+        source,
+        left=_with_source(join, place, source.left),
+        right=_with_source(join, place, source.right),
+    )
+
+
+def _moves_here(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    match plan:
+        case WindowJoin(sources=sources):
+            for place in range(len(sources)):
+                if (above := existence_above(plan, place)) is not None:
+                    yield "existence above the join", above
+                if (above := difference_above(plan, place)) is not None:
+                    yield "EXCEPT above the join", above
+        case Existence():
+            if (below := existence_below(plan)) is not None:
+                yield "existence below the join", below
+
+
+def _without_project(plan: Plan) -> Plan:
+    """Return a negation from under columns that only have other names, or are fewer.
+
+    Of EXCEPT none may be missing: rows that differ in it would become the same.
+    """
+    if not isinstance(plan, Project):
+        return plan
+    names = {
+        item.expression.name: item for item in plan.items if isinstance(item.expression, Column)
+    }
+    match plan.source:
+        case Existence(left=left, left_keys=keys) as existence:
+            read = frozenset[str]().union(*map(columns_of, keys))
+            if not read <= names.keys() or any(can_fail(each.expression) for each in plan.items):
+                return plan
+            there = {old: Column(new.name, new.type) for old, new in names.items()}
+            return replace(
+                existence,
+                left=replace(plan, source=left),
+                left_keys=tuple(substituted(key, there) for key in keys),
+            )
+        case Difference(left=left, right=right) as difference:
+            if names.keys() != left.row.keys() or len(names) != len(plan.items):
+                return plan
+            return replace(
+                difference, left=replace(plan, source=left), right=replace(plan, source=right)
+            )
+    return plan
+
+
+def _expressions(join: WindowJoin) -> list[Expression]:
+    condition = [] if join.condition is None else [join.condition]
+    return [*(key for keys in join.keys for key in keys), *condition]
+
+
+def _with_source(plan: Plan, place: int, source: Plan) -> Plan:
+    places = iter(range(len(sources_of(plan))))
+    return rebuild_sources(plan, lambda each: source if next(places) == place else each)

@@ -1,0 +1,148 @@
+"""Conditions move down a standing plan, to before what remembers rows.
+
+What can fail on some values stays where it is: further down there are more of them. What is above
+an operator that takes equal rows for one moves only if it cannot tell equal values apart: 0.0 and
+-0.0 are such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from eventide.plan.expressions import Call, Column, Expression, columns_of, conjuncts, rebuild, walk
+from eventide.plan.failing import can_fail
+from eventide.plan.nodes import Filter, Plan, Project, rebuild_sources
+from eventide.plan.passes.push_down_time_range import conjoin
+from eventide.plan.standing import (
+    AsOfJoin,
+    Difference,
+    Distinct,
+    Existence,
+    GroupAggregate,
+    Merge,
+    Windowed,
+    WindowJoin,
+)
+
+_COMPARISONS = frozenset(
+    {"and", "or", "not", "=", "<>", "<", "<=", ">", ">=", "in", "is null"}
+    | {"is distinct from", "is not distinct from"}
+)
+
+
+def push_selections(plan: Plan) -> Plan:
+    """Filter(p(a) AND q(a, b), Join(a, b)) -> Filter(q, Join(Filter(p, a), b)).
+
+    Through joins, into the source whose columns a condition reads; of a join as of a time only
+    into the left one. Through unions, DISTINCT, EXCEPT and (NOT) EXISTS; through GROUP BY if it
+    reads keys only. Not through ORDER BY … LIMIT. Conditions stop above the windows: those of time
+    remember nothing, and before others a condition would mean something else.
+    """
+    plan = _loosened(plan)
+    if isinstance(plan, Filter):
+        parts, source = list(conjuncts(plan.condition)), plan.source
+        while isinstance(source, Filter):
+            parts, source = [*conjuncts(source.condition), *parts], source.source
+        return _pushed(parts, source)
+    return plan if isinstance(plan, Windowed) else rebuild_sources(plan, push_selections)
+
+
+def substituted(expression: Expression, meaning: Mapping[str, Expression]) -> Expression:
+    """Return the expression with columns replaced by what they mean."""
+    if isinstance(expression, Column):
+        return meaning.get(expression.name, expression)
+    return rebuild(expression, lambda part: substituted(part, meaning))
+
+
+def takes_equal_for_one(condition: Expression) -> bool:
+    """Whether a condition is the same for values that are equal without being the same."""
+    for part in walk(condition):
+        if isinstance(part, Column) and part.type.kind == "float64":
+            return all(
+                each.function in _COMPARISONS for each in walk(condition) if isinstance(each, Call)
+            )
+    return True
+
+
+def filtered(source: Plan, parts: Iterable[Expression]) -> Plan:
+    """Return a plan under conditions, if there are any."""
+    parts = list(parts)
+    return Filter(source, conjoin(parts)) if parts else source
+
+
+def _pushed(parts: list[Expression], source: Plan) -> Plan:
+    source = _loosened(source)
+    if isinstance(source, Filter):
+        return push_selections(filtered(source, parts))
+    movable = [part for part in parts if columns_of(part) and not can_fail(part)]
+    below, moved = _below(movable, source)
+    kept = [part for part in parts if part not in moved]
+    return filtered(push_selections(below), kept)
+
+
+def _below(parts: list[Expression], source: Plan) -> tuple[Plan, list[Expression]]:
+    """Return a node with conditions below it as far as they may go there, and which those are."""
+    match source:
+        case Project(source=inner, items=items):
+            meaning = {item.name: item.expression for item in items}
+            moved = [part for part in parts if not can_fail(substituted(part, meaning))]
+            inside = filtered(inner, (substituted(part, meaning) for part in moved))
+            return replace(source, source=inside), moved
+        case WindowJoin(sources=sources):
+            moved = [part for part in parts if any(_reads_only(part, each) for each in sources)]
+            inside_all = tuple(_sieve(each, moved) for each in sources)
+            return replace(source, sources=inside_all), moved
+        case AsOfJoin(left=left):
+            moved = [part for part in parts if _reads_only(part, left)]
+            return replace(source, left=filtered(left, moved)), moved
+        case Existence(left=left):
+            return replace(source, left=filtered(left, parts)), parts
+        case Distinct(source=inner):
+            moved = [part for part in parts if takes_equal_for_one(part)]
+            return replace(source, source=filtered(inner, moved)), moved
+        case Difference(left=left, right=right):
+            moved = [part for part in parts if takes_equal_for_one(part)]
+            inside_both = filtered(left, moved), filtered(right, moved)
+            return replace(source, left=inside_both[0], right=inside_both[1]), moved
+        case Merge(sources=sources):
+            return replace(source, sources=tuple(filtered(each, parts) for each in sources)), parts
+        case GroupAggregate(source=inner, keys=keys):
+            meaning = {key.name: key.expression for key in keys}
+            moved = [
+                part
+                for part in parts
+                if columns_of(part) <= meaning.keys()
+                and takes_equal_for_one(part)
+                and not can_fail(substituted(part, meaning))
+            ]
+            inside = filtered(inner, (substituted(part, meaning) for part in moved))
+            return replace(source, source=inside), moved
+        case _:
+            return source, []
+
+
+def _loosened(join: Plan) -> Plan:
+    """Return a join whose condition has only what compares sources; the rest stands above it."""
+    if not isinstance(join, WindowJoin) or join.condition is None:
+        return join
+    parts = list(conjuncts(join.condition))
+    single = [
+        part
+        for part in parts
+        if columns_of(part)
+        and not can_fail(part)
+        and any(_reads_only(part, source) for source in join.sources)
+    ]
+    if not single:
+        return join
+    rest = [part for part in parts if part not in single]
+    return filtered(replace(join, condition=conjoin(rest) if rest else None), single)
+
+
+def _reads_only(condition: Expression, source: Plan) -> bool:
+    return columns_of(condition) <= source.row.keys()
+
+
+def _sieve(source: Plan, parts: list[Expression]) -> Plan:
+    return filtered(source, (part for part in parts if _reads_only(part, source)))
