@@ -161,11 +161,10 @@ def test_matches_are_those_of_the_twin(pattern: Pattern, masks: list[list[int]])
 def test_nested_repetitions_stay_polynomial(pattern: Pattern) -> None:
     automaton = automaton_of(pattern)
     all_but_b = 0b111 & ~(1 << automaton.variables.index("B"))
-    began = time.perf_counter()
+    # Were it exponential, this would not end.
     found = found_in(automaton, [[all_but_b] * 5_000])
     assert found.status == 0
     assert len(found.start) == 0
-    assert time.perf_counter() - began < 30
 
 
 def test_failures_are_remembered_from_start_to_start() -> None:

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from eventide.errors import EvaluationError
 from eventide.lang.sql import plan_sql
-from eventide.operators.evaluate import IMPLEMENTATIONS, can_fail, evaluate, evaluate_predicate
+from eventide.operators.evaluate import IMPLEMENTATIONS, evaluate, evaluate_predicate
 from eventide.plan.expressions import Call, Column, Expression, Literal, walk
+from eventide.plan.failing import can_fail
 from eventide.plan.functions import FUNCTIONS
 from eventide.plan.nodes import Project
 from eventide.schema import BOOL, FLOAT64, INT64, DataType, Schema

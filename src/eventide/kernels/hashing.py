@@ -11,7 +11,9 @@ Hashes = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
 
-NULL_HASH = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""The golden ratio of 64 bits: what SplitMix64 steps by."""
+NULL_HASH = GOLDEN
 FNV_OFFSET = np.uint64(0xCBF29CE484222325)
 FNV_PRIME = np.uint64(0x100000001B3)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)

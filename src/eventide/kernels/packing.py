@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eventide.kernels.compiled import Int32s, Int64s, inlined, kernel
+from eventide.kernels.hashing import GOLDEN
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
@@ -15,7 +16,6 @@ SAMPLE = 512
 # Among 512 values drawn from n different ones about 512 * 512 / 2n meet an equal one. Fewer than
 # this many say that more than 13,000 differ, and then a dictionary of 64-bit values hardly pays.
 MEETINGS = 10
-GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel

@@ -34,11 +34,9 @@ from eventide.plan.expressions import (
     MatchNumber,
     Over,
     PeriodPart,
-    children,
 )
-from eventide.plan.functions import FUNCTIONS
+from eventide.plan.failing import can_fail
 from eventide.plan.render import render
-from eventide.plan.types import cast_can_fail
 
 IMPLEMENTATIONS: Mapping[str, Implementation] = {**LOGIC, **NUMBERS, **STRINGS, **TIMES}
 """What every function of plan/functions.py does."""
@@ -59,18 +57,6 @@ def evaluate(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
 def evaluate_predicate(condition: Expression, rows: pa.RecordBatch) -> pa.BooleanArray:
     """Return, for every row, whether a condition is true; null counts as false."""
     return pc.fill_null(evaluate(condition, rows), fill_value=False)
-
-
-def can_fail(expression: Expression) -> bool:
-    """Whether some values of the right types have no answer."""
-    if any(map(can_fail, children(expression))):
-        return True
-    match expression:
-        case Call(function=name, type=data_type):
-            return FUNCTIONS[name].can_fail and data_type.kind != "float64"
-        case Cast(argument=argument, type=data_type, or_null=or_null):
-            return not or_null and cast_can_fail(argument.type, data_type)
-    return False
 
 
 def _compute(expression: Expression, rows: pa.RecordBatch) -> Datum:

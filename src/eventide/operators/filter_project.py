@@ -27,7 +27,7 @@ class Stateless:
         """Read nothing back."""
         if dumped:
             message = f"expected an empty state, found {len(dumped)} bytes"
-            raise StateError(message)
+            raise StateError(message, hint="load a state with the query that wrote it")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -72,4 +73,31 @@ def split_parts(joined: bytes) -> list[bytes]:
     if place != len(joined):
         message = f"the state has {len(joined)} bytes, expected {place}"
         raise StateError(message)
+    return parts
+
+
+def with_checksum(state: bytes) -> bytes:
+    """Return a state behind the checksum of its bytes.
+
+    >>> without_checksum(with_checksum(b"state"))
+    b'state'
+    """
+    return struct.pack("<I", zlib.crc32(state)) + state
+
+
+def without_checksum(checked: bytes) -> bytes:
+    """Return the state that `with_checksum` was given; refuse one that has changed since."""
+    state = checked[4:]
+    if len(checked) < 4 or struct.unpack_from("<I", checked) != (zlib.crc32(state),):
+        message = "the state is damaged, or is none: its checksum is another"
+        raise StateError(message, hint="load all the bytes that dump returned, as they were")
+    return state
+
+
+def parts_of(name: str, dumped: bytes, count: int) -> list[bytes]:
+    """Return the parts of a dumped state, of which there have to be so many."""
+    parts = split_parts(dumped)
+    if len(parts) != count:
+        message = f"the state of {name} has {len(parts)} parts, expected {count}"
+        raise StateError(message, hint="load a state with the query that wrote it")
     return parts

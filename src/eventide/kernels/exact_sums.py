@@ -1,0 +1,106 @@
+"""Sums of doubles without any rounding, so that what is taken out again leaves no trace.
+
+A sum is an integer number of 2^-1088 in digits of 32 bits, as many as its values need. Adding or
+subtracting a double touches three digits and carries nothing: a digit has 64 bits to grow in.
+Reading carries, and rounds once: the sum depends on the values in it alone, neither on their order
+nor on what has been in it before.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from eventide.kernels.compiled import Int64s, inlined, kernel
+from eventide.kernels.slabs import BASE, ROOM, Slabs, widen
+
+LOW_BITS = np.int64(0xFFFFFFFF)
+HALF_DIGIT = np.int64(2**31)
+MANTISSA = np.int64(2**52)
+LOWEST = 1088
+"""The lowest digit counts multiples of 2^-1088: less than the smallest double, and on the grid."""
+
+
+@inlined
+def digit_of(value: float) -> np.int64:
+    """Return the number of the lowest digit that a finite double touches, on the common grid."""
+    exponent = (np.float64(value).view(np.int64) >> 52) & np.int64(0x7FF)
+    return (max(exponent, np.int64(1)) + 13) >> 5
+
+
+@kernel
+def cover(slabs: Slabs, owner: int, digit: int) -> bool:
+    """Give an owner the digits [digit, digit + 3]; say whether there was room.
+
+    Doubles end in the low 20 bits of the third: sums of 2^43 of them end in the fourth.
+    """
+    base, room = slabs.notes[owner, BASE], slabs.notes[owner, ROOM]
+    if room == 0:
+        base = np.int64(digit - 2)
+        high = np.int64(digit + 4)
+    else:
+        high = max(base + room, np.int64(digit + 4))
+    low = min(base, np.int64(digit))
+    done = widen(slabs, owner, int(high - low), int(base - low))
+    if done:
+        slabs.notes[owner, BASE] = low
+    return done
+
+
+@kernel
+def add_double(words: Int64s, first: int, value: float, sign: int) -> None:
+    """Add a finite double to a sum, or subtract it; digit 0 of the grid would stand at `first`."""
+    bits = np.float64(value).view(np.int64)
+    exponent = (bits >> 52) & np.int64(0x7FF)
+    mantissa = bits & (MANTISSA - 1)
+    if exponent == 0:
+        exponent = np.int64(1)
+    else:
+        mantissa |= MANTISSA
+    shift = (exponent + 13) & 31
+    place = first + ((exponent + 13) >> 5)
+    way = np.int64(sign) if bits >= 0 else np.int64(-sign)
+    rest = mantissa >> (32 - shift)
+    words[place] += way * ((mantissa << shift) & LOW_BITS)
+    words[place + 1] += way * (rest & LOW_BITS)
+    words[place + 2] += way * (rest >> 32)
+
+
+@kernel
+def read_sum(words: Int64s, start: int, room: int, base: int) -> tuple[float, float]:
+    """Return the sum, rounded once, and what rounding left out.
+
+    Carrying leaves digits in [-2^31, 2^31): the sign of a number is that of its first digit.
+    """
+    carry = np.int64(0)
+    top = np.int64(-1)
+    for i in range(room):
+        digit = words[start + i] + carry
+        carry = (digit + HALF_DIGIT) >> 32
+        digit -= carry << 32
+        words[start + i] = digit
+        if digit != 0:
+            top = np.int64(i)
+    if top < 0:
+        return 0.0, 0.0
+    first = np.float64(words[start + top]) * 2.0**64
+    second = np.float64(words[start + top - 1]) * 2.0**32 if top > 0 else 0.0
+    high = first + second
+    low = second - (high - first)
+    if top > 1:
+        low += np.float64(words[start + top - 2])
+    # To the rounded sum only the sign of the digits below matters: it decides in the middle.
+    sign = 0.0
+    for i in range(top - 3, -1, -1):
+        if words[start + i] != 0:
+            sign = 0.25 if words[start + i] > 0 else -0.25
+            break
+    total = high + (low + sign)
+    rest = low - (total - high)
+    if top > 2:
+        rest += np.float64(words[start + top - 3]) * 2.0**-32
+    if top > 3:
+        rest += np.float64(words[start + top - 4]) * 2.0**-64
+    scale = int(32 * (base + top - 2) - LOWEST)
+    return math.ldexp(total, scale), math.ldexp(rest, scale)

@@ -1,0 +1,115 @@
+"""From a key of two words to a handle: open addressing, with room always to spare.
+
+Keys are fingerprints of values (operators/standing/keys.py) or ids of tuples, whose second word
+is 0. A place is found by stepping on from the hash; removing closes the gap it leaves, so there
+are no marks of removed keys to step over.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eventide.kernels.compiled import Int32s, Int64s, inlined, kernel
+from eventide.kernels.hashing import GOLDEN, mixed
+
+SMALLEST = 16
+COUNT = 0
+
+
+class KeyTable(NamedTuple):
+    """Keys by place, and the handle of each; -1 where a place is empty. `facts` has the count."""
+
+    first: Int64s
+    second: Int64s
+    handles: Int32s
+    facts: Int64s
+
+
+def empty_table(capacity: int = SMALLEST) -> KeyTable:
+    """Return a table without keys; the capacity is a power of two."""
+    return KeyTable(
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.int64),
+        np.full(capacity, -1, np.int32),
+        np.zeros(1, np.int64),
+    )
+
+
+def roomy(table: KeyTable, more: int) -> KeyTable:
+    """Return a table with room for `more` keys: the same one if it has it."""
+    wanted = 2 * (int(table.facts[COUNT]) + more)
+    capacity = len(table.handles)
+    if wanted <= capacity:
+        return table
+    while capacity < wanted:
+        capacity *= 2
+    larger = empty_table(capacity)
+    copy_keys(table, larger)
+    return larger
+
+
+@inlined
+def place_of(first: np.int64, second: np.int64, mask: np.int64) -> np.int64:
+    """Return where to begin to look for a key."""
+    word = np.uint64(first) ^ (np.uint64(second) * GOLDEN)
+    return np.int64(mixed(word) & np.uint64(mask))
+
+
+@inlined
+def seek(table: KeyTable, first: np.int64, second: np.int64) -> np.int64:
+    """Return the place of a key, or the empty one that it would have."""
+    mask = np.int64(len(table.handles) - 1)
+    place = place_of(first, second, mask)
+    while table.handles[place] >= 0:
+        if table.first[place] == first and table.second[place] == second:
+            break
+        place = (place + 1) & mask
+    return place
+
+
+@inlined
+def find(table: KeyTable, first: np.int64, second: np.int64) -> np.int64:
+    """Return the handle of a key, or -1."""
+    return np.int64(table.handles[seek(table, first, second)])
+
+
+@inlined
+def put(table: KeyTable, first: np.int64, second: np.int64, handle: np.int64) -> None:
+    """Set the handle of a key; there has to be room."""
+    place = seek(table, first, second)
+    if table.handles[place] < 0:
+        table.facts[COUNT] += 1
+    table.first[place] = first
+    table.second[place] = second
+    table.handles[place] = handle
+
+
+@inlined
+def remove(table: KeyTable, first: np.int64, second: np.int64) -> None:
+    """Forget a key, if it is there, and move up those that had to step over it."""
+    mask = np.int64(len(table.handles) - 1)
+    place = seek(table, first, second)
+    if table.handles[place] >= 0:
+        table.facts[COUNT] -= 1
+        gap = place
+        place = (place + 1) & mask
+        while table.handles[place] >= 0:
+            home = place_of(table.first[place], table.second[place], mask)
+            # A key may fill the gap if the gap lies between its home and its place.
+            if ((place - home) & mask) >= ((place - gap) & mask):
+                table.first[gap] = table.first[place]
+                table.second[gap] = table.second[place]
+                table.handles[gap] = table.handles[place]
+                gap = place
+            place = (place + 1) & mask
+        table.handles[gap] = -1
+
+
+@kernel
+def copy_keys(table: KeyTable, larger: KeyTable) -> None:
+    """Put all keys of a table into another."""
+    for place in range(len(table.handles)):
+        if table.handles[place] >= 0:
+            put(larger, table.first[place], table.second[place], np.int64(table.handles[place]))

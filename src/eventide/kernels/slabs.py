@@ -1,0 +1,93 @@
+"""Pieces of one array, each owned by somebody and as long as it needs: a pool of slabs.
+
+The length of a slab is a power of two. Who needs more gets a slab twice as long, and the old one
+waits, in the list of its length, for the next who needs one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eventide.kernels.compiled import Int64s, kernel
+
+SHORTEST = 8
+CLASSES = 48
+USED, MISSING = 0, 1
+"""What stands in `facts`: how many words have been taken, and how many could not be."""
+START, ROOM, LENGTH, BASE = range(4)
+"""What is noted of an owner: where the slab begins, how long it is, and two of its own."""
+
+
+class Slabs(NamedTuple):
+    """All words, and the notes of each owner.
+
+    `free` has the first waiting slab of each length, which names the next in its first word.
+    """
+
+    words: Int64s
+    notes: Int64s
+    free: Int64s
+    facts: Int64s
+
+
+def empty_slabs() -> Slabs:
+    """Return a pool without owners."""
+    notes, facts = np.zeros((0, 4), np.int64), np.zeros(2, np.int64)
+    return Slabs(np.zeros(1024, np.int64), notes, np.full(CLASSES, -1), facts)
+
+
+def with_room(slabs: Slabs) -> Slabs:
+    """Return a pool in which the words that were missing can be taken."""
+    used = int(slabs.facts[USED])
+    larger = np.zeros(2 * (used + int(slabs.facts[MISSING])), np.int64)
+    larger[:used] = slabs.words[:used]
+    return slabs._replace(words=larger)
+
+
+@kernel
+def release(words: Int64s, notes: Int64s, free: Int64s, owner: int) -> None:
+    """Take an owner's slab away, and clear its notes."""
+    room = notes[owner, ROOM]
+    if room > 0:
+        size_class = 0
+        while (SHORTEST << size_class) < room:
+            size_class += 1
+        words[notes[owner, START]] = free[size_class]
+        free[size_class] = notes[owner, START]
+    for note in range(4):
+        notes[owner, note] = 0
+
+
+@kernel
+def widen(slabs: Slabs, owner: int, wanted: int, shift: int) -> bool:
+    """Give an owner at least `wanted` words, zero where it had none; say whether there were some.
+
+    What it had stands `shift` words further on. Its own notes stay.
+    """
+    words, notes, free, facts = slabs
+    size_class = 0
+    while (SHORTEST << size_class) < wanted:
+        size_class += 1
+    room = np.int64(SHORTEST << size_class)
+    start = free[size_class]
+    if start >= 0:
+        free[size_class] = words[start]
+    elif facts[USED] + room <= len(words):
+        start = facts[USED]
+        facts[USED] += room
+    else:
+        facts[MISSING] = room
+        return False
+    words[start : start + room] = 0
+    old = notes[owner, START]
+    for i in range(notes[owner, ROOM]):
+        words[start + shift + i] = words[old + i]
+    length, base = notes[owner, LENGTH], notes[owner, BASE]
+    release(words, notes, free, owner)
+    notes[owner, START] = start
+    notes[owner, ROOM] = room
+    notes[owner, LENGTH] = length
+    notes[owner, BASE] = base
+    return True

@@ -1,0 +1,306 @@
+"""Aggregates of groups whose rows come and go, and the rows they show for it.
+
+What comes and goes are operations in order of time. At the end of each instant every group that
+was touched is read: if its row is another than the one it showed, that one goes and the new one
+comes. A group without rows forgets everything, so it begins anew as if it had never been.
+
+Part     what is kept of one column for each group: counts, a sum, values in order
+Reader   an aggregate: it writes a few words from a part; word 0 of a row marks the nulls
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eventide.kernels.compiled import Bools, Int32s, Int64s, allocating_nothing, inlined, kernel
+from eventide.kernels.exact_sums import add_double, cover, digit_of
+from eventide.kernels.group_reading import Readers, read_row
+from eventide.kernels.hashing import mixed
+from eventide.kernels.key_table import KeyTable, find, put, remove
+from eventide.kernels.slabs import BASE, LENGTH, ROOM, START, Slabs, release, widen
+from eventide.kernels.sorted_values import count_value, put_in, take_out
+from eventide.kernels.sums import two_product
+from eventide.kernels.tuple_operations import Operations
+
+COUNTED, INTEGERS, DOUBLES, SQUARES, SORTED, BUCKETS = range(6)
+"""Kinds of parts."""
+
+VALUES, NANS, UPPER, LOWER = range(4)
+"""What is counted of a part: values, and those that are no finite number. Sums of integers have
+their high and low 64 bits in the second and third place."""
+
+GROUPS, FREE = 0, 1
+"""What stands in `facts`: how many groups have been numbered, and how many numbers are free."""
+
+PLACE, PART, TOUCHED, SHOWN, EMPTIED = range(5)
+"""What stands in the facts of a progress: the operation and its part that come next, and how many
+groups are touched, rows shown, and groups emptied."""
+
+LOW_63 = np.int64(2**63 - 1)
+
+
+FIRST, SECOND, COUNT, SEEN, SHOWING, ID, HEAD = range(7)
+"""What stands in front of the words of a row in `about`: the fingerprint of the key; how many rows
+the group has; 1 if the current instant has touched it, -1 if its number is free; 1 if it shows a
+row, and the id of that."""
+
+
+class Groups(NamedTuple):
+    """By group, what there is to know and the words it shows, and what is counted of its parts."""
+
+    about: Int64s
+    tallies: Int64s
+    free: Int64s
+    facts: Int64s
+
+
+class Tuples(NamedTuple):
+    """By place: the group, and by column the value and whether there is one."""
+
+    groups: Int32s
+    values: Int64s
+    valid: Bools
+
+
+class Progress(NamedTuple):
+    """How far the operations are taken in, which groups were touched last and which were emptied.
+
+    `row` is room for the words of a row.
+    """
+
+    facts: Int64s
+    touched: Int64s
+    emptied: Int64s
+    row: Int64s
+
+    @classmethod
+    def room(cls, operations: int, width: int) -> Progress:
+        """Return the progress before the first of so many operations."""
+        touched, emptied = np.empty(operations, np.int64), np.empty(operations, np.int64)
+        return cls(np.zeros(5, np.int64), touched, emptied, np.zeros(width, np.int64))
+
+
+OUT_GROUP, OUT_AT, OUT_SIGN, OUT_ID, OUT_HEAD = range(5)
+"""What stands in the columns of what comes out in front of the words."""
+
+
+@kernel
+def number_groups(
+    table: KeyTable,
+    first: Int64s,
+    second: Int64s,
+    groups: Groups,
+    out: Int32s,
+    new_rows: Int64s,
+    new_groups: Int64s,
+) -> int:
+    """Write the group of each row; return how many are new: their first rows and their numbers."""
+    facts = groups.facts
+    count = 0
+    for i in range(len(first)):
+        group = find(table, first[i], second[i])
+        if group < 0:
+            if facts[FREE] > 0:
+                facts[FREE] -= 1
+                group = groups.free[facts[FREE]]
+            else:
+                group = facts[GROUPS]
+                facts[GROUPS] += 1
+            put(table, first[i], second[i], group)
+            new_rows[count] = i
+            new_groups[count] = group
+            count += 1
+        out[i] = group
+    return count
+
+
+@kernel
+def free_empty_groups(table: KeyTable, groups: Groups, candidates: Int64s) -> None:
+    """Free the numbers of groups without rows; a candidate may be named more than once."""
+    about = groups.about
+    for i in range(len(candidates)):
+        group = candidates[i]
+        if about[group, COUNT] == 0 and about[group, SEEN] >= 0:
+            about[group, SEEN] = -1
+            remove(table, about[group, FIRST], about[group, SECOND])
+            groups.free[groups.facts[FREE]] = group
+            groups.facts[FREE] += 1
+
+
+@inlined
+def fits(value: float, base: int, room: int) -> bool:
+    """Whether a sum has the digits for a double."""
+    if value == 0.0 or not np.isfinite(value):
+        return True
+    digit = digit_of(value)
+    return bool(digit >= base and digit + 4 <= base + room)
+
+
+@inlined
+def doubles_of(kind: int, word: np.int64) -> tuple[float, float]:
+    """Return the double of a word or the two of its square."""
+    value = float(np.int64(word ^ ((word >> 63) & LOW_63)).view(np.float64))
+    low_part = 0.0
+    if kind == SQUARES:
+        value, low_part = two_product(value, value)
+    return value, low_part
+
+
+@inlined
+def apply_part(
+    words: Int64s,
+    notes: Int64s,
+    owner: int,
+    tallies: Int64s,
+    group: int,
+    part: int,
+    kind: int,
+    word: np.int64,
+    sign: int,
+) -> bool:
+    """Add a value to a part of a group, or take it away; False, and nothing done, without room."""
+    if kind in (DOUBLES, SQUARES):
+        value, low_part = doubles_of(kind, word)
+        base, room = notes[owner, BASE], notes[owner, ROOM]
+        if not (fits(value, base, room) and fits(low_part, base, room)):
+            return False
+        if np.isfinite(value):
+            add_double(words, notes[owner, START] - base, value, sign)
+            if low_part != 0.0:
+                add_double(words, notes[owner, START] - base, low_part, sign)
+        elif np.isnan(value):
+            tallies[group, part, NANS] += sign
+        else:
+            tallies[group, part, UPPER if value > 0.0 else LOWER] += sign
+    elif kind == INTEGERS:
+        high, low = word >> 63, np.uint64(word)
+        before = np.uint64(tallies[group, part, LOWER])
+        if sign > 0:
+            after = before + low
+            tallies[group, part, UPPER] += high + (np.int64(1) if after < before else np.int64(0))
+        else:
+            after = before - low
+            tallies[group, part, UPPER] -= high + (np.int64(1) if before < low else np.int64(0))
+        tallies[group, part, LOWER] = np.int64(after)
+    elif kind != COUNTED:
+        start, length = notes[owner, START], notes[owner, LENGTH]
+        if length == notes[owner, ROOM]:
+            return False
+        if kind == BUCKETS:
+            notes[owner, LENGTH] += count_value(words, start, length, int(word), sign)
+        elif sign > 0:
+            notes[owner, BASE] += put_in(words, start, length, int(word))
+            notes[owner, LENGTH] += 1
+        else:
+            notes[owner, BASE] -= take_out(words, start, length, int(word))
+            notes[owner, LENGTH] -= 1
+    tallies[group, part, VALUES] += sign
+    return True
+
+
+@kernel
+def widen_part(slabs: Slabs, owner: int, kind: int, word: np.int64) -> bool:
+    """Give a part the room it needs for a value; say whether there was some."""
+    if kind not in (DOUBLES, SQUARES):
+        return widen(slabs, owner, slabs.notes[owner, ROOM] + 1, 0)
+    value, low_part = doubles_of(kind, word)
+    if not fits(value, slabs.notes[owner, BASE], slabs.notes[owner, ROOM]):
+        return cover(slabs, owner, int(digit_of(value)))
+    return cover(slabs, owner, int(digit_of(low_part)))
+
+
+@inlined
+def show(about: Int64s, group: int, instant: int, row: Int64s, out: Int64s, ends: int) -> int:
+    """Take back the row that a group shows, and show another if it has rows."""
+    for sign in (-1, 1):
+        if sign > 0:
+            if about[group, COUNT] == 0:
+                about[group, SHOWING] = 0
+                break
+            key = mixed(np.uint64(about[group, SECOND])) ^ np.uint64(about[group, FIRST])
+            about[group, ID] = np.int64(mixed(mixed(key) + np.uint64(instant)))
+            for word in range(len(row)):
+                about[group, HEAD + word] = row[word]
+        elif about[group, SHOWING] == 0:
+            about[group, SHOWING] = 1
+            continue
+        out[OUT_GROUP, ends] = group
+        out[OUT_AT, ends] = instant
+        out[OUT_SIGN, ends] = sign
+        out[OUT_ID, ends] = about[group, ID]
+        for word in range(len(row)):
+            out[OUT_HEAD + word, ends] = about[group, HEAD + word]
+        ends += 1
+    return ends
+
+
+@allocating_nothing
+def fold(
+    operations: Operations,
+    tuples: Tuples,
+    parts: Int64s,
+    readers: Readers,
+    groups: Groups,
+    slabs: Slabs,
+    out: Int64s,
+    progress: Progress,
+) -> bool:
+    """Take the operations in and write the rows that come and go; say whether all is done.
+
+    If not, there was no room in the pool: with more of it, the same call goes on. A part is its
+    kind and its column. All numbers of groups are below the length of the arrays of `groups`.
+    """
+    facts, touched, emptied, row = progress
+    at, places, signs = operations
+    of_tuple, values, valid = tuples
+    words, notes, free, _ = slabs
+    about, tallies, _, _ = groups
+    reads, numbers, texts, ranks = readers
+    part_count, count = len(parts), len(at)
+    many, ends, place = facts[TOUCHED], facts[SHOWN], facts[PLACE]
+    while place < count:
+        tuple_place, sign = places[place], signs[place]
+        group = int(of_tuple[tuple_place])
+        for part in range(facts[PART], part_count):
+            kind, column = parts[part, 0], parts[part, 1]
+            owner = int(group * part_count + part)
+            if not valid[column, tuple_place]:
+                continue
+            word = values[column, tuple_place]
+            while not apply_part(words, notes, owner, tallies, group, part, kind, word, sign):
+                if not widen_part(slabs, owner, kind, word):
+                    facts[PLACE], facts[PART] = place, part
+                    facts[TOUCHED], facts[SHOWN] = many, ends
+                    return False
+        facts[PART] = 0
+        about[group, COUNT] += sign
+        if about[group, SEEN] != 1:
+            about[group, SEEN] = 1
+            touched[many] = group
+            many += 1
+        place += 1
+        if place < count and at[place] == at[place - 1]:
+            continue
+        for i in range(many):
+            group = touched[i]
+            about[group, SEEN] = 0
+            rows = about[group, COUNT]
+            changed = about[group, SHOWING] != (1 if rows > 0 else 0)
+            if rows == 0:
+                emptied[facts[EMPTIED]] = group
+                facts[EMPTIED] += 1
+                for part in range(part_count):
+                    for tally in range(4):
+                        tallies[group, part, tally] = 0
+                    release(words, notes, free, group * part_count + part)
+            else:
+                read_row(reads, numbers, texts, ranks, rows, tallies, words, notes, group, row)
+                for word in range(len(row)):
+                    changed = changed or row[word] != about[group, HEAD + word]
+            if changed:
+                ends = show(about, group, at[place - 1], row, out, ends)
+        many = 0
+    facts[PLACE], facts[TOUCHED], facts[SHOWN] = place, many, ends
+    return True

@@ -1,0 +1,85 @@
+"""Arrays without the room that was needed once: of what is left, and renumbered.
+
+An operator grows with its largest step, and numbers what it remembers. When only few of the numbers
+are left in use they are given anew from 0 on, in the same order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eventide.kernels.calendar_queue import DUE, Calendar
+from eventide.kernels.compiled import Bools, Int32s, Int64s
+from eventide.kernels.key_table import COUNT, SMALLEST, KeyTable, copy_keys, empty_table
+from eventide.kernels.slabs import LENGTH, MISSING, ROOM, SHORTEST, START, USED, Slabs
+
+SLACK = 1024
+"""So little room is never given back."""
+
+
+def is_too_roomy(room: int, needed: int) -> bool:
+    """Whether so much of the room is spare that copying the rest pays."""
+    return room > 4 * needed + SLACK
+
+
+def new_numbers(kept: Int64s, room: int) -> Int32s:
+    """Return the new number of each old one below `room`; -1 for those that are not kept."""
+    numbers = np.full(room, -1, np.int32)
+    numbers[kept] = np.arange(len(kept))
+    return numbers
+
+
+def renumbered(handles: Int32s, numbers: Int32s) -> Int32s:
+    """Return handles by their new numbers; where there was none, there is none."""
+    found = np.full(len(handles), -1, np.int32)
+    some = handles >= 0
+    found[some] = numbers[handles[some]]
+    return found
+
+
+def compact_table(table: KeyTable, numbers: Int32s | None = None) -> KeyTable:
+    """Return a table as small as it can be, with the new numbers of its handles if there are."""
+    capacity = SMALLEST
+    while capacity < 2 * int(table.facts[COUNT]):
+        capacity *= 2
+    smaller = empty_table(capacity)
+    handles = table.handles if numbers is None else renumbered(table.handles, numbers)
+    copy_keys(table._replace(handles=handles), smaller)
+    return smaller
+
+
+def compact_calendar(calendar: Calendar, kept: Int64s, numbers: Int32s) -> Calendar:
+    """Return the calendar of those handles that are kept; all that are in it have to be."""
+    due = np.zeros(len(kept), np.int32)
+    count = int(calendar.facts[DUE])
+    due[:count] = numbers[calendar.due[:count]]
+    return Calendar(
+        renumbered(calendar.heads, numbers),
+        renumbered(calendar.links[kept], numbers),
+        calendar.exps[kept],
+        due,
+        calendar.facts.copy(),
+    )
+
+
+def needed_rooms(notes: Int64s, listed: Bools) -> Int64s:
+    """Return how long the slab of each owner has to be; that of a list as long as its values."""
+    rooms = np.full(len(notes), SHORTEST, np.int64)
+    lengths = notes[:, LENGTH]
+    while (rooms < lengths).any():
+        rooms = np.where(rooms < lengths, 2 * rooms, rooms)
+    return np.where(listed, np.where(lengths > 0, rooms, 0), notes[:, ROOM])
+
+
+def compact_slabs(slabs: Slabs, notes: Int64s, listed: Bools) -> Slabs:
+    """Return a pool of the slabs of these owners alone, one behind the other."""
+    rooms = needed_rooms(notes, listed)
+    ends = np.cumsum(rooms)
+    total = int(ends[-1]) if len(ends) else 0
+    within = np.arange(total) - np.repeat(ends - rooms, rooms)
+    facts = np.zeros_like(slabs.facts)
+    facts[USED], facts[MISSING] = total, 0
+    moved = notes.copy()
+    moved[:, START], moved[:, ROOM] = np.where(rooms > 0, ends - rooms, 0), rooms
+    words = slabs.words[np.repeat(notes[:, START], rooms) + within]
+    return Slabs(words, moved, np.full_like(slabs.free, -1), facts)

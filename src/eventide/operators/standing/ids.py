@@ -1,0 +1,33 @@
+"""Names of tuples: the same however a run is cut into steps, in every process."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from eventide.kernels.compiled import Int64s
+from eventide.kernels.hashing import GOLDEN, MIX_1, MIX_2
+
+Words = npt.NDArray[np.uint64]
+
+
+def leaf_ids(seq: Int64s, number: int) -> Int64s:
+    """Return the ids of events of a leaf; different for different `seq` of one leaf."""
+    leaf = _spread(np.full(1, number, np.uint64))
+    return _spread(seq.astype(np.int64).view(np.uint64) ^ leaf).view(np.int64)
+
+
+def joined_ids(*ids: Int64s) -> Int64s:
+    """Return the ids of combinations of tuples, in the order of their parts."""
+    joined = np.zeros(1, np.uint64)
+    for part in ids:
+        joined = _spread(joined ^ part.astype(np.int64).view(np.uint64))
+    return joined.view(np.int64)
+
+
+def _spread(words: Words) -> Words:
+    """Return the next of SplitMix64 after each word: one to one, without order."""
+    words = words + GOLDEN
+    words = (words ^ (words >> np.uint64(30))) * MIX_1
+    words = (words ^ (words >> np.uint64(27))) * MIX_2
+    return words ^ (words >> np.uint64(31))

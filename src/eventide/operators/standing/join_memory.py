@@ -1,0 +1,240 @@
+"""What a join over windows remembers: a pool of tuples of all sides, and their values by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.kernels.calendar_queue import empty_calendar, grown_calendar
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.join_pool import (
+    AT,
+    BY_ID,
+    CALENDAR,
+    CHANGE_WORDS,
+    COUNT,
+    DEAD,
+    EXP,
+    FIFO,
+    FIRST,
+    FREE,
+    FREE_COUNT,
+    ID,
+    KEPT,
+    KEY1,
+    KEY2,
+    LAPSES,
+    LAST,
+    LINKED,
+    LOOKED,
+    MATCHED,
+    NEXT,
+    POLICY,
+    PROBES,
+    ROW,
+    SIDE,
+    SIDE_WORDS,
+    SIGN,
+    SWEEP_US,
+    SWEPT,
+    SWEPT_AT,
+    WORDS,
+    JoinState,
+    insert_all,
+    relink,
+)
+from eventide.kernels.key_table import empty_table, roomy
+from eventide.operators.standing.changes import Changes
+from eventide.operators.standing.row_log import RowLog, is_sparse
+
+Policy = Literal["kept", "fifo", "calendar", "swept"]
+POLICIES: dict[Policy, int] = {
+    "kept": KEPT,
+    "fifo": FIFO,
+    "calendar": CALENDAR,
+    "swept": SWEPT,
+}
+FEWEST_BUCKETS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SideRule:
+    """How the tuples of a side expire, and whether they are found by id."""
+
+    policy: Policy
+    by_id: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JoinMemory:
+    """The tuples of a join and their values by side."""
+
+    state: JoinState
+    logs: tuple[RowLog, ...]
+    until_us: int
+
+    @classmethod
+    def empty(
+        cls,
+        schemas: tuple[pa.Schema, ...],
+        rules: tuple[SideRule, ...],
+        *,
+        span_us: int = 0,
+        partitions: int = 1,
+        buckets: int | None = None,
+        sweep_us: int = 0,
+    ) -> JoinMemory:
+        """Return a memory without tuples; a number of buckets stays as it is if given.
+
+        Tuples live up to `span_us`, or never expire; those that are looked through are so every
+        `sweep_us`.
+        """
+        count = len(schemas)
+        sides = np.zeros((count + 1, SIDE_WORDS), np.int64)
+        for side, rule in enumerate(rules):
+            sides[side, POLICY], sides[side, BY_ID] = POLICIES[rule.policy], rule.by_id
+            sides[side, FIRST] = sides[side, LAST] = -1
+        sides[count, FREE] = -1
+        # Tuples are looked through for the first time when the first one comes.
+        sides[count, SWEPT_AT], sides[count, SWEEP_US] = -(2**62), sweep_us
+        # Where nothing expires by itself, everything is taken back, also at the end of its life.
+        sides[count, LAPSES] = any(rule.policy != "kept" or not rule.by_id for rule in rules)
+        sides[count, LINKED] = all(
+            rule.policy in ("kept", "fifo") and not rule.by_id for rule in rules
+        )
+        others = [[other for other in range(count) if other != side] for side in range(count)]
+        state = JoinState(
+            np.zeros((0, WORDS), np.int64),
+            sides,
+            np.full((count, buckets or FEWEST_BUCKETS), -1, np.int32),
+            np.array(others, np.int64).reshape(count, count - 1),
+            empty_table(),
+            empty_calendar(span_us, partitions, 0),
+        )
+        return cls(state, tuple(RowLog.empty(schema) for schema in schemas), -(2**63))
+
+    def with_orders(self, orders: tuple[tuple[int, ...], ...]) -> JoinMemory:
+        """Return the memory with sides probed in other orders, and counted anew."""
+        self.state.sides[:-1, PROBES:] = 0
+        state = self.state._replace(orders=np.array(orders, np.int64))
+        return replace(self, state=state)
+
+    @property
+    def counts(self) -> Int64s:
+        """How many tuples of each side live."""
+        return self.state.sides[:-1, COUNT]
+
+    @property
+    def seen(self) -> Int64s:
+        """How often each side was probed, how many tuples were looked at, and how many matched."""
+        return self.state.sides[:-1, [PROBES, LOOKED, MATCHED]]
+
+    def roomy(self, more: int, *, grow_buckets: bool) -> JoinMemory:
+        """Return the memory with room for so many more tuples of any side."""
+        state = self.state
+        if more > state.sides[-1, FREE_COUNT]:
+            state = _grown(state, more)
+        state = state._replace(ids=roomy(state.ids, more))
+        buckets = state.heads.shape[1]
+        most = int(self.counts.max()) + more
+        if grow_buckets and most > buckets:
+            while buckets < 2 * most:
+                buckets *= 2
+            heads = np.full((len(self.logs), buckets), -1, np.int32)
+            relink(state.tuples, state.heads, heads)
+            state = state._replace(heads=heads)
+        return replace(self, state=state)
+
+    def living(self, side: int) -> Int64s:
+        """Return the handles of a side's tuples, in the order in which they expire."""
+        handles = np.flatnonzero(self.state.tuples[:, SIDE] == side)
+        return handles[np.argsort(self.state.tuples[handles, EXP], kind="stable")]
+
+    def compact(self) -> JoinMemory:
+        """Return the memory without values that no tuple needs, once they are many."""
+        logs = list(self.logs)
+        for side, log in enumerate(logs):
+            if not is_sparse(log.size, int(self.counts[side])):
+                continue
+            if self.state.sides[side, POLICY] == FIFO and not self.state.sides[side, BY_ID]:
+                # What is left is the end of the log.
+                first = self.state.sides[side, FIRST]
+                oldest = log.end if first < 0 else self.state.tuples[first, ROW]
+                logs[side] = log.drop_before(int(oldest))
+            else:
+                handles = self.living(side)
+                rows, numbers = np.unique(self.state.tuples[handles, ROW], return_inverse=True)
+                logs[side] = log.kept(rows)
+                self.state.tuples[handles, ROW] = numbers
+        return replace(self, logs=tuple(logs))
+
+    def words(self, side: int) -> pa.RecordBatch:
+        """Return a side's tuples as words, in the order in which they expire."""
+        handles = self.living(side)
+        rows = self.state.tuples[handles]
+        columns = [pa.array(rows[:, word]) for word in (KEY1, KEY2, AT, EXP, ID)]
+        return pa.RecordBatch.from_arrays(columns, schema=WORD_SCHEMA)
+
+    def values(self, side: int) -> pa.RecordBatch:
+        """Return the values of a side's tuples, in the same order."""
+        return self.logs[side].take(self.state.tuples[self.living(side), ROW])
+
+    def with_tuples(self, side: int, words: pa.RecordBatch, values: pa.RecordBatch) -> JoinMemory:
+        """Return the memory with tuples that were dumped."""
+        log = self.logs[side]
+        changes = np.ones((words.num_rows, CHANGE_WORDS), np.int64)
+        for word, column in zip((KEY1, KEY2, AT, EXP, ID), words.columns, strict=True):
+            changes[:, word] = column.to_numpy()
+        changes[:, ROW] = np.arange(log.end, log.end + words.num_rows)
+        changes[:, SIDE] = side
+        insert_all(self.state, frozen(changes))
+        logs = (*self.logs[:side], log.append(values), *self.logs[side + 1 :])
+        return replace(self, logs=logs)
+
+    @property
+    def tuples(self) -> int:
+        """How many tuples live."""
+        return int(self.counts.sum())
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes all of it takes."""
+        flat = (*self.state[:4], *self.state.ids, *self.state.calendar)
+        return sum(array.nbytes for array in flat) + sum(log.nbytes for log in self.logs)
+
+
+WORD_SCHEMA = pa.schema([(name, pa.int64()) for name in ("key1", "key2", "at", "exp", "id")])
+
+
+def _grown(state: JoinState, more: int) -> JoinState:
+    """Return the state with at least so many free tuples."""
+    held, about = len(state.tuples), state.sides[-1]
+    capacity = max(64, held)
+    while capacity - held + about[FREE_COUNT] < more:
+        capacity *= 2
+    tuples = np.zeros((capacity, WORDS), np.int64)
+    tuples[:held] = state.tuples
+    tuples[held:, SIDE] = DEAD
+    # The new ones are taken first, one after the other.
+    tuples[held:, NEXT] = np.arange(held + 1, capacity + 1)
+    tuples[capacity - 1, NEXT] = about[FREE]
+    about[FREE], about[FREE_COUNT] = held, about[FREE_COUNT] + capacity - held
+    return state._replace(tuples=tuples, calendar=grown_calendar(state.calendar, capacity))
+
+
+def words_of(
+    side: int,
+    keys: tuple[Int64s, Int64s],
+    changes: Changes,
+    numbers: Int64s,
+) -> Int64s:
+    """Return changes of a side as the kernels take them; `numbers` are those of their values."""
+    words = np.empty((len(changes), CHANGE_WORDS), np.int64)
+    words[:, KEY1], words[:, KEY2] = keys
+    words[:, AT], words[:, EXP] = changes.at, changes.exp
+    words[:, ID], words[:, ROW] = changes.id, numbers
+    words[:, SIDE], words[:, SIGN] = side, changes.sign
+    return words

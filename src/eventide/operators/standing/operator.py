@@ -1,0 +1,60 @@
+"""The contract of an operator of a standing query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from eventide.operators.standing.changes import Changes
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much an operator remembers: living tuples, and bytes of all its arrays and rows."""
+
+    tuples: int
+    bytes: int
+
+
+class StandingOperator(Protocol[State]):
+    """A frozen configuration whose state is a value that any engine can keep, dump and load.
+
+    A state is large and changed in place: it belongs to the step it is given to, which returns
+    the state to go on with. Whoever wants to come back to a state dumps it.
+    """
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the rows that come out."""
+        ...
+
+    def initial_state(self) -> State:
+        """Return the state before the first instant."""
+        ...
+
+    def step(
+        self, state: State, inputs: tuple[Changes, ...], until_us: int
+    ) -> tuple[State, Changes]:
+        """Take in the changes of all inputs at instants before `until_us`.
+
+        All of them: what comes with the next step is at `until_us` or later. What comes out is in
+        order of `at`, all of it before `until_us`, whether it is due to a change or because
+        something expired. How instants are divided among steps changes nothing.
+        """
+        ...
+
+    def dump(self, state: State) -> bytes:
+        """Write the state out, with a version."""
+        ...
+
+    def load(self, dumped: bytes) -> State:
+        """Read back what `dump` wrote; `StateError` if it is not that."""
+        ...
+
+    def size(self, state: State) -> Size:
+        """Return how much is remembered."""
+        ...

@@ -1,0 +1,96 @@
+"""Tuples at the instants of a query that slides, and their ends where every end has to be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators.columns import int64s
+from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.standing.operator import Size
+from eventide.operators.standing.windows_times import rounded_up
+from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+
+
+@dataclass(frozen=True, slots=True)
+class RetimedState:
+    """Tuples whose instant has not come yet, and those whose end has not been told."""
+
+    waiting: Changes
+    living: Changes
+
+
+@dataclass(frozen=True)
+class RetimeTuples:
+    """Rounds the lives of tuples up to multiples of `slide_us`, and tells of their ends.
+
+    It stands above a join as of a time, which needs the true times below it and knows nothing of
+    tuples once they have come. With `tells_ends` every end is told, as negative tuples need it.
+    Nothing is taken back below.
+    """
+
+    output_schema: pa.Schema
+    slide_us: int | None
+    tells_ends: bool
+
+    def initial_state(self) -> RetimedState:
+        """Return the state before the first instant."""
+        nothing = Changes.nothing(self.output_schema)
+        return RetimedState(nothing, nothing)
+
+    def step(
+        self, state: RetimedState, inputs: tuple[Changes, ...], until_us: int
+    ) -> tuple[RetimedState, Changes]:
+        """Let go what lies before `until_us`."""
+        (given,) = inputs
+        retimed = replace(
+            given,
+            at=rounded_up(given.at, self.slide_us),
+            exp=rounded_up(given.exp, self.slide_us),
+        )
+        lasting = retimed.take(np.flatnonzero(retimed.at < retimed.exp))
+        waiting = Changes.concat([state.waiting, lasting], self.output_schema)
+        ready = int(np.searchsorted(waiting.at, until_us))
+        told = waiting.take(np.arange(ready))
+        waiting = waiting.take(np.arange(ready, len(waiting)))
+        if not self.tells_ends:
+            return RetimedState(waiting, state.living), told
+        living = Changes.concat([state.living, told], self.output_schema)
+        ended = living.take(np.flatnonzero((living.exp < until_us) & (living.exp != NEVER)))
+        living = living.take(np.flatnonzero((living.exp >= until_us) | (living.exp == NEVER)))
+        ends = replace(ended, at=ended.exp, sign=np.full(len(ended), -1, np.int8))
+        both = Changes.concat([ends, told], self.output_schema)
+        return RetimedState(waiting, living), both.take(np.argsort(both.at, kind="stable"))
+
+    def dump(self, state: RetimedState) -> bytes:
+        """Write the state out."""
+        return join_parts([self._dumped(state.waiting), self._dumped(state.living)])
+
+    def load(self, dumped: bytes) -> RetimedState:
+        """Read back what `dump` wrote."""
+        waiting, living = parts_of("RetimeTuples", dumped, 2)
+        return RetimedState(self._loaded(waiting), self._loaded(living))
+
+    def size(self, state: RetimedState) -> Size:
+        """Return how much is remembered."""
+        held = (state.waiting, state.living)
+        words = sum(4 * each.at.nbytes for each in held)
+        return Size(sum(map(len, held)), words + sum(each.rows.nbytes for each in held))
+
+    def _dumped(self, changes: Changes) -> bytes:
+        words = [pa.array(column) for column in (changes.at, changes.exp, changes.id)]
+        arrays = [*changes.rows.columns, *words]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=self._dumped_schema())
+        return dump_rows("RetimeTuples", rows, {})
+
+    def _loaded(self, dumped: bytes) -> Changes:
+        rows, _ = load_rows("RetimeTuples", dumped, self._dumped_schema())
+        at, exp, ids = (int64s(column) for column in rows.columns[-3:])
+        signs = np.ones(len(at), np.int8)
+        return Changes(rows.select(self.output_schema.names), at, exp, signs, ids)
+
+    def _dumped_schema(self) -> pa.Schema:
+        own = [pa.field(name, pa.int64()) for name in ("_at", "_exp", "_id")]
+        return pa.schema([*self.output_schema, *own])

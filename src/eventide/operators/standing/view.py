@@ -1,0 +1,113 @@
+"""The materialised answer of a standing query: its living rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from eventide.accumulators.columns import int64s
+from eventide.batch import START_OF_TIME_US
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.view import Incoming
+from eventide.operators.standing.changes import Changes
+from eventide.operators.standing.keeping import (
+    Deaths,
+    Keeping,
+    Structure,
+    arrived,
+    new_keeping,
+)
+from eventide.operators.standing.operator import Size
+from eventide.operators.standing.row_log import RowLog
+from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.plan.execution import Execution
+from eventide.plan.update_patterns import Edge, UpdatePattern
+
+_KEPT = pa.schema([("exp", pa.int64()), ("id", pa.int64())])
+
+
+def structure_for(edge: Edge, execution: Execution) -> Structure:
+    """Return how to keep what comes over an edge."""
+    if execution != "aware":
+        return "list" if execution == "direct" else "ids"
+    if edge.pattern == UpdatePattern.MONOTONIC:
+        return "append"
+    if edge.pattern == UpdatePattern.STRICT:
+        return "calendar and ids"
+    return "ring" if edge.in_order else "calendar"
+
+
+@dataclass(slots=True)
+class ViewState:
+    """The values of rows, which of them live, and the first instant not yet taken in."""
+
+    log: RowLog
+    keeping: Keeping
+    until_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The living rows of an answer.
+
+    `partitions` is into how many slots a calendar divides the time in which rows expire; by
+    default as many as keep slots short.
+    """
+
+    schema: pa.Schema
+    structure: Structure
+    partitions: int | None = None
+
+    def initial_state(self) -> ViewState:
+        """Return an answer without rows."""
+        keeping = new_keeping(self.structure, self.partitions)
+        return ViewState(RowLog.empty(self.schema), keeping, START_OF_TIME_US)
+
+    def step(self, state: ViewState, changes: Changes, until_us: int) -> tuple[ViewState, Deaths]:
+        """Take in the changes before `until_us`; return also who left, and when.
+
+        The rows that came have the numbers from the end of the log on. The values of those that
+        left can be taken from the log until it is `tidied`.
+        """
+        came = changes.sign > 0
+        rows = changes.rows if came.all() else changes.rows.filter(pa.array(came))
+        at, exp, ids = frozen(changes.at), frozen(changes.exp), frozen(changes.id)
+        incoming = Incoming(at, exp, frozen(changes.sign), ids, state.log.end)
+        deaths = state.keeping.take(incoming, until_us - 1)
+        return ViewState(state.log.append(rows), state.keeping, until_us), deaths
+
+    def tidied(self, state: ViewState) -> ViewState:
+        """Return the state without the values of rows that left, when they are many."""
+        return replace(state, log=state.keeping.tidy(state.log))
+
+    def living(self, state: ViewState) -> Int64s:
+        """Return the numbers of the rows that live, in the order in which they came."""
+        return state.keeping.kept().numbers
+
+    def current(self, state: ViewState) -> pa.RecordBatch:
+        """Return the rows that live at the last instant taken in, in the order they came."""
+        return state.log.take(self.living(state))
+
+    def dump(self, state: ViewState) -> bytes:
+        """Write the living rows out."""
+        kept = state.keeping.kept()
+        known = pa.RecordBatch.from_arrays([pa.array(kept.exps), pa.array(kept.ids)], schema=_KEPT)
+        rows = state.log.take(kept.numbers)
+        facts = {"until_us": state.until_us}
+        return join_parts([dump_rows("Answer", rows, facts), dump_rows("Kept", known, {})])
+
+    def load(self, dumped: bytes) -> ViewState:
+        """Read back what `dump` wrote."""
+        values, kept = parts_of("the answer", dumped, 2)
+        rows, facts = load_rows("Answer", values, self.schema)
+        known, _ = load_rows("Kept", kept, _KEPT)
+        incoming = arrived(int64s(known["exp"]), int64s(known["id"]))
+        keeping = new_keeping(self.structure, self.partitions)
+        if rows.num_rows:
+            keeping.take(incoming, int(incoming.at[0]))
+        return ViewState(RowLog.empty(self.schema).append(rows), keeping, facts["until_us"])
+
+    def size(self, state: ViewState) -> Size:
+        """Return how much is remembered."""
+        return Size(state.keeping.count, state.log.nbytes + state.keeping.nbytes)
