@@ -12,6 +12,7 @@
     accumulators/  partial results that merge: shared by operators and the index
     database.py    the door for users             cli/       the same from a shell
     matches.py     matches of temporal patterns, as rows and drawn
+    lifetimes.py   when rows of standing queries came and went, drawn
     matching.py    row patterns in Python, as query text
     explanation/   how a query is answered, as text and as a picture
     stream.py      one stream, for users          calendars.py  days and months as spans of time
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from eventide.engines.spark.database import SparkDatabase
     from eventide.engines.spark.database import spark_database as spark
     from eventide.errors import EventideError
+    from eventide.lifetimes import plot_lifetimes
     from eventide.matches import Matches, plot_situations
     from eventide.matching import (
         Match,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         variable,
         variables,
     )
+    from eventide.relation import Relation
     from eventide.replay import Replay, Replayed, ReplayProgress
     from eventide.result import Result
     from eventide.schema import Schema
@@ -60,6 +63,7 @@ HOMES = {
     "EventideError": ("eventide.errors", "EventideError"),
     "Match": ("eventide.matching", "Match"),
     "Matches": ("eventide.matches", "Matches"),
+    "Relation": ("eventide.relation", "Relation"),
     "Replay": ("eventide.replay", "Replay"),
     "ReplayProgress": ("eventide.replay", "ReplayProgress"),
     "Replayed": ("eventide.replay", "Replayed"),
@@ -79,6 +83,7 @@ HOMES = {
     "partition_end": ("eventide.matching", "partition_end"),
     "partition_start": ("eventide.matching", "partition_start"),
     "permute": ("eventide.matching", "permute"),
+    "plot_lifetimes": ("eventide.lifetimes", "plot_lifetimes"),
     "plot_situations": ("eventide.matches", "plot_situations"),
     "register_aggregate": ("eventide.store.index.aggregates", "register_aggregate"),
     "spark": ("eventide.engines.spark.database", "spark_database"),
@@ -93,6 +98,7 @@ __all__ = [
     "EventideError",
     "Match",
     "Matches",
+    "Relation",
     "Replay",
     "ReplayProgress",
     "Replayed",
@@ -112,6 +118,7 @@ __all__ = [
     "partition_end",
     "partition_start",
     "permute",
+    "plot_lifetimes",
     "plot_situations",
     "register_aggregate",
     "spark",

@@ -3,43 +3,47 @@
 from __future__ import annotations
 
 import warnings
-from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
-from time import perf_counter
+from time import perf_counter, time_ns
 
 import pyarrow as pa
 
+from eventide.delivery import Delivery
 from eventide.engines.answer import Sources, run_history
 from eventide.engines.calibrate import OnStep, calibrated
 from eventide.engines.explained import explained
 from eventide.engines.live import LiveEngine
+from eventide.engines.standing.choice import chosen_plan
+from eventide.engines.standing.live import StandingLive
 from eventide.engines.weights import DEFAULTS, Weights
 from eventide.errors import (
-    BindError,
     SchemaError,
     UnboundedStateWarning,
-    listed,
+    UnsupportedError,
     pointing_into,
 )
 from eventide.explanation import Explanation
-from eventide.ingest.coerce import inferred_table, to_events
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.explain import explain_request
 from eventide.lang.sql.statement import require_tpstream
 from eventide.matches import Matches
 from eventide.matching import Match, Query
 from eventide.pace import Speed, speed_of
+from eventide.plan.choose_standing import choose_plan
+from eventide.plan.execution import Execution, checked_execution
 from eventide.plan.nodes import Plan, scans_of
+from eventide.plan.standing import Standing
 from eventide.plan.times import Duration, duration_us
+from eventide.relation import Relation
 from eventide.replay import Replay, replay_merged, replay_queries
 from eventide.result import Result
-from eventide.schema import SEQ, TIMESTAMP, TS, DataType, Schema
-from eventide.store import Snapshot, Store, TableSource
+from eventide.schema import BOOL, DELETED, DataType, Schema
+from eventide.store import Snapshot, Store
 from eventide.stream import Stream, Time, forward_range, options_from
 from eventide.subscription import OnResult, Subscription
+from eventide.tables import plan_tables, table_source
 
 
 class Database:
@@ -59,9 +63,7 @@ class Database:
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.store = Store.open(path, create=create)
-        self.subscriptions: list[Subscription] = []
-        self.arrivals: deque[tuple[str, pa.RecordBatch]] = deque()
-        self.delivering = Lock()
+        self.delivery = Delivery()
 
     @property
     def path(self) -> Path:
@@ -90,7 +92,7 @@ class Database:
         """
         schema = Schema.of(attributes)
         stored = self.store.create_stream(name, schema, options_from(options))
-        return Stream(stored, self.publish)
+        return Stream(stored, self.delivery.publish)
 
     def drop_stream(self, name: str) -> None:
         """Delete a stream and all its events, for good."""
@@ -98,7 +100,39 @@ class Database:
 
     def stream(self, name: str) -> Stream:
         """Return a stream by its name."""
-        return Stream(self.store.stream(name), self.publish)
+        return Stream(self.store.stream(name), self.delivery.publish)
+
+    def create_relation(
+        self,
+        name: str,
+        attributes: Mapping[str, str | DataType],
+        key: Sequence[str],
+        **options: object,
+    ) -> Relation:
+        """Create a relation: rows with a key that can be replaced and taken away in time.
+
+        It is stored as a stream of changes with one more attribute, `deleted`; options are those
+        of `create_stream`. Queries over windows use it by its name, without a window.
+        """
+        if isinstance(key, str) or not key:
+            message = f"the key of a relation is a list of attributes, not {key!r}"
+            raise SchemaError(message, hint=f'write key=["{next(iter(attributes), "id")}"]')
+        schema = Schema.of({**attributes, DELETED: BOOL}, tuple(dict.fromkeys(key)))
+        if DELETED in attributes:
+            message = f"{DELETED!r} is kept for the rows that are taken away"
+            raise SchemaError(message, hint="call the attribute something else")
+        self.store.create_stream(name, schema, options_from(options))
+        return self.relation(name)
+
+    def relation(self, name: str) -> Relation:
+        """Return a relation by its name."""
+        return Relation(self.stream(name), self.newest_us)
+
+    def newest_us(self) -> int:
+        """Return the newest time of all events, or that of the clock if there are none."""
+        spans = [self.store.stream(name).snapshot().time_range for name in self.streams()]
+        known = [span.end_us - 1 for span in spans if not span.is_empty]
+        return max(known, default=time_ns() // 1000)
 
     def backup(self, path: str | Path) -> Database:
         """Copy all streams as they are now into a new folder, while writing goes on."""
@@ -165,21 +199,56 @@ class Database:
         names = {scan.stream for scan in scans_of(plan)}
         return {name: self.store.stream(name).snapshot() for name in names}
 
-    def subscribe(
-        self, query: Query, on_result: OnResult | None = None, *, lateness: Duration = "0 s"
+    def subscribe(  # noqa: PLR0913 - what a standing query can be told is optional
+        self,
+        query: Query,
+        on_result: OnResult | None = None,
+        *,
+        lateness: Duration = "0 s",
+        execution: Execution = "aware",
+        from_history: bool = False,
+        max_state_bytes: int | None = None,
+        idle: Duration | None = None,
     ) -> Subscription:
         """Run a query live over what is appended to this database from now on.
 
         `on_result` gets each piece of the answer once it is complete: when the watermark, the
         newest time seen less `lateness`, has passed it. Events behind the watermark are stored
         but too late for this query; the subscription counts and keeps them.
+
+        The others are for standing queries, over windows that slide. They begin with the rows
+        that relations have; with `from_history`, also with what windows hold of stored events. What
+        that led to in the past is not reported, but `current()` has the answer. A query that would
+        remember more than `max_state_bytes` ends with an error. A stream that is more than `idle`
+        behind another is not waited for. How it is executed changes no answer: see
+        plan/execution.py.
         """
         text = str(query)
-        plan = plan_sql(text, self.catalog())
+        catalog = self.catalog()
+        plan = plan_sql(text, catalog)
         with pointing_into(text):
-            subscription = live_query(plan, self.catalog(), on_result, lateness, text=text)
-        self.subscriptions.append(subscription)
-        return subscription
+            if not isinstance(plan, Standing):
+                subscription = live_query(plan, catalog, on_result, lateness, text=text)
+                refuse_standing_options(execution, from_history, max_state_bytes, idle)
+                return self.delivery.add(subscription)
+            engine = StandingLive.of(
+                chosen_plan(plan, self.snapshots(plan)).plan,
+                catalog,
+                duration_us(lateness),
+                execution=checked_execution(execution),
+                max_state_bytes=max_state_bytes,
+                idle_us=None if idle is None else duration_us(idle),
+            )
+        subscription = Subscription(engine, on_result, text=text)
+        if not (from_history or any(feed.relation for feed in engine.feeds)):
+            return self.delivery.add(subscription)
+
+        def begun() -> Subscription:
+            stored = self.snapshots(plan)
+            fresh = {name: each.view.next_seq for name, each in stored.items()}
+            return subscription.begin(stored, fresh, from_history)
+
+        return self.delivery.join(begun)
 
     def replay(
         self,
@@ -210,7 +279,7 @@ class Database:
             with pointing_into(text), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnboundedStateWarning)
                 standing.append((name, live_query(plan, catalog, None, lateness, text=text)))
-        names = dict.fromkeys(query.engine.stream for _, query in standing)
+        names = dict.fromkeys(name for _, query in standing for name in query.streams)
         snapshots = {name: self.store.stream(name).snapshot() for name in names}
         return replay_queries(standing, snapshots, times, pace, on_result)
 
@@ -232,38 +301,6 @@ class Database:
         snapshots = [self.store.stream(name).snapshot() for name in dict.fromkeys(streams)]
         return replay_merged(snapshots, times, columns, pace)
 
-    def publish(self, stream: str, events: pa.RecordBatch) -> None:
-        """Hand new events to the standing queries over a stream, in the order of appending.
-
-        A callback may append in its turn. What it appends waits until every query has seen what
-        came before, or it would be early for some and make others late. A query that fails, or
-        whose callback does, keeps nothing from the others.
-        """
-        self.arrivals.append((stream, events))
-        failures: list[Exception] = []
-        # Whoever holds the lock also delivers what others have put in the queue meanwhile.
-        while self.arrivals and self.delivering.acquire(blocking=False):
-            try:
-                failures += self.deliver(*self.arrivals.popleft())
-            finally:
-                self.delivering.release()
-        if failures:
-            failures[0].add_note("a standing query failed; the appended events are stored")
-            raise failures[0]
-
-    def deliver(self, stream: str, events: pa.RecordBatch) -> list[Exception]:
-        """Push events into every standing query over their stream; return what went wrong."""
-        failures: list[Exception] = []
-        for subscription in list(self.subscriptions):
-            if subscription.engine.stream != stream:
-                continue
-            try:
-                subscription.push(events)
-            except Exception as failure:
-                failures.append(failure)
-        self.subscriptions = [each for each in self.subscriptions if not each.finished]
-        return failures
-
     def __repr__(self) -> str:
         return f"<Database {self.path}: {', '.join(self.streams()) or 'no streams yet'}>"
 
@@ -281,8 +318,21 @@ def live_query(
     *,
     text: str = "",
 ) -> Subscription:
-    """Return a standing query that is fed by hand; its errors point into `text`."""
-    return Subscription(LiveEngine.of(plan, catalog, duration_us(lateness)), on_result, text=text)
+    """Return a live query that is fed by hand; its errors point into `text`."""
+    lateness_us = duration_us(lateness)
+    if isinstance(plan, Standing):
+        engine = StandingLive.of(choose_plan(plan).plan, catalog, lateness_us)
+        return Subscription(engine, on_result, text=text)
+    return Subscription(LiveEngine.of(plan, catalog, lateness_us), on_result, text=text)
+
+
+def refuse_standing_options(
+    execution: Execution, from_history: bool, max_state_bytes: int | None, idle: Duration | None
+) -> None:
+    """Refuse what only a standing query can be told."""
+    if execution != "aware" or from_history or not (max_state_bytes is None is idle):
+        message = "execution, from_history, max_state_bytes and idle are for queries over windows"
+        raise UnsupportedError(message, hint="write FROM stream [RANGE 10 MINUTES]")
 
 
 def named_queries(
@@ -339,43 +389,3 @@ def find_matches(text: str, plan: Plan, sources: Sources, weights: Weights) -> M
 def plan_rows(text: str) -> Result:
     """Return the lines of a text as rows: the answer to EXPLAIN."""
     return Result(pa.table({"plan": pa.array(text.split("\n"), pa.string())}))
-
-
-def plan_tables(text: str, sources: Mapping[str, TableSource]) -> Plan:
-    """Return the plan of a query over tables; of a table that is missing, say how to pass it."""
-    try:
-        return plan_sql(text, {name: source.schema for name, source in sources.items()})
-    except BindError as error:
-        name = "" if error.span is None else error.span.of(text).strip('"')
-        if not sources and error.message == f"no stream {name!r}":
-            passed = f"{name}=table" if name.isidentifier() else f"**{{{name!r}: table}}"
-            error.hint = f"pass it: ev.sql(text, {passed})"
-        raise
-
-
-def table_source(name: str, data: object) -> TableSource:
-    """Return a table in memory as a stream; its `seq`, or else its rows, tell arrival order."""
-    table = inferred_table(data)
-    if TS not in table.column_names:
-        message = f"the table {name} has no column {TS!r}, which holds the time of each row"
-        raise SchemaError(message, hint=_time_hint(table.schema))
-    schema = Schema.from_arrow(table.schema)
-    if SEQ not in table.column_names:
-        return TableSource(name, schema, to_events(table, schema))
-    events = to_events(table.drop_columns([SEQ]), schema)
-    if not pa.types.is_integer(table.column(SEQ).type):
-        message = f"column {SEQ!r} has type {table.column(SEQ).type}"
-        raise SchemaError(message, hint="it numbers the events: use int64, or leave it out")
-    seq = table.column(SEQ).cast(pa.int64())
-    return TableSource(name, schema, events.append_column(SEQ, seq))
-
-
-def _time_hint(schema: pa.Schema) -> str:
-    """Suggest which column to rename: the one of times, else one that is called so."""
-    times = [field.name for field in schema if DataType.from_arrow(field.type) == TIMESTAMP]
-    words = (TS, "time", "timestamp", "date", "datetime", "event_time", "t")
-    named = [name for name in schema.names if name.lower() in words]
-    found = next(iter([*times, *named]), None)
-    if found is None:
-        return f"rename the column of times to {TS!r}; there are {listed(schema.names)}"
-    return f"rename {found!r} to {TS!r}"

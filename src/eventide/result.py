@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from eventide.sinks.text import as_html, as_text
+from eventide.sinks.text import as_html, as_text, python_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,9 +56,12 @@ class Result:
         return frame
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the rows as dictionaries."""
-        rows: list[dict[str, Any]] = self.table.to_pylist()
-        return rows
+        """Return the rows as dictionaries; times that Python has none for, after 9999, are text."""
+        names = self.columns
+        columns = [python_values(column) for column in self.table.columns]
+        if not columns:
+            return [{} for _ in range(len(self))]
+        return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

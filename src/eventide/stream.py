@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, TimeRange
+from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.calendars import group_numbers, grouped_by, spans_every
 from eventide.errors import EvaluationError, SchemaError
 from eventide.ingest.coerce import to_events
@@ -297,6 +297,9 @@ def instant(time: Time) -> int:
     if found is None:
         message = f"{time!r} is not a time"
         raise EvaluationError(message, hint="write 2026-01-31T12:00:00, or microseconds since 1970")
+    if not START_OF_TIME_US <= found <= END_OF_TIME_US:
+        message = f"{time!r} is beyond the times there are, {START_OF_TIME_US} to {END_OF_TIME_US}"
+        raise EvaluationError(message, hint="times as numbers are microseconds since 1970")
     return found
 
 

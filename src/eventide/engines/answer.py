@@ -8,10 +8,12 @@ import pyarrow as pa
 
 from eventide.engines.build import build_pipeline
 from eventide.engines.choice import ways
-from eventide.engines.joined import run_input
+from eventide.engines.joined import run_input, standing_blocks
 from eventide.engines.rest import run_rest
+from eventide.engines.standing.history import run_standing, until_of
 from eventide.engines.weights import DEFAULTS, Weights
 from eventide.plan.nodes import Plan, Relational, scans_of
+from eventide.plan.standing import Standing
 from eventide.store.source import EventSource
 
 Sources = Mapping[str, EventSource]
@@ -19,14 +21,17 @@ Sources = Mapping[str, EventSource]
 
 def run_history(plan: Plan, sources: Sources, weights: Weights = DEFAULTS) -> pa.Table:
     """Return the rows of a plan over all that is stored."""
+    until_us = until_of(standing_blocks(plan), sources)
+
+    def run(_name: str, block: Plan) -> pa.Table:
+        if isinstance(block, Standing):
+            return run_standing(block, sources, until_us)
+        return run_block(block, sources, weights)
+
     if isinstance(plan, Relational):
-
-        def run(_name: str, block: Plan) -> pa.Table:
-            return run_block(block, sources, weights)
-
         inputs = {name: run_input(name, source, run) for name, source in plan.inputs}
         return run_rest(plan.duckdb_sql, inputs)
-    return run_block(plan, sources, weights)
+    return run("", plan)
 
 
 def run_block(plan: Plan, sources: Sources, weights: Weights = DEFAULTS) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, assert_never
@@ -10,7 +10,7 @@ from typing import Any, assert_never
 import pyarrow as pa
 
 from eventide.batch import ALL_TIME, Batch, TimeRange
-from eventide.errors import StateError, UnsupportedError
+from eventide.errors import PlanError, StateError, UnsupportedError
 from eventide.operators.count_windows import AggregateCountWindows
 from eventide.operators.derive_situations import DeriveSituations
 from eventide.operators.filter_project import FilterRows, ProjectRows, Stateless
@@ -36,8 +36,21 @@ from eventide.plan.nodes import (
     SlidingAggregate,
     TemporalPattern,
     WindowAggregate,
+    scans_of,
 )
+from eventide.plan.standing import Standing
 from eventide.plan.time_order import follows_time
+
+OneSource = (
+    Filter
+    | Project
+    | WindowAggregate
+    | SlidingAggregate
+    | MatchRecognize
+    | Situations
+    | TemporalPattern
+)
+"""What a pipeline consists of above its scan."""
 
 States = tuple[Any, ...]
 """The state of each operator of a pipeline, in order."""
@@ -128,14 +141,27 @@ def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1) ->
             raise _joins_no_stream()
         case PeriodJoin():
             raise _joins_no_stream()
-        case Relational():
-            message = "this query needs ordinary SQL around Eventide's own operators"
-            hint = "ORDER BY, LIMIT, DISTINCT, joins and GROUP BY without a window need an end"
-            raise UnsupportedError(message, hint=f"{hint}; ask it over history")
-        case _:
-            highest = not isinstance(plan, Filter | Project)
-            below = build_pipeline(plan.source, ALL_TIME if highest else owned, threads)
-            return Pipeline(below.scan, (*below.operators, *build_operators(plan, owned, threads)))
+        case Relational(inputs=inputs):
+            raise _needs_an_end([each for _, each in inputs])
+    if isinstance(plan, OneSource):
+        highest = not isinstance(plan, Filter | Project)
+        below = build_pipeline(plan.source, ALL_TIME if highest else owned, threads)
+        return Pipeline(below.scan, (*below.operators, *build_operators(plan, owned, threads)))
+    message = f"{type(plan).__name__} is part of a standing query, and runs in its tree"
+    raise PlanError(message)
+
+
+def _needs_an_end(inputs: Sequence[Plan]) -> UnsupportedError:
+    message = "this query needs ordinary SQL around Eventide's own operators"
+    hint = "ORDER BY, LIMIT, DISTINCT, joins and GROUP BY without a window need an end;"
+    endless = [each for each in inputs if not isinstance(each, Standing)]
+    if endless and len(inputs) > 1:
+        streams = dict.fromkeys(scan.stream for each in endless for scan in scans_of(each))
+        windows = " and ".join(f"{stream} [RANGE 1 MINUTE]" for stream in streams)
+        hint = f"put a window behind each stream: {windows}; or"
+    elif not endless:
+        hint = "leave out the SQL around the standing query (ORDER BY with LIMIT may stay), or"
+    return UnsupportedError(message, hint=f"{hint} ask it over history")
 
 
 def _joins_no_stream() -> UnsupportedError:
@@ -156,13 +182,7 @@ def build_live_pipeline(plan: Plan) -> Pipeline:
 
 
 def build_operators(
-    node: Filter
-    | Project
-    | WindowAggregate
-    | SlidingAggregate
-    | MatchRecognize
-    | Situations
-    | TemporalPattern,
+    node: OneSource,
     owned: TimeRange,
     threads: int,
 ) -> tuple[Operator[Any], ...]:
@@ -222,7 +242,7 @@ def keys_over_scan(plan: Plan) -> tuple[Expression, ...]:
     keys = common_keys(plan)
     below = plan
     stateful = False
-    while not isinstance(below, Scan | PeriodJoin | Relational):
+    while isinstance(below, OneSource):
         stateful = stateful or not keeps_state(below.source)
         if stateful and isinstance(below, Project):
             items = {item.name: item.expression for item in below.items}

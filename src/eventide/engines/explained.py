@@ -17,13 +17,16 @@ from eventide.engines.intervals.estimate import Facts, estimates
 from eventide.engines.intervals.question import PatternQuestion
 from eventide.engines.intervals.selection import best_choice
 from eventide.engines.intervals.ways import IntervalAccess
-from eventide.engines.joined import named_blocks, run_input
+from eventide.engines.joined import named_blocks, run_input, standing_blocks
 from eventide.engines.leaf_strip import LeafStrip, leaf_strip
 from eventide.engines.pairs import Pairs
 from eventide.engines.profiling import replay_timed
 from eventide.engines.rest import run_rest
+from eventide.engines.standing.explained import ExplainedStanding, explain_standing
+from eventide.engines.standing.history import until_of
 from eventide.engines.weights import Weights
 from eventide.plan.nodes import PeriodJoin, Plan, Relational, Scan, scans_of
+from eventide.plan.standing import Standing
 from eventide.store.reading.hits import Reach, reach_of, reach_of_one
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource
@@ -163,19 +166,31 @@ class Explained:
     """What DuckDB took for the ordinary SQL around the blocks."""
     joins: tuple[Step, ...] = ()
     """What each join of periods took."""
+    standing: tuple[ExplainedStanding, ...] = ()
+    """The blocks that are standing queries."""
 
     @property
     def analyzed(self) -> bool:
         """Whether it was run."""
-        return any(block.actual is not None for block in self.blocks)
+        ran = any(each.steps for each in self.standing)
+        return ran or any(block.actual is not None for block in self.blocks)
 
 
 def explained(
     plan: Plan, sources: Mapping[str, EventSource], weights: Weights, *, analyze: bool
 ) -> Explained:
     """Return how a plan is answered; with `analyze` it is, and every step is timed."""
-    blocks, tables = [], {}
+    blocks: list[ExplainedBlock] = []
+    standing: list[ExplainedStanding] = []
+    tables: dict[str, pa.Table] = {}
+    until_us = until_of(standing_blocks(plan), sources)
     for name, block in named_blocks(plan):
+        if isinstance(block, Standing):
+            query, table = explain_standing(name, block, sources, until_us, analyze=analyze)
+            standing.append(query)
+            if table is not None:
+                tables[name] = table
+            continue
         (scan,) = scans_of(block)
         source = sources[scan.stream]
         started = perf_counter()
@@ -206,7 +221,7 @@ def explained(
         waited = sum(each.seconds for each in joined) - before
         rest = Step("DuckDB", max(0.0, perf_counter() - started - waited), rows)
     joins = tuple(Step("PeriodJoin", each.seconds, each.rows) for each in joined)
-    return Explained(plan, tuple(blocks), rest, joins)
+    return Explained(plan, tuple(blocks), rest, joins, tuple(standing))
 
 
 def run_timed(plan: Plan, source: EventSource, best: Access) -> tuple[list[pa.RecordBatch], Cost]:

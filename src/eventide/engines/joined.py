@@ -9,6 +9,7 @@ import pyarrow as pa
 from eventide.engines.pairs import Pairs
 from eventide.plan.explain import keys_text, related_text
 from eventide.plan.nodes import PeriodJoin, Plan, Relational
+from eventide.plan.standing import Standing
 
 RunBlock = Callable[[str, Plan], pa.Table]
 """Returns the rows of a block; its name comes first."""
@@ -22,6 +23,11 @@ def named_blocks(plan: Plan) -> Iterator[tuple[str, Plan]]:
         return
     for name, source in plan.inputs:
         yield from sides_of(name, source)
+
+
+def standing_blocks(plan: Plan) -> list[Standing]:
+    """Return the standing queries that a plan consists of."""
+    return [block for _, block in named_blocks(plan) if isinstance(block, Standing)]
 
 
 def sides_of(name: str, plan: Plan) -> Iterator[tuple[str, Plan]]:

@@ -37,6 +37,15 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
+class Reported:
+    """What came of a step of any live query: rows, and by stream the events that were too late."""
+
+    rows: pa.RecordBatch
+    late: Mapping[str, pa.RecordBatch]
+    watermark_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class LiveEngine:
     """A pipeline behind an ordering stage: configuration only, the state travels."""
 
@@ -64,6 +73,21 @@ class LiveEngine:
         """The stream whose events the query reads."""
         return self.pipeline.scan.stream
 
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The same, as of a query over several."""
+        return (self.stream,)
+
+    @property
+    def reads(self) -> dict[str, tuple[list[str], TimeRange]]:
+        """The columns and times that are read of the stream."""
+        return {self.stream: (self.ordering.schema.names, self.pipeline.scan.time_range)}
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the results."""
+        return self.pipeline.output_schema
+
     def initial_state(self) -> LiveState:
         """Return the state before the first event."""
         return LiveState(self.ordering.initial_state(), self.pipeline.initial_state())
@@ -72,25 +96,30 @@ class LiveEngine:
         self, state: LiveState, arrived: pa.RecordBatch, newest_us: int | None = None
     ) -> tuple[LiveState, Arrival]:
         """Take events in arrival order; they have `ts`, `seq` and the columns of the scan."""
-        self.check_attributes(arrived.schema)
+        check_present(self.ordering.schema, arrived.schema, self.stream)
         wanted = arrived.select(self.ordering.schema.names)
         ordering, batch, late = self.ordering.step(state.ordering, wanted, newest_us)
         return self.forward(LiveState(ordering, state.operators), batch, late)
 
-    def check_attributes(self, present: pa.Schema) -> None:
-        """Refuse events without what the query reads: the stream has changed since it began."""
-        for field in self.ordering.schema:
-            now = present.get_field_index(field.name)
-            if now < 0:
-                what = "is no longer there"
-            elif present.field(now).type != field.type:
-                what = f"is {present.field(now).type} now, it was {field.type}"
-            else:
-                continue
-            message = (
-                f"the attribute {field.name!r} of {self.stream}, which the query reads, {what}"
-            )
-            raise SchemaError(message, hint="subscribe again, with a query over what is there now")
+    def take(
+        self,
+        state: LiveState,
+        arrived: Mapping[str, pa.RecordBatch],
+        clock_us: int | None = None,
+    ) -> tuple[LiveState, Reported]:
+        """Take events by stream; `clock_us` is the newest time where streams share a clock."""
+        after, arrival = self.push(state, arrived[self.stream], clock_us)
+        late = {self.stream: arrival.late}
+        return after, Reported(arrival.results, late, arrival.watermark_us)
+
+    def end(self, state: LiveState) -> tuple[LiveState, Reported]:
+        """Complete all that is open."""
+        after, arrival = self.finish(state)
+        return after, Reported(arrival.results, {}, arrival.watermark_us)
+
+    def feed_schema(self, stream: str) -> pa.Schema:  # noqa: ARG002 - there is only one
+        """Return the columns that are read of a stream."""
+        return self.ordering.schema
 
     def finish(self, state: LiveState) -> tuple[LiveState, Arrival]:
         """Complete all that is open: no event will follow."""
@@ -122,6 +151,20 @@ class LiveEngine:
         return LiveState(
             OrderingState(waiting, facts["watermark_us"]), self.pipeline.load(operators)
         )
+
+
+def check_present(wanted: pa.Schema, present: pa.Schema, stream: str) -> None:
+    """Refuse events without what a query reads: the stream has changed since it began."""
+    for field in wanted:
+        now = present.get_field_index(field.name)
+        if now < 0:
+            what = "is no longer there"
+        elif present.field(now).type != field.type:
+            what = f"is {present.field(now).type} now, it was {field.type}"
+        else:
+            continue
+        message = f"the attribute {field.name!r} of {stream}, which the query reads, {what}"
+        raise SchemaError(message, hint="subscribe again, with a query over what is there now")
 
 
 def within(rows: pa.RecordBatch, time_range: TimeRange) -> pa.RecordBatch:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from eventide.engines.access import Step
 from eventide.engines.build import build_live_pipeline, build_pipeline, common_keys, keeps_state
 from eventide.engines.explained import Explained, ExplainedBlock
-from eventide.engines.explained_text import block_lines, seconds_text
+from eventide.engines.explained_text import aligned, block_lines, seconds_text
 from eventide.engines.history import SLICE_ROWS
 from eventide.engines.joined import describe_join, joins_of, named_blocks
 from eventide.engines.match_slices import matcher_of
@@ -16,10 +16,18 @@ from eventide.engines.pruning import value_ranges
 from eventide.engines.situation_slices import temporal_matcher
 from eventide.engines.situation_text import kept_text, matcher_lines
 from eventide.engines.slices import halo_of, slices_of, why_undivided
+from eventide.engines.standing.explained import (
+    ExplainedStanding,
+    Tally,
+    edge_lines,
+    history_lines,
+    live_line,
+)
+from eventide.engines.standing.partitioning import spread_line
 from eventide.errors import UnsupportedError
 from eventide.operators.match_entry import why_whole
 from eventide.plan.bounds import unbounded_reason
-from eventide.plan.explain import keys_text, related_text
+from eventide.plan.explain import explain, keys_text, related_text
 from eventide.plan.nodes import (
     CountWindow,
     MatchRecognize,
@@ -32,6 +40,7 @@ from eventide.plan.nodes import (
     sources_of,
 )
 from eventide.plan.render import render
+from eventide.plan.standing import Standing
 from eventide.plan.times import format_duration
 from eventide.visible import visible
 
@@ -46,6 +55,14 @@ def blocks_of(plan: Plan) -> tuple[Plan, ...]:
     return tuple(block for _, block in named_blocks(plan))
 
 
+def describe_plan(seen: Explained) -> str:
+    """Return the plan: of a standing query the one that runs, each edge with how tuples leave."""
+    if isinstance(seen.plan, Standing):
+        (query,) = seen.standing
+        return "\n".join(map(visible, edge_lines(query)))
+    return explain(seen.plan)
+
+
 def describe_embedded(seen: Explained) -> str:
     """Return how a plan runs here: over history, and live if it can."""
     lines: list[str] = []
@@ -53,12 +70,16 @@ def describe_embedded(seen: Explained) -> str:
         lines += describe_matcher(block.plan)
         lines.append(f"history: {describe_history(block)}")
         lines += block_lines(block)
+    for query in seen.standing:
+        lines += standing_lines(query)
     for place, node in enumerate(joins_of(seen.plan)):
         took = f": {rest_text(seen.joins[place])}" if seen.joins else ""
         lines.append(f"history: {describe_join(node)}{took}")
     if isinstance(seen.plan, Relational):
         took = "" if seen.rest is None else f": {rest_text(seen.rest)}"
         lines.append(f"history: DuckDB does the rest{took}")
+    if isinstance(seen.plan, Standing):
+        return "\n".join(map(visible, lines))
     try:
         build_live_pipeline(seen.plan)
     except UnsupportedError as error:
@@ -66,6 +87,27 @@ def describe_embedded(seen: Explained) -> str:
     else:
         lines.append(f"live: yes, {describe_state(seen.plan)}")
     return "\n".join(map(visible, lines))
+
+
+def standing_lines(query: ExplainedStanding) -> Iterator[str]:
+    """Yield how a standing query runs: its edges, what it reads and remembers, what it took."""
+    if query.name:
+        yield f"standing query {query.name}:"
+        yield from (f"  {line}" for line in edge_lines(query))
+    yield from history_lines(query)
+    if not query.name:
+        yield live_line(query.plan)
+    if query.steps:
+        taken = seconds_text(query.seconds)
+        yield f"history: {query.rows:,} row{'' if query.rows == 1 else 's'} in {taken}"
+        heads = ("steps", "time", "tuples in", "tuples out", "most remembered", "bytes")
+        yield from aligned([heads, *map(tally_cells, query.steps)])
+
+
+def tally_cells(tally: Tally) -> tuple[str, ...]:
+    """Return what an operator of a standing query took as the cells of a table."""
+    counts = (tally.rows_in, tally.rows_out, tally.most.tuples, tally.most.bytes)
+    return (f"  {tally.name}", seconds_text(tally.seconds), *(f"{each:,}" for each in counts))
 
 
 def rest_text(rest: Step) -> str:
@@ -137,6 +179,9 @@ def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
     """Return how a plan runs on Spark; `frames` are the streams that are DataFrames."""
     lines = []
     for block in blocks_of(plan):
+        if isinstance(block, Standing):
+            lines.append(f"spark: {spread_line(block)}")
+            continue
         (scan,) = scans_of(block)
         keys = ", ".join(map(render, common_keys(block)))
         spread = f"shuffled once by {keys}" if keys else "shuffled into one partition: no key"

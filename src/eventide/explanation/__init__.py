@@ -8,9 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from eventide.engines.explained import Explained
-from eventide.engines.placement import describe_embedded
+from eventide.engines.placement import describe_embedded, describe_plan
 from eventide.explanation.tracks import picture_of
-from eventide.plan.explain import explain
 from eventide.sinks.page import Code, Drawing, Page, render
 from eventide.sinks.picture_file import save_picture
 from eventide.sinks.plan_picture import draw_plan
@@ -28,7 +27,7 @@ class Explanation(str):
     @classmethod
     def of(cls, query: str, seen: Explained) -> Explanation:
         """Return what there is to say about a query."""
-        self = cls(f"{explain(seen.plan)}\n\n{describe_embedded(seen)}")
+        self = cls(f"{describe_plan(seen)}\n\n{describe_embedded(seen)}")
         self.query, self.seen = query, seen
         return self
 

@@ -58,7 +58,8 @@ def picture_of(query: str, seen: Explained) -> PlanPicture:
 def total_seconds(seen: Explained) -> float:
     """Return what a query took: to plan it, to answer its blocks, and the rest."""
     blocks = sum(b.planning.seconds + (b.actual.seconds if b.actual else 0.0) for b in seen.blocks)
-    return blocks + (seen.rest.seconds if seen.rest else 0.0)
+    standing = sum(query.seconds for query in seen.standing)
+    return blocks + standing + (seen.rest.seconds if seen.rest else 0.0)
 
 
 def section_of(block: ExplainedBlock) -> Section:

@@ -23,14 +23,15 @@ class StandingQueries:
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
         """The columns of each query's rows."""
-        return {name: query.engine.pipeline.output_schema for name, query in self.queries}
+        return {name: query.output_schema for name, query in self.queries}
 
     def take(
         self, rows: Mapping[str, pa.RecordBatch], clock_us: int
     ) -> Iterator[tuple[str, pa.Table]]:
         """Yield what the events, or the time that has passed, complete; queries in their order."""
         for name, query in self.queries:
-            yield name, query.push(rows[query.engine.stream], clock_us).to_arrow()
+            own = {stream: rows[stream] for stream in query.streams}
+            yield name, query.take(own, clock_us).to_arrow()
 
     def finish(self) -> Iterator[tuple[str, pa.Table]]:
         """Yield what the end completes."""
@@ -51,9 +52,9 @@ def replay_queries(
         raise EvaluationError(message, hint="db.replay_events(…) replays events without any")
     sources = []
     for name, snapshot in snapshots.items():
-        engines = [query.engine for _, query in queries if query.engine.stream == name]
-        columns = dict.fromkeys(n for engine in engines for n in engine.ordering.schema.names)
-        hull = hull_of([engine.pipeline.scan.time_range for engine in engines])
+        reads = [query.reads[name] for _, query in queries if name in query.reads]
+        columns = dict.fromkeys(each for names, _ in reads for each in names)
+        hull = hull_of([span for _, span in reads])
         sources.append((snapshot, list(columns), times.intersect(hull)))
     return Replay(sources, StandingQueries(queries), speed=speed, on_result=on_result)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from eventide.sinks.words import cut, escape, pad, text_width
@@ -52,10 +54,33 @@ def shown_names(table: pa.Table) -> list[str]:
 
 def shown_cells(table: pa.Table, limit: int) -> list[list[str]]:
     """Return the first rows as text."""
-    columns = [table.column(i).slice(0, limit).to_pylist() for i in range(table.num_columns)]
+    columns = [python_values(table.column(i).slice(0, limit)) for i in range(table.num_columns)]
     # A column that stands alone has the whole width, such as the lines of EXPLAIN.
     width = SHOWN_WIDTH if table.num_columns > 1 else WHOLE_WIDTH
     return [[cell(value, width) for value in row] for row in zip(*columns, strict=True)]
+
+
+def python_values(column: pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column; times that Python has none for, after 9999, are text.
+
+    >>> python_values(pa.chunked_array([pa.array([0, 2**60], pa.timestamp("us"))]))
+    [datetime.datetime(1970, 1, 1, 0, 0), '38504-08-17 21:30:06.846976']
+    """
+    try:
+        values: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        if not pa.types.is_timestamp(column.type):
+            raise
+        values = [_time_or_text(value) for value in column]
+    return values
+
+
+def _time_or_text(value: pa.TimestampScalar) -> object:
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        text = str(np.datetime64(value.value, value.type.unit))
+        return text.replace("T", " ").removesuffix(".000000")
 
 
 def cell(value: object, width: int = SHOWN_WIDTH) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from eventide.engines.build import build_pipeline
 from eventide.engines.choice import ways
 from eventide.engines.count_index import CountIndex
 from eventide.engines.intervals.ways import IntervalAccess
+from eventide.engines.joined import standing_blocks
 from eventide.engines.placement import describe_spark
 from eventide.engines.slices import halo_of
 from eventide.engines.spark.aggregate import IndexAnswers
@@ -22,10 +24,13 @@ from eventide.engines.spark.joined import joined_frame
 from eventide.engines.spark.maintenance import TaskJobs
 from eventide.engines.spark.source import EventideSource
 from eventide.engines.spark.spans import over_spans
+from eventide.engines.spark.standing import over_standing
+from eventide.engines.spark.standing_stream import Going, over_streams
 from eventide.engines.spark.stream import BUCKETS, over_stream
 from eventide.engines.spark.stream_source import CLOCK, ROWS_PER_BATCH
 from eventide.engines.spark.types import schema_of, spark_schema
 from eventide.engines.spark.work import no_database
+from eventide.engines.standing.choice import statistics_of
 from eventide.engines.weights import DEFAULTS
 from eventide.engines.window_index import WindowIndex
 from eventide.errors import BindError, UnsupportedError
@@ -33,8 +38,10 @@ from eventide.lang.sql import plan_sql
 from eventide.lang.sql.statement import require_tpstream
 from eventide.matching import Query
 from eventide.pace import Speed
+from eventide.plan.choose_standing import choose_plan
 from eventide.plan.explain import explain
 from eventide.plan.nodes import PeriodJoin, Plan, Relational, scans_of
+from eventide.plan.standing import Standing
 from eventide.plan.times import Duration, duration_us
 from eventide.result import Result
 from eventide.schema import SEQ, TS, Schema
@@ -116,9 +123,10 @@ class SparkDatabase:
         """Return the answer to a query over history, as a DataFrame."""
         text = str(query)
         plan = plan_sql(text, self.catalog(frames))
+        beside = streams_of(standing_blocks(plan))
         if not isinstance(plan, Relational):
-            return self.block(plan, frames)
-        inputs = [(name, self.input(source, frames)) for name, source in plan.inputs]
+            return self.block(plan, frames, beside)
+        inputs = [(name, self.input(source, frames, beside)) for name, source in plan.inputs]
         # A view is only a name while Spark reads the text; the DataFrame no longer needs it.
         for name, frame in inputs:
             frame.createOrReplaceTempView(name)
@@ -138,14 +146,20 @@ class SparkDatabase:
         require_tpstream(text)
         return self.sql(text, **frames)
 
-    def input(self, plan: Plan, frames: dict[str, DataFrame]) -> DataFrame:
+    def input(self, plan: Plan, frames: dict[str, DataFrame], beside: Collection[str]) -> DataFrame:
         """Return the rows of an input of the rest: of a block, or of several that are joined."""
         if not isinstance(plan, PeriodJoin):
-            return self.block(plan, frames)
-        return joined_frame(plan, self.input(plan.left, frames), self.input(plan.right, frames))
+            return self.block(plan, frames, beside)
+        sides = [self.input(each, frames, beside) for each in (plan.left, plan.right)]
+        return joined_frame(plan, *sides)
 
-    def block(self, plan: Plan, frames: dict[str, DataFrame]) -> DataFrame:
-        """Return the rows of a plan over one scan."""
+    def block(self, plan: Plan, frames: dict[str, DataFrame], beside: Collection[str]) -> DataFrame:
+        """Return the rows of a standing query, or of a plan over one scan.
+
+        `beside` are the streams of all standing parts of the query, which share the newest event.
+        """
+        if isinstance(plan, Standing):
+            return self.standing(plan, frames, beside)
         (scan,) = scans_of(plan)
         if scan.stream in frames:
             frame = frames[scan.stream]
@@ -167,33 +181,67 @@ class SparkDatabase:
             return over_store_by_key(self.session, plan, source)
         return over_store(self.session, plan, source)
 
+    def standing(
+        self, plan: Standing, frames: dict[str, DataFrame], beside: Collection[str]
+    ) -> DataFrame:
+        """Return the answer to a standing query over stored streams and DataFrames."""
+        stored = {name: self.stored(name).snapshot() for name in beside if name not in frames}
+        given = {name: frames[name] for name in beside if name in frames}
+        chosen = choose_plan(plan, statistics_of(plan, stored)).plan
+        return over_standing(self.session, chosen, given, self.catalog(frames), stored)
+
     def stream(
         self,
-        query: Query,
+        first: Query | Mapping[str, DataFrame],
+        query: Query | None = None,
         /,
         *,
         lateness: Duration = "0 s",
         buckets: int = BUCKETS,
+        idle: Duration | None = None,
+        max_state_bytes: int | None = None,
         **frames: DataFrame,
     ) -> DataFrame:
-        """Return the answer to a query over a streaming DataFrame, as a streaming DataFrame.
+        """Return the answer to a query over streaming DataFrames, as a streaming DataFrame.
+
+        `stream(text, cars=df)` or `stream({"cars": df}, text)`. A query over windows that slide
+        may read several: its clock is the least of their watermarks, and what comes out is its
+        changes, rows with the instant `exp` at which they expire, and where that cannot be known
+        with a `sign`, -1 to take a row back.
 
         A row leaves once the watermark, the newest time seen less `lateness`, has passed it.
         Events behind the watermark are left out and counted: the query's progress shows them as
         `observedMetrics["eventide"]`. Keys are spread over `buckets`, a number that stays the
         same for the life of a checkpoint.
+
+        Of a query over windows that slide, a stream that is more than `idle` behind another is not
+        waited for, and a bucket that would remember more than `max_state_bytes` ends the query.
         """
+        text = str(first)
+        if isinstance(first, Mapping):
+            frames, text = {**first, **frames}, str(query)
         # The clock of a replay is no attribute of its events.
         events = {name: frame.drop(CLOCK) for name, frame in frames.items()}
-        plan = plan_sql(str(query), {name: schema_of(frame) for name, frame in events.items()})
-        build_pipeline(plan)  # says what cannot run live before anything is asked of Spark
+        catalog = {name: schema_of(frame) for name, frame in events.items()}
+        plan = plan_sql(text, catalog)
+        if not isinstance(plan, Standing):
+            build_pipeline(plan)  # says what cannot run live before anything is asked of Spark
+        for scan in scans_of(plan):
+            if not frames[scan.stream].isStreaming:
+                message = f"the DataFrame {scan.stream!r} is not a stream"
+                raise UnsupportedError(message, hint="use sql(text, name=df), or spark.readStream")
+        if isinstance(plan, Standing):
+            # A checkpoint outlives this plan: nothing it depends on may change.
+            chosen = choose_plan(plan).plan
+            idle_us = None if idle is None else duration_us(idle)
+            going = Going(duration_us(lateness), idle_us, max_state_bytes)
+            return over_streams(chosen, frames, catalog, going, buckets)
+        if not (idle is None is max_state_bytes):
+            message = "idle and max_state_bytes are for queries over windows"
+            raise UnsupportedError(message, hint="write FROM stream [RANGE 10 MINUTES]")
         (scan,) = scans_of(plan)
-        frame = frames[scan.stream]
-        if not frame.isStreaming:
-            message = f"the DataFrame {scan.stream!r} is not a stream"
-            raise UnsupportedError(message, hint="use sql(text, name=df), or spark.readStream")
-        schema = schema_of(events[scan.stream])
-        return over_stream(plan, frame, schema, duration_us(lateness), buckets)
+        schema = catalog[scan.stream]
+        return over_stream(plan, frames[scan.stream], schema, duration_us(lateness), buckets)
 
     def replay(  # noqa: PLR0913 - those of `stream`, and those of `Database.replay`
         self,
@@ -217,24 +265,36 @@ class SparkDatabase:
         if self.store is None:
             raise no_database()
         plan = plan_sql(str(query), self.catalog({}))
-        build_pipeline(plan)  # says what cannot run live before anything is asked of Spark
-        (scan,) = scans_of(plan)
-        times = forward_range(start, end).intersect(scan.time_range)
-        names = dict.fromkeys([TS, SEQ, *(name for name, _ in scan.columns)])
-        options = {"stream": scan.stream, "columns": ",".join(names), "clock": "true"}
-        options |= {"rows_per_batch": str(rows_per_batch)}
-        options |= {} if speed is None else {"speed": str(speed)}
-        options |= {} if times.start_us == ALL_TIME.start_us else {"from": str(times.start_us)}
-        options |= {} if times.end_us == ALL_TIME.end_us else {"to": str(times.end_us)}
-        source = self.session.readStream.format("eventide").options(**options)
-        frame = source.load(str(self.store.path))
-        return self.stream(query, lateness=lateness, buckets=buckets, **{scan.stream: frame})
+        if not isinstance(plan, Standing):
+            build_pipeline(plan)  # says what cannot run live before anything is asked of Spark
+        frames = {}
+        for name in dict.fromkeys(scan.stream for scan in scans_of(plan)):
+            scans = [scan for scan in scans_of(plan) if scan.stream == name]
+            # The clock of a standing query goes with all events of its streams.
+            spans = [ALL_TIME if isinstance(plan, Standing) else scan.time_range for scan in scans]
+            times = forward_range(start, end).intersect(spans[0])
+            columns = dict.fromkeys(
+                [TS, SEQ, *(each for scan in scans for each, _ in scan.columns)]
+            )
+            options = {"stream": name, "columns": ",".join(columns), "clock": "true"}
+            options |= {"rows_per_batch": str(rows_per_batch)}
+            options |= {} if speed is None else {"speed": str(speed)}
+            options |= {} if times.start_us == ALL_TIME.start_us else {"from": str(times.start_us)}
+            options |= {} if times.end_us == ALL_TIME.end_us else {"to": str(times.end_us)}
+            source = self.session.readStream.format("eventide").options(**options)
+            frames[name] = source.load(str(self.store.path))
+        return self.stream(frames, query, lateness=lateness, buckets=buckets)
 
     def explain(self, query: Query, /, **frames: DataFrame) -> str:
         """Return how a query would be answered: its plan, and where it would run."""
         plan = plan_sql(str(query), self.catalog(frames))
         cores = self.session.sparkContext.defaultParallelism
         return f"{explain(plan)}\n\n{describe_spark(plan, frozenset(frames), cores)}"
+
+
+def streams_of(plans: Sequence[Standing]) -> tuple[str, ...]:
+    """Return the streams that some standing queries read."""
+    return tuple(dict.fromkeys(scan.stream for plan in plans for scan in scans_of(plan)))
 
 
 def spark_database(session: SparkSession, path: str | Path | None = None) -> SparkDatabase:

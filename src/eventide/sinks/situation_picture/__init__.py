@@ -2,11 +2,13 @@
 
 model.py      Scene, Timeline, Lane, Bar
 rows.py       from tables of matches, or of situations, to a scene
+lifetimes.py  from changes of answers to a scene
 svg.py        a scene as SVG
 terminal.py   a scene as lines of text
 picture.py    SituationPicture: a scene that shows and saves itself
 """
 
+from eventide.sinks.situation_picture.lifetimes import scene_of_lifetimes
 from eventide.sinks.situation_picture.model import Bar, Lane, Scene, Timeline
 from eventide.sinks.situation_picture.picture import SituationPicture
 from eventide.sinks.situation_picture.rows import (
@@ -29,6 +31,7 @@ __all__ = [
     "Timeline",
     "draw_scene",
     "once_each",
+    "scene_of_lifetimes",
     "scene_of_matches",
     "scene_of_situations",
     "scene_text",

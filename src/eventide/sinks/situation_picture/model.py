@@ -60,7 +60,8 @@ class Lane:
 class Timeline:
     """Lanes over one axis of time: a match with the moment it was detected, or all of one key.
 
-    The axis reaches from `start_us` to `end_us`; by default it holds all bars and the moment.
+    The axis reaches from `start_us` to `end_us`; by default it holds all bars and the moment. Each
+    lane has a colour of its own, unless all have the one with the number `color`.
     """
 
     title: str
@@ -70,6 +71,7 @@ class Timeline:
     relations: tuple[str, ...] = ()
     start_us: int | None = None
     end_us: int | None = None
+    color: int | None = None
 
     def __post_init__(self) -> None:
         make_visible(self, "title", "caption")

@@ -104,7 +104,8 @@ def draw_timeline(
         yield f'<line class="ev-grid" x1="{x:.1f}" x2="{x:.1f}" y1="{top:g}" y2="{bottom:g}"/>'
     for number, lane in enumerate(timeline.lanes):
         at = top + LANE_GAP / 2 + number * (LANE + LANE_GAP)
-        yield from draw_lane(lane, lane_color(number), time, at, timeline.known_until_us)
+        color = lane_color(number if timeline.color is None else timeline.color)
+        yield from draw_lane(lane, color, time, at, timeline.known_until_us)
     if timeline.detected_us is not None:
         yield from draw_moment(timeline.detected_us, time, top, bottom)
     if with_axis:

@@ -1,0 +1,213 @@
+"""A standing plan becomes a tree of operators: which one a node becomes depends on its edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.errors import PlanError
+from eventide.operators.standing.as_of import JoinAsOf
+from eventide.operators.standing.difference import DifferenceOperator
+from eventide.operators.standing.distinct import Form, distinct_operator
+from eventide.operators.standing.existence import ExistenceOperator
+from eventide.operators.standing.group_panes import group_operator
+from eventide.operators.standing.join import JoinSide, JoinWindows
+from eventide.operators.standing.merge import MergeOperator
+from eventide.operators.standing.operator import StandingOperator
+from eventide.operators.standing.report import Reporter
+from eventide.operators.standing.retime import RetimeTuples
+from eventide.operators.standing.select import ProjectTuples, SelectTuples
+from eventide.operators.standing.top import FirstRows
+from eventide.operators.standing.tree import Placed, StandingTree
+from eventide.operators.standing.windows import WindowOperator, window_operator
+from eventide.plan.execution import Execution
+from eventide.plan.explain import describe
+from eventide.plan.nodes import Filter, Plan, Project, sources_of
+from eventide.plan.standing import (
+    SHOWN,
+    AsOfJoin,
+    Difference,
+    Distinct,
+    Existence,
+    GroupAggregate,
+    Merge,
+    Standing,
+    Top,
+    Unbounded,
+    Windowed,
+    WindowJoin,
+)
+from eventide.plan.update_patterns import (
+    Circumstances,
+    Edge,
+    pattern_of,
+    windows_of,
+)
+
+
+def build_standing(
+    plan: Standing,
+    execution: Execution = "aware",
+    *,
+    partitions: int | None = None,
+    keeps_answer: bool = True,
+) -> StandingTree:
+    """Return the operators of a standing query.
+
+    `partitions` is how many slots the calendar of the answer has; without it, as many as suit its
+    size. Without `keeps_answer` reports are all there is, if they can do without the answer.
+    """
+    windows = windows_of(plan)
+    internal = [window.internal for window in windows]
+    all_internal = all(internal) or plan.output_window is not None
+    shown = any(internal) and not all_internal
+    circumstances = Circumstances.of(plan, kept=True)
+    builder = _Builder(execution, shown, plan.slide_us is not None)
+    builder.add(plan.source, circumstances)
+    reporter = Reporter(
+        _schema(plan.source),
+        pattern_of(plan.source, circumstances),
+        plan.report,
+        plan.slide_us,
+        plan.restore,
+        plan.output_window,
+        all_internal,
+        shown,
+        execution,
+        keeps_answer,
+        partitions,
+    )
+    return builder.tree(reporter)
+
+
+def _schema(plan: Plan) -> pa.Schema:
+    return pa.schema([(name, kind.arrow) for name, kind in plan.row.items()])
+
+
+@dataclass
+class _Builder:
+    """Places operators, each after those that feed it; windows are numbered first."""
+
+    execution: Execution
+    shown: bool
+    slides: bool
+    """Refreshes come in long steps, in which joins find partners for many tuples at once."""
+    windows: list[WindowOperator] = field(default_factory=list)
+    placed: list[Placed] = field(default_factory=list)
+
+    def tree(self, reporter: Reporter) -> StandingTree:
+        """Return the tree; numbers below zero are those of windows until all are known."""
+        count = len(self.windows)
+        operators = tuple(
+            replace(
+                each,
+                inputs=tuple(
+                    -1 - number if number < 0 else number + count for number in each.inputs
+                ),
+            )
+            for each in self.placed
+        )
+        return StandingTree(tuple(self.windows), operators, reporter)
+
+    def add(self, plan: Plan, circumstances: Circumstances) -> int:
+        """Place the operators of a plan; return the number of the uppermost."""
+        if isinstance(plan, Windowed):
+            number = len(self.windows)
+            self.windows.append(
+                window_operator(plan, number, circumstances.slide_us, self.execution, self.shown)
+            )
+            return -1 - number
+        if isinstance(plan, AsOfJoin):
+            return self._as_of(plan, circumstances)
+        sources = sources_of(plan)
+        inputs = tuple(self.add(source, circumstances) for source in sources)
+        edges = [pattern_of(source, circumstances) for source in sources]
+        return self._place(self._operator(plan, sources, edges, circumstances), plan, inputs)
+
+    def _place(self, operator: StandingOperator[Any], plan: Plan, inputs: tuple[int, ...]) -> int:
+        name = describe(plan).split(" ")[0].rstrip(",")
+        self.placed.append(Placed(operator, name, inputs))
+        return len(self.placed) - 1
+
+    def _operator(
+        self,
+        plan: Plan,
+        sources: Sequence[Plan],
+        edges: Sequence[Edge],
+        circumstances: Circumstances,
+    ) -> StandingOperator[Any]:
+        schema = self._shown_schema(plan)
+        match plan:
+            case Filter(condition=condition):
+                return SelectTuples(condition, schema)
+            case Project(items=items):
+                return ProjectTuples(items, schema)
+            case Merge():
+                return MergeOperator(schema, len(sources))
+            case WindowJoin(keys=keys, condition=condition, band=band):
+                sides = tuple(
+                    JoinSide(
+                        self._shown_schema(source),
+                        own,
+                        edge.strict,
+                        edge.in_order,
+                        edge.lifetime_us,
+                    )
+                    for source, own, edge in zip(sources, keys, edges, strict=True)
+                )
+                strict = any(side.strict for side in sides)
+                lazy = self.slides and self.execution == "aware" and not strict
+                return JoinWindows(
+                    sides,
+                    condition,
+                    schema,
+                    self.execution,
+                    band,
+                    lazy,
+                    circumstances.slide_us,
+                )
+            case Distinct():
+                # The pattern says whether values that go on may be born again (`_distinct`).
+                form: Form = "successors" if self.execution == "aware" else "stored"
+                form = "counted" if pattern_of(plan, circumstances).strict else form
+                return distinct_operator(schema, form, self.execution, edges[0])
+            case Difference():
+                return DifferenceOperator(schema, self.execution, *edges)
+            case Existence(left_keys=left, right_keys=right, negated=negated):
+                return ExistenceOperator(schema, left, right, negated, self.execution, *edges)
+            case GroupAggregate():
+                return group_operator(plan, edges[0], self.execution, circumstances.slide_us)
+            case Top():
+                return FirstRows(plan, edges[0], self.execution)
+        message = f"{type(plan).__name__} does not belong into a standing query"
+        raise PlanError(message)
+
+    def _as_of(self, plan: AsOfJoin, circumstances: Circumstances) -> int:
+        """Place a join as of a time: below it run true times, and the left tells only births."""
+        true_times = replace(circumstances, slide_us=None)
+        left = self.add(plan.left, true_times)
+        right = self.add(plan.right, true_times)
+        schema = self._shown_schema(plan)
+        operator = JoinAsOf(
+            _schema(plan.right),
+            plan.left_keys,
+            plan.right_keys,
+            schema,
+            newest=any(isinstance(each.window, Unbounded) for each in windows_of(plan.right)),
+            strict=plan.strict,
+            outer=plan.outer,
+        )
+        number = self._place(operator, plan, (left, right))
+        tells_ends = self.execution == "negative"
+        if not tells_ends and circumstances.slide_us is None:
+            return number
+        retimed = RetimeTuples(schema, circumstances.slide_us, tells_ends)
+        return self._place(retimed, plan, (number,))
+
+    def _shown_schema(self, plan: Plan) -> pa.Schema:
+        """Return the columns that travel: those of the node, and until when a row is shown."""
+        schema = _schema(plan)
+        return schema.append(pa.field(SHOWN, pa.int64())) if self.shown else schema

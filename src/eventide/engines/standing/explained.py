@@ -1,0 +1,198 @@
+"""How a standing query runs, looked at from outside: what is read, remembered, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+import pyarrow as pa
+
+from eventide.batch import ALL_TIME, TimeRange, moment
+from eventide.engines import profiling
+from eventide.engines.access import Step
+from eventide.engines.standing.build import build_standing
+from eventide.engines.standing.choice import chosen_plan
+from eventide.engines.standing.history import readings, steps_of
+from eventide.engines.standing.reach import scan_of, why_whole
+from eventide.operators.standing.changes import Changes
+from eventide.operators.standing.operator import Size
+from eventide.operators.standing.tree import StandingTree
+from eventide.plan.choose_standing import Chosen
+from eventide.plan.standing import (
+    RowsWindow,
+    SessionWindow,
+    SinceWindow,
+    Standing,
+    Unbounded,
+    Windowed,
+)
+from eventide.plan.standing_text import described_edges
+from eventide.plan.times import format_duration
+from eventide.plan.update_patterns import pattern_of, windows_of
+from eventide.store.source import EventSource
+
+
+@dataclass
+class Tally(profiling.Tally):
+    """What one operator took and gave, and how much it remembered at most."""
+
+    most: Size = field(default_factory=lambda: Size(0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedStanding:
+    """A standing query: the plan that runs and, if it was run, what its operators took."""
+
+    name: str
+    """What the rest of the query calls its rows; empty if there is no rest."""
+    chosen: Chosen
+    sources: Mapping[str, EventSource]
+    until_us: int | None
+    """The instant after that of the answer; None if there is no event."""
+    seconds: float = 0.0
+    rows: int = 0
+    steps: tuple[Tally, ...] = ()
+
+    @property
+    def plan(self) -> Standing:
+        """The plan that runs."""
+        return self.chosen.plan
+
+    @property
+    def step(self) -> Step:
+        """The whole of it as one step."""
+        return Step("Standing query", self.seconds, self.rows)
+
+
+def explain_standing(
+    name: str,
+    plan: Standing,
+    sources: Mapping[str, EventSource],
+    until_us: int | None,
+    *,
+    analyze: bool,
+) -> tuple[ExplainedStanding, pa.Table | None]:
+    """Return how a standing query runs over history; with `analyze` also its rows."""
+    seen = ExplainedStanding(name, chosen_plan(plan, sources), sources, until_us)
+    if not analyze:
+        return seen, None
+    started = perf_counter()
+    profile = Profile(build_standing(seen.plan))
+    table = profile.run(seen.plan, sources, until_us)
+    seconds = perf_counter() - started
+    steps = tuple(profile.tallies)
+    return replace(seen, seconds=seconds, rows=table.num_rows, steps=steps), table
+
+
+@dataclass
+class Profile:
+    """Runs a tree over history, and counts what each operator takes."""
+
+    tree: StandingTree
+    tallies: list[Tally] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tallies = [Tally(name) for name in (*self.tree.names, "answer")]
+
+    def run(
+        self, plan: Standing, sources: Mapping[str, EventSource], until_us: int | None
+    ) -> pa.Table:
+        """Return the rows of the query."""
+        tree, reports = self.tree, []
+        schema = tree.answer_schema if plan.report == "current" else tree.output_schema
+        if until_us is None:
+            return schema.empty_table()
+        state = tree.initial_state()
+        for step in steps_of(tree, readings(plan, tree, until_us - 1), sources, until_us):
+            for tally, rows in zip(self.tallies, step.rows, strict=False):
+                tally.rows_in += rows.num_rows
+            before, started = sum(each.seconds for each in self.tallies), perf_counter()
+            state, reported = tree.step(state, step.rows, step.until_us, self.count)
+            spent = sum(each.seconds for each in self.tallies) - before
+            self.tallies[-1].seconds += perf_counter() - started - spent
+            self.tallies[-1].rows_out += reported.num_rows
+            self.look(tree.sizes(state))
+            if plan.report != "current":
+                reports.append(reported)
+        batches = [tree.current(state)] if plan.report == "current" else reports
+        return pa.Table.from_batches(batches, schema)
+
+    def count(self, number: int, out: Changes, seconds: float) -> None:
+        """Count a call of an operator, and what it gives to those above it."""
+        self.tallies[number].seconds += seconds
+        self.tallies[number].rows_out += len(out)
+        first = len(self.tree.windows)
+        above = [first + n for n, each in enumerate(self.tree.operators) if number in each.inputs]
+        for place in above or [len(self.tallies) - 1]:
+            self.tallies[place].rows_in += len(out)
+
+    def look(self, sizes: Sequence[tuple[str, Size]]) -> None:
+        """Keep how much each operator remembers at most."""
+        for tally, (_, size) in zip(self.tallies, sizes, strict=True):
+            tally.most = max(tally.most, size, key=lambda each: each.bytes)
+
+
+def edge_lines(seen: ExplainedStanding) -> list[str]:
+    """Return the plan that runs, each edge with how its tuples leave."""
+    return described_edges(seen.plan, seen.chosen)
+
+
+def history_lines(seen: ExplainedStanding) -> Iterator[str]:
+    """Yield what is read of each stream for the answer as of the newest event."""
+    plan, tree = seen.plan, build_standing(seen.plan)
+    reason = why_whole(plan)
+    for each in readings(plan, tree, 0 if seen.until_us is None else seen.until_us - 1):
+        source = seen.sources[each.stream]
+        pruned = f", less what the index rules out by {', '.join(each.where)}" if each.where else ""
+        names = ", ".join(tree.leaves[leaf].alias for leaf in each.leaves)
+        span = span_text(each.time_range)
+        why = whole_text(tree.leaves[each.leaves[0]], reason) if span == "all" else ""
+        yield f"history: {each.stream} ({names}): {span} {source.row_count:,} events{pruned}{why}"
+
+
+def span_text(span: TimeRange) -> str:
+    """Return which part of a stream is read."""
+    if span.is_empty:
+        return "none of"
+    parts = []
+    if span.start_us != ALL_TIME.start_us:
+        parts.append(f"from {moment(span.start_us)}")
+    if span.end_us != ALL_TIME.end_us:
+        parts.append(f"until {moment(span.end_us)}")
+    return f"those {' '.join(parts)} of" if parts else "all"
+
+
+def whole_text(leaf: Windowed, reason: str | None) -> str:
+    """Return why all events of a stream are read."""
+    own = {
+        Unbounded: "the window has no end",
+        SinceWindow: "the window has no end",
+        RowsWindow: "the last rows of a key may be of any age",
+        SessionWindow: "a session may have begun at any time",
+    }.get(type(leaf.window))
+    why = reason or own
+    return f", because {why}" if why else ""
+
+
+def live_line(plan: Standing) -> str:
+    """Return what a live run remembers, and for how long."""
+    kept = [
+        f"{scan_of(leaf).stream} ({leaf.alias}) {lasting(leaf, plan)}" for leaf in windows_of(plan)
+    ]
+    return f"live: yes, remembering what the windows hold: {'; '.join(kept)}"
+
+
+def lasting(leaf: Windowed, plan: Standing) -> str:
+    """Return how long a window remembers an event."""
+    match leaf.window:
+        case RowsWindow(count=count, keys=keys):
+            each = f" of each {', '.join(keys)}" if keys else ""
+            return f"the last {count:,}{each}"
+        case SessionWindow(gap_us=gap):
+            return f"until {format_duration(gap)} of silence"
+        case Unbounded() | SinceWindow():
+            return "for ever"
+    lifetime = pattern_of(leaf).lifetime_us
+    slide = f", rounded up to {format_duration(plan.slide_us)}" if plan.slide_us else ""
+    return f"for {format_duration(lifetime or 0)}{slide}"

@@ -1,0 +1,377 @@
+"""Run a standing query as events arrive: several streams, each with a watermark, under one clock.
+
+    cars    a@10  b@20                 watermark 20 - lateness
+    trucks  c@12         d@15          watermark 15 - lateness
+    clock   the least of the watermarks: every event before it has come
+
+What lies before the clock goes through the operators, in order of time; an event that comes behind
+it is late. The changes of a relation wait for the clock like events, but do not hold it back: a
+relation that nobody changes is not a stream that has fallen silent. A stream that has can be moved
+on by `advance`.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import START_OF_TIME_US, TimeRange
+from eventide.engines.live import Reported, within
+from eventide.engines.standing.build import build_standing
+from eventide.engines.standing.feeds import (
+    Feed,
+    FeedState,
+    accepted,
+    checked_names,
+    feeds_of,
+    rest_of,
+    watermark,
+)
+from eventide.engines.standing.reach import keeps_answer, scan_of, unbounded_reason
+from eventide.errors import (
+    PlanError,
+    SchemaError,
+    StateError,
+    StateLimitError,
+    UnboundedStateWarning,
+    UnsupportedError,
+    listed,
+)
+from eventide.ingest.ordering import times
+from eventide.operators.standing.operator import Size
+from eventide.operators.standing.tree import StandingTree
+from eventide.operators.state import (
+    dump_rows,
+    join_parts,
+    load_rows,
+    split_parts,
+    with_checksum,
+    without_checksum,
+)
+from eventide.plan.execution import Execution
+from eventide.plan.explain import explain
+from eventide.plan.standing import Standing
+from eventide.schema import Schema
+
+_NAME = "Arrivals"
+
+
+@dataclass(frozen=True, slots=True)
+class StandingState:
+    """All that a live query remembers."""
+
+    feeds: tuple[FeedState, ...]
+    clock_us: int
+    operators: Any
+    past_us: int = START_OF_TIME_US
+    """What happens before this, and before the first event, was so when the query began."""
+
+
+Arrived = Mapping[str, pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class StandingLive:
+    """A tree of operators behind the streams it reads: configuration only, the state travels."""
+
+    plan: Standing
+    tree: StandingTree
+    feeds: tuple[Feed, ...]
+    lateness_us: int = 0
+    max_state_bytes: int | None = None
+    idle_us: int | None = None
+    """A stream that is further behind the one that is furthest is not waited for."""
+
+    def __post_init__(self) -> None:
+        if self.lateness_us < 0:
+            message = f"lateness must not be negative, got {self.lateness_us} us"
+            raise PlanError(message)
+
+    @classmethod
+    def of(
+        cls,
+        plan: Standing,
+        catalog: Mapping[str, Schema],
+        lateness_us: int = 0,
+        *,
+        execution: Execution = "aware",
+        max_state_bytes: int | None = None,
+        idle_us: int | None = None,
+    ) -> StandingLive:
+        """Build the engine of a plan, with one feed for each stream."""
+        tree = build_standing(plan, execution, keeps_answer=keeps_answer(plan))
+        feeds = feeds_of(tree, catalog)
+        live = cls(plan, tree, feeds, lateness_us, max_state_bytes, idle_us)
+        reason = unbounded_reason(plan)
+        if reason is not None and max_state_bytes is None:
+            warnings.warn(reason, UnboundedStateWarning, stacklevel=4)
+        # What has to be compiled is compiled now, not while the first event waits.
+        nothing = tuple(pa.RecordBatch.from_pylist([], schema=each) for each in tree.input_schemas)
+        tree.step(tree.initial_state(), nothing, 0)
+        return live
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams whose events the query reads."""
+        return tuple(dict.fromkeys(feed.stream for feed in self.feeds))
+
+    @property
+    def reads(self) -> dict[str, tuple[list[str], TimeRange]]:
+        """The columns and times that are read of each stream."""
+        found: dict[str, tuple[list[str], TimeRange]] = {}
+        for feed in self.feeds:
+            spans = [scan_of(self.tree.leaves[leaf]).time_range for leaf in feed.leaves]
+            names, known = found.get(feed.stream, ([], spans[0]))
+            hull = TimeRange(
+                min(known.start_us, *(each.start_us for each in spans)),
+                max(known.end_us, *(each.end_us for each in spans)),
+            )
+            found[feed.stream] = list(dict.fromkeys((*names, *feed.schema.names))), hull
+        return found
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of what is reported."""
+        return self.tree.output_schema
+
+    def initial_state(self) -> StandingState:
+        """Return the state before the first event."""
+        feeds = tuple(
+            FeedState(pa.RecordBatch.from_pylist([], schema=feed.schema)) for feed in self.feeds
+        )
+        return StandingState(feeds, START_OF_TIME_US, self.tree.initial_state())
+
+    def push(
+        self, state: StandingState, stream: str, arrived: pa.RecordBatch
+    ) -> tuple[StandingState, Reported]:
+        """Take events of one stream in the order of their arrival."""
+        self.check_stream(stream)
+        return self.take(state, {stream: arrived})
+
+    def take(
+        self, state: StandingState, arrived: Arrived, clock_us: int | None = None
+    ) -> tuple[StandingState, Reported]:
+        """Take events of some streams that have arrived together.
+
+        `clock_us` is the time that all streams have reached, where they share a clock.
+        """
+        by_feed = {
+            number: arrived[feed.stream].select(checked_names(feed, arrived[feed.stream].schema))
+            for number, feed in enumerate(self.feeds)
+            if feed.stream in arrived
+        }
+        reached_us = START_OF_TIME_US if clock_us is None else clock_us - self.lateness_us
+        return self.take_by_feed(self.moved(state, reached_us), by_feed, {})
+
+    def take_by_feed(
+        self,
+        state: StandingState,
+        arrived: Mapping[int, pa.RecordBatch],
+        newest_us: Mapping[int, int],
+    ) -> tuple[StandingState, Reported]:
+        """Take events by the number of their feed.
+
+        `newest_us` is the newest time of a feed that was seen anywhere: these arrivals may be
+        only a part of what came.
+        """
+        late: dict[str, pa.RecordBatch] = {}
+        feeds = list(state.feeds)
+        for number, rows in arrived.items():
+            feeds[number], too_late = accepted(feeds[number], rows, state.clock_us)
+            if too_late.num_rows:
+                late[self.feeds[number].stream] = too_late
+        for number, newest in newest_us.items():
+            held = feeds[number]
+            feeds[number] = replace(held, newest_us=max(held.newest_us, newest))
+        after = replace(state, feeds=tuple(feeds))
+        after, rows = self.run_until(after, self.clock_of(after))
+        return after, Reported(rows, late, after.clock_us)
+
+    def advance(
+        self, state: StandingState, until_us: int, stream: str | None = None
+    ) -> tuple[StandingState, Reported]:
+        """Move a stream, or all of them, to a time: no earlier event will come."""
+        if stream is not None:
+            self.check_stream(stream)
+        after = self.moved(state, until_us, stream)
+        after, rows = self.run_until(after, self.clock_of(after))
+        return after, Reported(rows, {}, after.clock_us)
+
+    def moved(
+        self, state: StandingState, until_us: int, stream: str | None = None
+    ) -> StandingState:
+        """Return the state with a stream, or all of them, at a time or behind it."""
+        feeds = tuple(
+            replace(held, advanced_us=max(held.advanced_us, until_us))
+            if stream in (None, feed.stream)
+            else held
+            for feed, held in zip(self.feeds, state.feeds, strict=True)
+        )
+        return replace(state, feeds=feeds)
+
+    def finish(self, state: StandingState) -> tuple[StandingState, Reported]:
+        """Go on to the newest event of all streams: none will follow."""
+        seen = [held.newest_us for held in state.feeds if held.newest_us != START_OF_TIME_US]
+        until_us = max([state.clock_us, *(newest_us + 1 for newest_us in seen)])
+        after, rows = self.run_until(state, until_us)
+        return after, Reported(rows, {}, after.clock_us)
+
+    def end(self, state: StandingState) -> tuple[StandingState, Reported]:
+        """Go on to the newest event, as `finish` does: what every live query can do."""
+        return self.finish(state)
+
+    def clock_of(self, state: StandingState) -> int:
+        """Return the instant before which every event has come."""
+        marks = [
+            watermark(held, self.lateness_us)
+            for feed, held in zip(self.feeds, state.feeds, strict=True)
+            if feed.holds_back
+        ]
+        furthest_us = START_OF_TIME_US if self.idle_us is None else max(marks) - self.idle_us
+        return max(state.clock_us, min(marks), furthest_us)
+
+    def run_until(
+        self, state: StandingState, clock_us: int
+    ) -> tuple[StandingState, pa.RecordBatch]:
+        """Send what lies before the clock through the operators."""
+        if clock_us <= state.clock_us:
+            return state, pa.RecordBatch.from_pylist([], schema=self.output_schema)
+        leaving: list[pa.RecordBatch] = []
+        feeds: list[FeedState] = []
+        for held in state.feeds:
+            ready = int(np.searchsorted(times(held.waiting), clock_us))
+            leaving.append(held.waiting.slice(0, ready))
+            feeds.append(replace(held, waiting=rest_of(held.waiting, ready)))
+        operators, border_us = state.operators, self.end_of_past(state, leaving, clock_us)
+        if border_us > state.clock_us:
+            cuts = [int(np.searchsorted(times(rows), border_us)) for rows in leaving]
+            before = [rows.slice(0, cut) for rows, cut in zip(leaving, cuts, strict=True)]
+            operators, _ = self.tree.step(operators, self.by_leaf(before), border_us)
+            leaving = [rows.slice(cut) for rows, cut in zip(leaving, cuts, strict=True)]
+        operators, reported = self.tree.step(operators, self.by_leaf(leaving), clock_us)
+        after = StandingState(tuple(feeds), clock_us, operators)
+        self.check_size(after)
+        return after, reported
+
+    def end_of_past(
+        self, state: StandingState, leaving: Sequence[pa.RecordBatch], clock_us: int
+    ) -> int:
+        """Return the instant up to which nothing is reported: the query began with what was so."""
+        begun = [
+            int(times(rows)[0])
+            for feed, rows in zip(self.feeds, leaving, strict=True)
+            if feed.holds_back and rows.num_rows
+        ]
+        return min([state.past_us, clock_us, *begun])
+
+    def by_leaf(self, rows: Sequence[pa.RecordBatch]) -> tuple[pa.RecordBatch, ...]:
+        """Return the events of each feed as those of each window."""
+        found: dict[int, pa.RecordBatch] = {}
+        for feed, events in zip(self.feeds, rows, strict=True):
+            for leaf in feed.leaves:
+                own = events.select(self.tree.input_schemas[leaf].names)
+                found[leaf] = within(own, scan_of(self.tree.leaves[leaf]).time_range)
+        return tuple(found[leaf] for leaf in range(len(self.tree.leaves)))
+
+    def current(self, state: StandingState) -> pa.RecordBatch:
+        """Return the answer as of the instant before the clock."""
+        if not keeps_answer(self.plan):
+            word = self.plan.report.upper()
+            message = (
+                f"the answer to this {word} is not kept: its rows never go, it would only grow"
+            )
+            hint = f"keep what is reported, leave {word} out, or write [RANGE 1 HOUR] for a window"
+            raise UnsupportedError(message, hint=hint)
+        if state.clock_us == START_OF_TIME_US:
+            return pa.RecordBatch.from_pylist([], schema=self.tree.answer_schema)
+        return self.tree.current(state.operators)
+
+    def sizes(self, state: StandingState) -> tuple[tuple[str, Size], ...]:
+        """Return how much each operator remembers, and how many events wait for the clock."""
+        waiting = [
+            (f"{feed.stream}, waiting", Size(held.waiting.num_rows, held.waiting.nbytes))
+            for feed, held in zip(self.feeds, state.feeds, strict=True)
+        ]
+        return (*waiting, *self.tree.memories(state.operators))
+
+    def check_size(self, state: StandingState) -> None:
+        """Refuse to go on if the query remembers more than it may."""
+        if self.max_state_bytes is None:
+            return
+        sizes = self.sizes(state)
+        total = sum(size.bytes for _, size in sizes)
+        if total <= self.max_state_bytes:
+            return
+        name, most = max(sizes, key=lambda each: each[1].bytes)
+        message = (
+            f"the query remembers {total:,} bytes, more than the {self.max_state_bytes:,} it may: "
+            f"most of it, {most.bytes:,} bytes for {most.tuples:,} tuples, is for {name}"
+        )
+        hint = "a shorter window, SLIDE, fewer columns or a larger max_state_bytes would help"
+        raise StateLimitError(message, hint=hint)
+
+    @property
+    def digest(self) -> str:
+        """What tells the plan and its execution from others: whose state this is."""
+        text = f"{self.tree.reporter.execution}\n{explain(self.plan)}"
+        return blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def feed_schema(self, stream: str) -> pa.Schema:
+        """Return the columns that are read of a stream."""
+        return next(feed.schema for feed in self.feeds if feed.stream == stream)
+
+    def check_stream(self, stream: str) -> None:
+        """Refuse a stream that the query does not read."""
+        if stream not in self.streams:
+            message = f"the query does not read {stream!r}"
+            raise SchemaError(message, hint=f"it reads {listed(self.streams)}")
+
+    def dump(self, state: StandingState) -> bytes:
+        """Write the state out, with a checksum: operators trust the numbers in their states."""
+        feeds = [
+            dump_rows(
+                _NAME,
+                held.waiting,
+                {"newest_us": held.newest_us, "advanced_us": held.advanced_us},
+            )
+            for held in state.feeds
+        ]
+        facts = {"clock_us": state.clock_us, "past_us": state.past_us, "plan": self.digest}
+        parts = [json.dumps(facts).encode(), *feeds, self.tree.dump(state.operators)]
+        return with_checksum(join_parts(parts))
+
+    def load(self, dumped: bytes) -> StandingState:
+        """Read back what `dump` wrote."""
+        parts = split_parts(without_checksum(dumped))
+        told = facts_of(parts)
+        if told["plan"] != self.digest:
+            message = "the state was written by another plan of the query, or by another query"
+            hint = (
+                "which plan is the best depends on how many events streams have: "
+                "engines.standing.resume.resumed finds the one that wrote a state"
+            )
+            raise StateError(message, hint=hint)
+        _, *held, operators = parts
+        feeds = []
+        for feed, part in zip(self.feeds, held, strict=True):
+            waiting, marks = load_rows(_NAME, part, feed.schema)
+            feeds.append(FeedState(waiting, marks["newest_us"], marks["advanced_us"]))
+        loaded = self.tree.load(operators)
+        return StandingState(tuple(feeds), told["clock_us"], loaded, told["past_us"])
+
+
+def facts_of(parts: Sequence[bytes]) -> dict[str, Any]:
+    """Return what a dumped state says of itself."""
+    try:
+        found = json.loads(parts[0])
+        return {"plan": found["plan"], "clock_us": found["clock_us"], "past_us": found["past_us"]}
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        message = "this is not the state of a live query over windows"
+        raise StateError(message, hint="load what StandingLive.dump wrote") from error

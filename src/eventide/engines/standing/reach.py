@@ -1,0 +1,167 @@
+"""How far back the answer to a standing query looks: what of each stream has to be read.
+
+The answer at an instant depends on what the windows hold then, and a window of time holds nothing
+older than its length. So the events before that need not be read, nor those that a condition right
+above the window rules out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from eventide.batch import ALL_TIME, TimeRange
+from eventide.engines.pruning import merged
+from eventide.plan.expressions import Column, Expression, conjuncts, rebuild
+from eventide.plan.nodes import Filter, Plan, Project, Scan, sources_of
+from eventide.plan.standing import (
+    Difference,
+    Existence,
+    Merge,
+    PeriodWindow,
+    RangeWindow,
+    RowsWindow,
+    SessionWindow,
+    SinceWindow,
+    Standing,
+    StreamWindow,
+    Top,
+    Unbounded,
+    Windowed,
+    WindowJoin,
+)
+from eventide.plan.update_patterns import (
+    Circumstances,
+    UpdatePattern,
+    nodes_of,
+    pattern_of,
+    windows_of,
+)
+from eventide.store.index.ranges import ValueRange
+
+
+def scan_of(leaf: Windowed) -> Scan:
+    """Return the scan below a window."""
+    assert isinstance(leaf.source, Scan)
+    return leaf.source
+
+
+def needed_ranges(
+    plan: Standing, now_us: int, *, continuing: bool = False
+) -> tuple[TimeRange, ...]:
+    """Return the times of the events of each window on which the answer at an instant depends.
+
+    With `continuing`, what the query has to remember at that instant so that all it says later
+    is as if it had seen everything.
+    """
+    leaves = windows_of(plan)
+    clock_us = now_us if plan.slide_us is None else now_us // plan.slide_us * plan.slide_us
+    whole = why_whole(plan, continuing=continuing) is not None
+    if isinstance(plan.output_window, RangeWindow):
+        clock_us -= plan.output_window.size_us
+    return tuple(
+        scan_of(leaf)
+        .time_range.intersect(offered(leaf.window))
+        .intersect(ALL_TIME if whole else held_range(leaf.window, clock_us))
+        for leaf in leaves
+    )
+
+
+def why_whole(plan: Standing, *, continuing: bool = False) -> str | None:
+    """Return why all events have to be read whatever the windows hold, or None."""
+    if plan.report != "current" and not continuing:
+        return f"{plan.report.upper()} reports every change from the first event on"
+    if isinstance(plan.output_window, RowsWindow):
+        return "the last results may be of any age"
+    internal = any(leaf.internal for leaf in windows_of(plan))
+    if internal and plan.report == "current" and plan.output_window is None:
+        return "results of internal windows stay when their events go"
+    if any(isinstance(node, Top) and not comes_with_events(node.source) for node in nodes_of(plan)):
+        return "which of equal rows came first may have been settled at any time"
+    return None
+
+
+def only_grows(plan: Standing) -> bool:
+    """Whether the answer has more and more rows: those that come never go."""
+    edge = pattern_of(plan.source, Circumstances.of(plan))
+    return edge.pattern == UpdatePattern.MONOTONIC and plan.output_window is None
+
+
+def keeps_answer(plan: Standing) -> bool:
+    """Whether a live run keeps the answer: not where it only grows and reports do without it."""
+    return plan.report not in ("istream", "dstream") or not only_grows(plan)
+
+
+def unbounded_reason(plan: Standing) -> str | None:
+    """Return why a live run may remember more and more, or None; the text names the cure."""
+    for node in nodes_of(plan):
+        match node:
+            case WindowJoin() | Difference() | Existence() | Top():
+                kept, cure = sources_of(node), ""
+            case Standing(report="current" | "rstream", output_window=None, source=source):
+                kept, cure = (source,), ", or ISTREAM (…) for results without an answer to keep"
+            case _:
+                continue
+        for source in kept:
+            edge = pattern_of(source, Circumstances.of(plan))
+            if edge.pattern == UpdatePattern.MONOTONIC and windows_of(source):
+                names = ", ".join(scan_of(leaf).stream for leaf in windows_of(source))
+                return (
+                    f"what comes from {names} never goes, and is remembered for ever; "
+                    f"write [RANGE 1 HOUR]{cure}"
+                )
+    return None
+
+
+def comes_with_events(plan: Plan) -> bool:
+    """Whether a row came when the last of its events did, whatever was before."""
+    match plan:
+        case Windowed():
+            return True
+        case Filter() | Project() | WindowJoin() | Merge():
+            return all(map(comes_with_events, sources_of(plan)))
+    return False
+
+
+def offered(window: StreamWindow) -> TimeRange:
+    """Return the times of the events that a window takes in at all."""
+    if isinstance(window, SinceWindow):
+        end_us = ALL_TIME.end_us if window.until_us is None else window.until_us
+        return TimeRange(window.since_us, end_us)
+    return ALL_TIME
+
+
+def held_range(window: StreamWindow, now_us: int) -> TimeRange:
+    """Return a span outside of which a window holds no event at an instant, nor later."""
+    match window:
+        case RangeWindow(size_us=size, jump_us=jump):
+            tail_us = now_us if jump is None else now_us // jump * jump
+            return since(tail_us - size + 1)
+        case PeriodWindow(period_us=period):
+            return since(now_us // period * period)
+        case Unbounded() | SinceWindow() | RowsWindow() | SessionWindow():
+            return ALL_TIME
+
+
+def since(start_us: int) -> TimeRange:
+    """Return all time from an instant on."""
+    return TimeRange(max(ALL_TIME.start_us, start_us))
+
+
+def conditions_of(plan: Plan) -> tuple[dict[str, ValueRange], ...]:
+    """Return for each window the ranges of attributes outside of which no event can matter."""
+    match plan:
+        case Windowed():
+            return ({},)
+        case Filter(source=Windowed(window=RowsWindow() | SessionWindow())):
+            # There, an event that does not count itself may still push another out, or keep it.
+            return ({},)
+        case Filter(source=Windowed(alias=alias), condition=condition):
+            return (dict(merged(unaliased(each, alias) for each in conjuncts(condition))),)
+    return tuple(found for source in sources_of(plan) for found in conditions_of(source))
+
+
+def unaliased(expression: Expression, alias: str) -> Expression:
+    """Return an expression over a window's columns as one over its scan's."""
+    if isinstance(expression, Column):
+        return replace(expression, name=expression.name.removeprefix(f"{alias}."))
+    return rebuild(expression, lambda part: unaliased(part, alias))

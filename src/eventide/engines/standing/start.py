@@ -1,0 +1,81 @@
+"""A live query that begins with what is stored, as if it had been there from the first event."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from eventide.batch import ALL_TIME, START_OF_TIME_US
+from eventide.engines.standing.history import readings, steps_of
+from eventide.engines.standing.live import StandingLive, StandingState
+from eventide.engines.standing.reach import scan_of
+from eventide.operators.columns import concat_batches
+from eventide.store.source import EventSource
+
+
+def started(live: StandingLive, sources: Mapping[str, EventSource]) -> StandingState:
+    """Return the state after all stored events; nothing of what they led to is reported.
+
+    Only what windows can still hold is read, and what waits for the clock.
+    """
+    everything = (True,) * len(live.feeds)
+    state = with_newest(live, sources, everything)
+    clock_us = live.clock_of(state)
+    tree = live.tree
+    if clock_us != START_OF_TIME_US:
+        operators = state.operators
+        read = readings(live.plan, tree, clock_us - 1, continuing=True)
+        for step in steps_of(tree, read, sources, clock_us):
+            operators, _ = tree.step(operators, step.rows, step.until_us)
+        state = replace(state, clock_us=clock_us, operators=operators)
+    live.check_size(state)
+    return with_waiting(live, state, sources, everything)
+
+
+def with_relations(live: StandingLive, sources: Mapping[str, EventSource]) -> StandingState:
+    """Return the state of a query over what is to come, with the rows that its relations have.
+
+    When its clock starts to go cannot be known: all their changes wait for it.
+    """
+    if all(feed.relation for feed in live.feeds):
+        return started(live, sources)
+    chosen = tuple(feed.relation for feed in live.feeds)
+    state = with_newest(live, sources, chosen)
+    newest_us = [held.newest_us for held in state.feeds if held.newest_us != START_OF_TIME_US]
+    state = replace(state, past_us=max((each + 1 for each in newest_us), default=state.past_us))
+    state = with_waiting(live, state, sources, chosen)
+    live.check_size(state)
+    return state
+
+
+def with_newest(
+    live: StandingLive, sources: Mapping[str, EventSource], chosen: Sequence[bool]
+) -> StandingState:
+    """Return the state before the first event of a query that knows how far some streams are."""
+    state = live.initial_state()
+    feeds = []
+    for feed, held, wanted in zip(live.feeds, state.feeds, chosen, strict=True):
+        span = sources[feed.stream].time_range
+        newest_us = span.end_us - 1 if wanted and not span.is_empty else START_OF_TIME_US
+        feeds.append(replace(held, newest_us=newest_us))
+    return replace(state, feeds=tuple(feeds))
+
+
+def with_waiting(
+    live: StandingLive,
+    state: StandingState,
+    sources: Mapping[str, EventSource],
+    chosen: Sequence[bool],
+) -> StandingState:
+    """Return the state with the stored events of some streams that are not before the clock."""
+    feeds = []
+    for feed, held, wanted in zip(live.feeds, state.feeds, chosen, strict=True):
+        allowed = [scan_of(live.tree.leaves[leaf]).time_range for leaf in feed.leaves]
+        span = replace(ALL_TIME, start_us=state.clock_us)
+        batches: list[pa.RecordBatch] = []
+        if wanted and any(span.overlaps(each) for each in allowed):
+            batches = list(sources[feed.stream].scan(feed.schema.names, span))
+        feeds.append(replace(held, waiting=concat_batches(batches, feed.schema)))
+    return replace(state, feeds=tuple(feeds))
