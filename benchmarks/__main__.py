@@ -45,6 +45,13 @@ from benchmarks.situation_report import (
     situation_setting,
 )
 from benchmarks.situation_setting import MANY as MANY_OF_SITUATIONS
+from benchmarks.standing_report import (
+    STANDING_CASES,
+    chosen_standing,
+    run_standing,
+    standing_setting,
+)
+from benchmarks.standing_setting import MANY as MANY_OF_STANDING
 from benchmarks.store_cases import StoreCase
 from benchmarks.store_paper import all_store_cases
 from benchmarks.store_setting import MANY, Sizes, StoreSetting
@@ -64,14 +71,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     series = chosen_of_index(asked) if asked.part in {"all", "index"} else []
     of_situations = asked.part in {"all", "situations"}
     situation_cases = chosen_situations(asked.only, spark=spark) if of_situations else []
+    of_standing = asked.part in {"all", "standing"}
+    standing_cases = chosen_standing(asked.only, spark=spark) if of_standing else []
+    others = windows or series or situation_cases or standing_cases
     screen, machine = Console(highlight=False), Machine.here()
     # Without a terminal there is no width to fit into.
     screen.width = screen.width if screen.is_terminal else 160
-    if not (cases or store_cases or pattern_cases or windows or series or situation_cases):
+    if not (cases or store_cases or pattern_cases or others):
         screen.print(f"no case is called {asked.only!r}; there are:")
         names = [case.name for case in all_cases()] + [case.name for case in all_store_cases()]
         names += [case.name for case in PATTERN_CASES] + [each.name for each in all_series(1)]
         names += [case.name for case in SITUATION_CASES]
+        names += [case.name for case in STANDING_CASES]
         screen.print(*names, sep="\n")
         return 2
     screen.print(str(machine))
@@ -93,6 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 setting = situation_setting(asked.situation_events, place, rivals)
                 write = not asked.only and not asked.no_write
                 run_situations(situation_cases, setting, screen, machine, write=write)
+            if standing_cases:
+                place, rivals = Path(folder) / "standing", rivals_of(asked)
+                there = standing_setting(asked.standing_events, place, rivals)
+                write = not asked.only and not asked.no_write
+                run_standing(standing_cases, there, screen, machine, write=write)
     except MismatchError as mismatch:
         screen.print(f"stopped, nothing is written: {mismatch}", style="bold red")
         return 1
@@ -102,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parts = ("all", "queries", "store", "patterns", "windows", "index", "situations")
+    parts = ("all", "queries", "store", "patterns", "windows", "index", "situations", "standing")
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
@@ -122,6 +138,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--situation-events", type=int, default=MANY_OF_SITUATIONS, help="most of a situation's"
+    )
+    parser.add_argument(
+        "--standing-events", type=int, default=MANY_OF_STANDING, help="of a standing query's stream"
     )
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="where the index cases keep their streams"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from rich import box
+from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import JVM_WARM_UPS, LEAST_ROUNDS, MOST_ROUNDS, Outcome, Timing
@@ -32,6 +35,23 @@ HOW_TO_READ_STORE = (
     "With a target of ≤ it is Eventide's over the rival's, or where there is no rival, the seconds."
 )
 PAGE = "# Results\n\nWritten by `make bench`. No number here is typed by hand.\n"
+
+
+Setting_contra = TypeVar("Setting_contra", contravariant=True)
+
+
+class Case(Protocol[Setting_contra]):
+    """Something asked, and how it is checked and measured where it runs."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def run(self) -> Callable[[Setting_contra], list[Finding]]:
+        """How it is checked and measured."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,3 +220,20 @@ def table_lines(outcomes: Iterable[Outcome | Finding]) -> list[str]:
 def as_line(row: Iterable[str]) -> str:
     """Return one line of a Markdown table."""
     return f"| {' | '.join(row)} |"
+
+
+def run_in_turn(
+    cases: Sequence[Case[Setting_contra]], setting: Setting_contra, screen: Console
+) -> list[Finding]:
+    """Run cases one after the other, and show what each has found."""
+    findings: list[Finding] = []
+    begun = time.monotonic()
+    for number, case in enumerate(cases, 1):
+        screen.print(f"{number} of {len(cases)}: {case.name} …")
+        start = time.monotonic()
+        found = [replace(finding, case=case.name) for finding in case.run(setting)]
+        findings += found
+        screen.print(as_table(found))
+        now = time.monotonic()
+        screen.print(f"{case.name}: {now - start:.0f} s, {now - begun:.0f} s since the start")
+    return findings

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -16,6 +14,7 @@ from benchmarks.report import (
     Machine,
     as_table,
     facts,
+    run_in_turn,
     table_lines,
     write_results,
 )
@@ -55,16 +54,7 @@ def run_situations(
     """Run the cases, and report."""
     events = setting.sizes.many
     screen.print(f"Up to {events:,} events, {len(cases)} cases. {HOW_TO_READ_STORE}")
-    findings: list[Finding] = []
-    begun = time.monotonic()
-    for number, case in enumerate(cases, 1):
-        screen.print(f"{number} of {len(cases)}: {case.name} …")
-        start = time.monotonic()
-        found = [replace(finding, case=case.name) for finding in case.run(setting)]
-        findings += found
-        screen.print(as_table(found))
-        now = time.monotonic()
-        screen.print(f"{case.name}: {now - start:.0f} s, {now - begun:.0f} s since the start")
+    findings = run_in_turn(cases, setting, screen)
     setting.close()
     screen.print(as_table(findings))
     if write:
