@@ -84,9 +84,9 @@ def standing_section(
         f"{windows[-1]:,} units, and {STEP_TUPLES:,} tuples come with a step "
         f"({SHORT_STEP_TUPLES:,} with windows shorter than two such steps). What is timed begins "
         "when windows are full, and the answer is kept in all executions",
-        f"- Seconds: median of {ROUNDS} rounds, everybody in turn in one process, warm; of Flink, "
-        "in a process of its own, one after a run over a sample. With the two longest windows, "
-        f"direct execution is timed over one step of {SHORT_STEP_TUPLES:,} tuples a round",
+        f"- Seconds: median of {ROUNDS} rounds, everybody in turn in one process, warm; of Spark, "
+        "and of Flink in a process of its own, one after a run over a sample. With the two longest "
+        f"windows, direct execution is timed over one step of {SHORT_STEP_TUPLES:,} tuples a round",
         "- Answers are compared before anything is timed, and again afterwards: row by row, of "
         "more than 100,000 rows by sums of what they hash to; joins without an answer by numbers "
         "of results. A difference stops the run, and nothing is written",

@@ -55,15 +55,18 @@ def test_the_room_of_a_peak_is_given_back(execution: Execution, edge: str, keys:
         before = until
     assert [size.tuples for size in sizes] == [PEAK, 0, 5]
     assert sizes[0].bytes > SMALL or execution == "negative"
-    assert max(sizes[1].bytes, sizes[2].bytes) < SMALL
+    # A step may be as large as the one before: room for that is kept, but not longer.
+    assert sizes[2].bytes < SMALL
     assert max(dumps[1:]) < 20_000
 
 
 @pytest.mark.parametrize("execution", EXECUTIONS)
 def test_a_peak_within_a_step_is_not_written_out(execution: Execution) -> None:
-    """All tuples come and go in one step: the state is as small as before it."""
+    """All tuples come and go in one step: after the next one the state is as small as before."""
     operator = AggregateGroups(group_by(KEPT, ROW), EDGES["weakest"], execution)
-    state, _ = operator.step(operator.initial_state(), (peak(7, 10, execution),), 100)
+    state, changes = operator.initial_state(), peak(7, 10, execution)
+    for part, until in ((changes.at < 40, 40), (changes.at >= 40, 100)):
+        state, _ = operator.step(state, (changes.take(np.flatnonzero(part)),), until)
     assert operator.size(state).tuples == 0
     assert operator.size(state).bytes < SMALL
     nothing = operator.initial_state()

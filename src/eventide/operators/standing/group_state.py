@@ -138,23 +138,25 @@ class GroupState:
     def fitted(self, operations: int, listed: Bools) -> GroupState:
         """Return the state after so many operations; without the spare room if that is most of it.
 
-        `listed` says which parts keep values in order.
+        Room for as many operations again is not spare. `listed` says which parts keep values in
+        order.
         """
         tuples, room = self.tuples, len(self.groups.about)
         # New numbers of groups have to be told to all tuples: that has to be worth it.
-        if is_too_roomy(room, self.living + tuples.used // 16):
+        if is_too_roomy(room, self.living + tuples.used // 16 + operations):
             return self.compacted(listed)
-        if is_too_roomy(tuples.room, tuples.used):
+        if is_too_roomy(tuples.room, tuples.used + operations):
             return self.compacted(listed)
-        if is_too_roomy(len(self.table.handles) // 2, self.living):
+        if is_too_roomy(len(self.table.handles) // 2, self.living + operations):
             self.table = compact_table(self.table)
         self.unchecked += operations
         # To look at the slabs takes as long as there are groups: so many tuples come and go first.
-        if self.unchecked > room // 4:
+        if self.unchecked > room // 4 + 4 * operations:
             self.unchecked = 0
             notes = self.slabs.notes
             owners = np.resize(listed, len(notes))
-            if is_too_roomy(len(self.slabs.words), int(needed_rooms(notes, owners).sum())):
+            needed = int(needed_rooms(notes, owners).sum())
+            if is_too_roomy(len(self.slabs.words), needed + operations):
                 self.slabs = compact_slabs(self.slabs, notes, owners)
         return self
 
