@@ -21,8 +21,7 @@ from tests.engines.standing_runs import plan_of
 from tests.naive.standing import Question
 
 JOINED: dict[tuple[Policy, bool], str] = {
-    ("kept", False): "all, none expires by key",
-    ("fifo", False): "queue by key",
+    ("ring", False): "queue by key",
     ("calendar", False): "calendar queue by key",
     ("calendar", True): "calendar queue with id map by key",
     ("swept", False): "list by key",
@@ -39,8 +38,12 @@ def structures(operator: Any) -> str | None:  # noqa: ANN401 - any operator
     """A pattern of the words for what an operator keeps; None: of no interest."""
     match operator:
         case JoinWindows(sides=sides):
-            kept = zip(operator.policies, (side.strict for side in sides), strict=True)
-            return ", ".join(JOINED[each] for each in kept)
+            return ", ".join(
+                JOINED[policy, side.strict]
+                if side.lifetime_us is not None or side.strict
+                else "all, none expires by key"
+                for policy, side in zip(operator.policies, sides, strict=True)
+            )
         case AggregatePanes():
             return "panes by group"
         case AggregateGroups():

@@ -1,9 +1,15 @@
-"""The tuples that a join over windows remembers: a pool, linked by side and bucket.
+"""The tuples that a join over windows remembers, linked by side and bucket, the newest first.
 
-    heads[side, bucket] ─▶ tuple ─▶ tuple ─▶ …        the newest first
+    heads[side, bucket] ─▶ tuple ─▶ tuple ─▶ …
 
-How tuples of a side expire: in order of arrival (FIFO), by the calendar, by looking through all of
-them (SWEPT), or not by themselves (KEPT).
+Tuples that expire in the order in which they come stand in a RING of their side, and are known by
+how many came before them. To expire them is to move on where the living ones begin: links to those
+before are not followed. All others stand in a pool that the sides share. They expire by the
+calendar, by being looked through (SWEPT), or not by themselves (KEPT).
+
+    tuples   │ pool ···· │ ring of side 0   ··▇▇▇▇▇·· │ ring of side 1   ▇▇·····▇ │
+                                              ↑    ↑ END
+                                              OLDEST
 
 What is small and what is looked at for every change stands in few arrays: to hand many of them
 from function to function takes longer than what most of these functions do.
@@ -19,52 +25,85 @@ from eventide.kernels.calendar_queue import NEVER, Calendar, next_due, schedule
 from eventide.kernels.compiled import Int32s, Int64s, allocating_nothing, inlined
 from eventide.kernels.key_table import KeyTable, place_of, put, remove
 
-KEY1, KEY2, AT, EXP, ID, ROW, SIDE, NEXT, PREVIOUS, AFTER, BEFORE = range(11)
-WORDS = 11
-"""What a tuple has: its key, life, id, the number of its values and its side; then the tuples
-beside it in its bucket, and in order of arrival. Free ones are a chain by NEXT."""
+KEY1, KEY2, AT, EXP, ID, ROW, SIDE, NEXT = range(8)
+WORDS = 8
+"""What a tuple has, as long as a line of the cache: its key, life, id, the number of its values and
+its side; then the one before it in its bucket. Free ones of the pool are a chain by NEXT."""
 SIGN = 7
 CHANGE_WORDS = 8
 """A change has the same words up to SIDE, and its sign."""
 DEAD = -1
 """The side of a tuple that went before its time and waits for the calendar to be freed."""
 
-KEPT, FIFO, CALENDAR, SWEPT = 0, 1, 2, 3
+KEPT, RING, CALENDAR, SWEPT = 0, 1, 2, 3
 
-POLICY, BY_ID, FIRST, LAST, COUNT, LEFT, PROBES, LOOKED, MATCHED = range(9)
-"""What is known of a side: how its tuples expire, whether they are found by id, the oldest, the
-newest, how many there are, and how many were left when they were looked through; how often it was
-probed, how many tuples were looked at for that, and how many matched."""
-FREE, FREE_COUNT, SWEPT_AT, SWEEP_US, LAPSES, LINKED = range(6)
-"""The last row of the sides is about the join: the first free tuple, how many there are, when
-tuples were looked through and how much later they are again (if negative, once they are twice as
-many), whether what expires is not taken back (everywhere but with negative tuples), and whether
-all sides do without calendar and ids."""
-SIDE_WORDS = 9
+POLICY, BY_ID, BASE, MASK, OLDEST, END, COUNT, LEFT, PROBES, LOOKED, MATCHED = range(11)
+"""What is known of a side: how its tuples expire, whether they are found by id; where its ring is,
+its length less one, the first living tuple and how many ever came (a side in the pool has a mask
+that leaves handles as they are); how many there are, and how many were left when they were looked
+through; how often it was probed, how many tuples were looked at for that, and how many matched."""
+FREE, FREE_COUNT, SWEPT_AT, SWEEP_US, LAPSES, RINGS = range(6)
+"""The last row of the sides is about the join: the first free tuple of the pool, how many there
+are, when tuples were looked through and how much later they are again (if negative, once they are
+twice as many), whether what expires is not taken back (everywhere but with negative tuples), and
+whether all sides have rings."""
+SIDE_WORDS = 11
 SLACK = 1024
 """So many more tuples than twice those that were left are not worth being looked through."""
 
 
 class JoinState(NamedTuple):
-    """What a join remembers. `orders` says for each side in which order the others are probed."""
+    """What a join remembers. `orders` says for each side in which order the others are probed.
+
+    `newer` has for each tuple of the pool the one behind it in its bucket.
+    """
 
     tuples: Int64s
+    newer: Int32s
     sides: Int64s
-    heads: Int32s
+    heads: Int64s
     orders: Int64s
     ids: KeyTable
     calendar: Calendar
 
 
 @inlined
-def bucket_of(key1: np.int64, key2: np.int64, heads: Int32s) -> np.int64:
+def bucket_of(key1: np.int64, key2: np.int64, heads: Int64s) -> np.int64:
     """Return the bucket of a key."""
     return place_of(key1, key2, np.int64(heads.shape[1] - 1))
 
 
+@inlined
+def put_in_ring(tuples: Int64s, sides: Int64s, heads: Int64s, changes: Int64s, place: int) -> None:
+    """Put the tuple of a change behind the others of its side; there has to be room."""
+    side = changes[place, SIDE]
+    number = sides[side, END]
+    handle = sides[side, BASE] + (number & sides[side, MASK])
+    for word in range(SIDE + 1):
+        tuples[handle, word] = changes[place, word]
+    bucket = bucket_of(changes[place, KEY1], changes[place, KEY2], heads)
+    tuples[handle, NEXT] = heads[side, bucket]
+    heads[side, bucket] = number
+    sides[side, END] = number + 1
+    sides[side, COUNT] += 1
+
+
+@inlined
+def expire_rings(tuples: Int64s, sides: Int64s, clock: int) -> None:
+    """Move on to the first tuple of each ring that has not expired."""
+    for side in range(len(sides) - 1):
+        if sides[side, POLICY] == RING:
+            base, mask, end = sides[side, BASE], sides[side, MASK], sides[side, END]
+            oldest = sides[side, OLDEST]
+            while oldest < end and tuples[base + (oldest & mask), EXP] <= clock:
+                oldest += 1
+            sides[side, OLDEST], sides[side, COUNT] = oldest, end - oldest
+
+
 @allocating_nothing
-def link(tuples: Int64s, sides: Int64s, heads: Int32s, changes: Int64s, place: int) -> int:
-    """Put the tuple of a change into its bucket, and behind the others of its side."""
+def link(state: JoinState, changes: Int64s, place: int) -> int:
+    """Put the tuple of a change into the pool and its bucket."""
+    tuples, sides, heads = state.tuples, state.sides, state.heads
     about = len(sides) - 1
     handle = sides[about, FREE]
     sides[about, FREE] = tuples[handle, NEXT]
@@ -75,45 +114,27 @@ def link(tuples: Int64s, sides: Int64s, heads: Int32s, changes: Int64s, place: i
     bucket = bucket_of(changes[place, KEY1], changes[place, KEY2], heads)
     first = heads[side, bucket]
     tuples[handle, NEXT] = first
-    tuples[handle, PREVIOUS] = -1
+    state.newer[handle] = -1
     if first >= 0:
-        tuples[first, PREVIOUS] = handle
+        state.newer[first] = handle
     heads[side, bucket] = handle
-    if sides[side, POLICY] != CALENDAR:
-        last = sides[side, LAST]
-        tuples[handle, AFTER] = -1
-        tuples[handle, BEFORE] = last
-        if last >= 0:
-            tuples[last, AFTER] = handle
-        else:
-            sides[side, FIRST] = handle
-        sides[side, LAST] = handle
     sides[side, COUNT] += 1
     return int(handle)
 
 
 @allocating_nothing
-def unlink(tuples: Int64s, sides: Int64s, heads: Int32s, handle: int) -> None:
-    """Take a tuple out of its bucket, and from between the others of its side."""
+def unlink(state: JoinState, handle: int) -> None:
+    """Take a tuple of the pool out of its bucket."""
+    tuples, heads = state.tuples, state.heads
     side = tuples[handle, SIDE]
-    following, before = tuples[handle, NEXT], tuples[handle, PREVIOUS]
-    if following >= 0:
-        tuples[following, PREVIOUS] = before
+    before, behind = tuples[handle, NEXT], state.newer[handle]
     if before >= 0:
-        tuples[before, NEXT] = following
+        state.newer[before] = behind
+    if behind >= 0:
+        tuples[behind, NEXT] = before
     else:
-        heads[side, bucket_of(tuples[handle, KEY1], tuples[handle, KEY2], heads)] = following
-    if sides[side, POLICY] != CALENDAR:
-        after, earlier = tuples[handle, AFTER], tuples[handle, BEFORE]
-        if after >= 0:
-            tuples[after, BEFORE] = earlier
-        else:
-            sides[side, LAST] = earlier
-        if earlier >= 0:
-            tuples[earlier, AFTER] = after
-        else:
-            sides[side, FIRST] = after
-    sides[side, COUNT] -= 1
+        heads[side, bucket_of(tuples[handle, KEY1], tuples[handle, KEY2], heads)] = before
+    state.sides[side, COUNT] -= 1
     tuples[handle, SIDE] = DEAD
 
 
@@ -128,9 +149,12 @@ def set_free(tuples: Int64s, sides: Int64s, handle: np.int64) -> None:
 
 @allocating_nothing
 def insert_tuple(state: JoinState, changes: Int64s, place: int) -> None:
-    """Remember the tuple of a change; there has to be a free one."""
-    handle = link(state.tuples, state.sides, state.heads, changes, place)
+    """Remember the tuple of a change; there has to be room for it."""
     side = changes[place, SIDE]
+    if state.sides[side, POLICY] == RING:
+        put_in_ring(state.tuples, state.sides, state.heads, changes, place)
+        return
+    handle = link(state, changes, place)
     if state.sides[side, POLICY] == CALENDAR:
         schedule(state.calendar, np.int64(handle), changes[place, EXP])
     if state.sides[side, BY_ID]:
@@ -139,10 +163,10 @@ def insert_tuple(state: JoinState, changes: Int64s, place: int) -> None:
 
 @allocating_nothing
 def forget_tuple(state: JoinState, handle: int, expired: bool) -> None:
-    """Forget a tuple, because it expired or before its time."""
+    """Forget a tuple of the pool, because it expired or before its time."""
     tuples = state.tuples
     side = tuples[handle, SIDE]
-    unlink(tuples, state.sides, state.heads, handle)
+    unlink(state, handle)
     if state.sides[side, BY_ID]:
         remove(state.ids, tuples[handle, ID], side)
     scheduled = state.sides[side, POLICY] == CALENDAR and tuples[handle, EXP] != NEVER
@@ -152,15 +176,21 @@ def forget_tuple(state: JoinState, handle: int, expired: bool) -> None:
 
 
 @allocating_nothing
-def expire_first(tuples: Int64s, sides: Int64s, heads: Int32s, clock: int) -> None:
-    """Forget what has expired where tuples expire in order of arrival, and are not found by id."""
-    for side in range(len(sides) - 1):
-        if sides[side, POLICY] == FIFO and not sides[side, BY_ID]:
-            first = sides[side, FIRST]
-            while first >= 0 and tuples[first, EXP] <= clock:
-                unlink(tuples, sides, heads, first)
-                set_free(tuples, sides, first)
-                first = sides[side, FIRST]
+def look_through(state: JoinState, clock: int) -> None:
+    """Forget what has expired on sides whose tuples are looked through for that, if it is time."""
+    tuples, sides = state.tuples, state.sides
+    about = len(sides) - 1
+    by_time = sides[about, SWEEP_US] >= 0
+    due = by_time and clock >= sides[about, SWEPT_AT] + sides[about, SWEEP_US]
+    for side in range(about):
+        many = not by_time and sides[side, COUNT] > 2 * sides[side, LEFT] + SLACK
+        if sides[side, POLICY] == SWEPT and (due or many):
+            for handle in range(len(state.newer)):
+                if tuples[handle, SIDE] == side and tuples[handle, EXP] <= clock:
+                    forget_tuple(state, handle, True)
+            sides[side, LEFT] = sides[side, COUNT]
+    if due:
+        sides[about, SWEPT_AT] = clock
 
 
 @allocating_nothing
@@ -168,25 +198,13 @@ def expire_tuples(state: JoinState, clock: int) -> None:
     """Forget what has expired at `clock`, as far as the sides do that by themselves."""
     tuples, sides = state.tuples, state.sides
     about = len(sides) - 1
-    expire_first(tuples, sides, state.heads, clock)
-    if sides[about, LINKED]:
+    expire_rings(tuples, sides, clock)
+    if sides[about, RINGS]:
         return
-    by_time = sides[about, SWEEP_US] >= 0
-    swept = by_time and clock >= sides[about, SWEPT_AT] + sides[about, SWEEP_US]
+    look_through(state, clock)
     scheduled = False
     for side in range(about):
-        many = not by_time and sides[side, COUNT] > 2 * sides[side, LEFT] + SLACK
-        if sides[side, POLICY] == SWEPT and (swept or many):
-            handle = sides[side, FIRST]
-            while handle >= 0:
-                after = tuples[handle, AFTER]
-                if tuples[handle, EXP] <= clock:
-                    forget_tuple(state, handle, True)
-                handle = after
-            sides[side, LEFT] = sides[side, COUNT]
         scheduled |= sides[side, POLICY] == CALENDAR
-    if swept:
-        sides[about, SWEPT_AT] = clock
     while scheduled:
         due = next_due(state.calendar, np.int64(clock))
         if due < 0:
@@ -205,24 +223,44 @@ def insert_all(state: JoinState, changes: Int64s) -> None:
 
 
 @allocating_nothing
-def relink(tuples: Int64s, old: Int32s, heads: Int32s) -> None:
+def relink(state: JoinState, heads: Int64s) -> None:
     """Link all living tuples into other buckets, the newest of a bucket first as before."""
-    for side in range(old.shape[0]):
-        for bucket in range(old.shape[1]):
-            # From the oldest on, so that the newest comes to stand first.
-            handle = np.int64(old[side, bucket])
-            while handle >= 0 and tuples[handle, NEXT] >= 0:
-                handle = tuples[handle, NEXT]
-            while handle >= 0:
-                newer = tuples[handle, PREVIOUS]
-                place = bucket_of(tuples[handle, KEY1], tuples[handle, KEY2], heads)
-                first = heads[side, place]
-                tuples[handle, NEXT] = first
-                tuples[handle, PREVIOUS] = -1
-                if first >= 0:
-                    tuples[first, PREVIOUS] = handle
-                heads[side, place] = handle
-                handle = newer
+    for side in range(len(heads)):
+        if state.sides[side, POLICY] == RING:
+            relink_ring(state.tuples, state.sides, side, heads)
+        else:
+            relink_pool(state, side, heads)
+
+
+@allocating_nothing
+def relink_ring(tuples: Int64s, sides: Int64s, side: int, heads: Int64s) -> None:
+    """Link the tuples of a ring into other buckets."""
+    for number in range(sides[side, OLDEST], sides[side, END]):
+        handle = sides[side, BASE] + (number & sides[side, MASK])
+        place = bucket_of(tuples[handle, KEY1], tuples[handle, KEY2], heads)
+        tuples[handle, NEXT] = heads[side, place]
+        heads[side, place] = number
+
+
+@allocating_nothing
+def relink_pool(state: JoinState, side: int, heads: Int64s) -> None:
+    """Link the tuples of a side in the pool into other buckets."""
+    tuples = state.tuples
+    for bucket in range(state.heads.shape[1]):
+        # From the oldest on, so that the newest comes to stand first.
+        handle = state.heads[side, bucket]
+        while handle >= 0 and tuples[handle, NEXT] >= 0:
+            handle = tuples[handle, NEXT]
+        while handle >= 0:
+            behind = np.int64(state.newer[handle])
+            place = bucket_of(tuples[handle, KEY1], tuples[handle, KEY2], heads)
+            first = heads[side, place]
+            tuples[handle, NEXT] = first
+            state.newer[handle] = -1
+            if first >= 0:
+                state.newer[first] = handle
+            heads[side, place] = handle
+            handle = behind
 
 
 @allocating_nothing

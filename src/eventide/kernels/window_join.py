@@ -13,30 +13,33 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Int32s, Int64s, allocating_nothing
+from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
 from eventide.kernels.hashing import GOLDEN, mixed
 from eventide.kernels.join_pool import (
     AT,
+    BASE,
     EXP,
     ID,
     KEY1,
     KEY2,
     LAPSES,
-    LINKED,
     LOOKED,
+    MASK,
     MATCHED,
     NEXT,
+    OLDEST,
     PROBES,
+    RINGS,
     ROW,
     SIDE,
     SIGN,
     JoinState,
     bucket_of,
-    expire_first,
+    expire_rings,
     expire_tuples,
     forget_tuple,
     insert_tuple,
-    link,
+    put_in_ring,
 )
 from eventide.kernels.key_table import find
 
@@ -60,7 +63,7 @@ class JoinRoom(NamedTuple):
     sign: Int8s
 
 
-@allocating_nothing
+@inlined
 def begin_group(changes: Int64s, grouped: bool, scratch: Int64s, progress: Int64s) -> None:
     """Find what is probed together and how long it lives.
 
@@ -81,7 +84,7 @@ def begin_group(changes: Int64s, grouped: bool, scratch: Int64s, progress: Int64
     scratch[LOW, 0], scratch[HIGH, 0] = low, high
 
 
-@allocating_nothing
+@inlined
 def next_partner(
     tuples: Int64s, sides: Int64s, other: int, depth: int, changes: Int64s, place: int,
     scratch: Int64s,
@@ -89,10 +92,12 @@ def next_partner(
     """Choose the next tuple of a side that lives together with those chosen before, if any."""
     key1, key2 = changes[place, KEY1], changes[place, KEY2]
     before_low, before_high = scratch[LOW, depth], scratch[HIGH, depth]
-    handle = scratch[CURSOR, depth]
+    base, mask, oldest = sides[other, BASE], sides[other, MASK], sides[other, OLDEST]
+    cursor = scratch[CURSOR, depth]
     looked = 0
-    while handle >= 0:
+    while cursor >= oldest:
         looked += 1
+        handle = base + (cursor & mask)
         if tuples[handle, KEY1] == key1 and tuples[handle, KEY2] == key2:
             low, high = max(before_low, tuples[handle, AT]), min(before_high, tuples[handle, EXP])
             if low < high:
@@ -100,13 +105,13 @@ def next_partner(
                 scratch[CHOSEN, other] = handle
                 sides[other, MATCHED] += 1
                 break
-        handle = tuples[handle, NEXT]
-    scratch[CURSOR, depth] = handle
+        cursor = tuples[handle, NEXT]
+    scratch[CURSOR, depth] = cursor
     sides[other, LOOKED] += looked
-    return bool(handle >= 0)
+    return bool(cursor >= oldest)
 
 
-@allocating_nothing
+@inlined
 def write_members(
     tuples: Int64s, sides: Int64s, changes: Int64s, scratch: Int64s, progress: Int64s,
     room: JoinRoom,
@@ -145,9 +150,9 @@ def write_members(
     return True
 
 
-@allocating_nothing
+@inlined
 def search(
-    tuples: Int64s, sides: Int64s, heads: Int32s, orders: Int64s, changes: Int64s,
+    tuples: Int64s, sides: Int64s, heads: Int64s, orders: Int64s, changes: Int64s,
     scratch: Int64s, progress: Int64s, room: JoinRoom,
 ) -> bool:  # fmt: skip
     """Write all combinations with the group that is begun; False if the room is full.
@@ -175,7 +180,7 @@ def search(
         # Back to the side before, and on to its next tuple.
         depth -= 1
         if depth >= 0:
-            scratch[CURSOR, depth] = tuples[scratch[CURSOR, depth], NEXT]
+            scratch[CURSOR, depth] = tuples[scratch[CHOSEN, order[depth]], NEXT]
     return True
 
 
@@ -197,15 +202,15 @@ def join_changes(
     full; the next one goes on where it ended.
     """
     tuples, sides, heads, orders = state.tuples, state.sides, state.heads, state.orders
-    linked = sides[len(sides) - 1, LINKED] != 0
+    ringed = sides[len(sides) - 1, RINGS] != 0
     progress[WRITTEN] = 0
     while progress[PLACE] < len(changes):
         place = progress[PLACE]
         sign = changes[place, SIGN]
         if progress[DEPTH] < 0:
             begin_group(changes, grouped, scratch, progress)
-            if linked and expiring:
-                expire_first(tuples, sides, heads, changes[place, AT])
+            if ringed and expiring:
+                expire_rings(tuples, sides, changes[place, AT])
             elif expiring:
                 expire_tuples(state, changes[place, AT])
             if sign < 0:
@@ -220,8 +225,8 @@ def join_changes(
         if progress[HANDLE] >= 0:
             forget_tuple(state, progress[HANDLE], False)
         elif sign > 0 and not grouped:
-            if linked:
-                link(tuples, sides, heads, changes, place)
+            if ringed:
+                put_in_ring(tuples, sides, heads, changes, place)
             else:
                 insert_tuple(state, changes, place)
         progress[PLACE], progress[DEPTH] = progress[END], -1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.operators.standing import join
+from eventide.operators.standing import join, join_room
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.join import JoinSide, JoinWindows
 from eventide.plan.execution import EXECUTIONS, Execution
@@ -99,6 +99,7 @@ def expected_at(lives: list[tuple[dict[str, Any], int, int]], now: int) -> Count
     case=drawn_case(),
     reload=st.booleans(),
     room=st.sampled_from([1, 7, 1024]),
+    fewest=st.sampled_from([1, 64]),
     lazy_expiry=st.booleans(),
 )
 def test_all_combinations_live_as_long_as_their_parts(
@@ -106,6 +107,7 @@ def test_all_combinations_live_as_long_as_their_parts(
     case: tuple[list[str], list[list[Life]], list[int]],
     reload: bool,
     room: int,
+    fewest: int,
     lazy_expiry: bool,
 ) -> None:
     kinds, sides, cuts = case
@@ -113,6 +115,9 @@ def test_all_combinations_live_as_long_as_their_parts(
     inputs = [changes_of(lives, schema_of(side), execution) for side, lives in enumerate(sides)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(join, "ROOM", room)
+        # Rings as short as can be go round, and become longer and shorter.
+        patch.setattr(join_room, "FEWEST", fewest)
+        patch.setattr(join_room, "MOSTLY_EMPTY", 1 if fewest == 1 else 8)
         found = run(operator, inputs, cuts, reload=reload)
     lives = lives_of_join(sides, [f"s{side}.k" for side in range(len(sides))], lambda _: True)
     for now in range(LAST + 1):

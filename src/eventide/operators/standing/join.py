@@ -107,7 +107,7 @@ class JoinWindows:
         if self.execution == "direct":
             return "swept"
         if side.in_order and not side.strict:
-            return "kept" if side.lifetime_us is None else "fifo"
+            return "ring"
         # A calendar needs a bound of lifetimes, and a clock that goes with the tuples.
         unclocked = self.lazy or self.lazy_expiry
         return "swept" if unclocked or side.lifetime_us is None else "calendar"
@@ -146,7 +146,7 @@ class JoinWindows:
     ) -> tuple[JoinState, Changes]:
         """Join what comes with what is remembered."""
         memory, sided = self.remembered(state.memory, inputs)
-        memory = memory.roomy(sum(map(len, sided)), grow_buckets=not self.buckets)
+        memory = memory.roomy([len(changes) for changes in sided], grow_buckets=not self.buckets)
         if self.lazy:
             parts = [self.combined(memory, self.found_together(memory, sided))]
         else:
@@ -296,7 +296,8 @@ class JoinWindows:
         for side, each in enumerate(self.sides):
             words, facts = load_rows("JoinWindows", parts[2 * side], WORD_SCHEMA)
             values, _ = load_rows("JoinWindows", parts[2 * side + 1], each.schema)
-            memory = memory.roomy(words.num_rows, grow_buckets=not self.buckets)
+            more = [words.num_rows if number == side else 0 for number in range(len(self.sides))]
+            memory = memory.roomy(more, grow_buckets=not self.buckets)
             memory = memory.with_tuples(side, words, values)
             memory = replace(memory, until_us=facts["until_us"])
         return replace(state, memory=memory, looked_us=memory.until_us)

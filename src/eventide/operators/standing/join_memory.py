@@ -1,39 +1,35 @@
-"""What a join over windows remembers: a pool of tuples of all sides, and their values by side."""
+"""What a join over windows remembers: the tuples of all sides, and their values by side."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
-from eventide.kernels.calendar_queue import empty_calendar, grown_calendar
+from eventide.kernels.calendar_queue import empty_calendar
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.join_pool import (
     AT,
+    BASE,
     BY_ID,
     CALENDAR,
     CHANGE_WORDS,
     COUNT,
-    DEAD,
     EXP,
-    FIFO,
-    FIRST,
     FREE,
-    FREE_COUNT,
     ID,
     KEPT,
     KEY1,
     KEY2,
     LAPSES,
-    LAST,
-    LINKED,
-    LOOKED,
-    MATCHED,
-    NEXT,
+    MASK,
     POLICY,
     PROBES,
+    RING,
+    RINGS,
     ROW,
     SIDE,
     SIDE_WORDS,
@@ -46,14 +42,15 @@ from eventide.kernels.join_pool import (
     insert_all,
     relink,
 )
-from eventide.kernels.key_table import empty_table, roomy
+from eventide.kernels.key_table import empty_table
 from eventide.operators.standing.changes import Changes
+from eventide.operators.standing.join_room import numbers_in_ring, with_room
 from eventide.operators.standing.row_log import RowLog, is_sparse
 
-Policy = Literal["kept", "fifo", "calendar", "swept"]
+Policy = Literal["kept", "ring", "calendar", "swept"]
 POLICIES: dict[Policy, int] = {
     "kept": KEPT,
-    "fifo": FIFO,
+    "ring": RING,
     "calendar": CALENDAR,
     "swept": SWEPT,
 }
@@ -96,20 +93,19 @@ class JoinMemory:
         sides = np.zeros((count + 1, SIDE_WORDS), np.int64)
         for side, rule in enumerate(rules):
             sides[side, POLICY], sides[side, BY_ID] = POLICIES[rule.policy], rule.by_id
-            sides[side, FIRST] = sides[side, LAST] = -1
+            sides[side, MASK] = -1
         sides[count, FREE] = -1
         # Tuples are looked through for the first time when the first one comes.
         sides[count, SWEPT_AT], sides[count, SWEEP_US] = -(2**62), sweep_us
         # Where nothing expires by itself, everything is taken back, also at the end of its life.
         sides[count, LAPSES] = any(rule.policy != "kept" or not rule.by_id for rule in rules)
-        sides[count, LINKED] = all(
-            rule.policy in ("kept", "fifo") and not rule.by_id for rule in rules
-        )
+        sides[count, RINGS] = all(rule.policy == "ring" for rule in rules)
         others = [[other for other in range(count) if other != side] for side in range(count)]
         state = JoinState(
             np.zeros((0, WORDS), np.int64),
+            np.zeros(0, np.int32),
             sides,
-            np.full((count, buckets or FEWEST_BUCKETS), -1, np.int32),
+            np.full((count, buckets or FEWEST_BUCKETS), -1, np.int64),
             np.array(others, np.int64).reshape(count, count - 1),
             empty_table(),
             empty_calendar(span_us, partitions, 0),
@@ -130,27 +126,28 @@ class JoinMemory:
     @property
     def seen(self) -> Int64s:
         """How often each side was probed, how many tuples were looked at, and how many matched."""
-        return self.state.sides[:-1, [PROBES, LOOKED, MATCHED]]
+        return self.state.sides[:-1, PROBES:]
 
-    def roomy(self, more: int, *, grow_buckets: bool) -> JoinMemory:
-        """Return the memory with room for so many more tuples of any side."""
-        state = self.state
-        if more > state.sides[-1, FREE_COUNT]:
-            state = _grown(state, more)
-        state = state._replace(ids=roomy(state.ids, more))
+    def roomy(self, more: Sequence[int], *, grow_buckets: bool) -> JoinMemory:
+        """Return the memory with room for so many more tuples of each side."""
+        state = with_room(self.state, more)
         buckets = state.heads.shape[1]
-        most = int(self.counts.max()) + more
+        most = max(int(count) + come for count, come in zip(self.counts, more, strict=True))
         if grow_buckets and most > buckets:
             while buckets < 2 * most:
                 buckets *= 2
-            heads = np.full((len(self.logs), buckets), -1, np.int32)
-            relink(state.tuples, state.heads, heads)
+            heads = np.full((len(self.logs), buckets), -1, np.int64)
+            relink(state, heads)
             state = state._replace(heads=heads)
         return replace(self, state=state)
 
     def living(self, side: int) -> Int64s:
         """Return the handles of a side's tuples, in the order in which they expire."""
-        handles = np.flatnonzero(self.state.tuples[:, SIDE] == side)
+        about = self.state.sides[side]
+        if about[POLICY] == RING:
+            places: Int64s = about[BASE] + (numbers_in_ring(about) & about[MASK])
+            return places
+        handles = np.flatnonzero(self.state.tuples[: len(self.state.newer), SIDE] == side)
         return handles[np.argsort(self.state.tuples[handles, EXP], kind="stable")]
 
     def compact(self) -> JoinMemory:
@@ -159,13 +156,12 @@ class JoinMemory:
         for side, log in enumerate(logs):
             if not is_sparse(log.size, int(self.counts[side])):
                 continue
-            if self.state.sides[side, POLICY] == FIFO and not self.state.sides[side, BY_ID]:
+            handles = self.living(side)
+            if self.state.sides[side, POLICY] == RING:
                 # What is left is the end of the log.
-                first = self.state.sides[side, FIRST]
-                oldest = log.end if first < 0 else self.state.tuples[first, ROW]
+                oldest = self.state.tuples[handles[0], ROW] if len(handles) else log.end
                 logs[side] = log.drop_before(int(oldest))
             else:
-                handles = self.living(side)
                 rows, numbers = np.unique(self.state.tuples[handles, ROW], return_inverse=True)
                 logs[side] = log.kept(rows)
                 self.state.tuples[handles, ROW] = numbers
@@ -202,27 +198,11 @@ class JoinMemory:
     @property
     def nbytes(self) -> int:
         """How many bytes all of it takes."""
-        flat = (*self.state[:4], *self.state.ids, *self.state.calendar)
+        flat = (*self.state[:5], *self.state.ids, *self.state.calendar)
         return sum(array.nbytes for array in flat) + sum(log.nbytes for log in self.logs)
 
 
 WORD_SCHEMA = pa.schema([(name, pa.int64()) for name in ("key1", "key2", "at", "exp", "id")])
-
-
-def _grown(state: JoinState, more: int) -> JoinState:
-    """Return the state with at least so many free tuples."""
-    held, about = len(state.tuples), state.sides[-1]
-    capacity = max(64, held)
-    while capacity - held + about[FREE_COUNT] < more:
-        capacity *= 2
-    tuples = np.zeros((capacity, WORDS), np.int64)
-    tuples[:held] = state.tuples
-    tuples[held:, SIDE] = DEAD
-    # The new ones are taken first, one after the other.
-    tuples[held:, NEXT] = np.arange(held + 1, capacity + 1)
-    tuples[capacity - 1, NEXT] = about[FREE]
-    about[FREE], about[FREE_COUNT] = held, about[FREE_COUNT] + capacity - held
-    return state._replace(tuples=tuples, calendar=grown_calendar(state.calendar, capacity))
 
 
 def words_of(

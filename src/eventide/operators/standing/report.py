@@ -13,6 +13,8 @@ from eventide.errors import PlanError, StateError
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.operators.columns import concat_batches
 from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.standing.expiring_rows import ExpiringRows, ExpiringState
+from eventide.operators.standing.keeping import Structure
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.output_window import LastBirths, lasting
 from eventide.operators.standing.refresh import Lifetimes, Waiting, has_refresh
@@ -30,12 +32,14 @@ from eventide.schema import TIMESTAMP
 class ReportState:
     """What is remembered, of each kind only if it is needed.
 
-    The rows of the edge, where births have to be told from what is there already; the answer; the
-    rows of a window over the last births; births that wait for a refresh.
+    The rows of the edge, where births have to be told from what is there already; the answer, with
+    who leaves it or without; the rows of a window over the last births; births that wait for a
+    refresh.
     """
 
     edge: ViewState | None
     answer: ViewState | None
+    expiring: ExpiringState | None
     last: RowLog | None
     waiting: Waiting | None
 
@@ -86,10 +90,11 @@ class Reporter:
 
     def initial_state(self) -> ReportState:
         """Return the state before the first instant."""
-        edge, answer = self._edge_view, self._answer_view
+        edge, answer, expiring = self._edge_view, self._answer_view, self._expiring_rows
         return ReportState(
             None if edge is None else edge.initial_state(),
             None if answer is None else answer.initial_state(),
+            None if expiring is None else expiring.initial_state(),
             None if self._last_births is None else RowLog.empty(self.answer_schema),
             Waiting.none(self.answer_schema) if self.restore else None,
         )
@@ -118,6 +123,8 @@ class Reporter:
         """Return the answer at the last instant before the last `until_us`."""
         if self._last_births is not None and state.last is not None:
             return state.last.take(self._last_births.living(state.last))
+        if self._expiring_rows is not None and state.expiring is not None:
+            return self._expiring_rows.current(state.expiring)
         if self._answer_view is None or state.answer is None:
             message = f"the answer is not kept: an {self.report} can do without it"
             raise PlanError(message, hint="build the reporter with keeps_answer=True")
@@ -130,6 +137,8 @@ class Reporter:
             parts.append(self._edge_view.dump(state.edge))
         if self._answer_view is not None and state.answer is not None:
             parts.append(self._answer_view.dump(state.answer))
+        if self._expiring_rows is not None and state.expiring is not None:
+            parts.append(self._expiring_rows.dump(state.expiring))
         if self._last_births is not None and state.last is not None:
             rows = state.last.take(self._last_births.living(state.last))
             parts.append(dump_rows("LastBirths", rows, {}))
@@ -141,7 +150,7 @@ class Reporter:
         """Read back what `dump` wrote."""
         parts = split_parts(dumped)
         state = self.initial_state()
-        wanted = (state.edge, state.answer, state.last, state.waiting)
+        wanted = (state.edge, state.answer, state.expiring, state.last, state.waiting)
         if len(parts) != sum(part is not None for part in wanted):
             message = "the state of the reports is that of another query"
             raise StateError(message, hint="load a state with the query that wrote it")
@@ -150,6 +159,8 @@ class Reporter:
             state.edge = self._edge_view.load(next(remaining))
         if self._answer_view is not None:
             state.answer = self._answer_view.load(next(remaining))
+        if self._expiring_rows is not None:
+            state.expiring = self._expiring_rows.load(next(remaining))
         if state.last is not None:
             rows, _ = load_rows("LastBirths", next(remaining), self.answer_schema)
             state.last = state.last.append(rows)
@@ -164,6 +175,8 @@ class Reporter:
             sizes.append(self._edge_view.size(state.edge))
         if self._answer_view is not None and state.answer is not None:
             sizes.append(self._answer_view.size(state.answer))
+        if self._expiring_rows is not None and state.expiring is not None:
+            sizes.append(self._expiring_rows.size(state.expiring))
         if self._last_births is not None and state.last is not None:
             living = len(self._last_births.living(state.last))
             sizes.append(Size(living, state.last.nbytes))
@@ -209,20 +222,40 @@ class Reporter:
         return View(self.answer_schema, structure, self.partitions)
 
     @cached_property
-    def _answer_view(self) -> View | None:
-        """The rows of the answer, if they are needed."""
+    def _keeps_answer(self) -> bool:
+        """Whether the answer is kept, be it for reports or for whoever asks for it."""
         lasting_rows = self._answer_edge.pattern == UpdatePattern.MONOTONIC
         needed = (
             self.report == "rstream"
             or (self.report == "dstream" and not lasting_rows)
             or (self.report == "istream" and self._strict)
         )
-        if self._last_births is not None or not (needed or self.keeps_answer):
-            return None
+        return self._last_births is None and (needed or self.keeps_answer)
+
+    @cached_property
+    def _structure(self) -> Structure:
+        """How the answer is kept if it matters who leaves it."""
         # Nobody announces that rows expire which last longer than their parts.
         own = self.execution == "negative" and (self._only_births or self.shown)
-        structure = structure_for(self._answer_edge, "aware" if own else self.execution)
-        return View(self.answer_schema, structure, self.partitions)
+        return structure_for(self._answer_edge, "aware" if own else self.execution)
+
+    @cached_property
+    def _expiring_rows(self) -> ExpiringRows | None:
+        """The rows of the answer, if they are needed but not when each of them leaves."""
+        by_itself = self._structure in ("ring", "calendar") and self.partitions is None
+        untold = self.report in ("current", "istream")
+        return (
+            ExpiringRows(self.answer_schema)
+            if self._keeps_answer and by_itself and untold
+            else None
+        )
+
+    @cached_property
+    def _answer_view(self) -> View | None:
+        """The rows of the answer, if they are needed and it matters who leaves."""
+        if not self._keeps_answer or self._expiring_rows is not None:
+            return None
+        return View(self.answer_schema, self._structure, self.partitions)
 
     def _external(self, changes: Changes) -> Changes:
         """Return changes that end when those of their parts do whose windows are not internal."""
@@ -245,8 +278,14 @@ class Reporter:
             return lasting(births, births.at + self.output_window.size_us)
         return lasting(births, np.full(len(births), NEVER, np.int64))
 
+    def _take_expiring(self, state: ReportState, changes: Changes, until_us: int) -> None:
+        """Take changes into an answer that is kept without who leaves it."""
+        if self._expiring_rows is not None and state.expiring is not None:
+            state.expiring = self._expiring_rows.step(state.expiring, changes, until_us)
+
     def _changes(self, state: ReportState, changes: Changes, until_us: int) -> pa.RecordBatch:
         """Return the changes of the answer; that a row expires is not told."""
+        self._take_expiring(state, changes, until_us)
         if self._answer_view is not None and state.answer is not None:
             answer, _ = self._answer_view.step(state.answer, changes, until_us)
             state.answer = self._answer_view.tidied(answer)
@@ -263,6 +302,7 @@ class Reporter:
     def _turnover(self, state: ReportState, changes: Changes, until_us: int) -> pa.RecordBatch:
         """Return who was born, or who died; some wait for the next refresh before they are told."""
         births = np.flatnonzero(changes.sign > 0)
+        self._take_expiring(state, changes, until_us)
         if self._answer_view is not None and state.answer is not None:
             view = self._answer_view
             if self._strict:

@@ -1,0 +1,132 @@
+"""An answer whose rows know when they end, and of which nobody asks when each of them left.
+
+Rows stay as they came, batch behind batch; nothing is done when one expires. Only when half of a
+stretch has expired is it copied without those, so that no more than about twice the living rows
+are held, and a row is copied about once in its life.
+
+    stretch     ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇▇▇▇▇│▇▇▇▇
+    expired      ×× × ×  ××   ×     ×              half of the first: time to copy it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators.columns import int64s
+from eventide.batch import START_OF_TIME_US
+from eventide.kernels.compiled import Int64s
+from eventide.operators.columns import concat_batches
+from eventide.operators.standing.changes import Changes
+from eventide.operators.standing.operator import Size
+from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+
+LONG = 1 << 14
+"""A stretch of so many rows is long enough: it is not put together with others."""
+SAMPLED = 8
+"""One row in so many tells when about half of a stretch has expired."""
+
+_ENDS = pa.schema([("exp", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows that came behind each other, when they expire, and when about half of them have."""
+
+    rows: pa.RecordBatch
+    exps: Int64s
+    half_us: int
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch, exps: Int64s) -> Stretch:
+        """Return rows as a stretch; there is at least one."""
+        some = exps[::SAMPLED]
+        middle = len(some) // 2
+        return cls(rows, exps, int(np.partition(some, middle)[middle]))
+
+    def __len__(self) -> int:
+        return len(self.exps)
+
+    def living(self, now_us: int) -> pa.RecordBatch:
+        """Return the rows that have not expired."""
+        return self.rows.take(pa.array(np.flatnonzero(self.exps > now_us)))
+
+    def trimmed(self, now_us: int) -> Stretch | None:
+        """Return the stretch without expired rows if they are half of it; None without any row."""
+        if self.half_us > now_us:
+            return self
+        left = np.flatnonzero(self.exps > now_us)
+        return Stretch.of(self.rows.take(pa.array(left)), self.exps[left]) if len(left) else None
+
+
+def put_together(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """Return the same rows in few stretches: short ones only if each is twice as long as the next.
+
+    Thus a row is copied a few times until it stands in a long one.
+    """
+    merged: list[Stretch] = []
+    for each in stretches:
+        stretch = each
+        while merged and len(merged[-1]) < min(LONG, 2 * len(stretch)):
+            before = merged.pop()
+            rows = concat_batches([before.rows, stretch.rows], stretch.rows.schema)
+            stretch = Stretch.of(rows, np.concatenate([before.exps, stretch.exps]))
+        merged.append(stretch)
+    return tuple(merged)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiringState:
+    """Rows in the order in which they came, and the first instant not yet taken in."""
+
+    stretches: tuple[Stretch, ...]
+    until_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiringRows:
+    """The living rows of an answer from which nothing goes before its time."""
+
+    schema: pa.Schema
+
+    def initial_state(self) -> ExpiringState:
+        """Return an answer without rows."""
+        return ExpiringState((), START_OF_TIME_US)
+
+    def step(self, state: ExpiringState, changes: Changes, until_us: int) -> ExpiringState:
+        """Take in the changes before `until_us`, all of which come."""
+        kept = [each.trimmed(until_us - 1) for each in state.stretches]
+        stretches = [each for each in kept if each is not None]
+        if len(changes):
+            stretches.append(Stretch.of(changes.rows, changes.exp))
+        return ExpiringState(put_together(stretches), until_us)
+
+    def current(self, state: ExpiringState) -> pa.RecordBatch:
+        """Return the rows that live at the last instant taken in, in the order they came."""
+        living = [each.living(state.until_us - 1) for each in state.stretches]
+        return concat_batches(living, self.schema)
+
+    def dump(self, state: ExpiringState) -> bytes:
+        """Write the living rows out."""
+        exps = [each.exps[each.exps >= state.until_us] for each in state.stretches]
+        ends = pa.array(np.concatenate([np.zeros(0, np.int64), *exps]))
+        facts = {"until_us": state.until_us}
+        rows = dump_rows("Answer", self.current(state), facts)
+        return join_parts([rows, dump_rows("Ends", pa.record_batch([ends], schema=_ENDS), {})])
+
+    def load(self, dumped: bytes) -> ExpiringState:
+        """Read back what `dump` wrote."""
+        values, kept = parts_of("the answer", dumped, 2)
+        rows, facts = load_rows("Answer", values, self.schema)
+        ends, _ = load_rows("Ends", kept, _ENDS)
+        stretches = (Stretch.of(rows, int64s(ends["exp"])),) if rows.num_rows else ()
+        return ExpiringState(stretches, facts["until_us"])
+
+    def size(self, state: ExpiringState) -> Size:
+        """Return how much is remembered."""
+        living = sum(np.count_nonzero(each.exps >= state.until_us) for each in state.stretches)
+        held = sum(each.rows.nbytes + each.exps.nbytes for each in state.stretches)
+        return Size(int(living), held)
