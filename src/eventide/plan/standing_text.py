@@ -40,7 +40,7 @@ def described_edges(plan: Standing, chosen: Chosen) -> list[str]:
     # Below a join as of a time run true times: there nothing waits for a refresh.
     as_of = [node for node in nodes_of(plan) if isinstance(node, AsOfJoin)]
     unrounded = frozenset(id(window) for node in as_of for window in windows_of(node))
-    told = _Told(Circumstances.of(plan, kept=True), plan.slide_us is not None, unrounded)
+    told = _Told(Circumstances.of(plan, kept=True), unrounded)
     return [
         *(_line(depth, node, edge, told) for depth, node, edge in edges(plan)),
         *_choice(chosen),
@@ -73,7 +73,6 @@ class _Told:
     """What operators keep, as engines/standing/build.py builds them."""
 
     kept: Circumstances
-    slides: bool
     unrounded: frozenset[int]
     """The windows, by identity, whose tuples come when they come."""
 
@@ -110,16 +109,13 @@ class _Told:
         return ["what waits for a refresh"] if waits else []
 
     def _join(self, node: WindowJoin) -> list[str]:
-        edges_below = [pattern_of(source, self.kept) for source in node.sources]
-        # What comes with a refresh is joined together, in no order that a calendar could follow;
-        # nor could it where there is no bound of lifetimes.
-        together = self.slides and not any(edge.strict for edge in edges_below)
+        # A calendar needs a bound of lifetimes.
         return [
             f"list by key ({_names(source)})"
-            if (together or edge.lifetime_us is None)
+            if pattern_of(source, self.kept).lifetime_us is None
             and structure_below(node, source, self.kept) == "calendar queue"
             else self._waits(node, source, " by key")
-            for source, edge in zip(node.sources, edges_below, strict=True)
+            for source in node.sources
         ]
 
     def _group(self, node: GroupAggregate) -> list[str]:

@@ -65,7 +65,7 @@ def build_standing(
     all_internal = all(internal) or plan.output_window is not None
     shown = any(internal) and not all_internal
     circumstances = Circumstances.of(plan, kept=True)
-    builder = _Builder(execution, shown, plan.slide_us is not None)
+    builder = _Builder(execution, shown)
     builder.add(plan.source, circumstances)
     reporter = Reporter(
         _schema(plan.source),
@@ -93,8 +93,6 @@ class _Builder:
 
     execution: Execution
     shown: bool
-    slides: bool
-    """Refreshes come in long steps, in which joins find partners for many tuples at once."""
     windows: list[WindowOperator] = field(default_factory=list)
     placed: list[Placed] = field(default_factory=list)
 
@@ -158,17 +156,8 @@ class _Builder:
                     )
                     for source, own, edge in zip(sources, keys, edges, strict=True)
                 )
-                strict = any(side.strict for side in sides)
-                lazy = self.slides and self.execution == "aware" and not strict
-                return JoinWindows(
-                    sides,
-                    condition,
-                    schema,
-                    self.execution,
-                    band,
-                    lazy,
-                    circumstances.slide_us,
-                )
+                slide_us = circumstances.slide_us
+                return JoinWindows(sides, condition, schema, self.execution, band, slide_us)
             case Distinct():
                 # The pattern says whether values that go on may be born again (`_distinct`).
                 form: Form = "successors" if self.execution == "aware" else "stored"

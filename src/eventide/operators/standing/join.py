@@ -16,11 +16,11 @@ from eventide.kernels.join_pool import (
     CHANGE_WORDS,
     ID,
     KEY1,
-    KEY2,
     expire_tuples,
     insert_all,
     merge_in_time,
 )
+from eventide.kernels.ordering import sort_pairs
 from eventide.kernels.window_join import DEPTH, WRITTEN, JoinRoom, join_changes
 from eventide.operators.evaluate import evaluate, evaluate_predicate
 from eventide.operators.standing.changes import NEVER, Changes
@@ -43,6 +43,8 @@ from eventide.plan.standing import SHOWN, Band
 
 ROOM = 1 << 16
 """So many results are written before they are put together as rows."""
+LOW_BITS = (1 << 22) - 1
+"""Of a key, to sort by: two digits of the sort, and more than the keys of a step."""
 SWEEP_SHARE = 20
 """Joins in the direct execution look through their tuples so many times in a window's length."""
 
@@ -76,11 +78,13 @@ class JoinState:
 class JoinWindows:
     """Joins tuples of two or more sides.
 
-    With `lazy`, all that comes with a step is joined together: by key, so that a bucket is looked
-    through once for all tuples of a key. That needs sides from which nothing is taken back, and
-    pays if steps are long, as those from one refresh to the next. With `lazy_expiry` tuples that
-    have expired are passed over until the end of a step. With `slide_us` all instants are
-    multiples of it. `buckets`, a power of two, fixes the number of buckets (with one, every
+    With `slide_us` all instants are multiples of it.
+
+    The rest is there to compare with. With `lazy`, all that comes with a step is joined together:
+    by key, so that a bucket is looked through once for all tuples of a key. That needs sides from
+    which nothing is taken back, and pays if buckets hold many keys; with as many buckets as suit,
+    joining at once is the faster way. With `lazy_expiry` tuples that have expired are passed over
+    until the end of a step. `buckets`, a power of two, fixes the number of buckets (with one, every
     tuple is looked at), `orders` how sides are probed; without them the join chooses.
     """
 
@@ -89,8 +93,8 @@ class JoinWindows:
     output_schema: pa.Schema
     execution: Execution = "aware"
     band: Band | None = None
-    lazy: bool = False
     slide_us: int | None = None
+    lazy: bool = False
     lazy_expiry: bool = False
     buckets: int | None = None
     partitions: int = 64
@@ -236,7 +240,7 @@ class JoinWindows:
         if not rooms:
             return empty_room(0, len(self.sides))
         joined = JoinRoom._make(map(np.concatenate, zip(*rooms, strict=True)))
-        order = np.argsort(joined.at, kind="stable")
+        order = places_in_order(joined.at)
         return JoinRoom._make(column[order] for column in joined)
 
     def found(self, memory: JoinMemory, changes: Int64s, *, grouped: bool) -> Iterator[JoinRoom]:
@@ -326,5 +330,16 @@ def in_time(sided: list[Int64s]) -> Int64s:
 
 
 def by_key(changes: Int64s) -> Int64s:
-    """Return the changes of a side in order of their keys."""
-    return frozen(changes[np.lexsort((changes[:, KEY2], changes[:, KEY1]))])
+    """Return the changes of a side with those of one key beside each other.
+
+    Others that have the low bits of their keys in common may stand between them. That does no
+    harm: they are joined in more than one go.
+    """
+    return frozen(changes[places_in_order(changes[:, KEY1] & LOW_BITS)])
+
+
+def places_in_order(numbers: Int64s) -> Int64s:
+    """Return where the numbers are in ascending order, equal ones as they stand."""
+    ordered, places = np.empty_like(numbers), np.empty_like(numbers)
+    sort_pairs(frozen(numbers), frozen(np.arange(len(numbers))), ordered, places)
+    return places
