@@ -29,6 +29,13 @@ def mixed(value: np.uint64) -> np.uint64:
 
 
 @kernel
+def spread_words(words: Hashes, out: Hashes) -> None:
+    """Write the next of SplitMix64 after each word: one to one, without order."""
+    for i in range(len(words)):
+        out[i] = mixed(words[i] + GOLDEN)
+
+
+@kernel
 def hash_words(words: Int64s, valid: Bools, out: Hashes) -> None:
     """Mix a column of 64-bit values into `out`; an empty `valid` means all are."""
     for i in range(len(words)):

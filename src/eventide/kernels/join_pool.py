@@ -20,10 +20,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from eventide.kernels.calendar_queue import NEVER, Calendar, next_due, schedule
 from eventide.kernels.compiled import Int32s, Int64s, allocating_nothing, inlined
 from eventide.kernels.key_table import KeyTable, place_of, put, remove
+
+Int8s = npt.NDArray[np.int8]
 
 KEY1, KEY2, AT, EXP, ID, ROW, SIDE, NEXT = range(8)
 WORDS = 8
@@ -261,6 +264,22 @@ def relink_pool(state: JoinState, side: int, heads: Int64s) -> None:
                 state.newer[first] = handle
             heads[side, place] = handle
             handle = behind
+
+
+@allocating_nothing
+def write_words(
+    side: int, columns: tuple[Int64s, ...], row: Int64s, sign: Int8s, words: Int64s
+) -> None:
+    """Write the changes of a side; `columns` are their keys, lives and ids."""
+    key1, key2, at, exp, name = columns
+    for i in range(len(words)):
+        words[i, KEY1], words[i, KEY2], words[i, AT], words[i, EXP] = (
+            key1[i],
+            key2[i],
+            at[i],
+            exp[i],
+        )
+        words[i, ID], words[i, ROW], words[i, SIDE], words[i, SIGN] = name[i], row[i], side, sign[i]
 
 
 @allocating_nothing

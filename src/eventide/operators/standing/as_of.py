@@ -10,9 +10,7 @@ import pyarrow as pa
 
 from eventide.kernels.as_of_join import (
     CURSOR,
-    HELD,
     NOT_BEGUN,
-    PROBING,
     WRITTEN,
     join_as_of,
 )
@@ -25,6 +23,7 @@ from eventide.operators.standing.join import ROOM
 from eventide.operators.standing.join_memory import (
     WORD_SCHEMA,
     JoinMemory,
+    Sided,
     SideRule,
     words_of,
 )
@@ -87,9 +86,9 @@ class JoinAsOf:
         """Return both sides in the order in which they meet."""
         # A null key is no fingerprint of any that is held.
         second = np.where(left_keys.null, -1, left_keys.second)
-        held = words_of(HELD, (right_keys.first, right_keys.second), right, numbers)
-        probing = words_of(PROBING, (left_keys.first, second), left, np.arange(len(left)))
-        both = np.concatenate([held, probing])
+        held = Sided((right_keys.first, right_keys.second), right, numbers)
+        probing = Sided((left_keys.first, second), left, np.arange(len(left)))
+        both, _ = words_of((held, probing))  # sides are numbered HELD and PROBING
         side = both[:, SIDE]
         return frozen(both[np.lexsort((-side if self.strict else side, both[:, AT]))])
 

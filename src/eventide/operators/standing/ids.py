@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from eventide.kernels.compiled import Int64s
-from eventide.kernels.hashing import GOLDEN, MIX_1, MIX_2
-
-Words = npt.NDArray[np.uint64]
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.hashing import Hashes, spread_words
 
 
 def leaf_ids(seq: Int64s, number: int) -> Int64s:
@@ -25,9 +22,8 @@ def joined_ids(*ids: Int64s) -> Int64s:
     return joined.view(np.int64)
 
 
-def _spread(words: Words) -> Words:
-    """Return the next of SplitMix64 after each word: one to one, without order."""
-    words = words + GOLDEN
-    words = (words ^ (words >> np.uint64(30))) * MIX_1
-    words = (words ^ (words >> np.uint64(27))) * MIX_2
-    return words ^ (words >> np.uint64(31))
+def _spread(words: Hashes) -> Hashes:
+    """Return other words for words: one to one, without order."""
+    spread = np.empty_like(words)
+    spread_words(frozen(words), spread)
+    return spread

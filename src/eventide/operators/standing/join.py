@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.join_pool import (
-    CHANGE_WORDS,
-    ID,
     KEY1,
     expire_tuples,
     insert_all,
@@ -28,6 +26,7 @@ from eventide.operators.standing.join_memory import (
     WORD_SCHEMA,
     JoinMemory,
     Policy,
+    Sided,
     SideRule,
     words_of,
 )
@@ -150,16 +149,19 @@ class JoinWindows:
     ) -> tuple[JoinState, Changes]:
         """Join what comes with what is remembered."""
         memory, sided = self.remembered(state.memory, inputs)
-        memory = memory.roomy([len(changes) for changes in sided], grow_buckets=not self.buckets)
+        come = [len(changes) for changes in sided]
+        memory = memory.roomy(come, grow_buckets=not self.buckets)
+        words, ends = words_of(sided)
         if self.lazy:
-            parts = [self.combined(memory, self.found_together(memory, sided))]
+            together = self.found_together(memory, np.split(words, ends[:-1]))
+            parts = [self.combined(memory, together)]
         else:
-            rooms = self.found(memory, in_time(sided), grouped=False)
+            rooms = self.found(memory, in_time(words, ends), grouped=False)
             parts = [self.combined(memory, room) for room in rooms]
         expire_tuples(memory.state, self.clock_us(until_us))
         found = Changes.concat(parts, self.output_schema)
         memory = replace(memory.compact(), until_us=until_us)
-        arrived = state.arrived + np.array([len(each) for each in sided], np.int64)
+        arrived = state.arrived + np.array(come, np.int64)
         return self.looked(replace(state, memory=memory, arrived=arrived)), found
 
     def clock_us(self, until_us: int) -> int:
@@ -188,10 +190,10 @@ class JoinWindows:
 
     def remembered(
         self, memory: JoinMemory, inputs: tuple[Changes, ...]
-    ) -> tuple[JoinMemory, list[Int64s]]:
+    ) -> tuple[JoinMemory, list[Sided]]:
         """Return the memory with the values of what comes, and all changes that may join."""
         logs = list(memory.logs)
-        sided = []
+        sided: list[Sided] = []
         for number, (side, given) in enumerate(zip(self.sides, inputs, strict=True)):
             # What has a null key joins with nothing, now and later.
             changes, keys = without_null(given, self.keys_of(number, side, given))
@@ -217,24 +219,24 @@ class JoinWindows:
             stretch = np.clip(np.nan_to_num(apart), -(2.0**62), 2.0**62).astype(np.int64)
         return Fingerprints(stretch, np.zeros(len(stretch), np.int64), null)
 
-    def sided(self, number: int, changes: Changes, keys: Fingerprints, numbers: Int64s) -> Int64s:
-        """Return changes as the kernels take them.
+    def sided(self, number: int, changes: Changes, keys: Fingerprints, numbers: Int64s) -> Sided:
+        """Return changes of a side with what they are found by.
 
         Of a join by a band, the right side stands in three stretches: its own and those beside
         it. Two values that are near enough meet in exactly one.
         """
-        words = words_of(number, (keys.first, keys.second), changes, numbers)
-        if self.band is not None and number == 1:
-            words = np.repeat(words, 3, axis=0)
-            beside = np.tile(np.array([-1, 0, 1]), len(changes))
-            words[:, KEY1] += beside
-            words[:, ID] ^= beside  # three tuples need three names
-        return frozen(words)
+        if self.band is None or number == 0:
+            return Sided((keys.first, keys.second), changes, numbers)
+        places = np.repeat(np.arange(len(changes)), 3)
+        beside = np.tile(np.array([-1, 0, 1]), len(changes))
+        thrice = changes.take(places)
+        thrice = replace(thrice, id=thrice.id ^ beside)  # three tuples need three names
+        return Sided((keys.first[places] + beside, keys.second[places]), thrice, numbers[places])
 
     def found_together(self, memory: JoinMemory, sided: list[Int64s]) -> JoinRoom:
         """Return all results of a step in order of time: side after side, key after key."""
         rooms: list[JoinRoom] = []
-        for changes in sided:
+        for changes in map(frozen, sided):
             insert_all(memory.state, changes)
             rooms += self.found(memory, by_key(changes), grouped=True)
         if not rooms:
@@ -317,15 +319,13 @@ def empty_room(size: int, sides: int) -> JoinRoom:
     return JoinRoom(np.empty((size, sides), np.int64), at, exp, ids, np.empty(size, np.int8))
 
 
-def in_time(sided: list[Int64s]) -> Int64s:
-    """Return the changes of all sides in order of time."""
-    filled = [changes for changes in sided if len(changes)]
-    if len(filled) == 1:
-        return filled[0]
-    ends = np.cumsum([len(changes) for changes in sided])
-    cursors = np.stack([ends - [len(changes) for changes in sided], ends], axis=1)
-    merged = np.empty((int(ends[-1]), CHANGE_WORDS), np.int64)
-    merge_in_time(frozen(np.concatenate(sided)), cursors, merged)
+def in_time(words: Int64s, ends: Int64s) -> Int64s:
+    """Return the changes of all sides in order of time; those of each are, and end so."""
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    if np.count_nonzero(ends > starts) <= 1:
+        return frozen(words)
+    merged = np.empty_like(words)
+    merge_in_time(frozen(words), np.stack([starts, ends], axis=1), merged)
     return frozen(merged)
 
 

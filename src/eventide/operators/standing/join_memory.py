@@ -33,7 +33,6 @@ from eventide.kernels.join_pool import (
     ROW,
     SIDE,
     SIDE_WORDS,
-    SIGN,
     SWEEP_US,
     SWEPT,
     SWEPT_AT,
@@ -41,6 +40,7 @@ from eventide.kernels.join_pool import (
     JoinState,
     insert_all,
     relink,
+    write_words,
 )
 from eventide.kernels.key_table import empty_table
 from eventide.operators.standing.changes import Changes
@@ -205,16 +205,27 @@ class JoinMemory:
 WORD_SCHEMA = pa.schema([(name, pa.int64()) for name in ("key1", "key2", "at", "exp", "id")])
 
 
-def words_of(
-    side: int,
-    keys: tuple[Int64s, Int64s],
-    changes: Changes,
-    numbers: Int64s,
-) -> Int64s:
-    """Return changes of a side as the kernels take them; `numbers` are those of their values."""
-    words = np.empty((len(changes), CHANGE_WORDS), np.int64)
-    words[:, KEY1], words[:, KEY2] = keys
-    words[:, AT], words[:, EXP] = changes.at, changes.exp
-    words[:, ID], words[:, ROW] = changes.id, numbers
-    words[:, SIDE], words[:, SIGN] = side, changes.sign
-    return words
+@dataclass(frozen=True, slots=True)
+class Sided:
+    """Changes of a side with their keys, and the numbers of their values."""
+
+    keys: tuple[Int64s, Int64s]
+    changes: Changes
+    numbers: Int64s
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+
+def words_of(sided: Sequence[Sided]) -> tuple[Int64s, Int64s]:
+    """Return the changes of all sides as the kernels take them, and where those of each end."""
+    ends = np.cumsum([len(side) for side in sided])
+    words = np.empty((int(ends[-1]), CHANGE_WORDS), np.int64)
+    for side, (each, end) in enumerate(zip(sided, ends, strict=True)):
+        changes = each.changes
+        columns = (*each.keys, changes.at, changes.exp, changes.id)
+        own = words[end - len(each) : end]
+        write_words(
+            side, tuple(map(frozen, columns)), frozen(each.numbers), frozen(changes.sign), own
+        )
+    return words, ends

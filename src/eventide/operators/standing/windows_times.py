@@ -16,6 +16,8 @@ TimeWindow = Unbounded | RangeWindow | PeriodWindow | SinceWindow
 
 def later(times: Int64s, by: Int64s | int) -> Int64s:
     """Return times moved by what is not negative; what would lie beyond time is never."""
+    if times.max(initial=0) <= NEVER - np.max(by, initial=0):
+        return times + by
     room = np.int64(NEVER) - np.maximum(times, 0)
     return np.where(room < by, NEVER, times + np.minimum(by, room))
 
