@@ -18,20 +18,18 @@ from benchmarks.standing_setting import (
     with_full_windows,
 )
 from eventide.engines.standing.build import build_standing
+from eventide.engines.standing.choice import chosen_plan
 from eventide.operators.standing.tree import StandingTree
-from eventide.plan.choose_standing import Chosen, choose_plan
+from eventide.plan.choose_standing import Chosen
 from eventide.plan.execution import Execution
 from eventide.plan.passes.narrow_rows import narrow_rows
 from eventide.plan.standing import Standing
-from eventide.plan.standing_flow import LeafStatistics
 
 EXECUTIONS: tuple[Execution, ...] = ("aware", "negative", "direct")
 OURS: Execution = "aware"
 PARTITIONS = (10, 50)
 """How many slots the calendar of the answer has, beside as many as suit its size."""
 UP, DOWN = "negation up", "negation down"
-RATE = LeafStatistics(1.0)
-"""All that an engine knows of a stored stream is how many tuples come in a second."""
 NO_LOSS = at_least(1)
 
 
@@ -165,7 +163,7 @@ def both_places(setting: StandingSetting) -> list[Finding]:
     lines: list[Finding] = []
     for window in setting.sizes.windows:
         plan = planned(without_joined(window), setting.links)
-        chosen = choose_plan(plan, dict.fromkeys("abc", RATE))
+        chosen = chosen_plan(plan, setting.sources)
         plans = placed(chosen)
         executions: tuple[Execution, ...] = ("aware", "negative")
         trees = {
@@ -234,7 +232,7 @@ LINK_CASES = (
     StandingCase(
         "R7: negation up or down",
         "Q4, Q3 joined with ftp on a third link, negation above the join or below it; and the plan "
-        "that is chosen knowing only how many tuples come, against the other",
+        "that is chosen by a sample of the traffic, against the other",
         both_places,
     ),
 )

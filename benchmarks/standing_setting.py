@@ -26,6 +26,7 @@ from eventide.plan.choose_standing import choose_plan
 from eventide.plan.execution import Execution
 from eventide.plan.standing import Standing
 from eventide.schema import SEQ, TS, Schema
+from eventide.store.memory import TableSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,6 +78,12 @@ class StandingSetting:
         """The traffic of three links, for as long as the longest window needs."""
         timed_units = ROUNDS * self.sizes.stretch * SHORT_STEP_TUPLES
         return links(max(self.sizes.windows) + timed_units)
+
+    @cached_property
+    def sources(self) -> dict[str, TableSource]:
+        """The traffic as an engine finds it stored."""
+        catalog = catalog_of(self.links)
+        return {name: TableSource(name, catalog[name], each) for name, each in self.links.items()}
 
     def parquet(self, name: str, events: pa.Table) -> Path:
         """Return events as a file for a rival."""

@@ -31,7 +31,6 @@ from eventide.lang.sql.statement import require_tpstream
 from eventide.matches import Matches
 from eventide.matching import Match, Query
 from eventide.pace import Speed, speed_of
-from eventide.plan.choose_standing import choose_plan
 from eventide.plan.execution import Execution, checked_execution
 from eventide.plan.nodes import Plan, scans_of
 from eventide.plan.standing import Standing
@@ -41,6 +40,7 @@ from eventide.replay import Replay, replay_merged, replay_queries
 from eventide.result import Result
 from eventide.schema import BOOL, DELETED, DataType, Schema
 from eventide.store import Snapshot, Store
+from eventide.store.source import EventSource
 from eventide.stream import Stream, Time, forward_range, options_from
 from eventide.subscription import OnResult, Subscription
 from eventide.tables import plan_tables, table_source
@@ -278,7 +278,9 @@ class Database:
             # Here the range is the bound.
             with pointing_into(text), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnboundedStateWarning)
-                standing.append((name, live_query(plan, catalog, None, lateness, text=text)))
+                stored = self.snapshots(plan)
+                one = live_query(plan, catalog, None, lateness, text=text, sources=stored)
+                standing.append((name, one))
         names = dict.fromkeys(name for _, query in standing for name in query.streams)
         snapshots = {name: self.store.stream(name).snapshot() for name in names}
         return replay_queries(standing, snapshots, times, pace, on_result)
@@ -317,11 +319,15 @@ def live_query(
     lateness: Duration,
     *,
     text: str = "",
+    sources: Mapping[str, EventSource] | None = None,
 ) -> Subscription:
-    """Return a live query that is fed by hand; its errors point into `text`."""
+    """Return a live query that is fed by hand; its errors point into `text`.
+
+    By what is stored, of its streams or of others like them, the plan is chosen.
+    """
     lateness_us = duration_us(lateness)
     if isinstance(plan, Standing):
-        engine = StandingLive.of(choose_plan(plan).plan, catalog, lateness_us)
+        engine = StandingLive.of(chosen_plan(plan, sources or {}).plan, catalog, lateness_us)
         return Subscription(engine, on_result, text=text)
     return Subscription(LiveEngine.of(plan, catalog, lateness_us), on_result, text=text)
 

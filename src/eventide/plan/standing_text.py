@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from eventide.plan.aggregates import SKETCHED
 from eventide.plan.choose_standing import Chosen
 from eventide.plan.explain import describe
-from eventide.plan.nodes import Filter, Plan, Project, sources_of
+from eventide.plan.nodes import Filter, Plan, Project, scans_of, sources_of
+from eventide.plan.render import render
 from eventide.plan.standing import (
     AsOfJoin,
     Difference,
@@ -21,6 +22,12 @@ from eventide.plan.standing import (
     Top,
     Windowed,
     WindowJoin,
+)
+from eventide.plan.standing_statistics import (
+    DEFAULT_DISTINCT,
+    DEFAULT_RATE,
+    EQUAL,
+    Statistics,
 )
 from eventide.plan.times import format_duration
 from eventide.plan.update_patterns import (
@@ -155,6 +162,37 @@ def _choice(chosen: Chosen) -> Iterator[str]:
         for each in chosen.alternatives:
             mark = ", chosen" if each is chosen.cheapest else ""
             yield f"plan {each.name}: {cost_text(each.cost)}{mark}"
+        for leaf in windows_of(chosen.plan):
+            yield f"assumed of {_assumed(leaf, chosen.statistics)}"
+
+
+def _assumed(leaf: Windowed, statistics: Statistics) -> str:
+    """Return what the choice went by, of one window; what was not measured is called a guess."""
+    (scan,) = scans_of(leaf)
+    name = f"{scan.stream} ({leaf.alias})"
+    if leaf.alias not in statistics:
+        return (
+            f"{name}: a guess, for nothing is stored: {cost_text(DEFAULT_RATE)} a second, "
+            f"{DEFAULT_DISTINCT:,.0f} different values, = true on {percent(EQUAL)}"
+        )
+    known = statistics[leaf.alias]
+    values = [f"about {each.distinct:,.0f} different {of}" for of, each in known.values.items()]
+    nulls = [
+        f"{of} null on {percent(each.nulls)}" for of, each in known.values.items() if each.nulls
+    ]
+    in_window = [f"{' and '.join(values)} in the window"] if values else []
+    shares = [f"{render(each)} on {percent(share)}" for each, share in known.shares.items()]
+    parts = [f"{cost_text(known.rate)} a second", *in_window, *nulls, *shares]
+    return f"{name}: {', '.join(parts)}"
+
+
+def percent(share: float) -> str:
+    """Return a share as text.
+
+    >>> [percent(share) for share in (0.0004, 0.041, 0.5, 1.0)]
+    ['0.04 %', '4.1 %', '50 %', '100 %']
+    """
+    return f"{cost_text(100.0 * share)} %"
 
 
 def cost_text(cost: float) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,7 @@ from eventide.store.writing.view import View
 FINEST = 4
 """Slices are cut from parts of the index that have a fourth of the rows of a slice, or fewer."""
 MEMORY_SPAN_ROWS = 4096
+T = TypeVar("T")
 
 
 class Snapshot:
@@ -182,6 +184,11 @@ class Snapshot:
             producers={},
         )
         return Snapshot(self.path, view)
+
+    def found(self, question: Hashable, find: Callable[[], T]) -> T:
+        """Return what `find` returns; asked again, what it returned before the stream grew."""
+        asked = (self.manifest.stream_id, question)
+        return opened(self.path).findings.get(asked, self.row_count, find)
 
     def slices(
         self, time_range: TimeRange, target_rows: int, where: Where | None = None

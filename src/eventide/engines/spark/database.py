@@ -30,7 +30,7 @@ from eventide.engines.spark.stream import BUCKETS, over_stream
 from eventide.engines.spark.stream_source import CLOCK, ROWS_PER_BATCH
 from eventide.engines.spark.types import schema_of, spark_schema
 from eventide.engines.spark.work import no_database
-from eventide.engines.standing.choice import statistics_of
+from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.weights import DEFAULTS
 from eventide.engines.window_index import WindowIndex
 from eventide.errors import BindError, UnsupportedError
@@ -187,7 +187,7 @@ class SparkDatabase:
         """Return the answer to a standing query over stored streams and DataFrames."""
         stored = {name: self.stored(name).snapshot() for name in beside if name not in frames}
         given = {name: frames[name] for name in beside if name in frames}
-        chosen = choose_plan(plan, statistics_of(plan, stored)).plan
+        chosen = chosen_plan(plan, stored).plan
         return over_standing(self.session, chosen, given, self.catalog(frames), stored)
 
     def stream(

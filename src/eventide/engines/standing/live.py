@@ -354,7 +354,7 @@ class StandingLive:
         if told["plan"] != self.digest:
             message = "the state was written by another plan of the query, or by another query"
             hint = (
-                "which plan is the best depends on how many events streams have: "
+                "which plan is the best depends on what is stored of the streams: "
                 "engines.standing.resume.resumed finds the one that wrote a state"
             )
             raise StateError(message, hint=hint)

@@ -23,7 +23,7 @@ def resumed(
     """Return the engine of the plan that wrote a state, and the state.
 
     `plan` is the query as bound, of which `live` runs the plan that seems best now: when the state
-    was written, with other numbers of events, another one may have been.
+    was written, with other events stored, another one may have been.
     """
     wanted = facts_of(split_parts(without_checksum(dumped)))["plan"]
     for execution in dict.fromkeys((live.tree.reporter.execution, *EXECUTIONS)):

@@ -23,6 +23,7 @@ from eventide.store.files.lock import write_lock
 from eventide.store.files.mapped import damaged
 from eventide.store.segments.manifest import is_newest, load_manifest, write_manifest
 from eventide.store.segments.segment_writer import SegmentWriter, cannot_write
+from eventide.store.writing.findings import Findings
 from eventide.store.writing.group_commit import was_lost
 from eventide.store.writing.load import LoadMeter
 from eventide.store.writing.log import (
@@ -51,6 +52,7 @@ class OpenStream:
         self.log: LogWriter | None = None
         self.writer: SegmentWriter | None = None
         self.meter = LoadMeter()
+        self.findings = Findings()
 
     def view(self) -> View:
         """Return the stream as it is now."""

@@ -1,0 +1,116 @@
+"""What is known of the streams of a standing query, and what is assumed where nothing is.
+
+Of conditions that read one stream the share of events is measured as a whole, as far as some are
+stored; all others are put together from their parts, as if these had nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from eventide.plan.expressions import Call, Column, Expression, Literal
+
+DEFAULT_RATE = 100.0
+DEFAULT_DISTINCT = 1000.0
+EQUAL = 0.1
+"""The share of rows that are taken to have a value that is asked for, if nothing is known."""
+SOME = 1 / 3
+"""The share of rows on which a condition is true of which nothing more is known."""
+_FEW = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values that a column has in a window.
+
+    `distinct` is how many different ones there are at a time. `even` is how many equally frequent
+    ones would be as often the same in two rows: fewer than there are if some are frequent; None
+    for as many as there are. `nulls` is the share of rows without a value. `measured` says that
+    all this was counted, and is no guess.
+    """
+
+    distinct: float = DEFAULT_DISTINCT
+    even: float | None = None
+    nulls: float = 0.0
+    measured: bool = True
+
+    @property
+    def chances(self) -> float:
+        """One in so many rows of another stream has the same value as a row of this one."""
+        return self.distinct if self.even is None else self.even
+
+    def left(self, rows: float, share: float) -> Values:
+        """Return the values that a share of so many rows has, whichever rows that are."""
+        if share >= 1.0:
+            return self
+        each = rows / self.distinct
+        distinct = self.distinct * (1.0 - (1.0 - share) ** each)
+        return self.among(max(1.0, distinct))
+
+    def selected(self, share: float) -> Values:
+        """Return the values of rows that were chosen by them, with a share of those there are."""
+        distinct, even = max(1.0, self.distinct * share), max(1.0, self.chances * share)
+        return replace(self, distinct=distinct, even=even)
+
+    def among(self, most: float) -> Values:
+        """Return the values of which only so many are there: no more often the same than before."""
+        return self if self.distinct <= most else replace(self, distinct=most, even=self.chances)
+
+
+UNKNOWN = Values(measured=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LeafStatistics:
+    """What is known of the events of a window.
+
+    How many come in a second, which values columns have, by their name in the stream, and on which
+    share of the events conditions are true.
+    """
+
+    rate: float = DEFAULT_RATE
+    values: Mapping[str, Values] = field(default_factory=dict)
+    shares: Mapping[Expression, float] = field(default_factory=dict)
+
+
+Statistics = Mapping[str, LeafStatistics]
+"""By the alias of the window; of what is missing the usual is assumed."""
+Shares = Mapping[Expression, float]
+
+
+def share_of(condition: Expression, values: Mapping[str, Values], known: Shares) -> float:
+    """Return on which share of the rows a condition is true, as far as can be told."""
+    if condition in known:
+        return known[condition]
+    match condition:
+        case Literal(value=value):
+            return 1.0 if value is True else 0.0
+        case Call(function="and", arguments=(left, right)):
+            return share_of(left, values, known) * share_of(right, values, known)
+        case Call(function="or", arguments=(left, right)):
+            one, other = share_of(left, values, known), share_of(right, values, known)
+            return one + other - one * other
+        case Call(function="not", arguments=(inner,)):
+            return 1.0 - share_of(inner, values, known)
+        case Call(function="=" | "is not distinct from", arguments=arguments):
+            return _equal(arguments, values)
+        case Call(function="<>" | "is distinct from", arguments=arguments):
+            return 1.0 - _equal(arguments, values)
+        case Call(function="in", arguments=(value, *others)):
+            return min(1.0, len(others) * _equal((value,), values))
+        case Call(function="is null", arguments=(Column(name=name),)) if name in values:
+            return values[name].nulls if values[name].measured else _FEW
+        case Call(function="is null"):
+            return _FEW
+    return SOME
+
+
+def _equal(arguments: Iterable[Expression], values: Mapping[str, Values]) -> float:
+    """Return how likely values are the same: those of two columns, or of one and a constant."""
+    columns = [values.get(each.name, UNKNOWN) for each in arguments if isinstance(each, Column)]
+    if not columns:
+        return SOME
+    if len(columns) == 1 and not columns[0].measured:
+        return EQUAL
+    return 1.0 / max(each.chances for each in columns)
