@@ -38,7 +38,7 @@ class Composer:
         if not depth:
             return self.leaf()
         kinds = [self.join, self.union, self.distinct, self.negation, self.existence]
-        kinds += [self.group, self.filter, self.join_windows, self.top]
+        kinds += [self.group, self.filter, self.join_windows, self.top, self.outer_join]
         return self.choose.choice(kinds)(depth - 1)
 
     def leaf(self) -> str:
@@ -51,6 +51,15 @@ class Composer:
         more = self.choose.choice(("", f" AND {p}.v <= {q}.v"))
         left, right = self.query(depth), self.query(depth)
         return f"SELECT {p}.k, {q}.v FROM ({left}) {p} JOIN ({right}) {q} ON {p}.k = {q}.k{more}"
+
+    def outer_join(self, depth: int) -> str:
+        p, q = self.name(), self.name()
+        side = self.choose.choice(("LEFT", "LEFT", "RIGHT", "FULL"))
+        more = self.choose.choice(("", "", f" AND {p}.v <= {q}.v", f" AND {p}.v > 0"))
+        value = self.choose.choice((f"{q}.v", f"{p}.v"))
+        left, right = self.query(depth), self.query(depth)
+        joined = f"({left}) {p} {side} JOIN ({right}) {q} ON {p}.k = {q}.k{more}"
+        return f"SELECT {p}.k, {value} FROM {joined}"
 
     def join_windows(self, depth: int) -> str:
         names = [self.window() for _ in range(2 + depth % 2)]
@@ -71,7 +80,7 @@ class Composer:
         return f"SELECT DISTINCT {p}.k, {p}.v FROM ({self.query(depth)}) {p}"
 
     def negation(self, depth: int) -> str:
-        word = self.choose.choice(("EXCEPT ALL", "EXCEPT ALL", "EXCEPT"))
+        word = self.choose.choice(("EXCEPT ALL", "EXCEPT", "INTERSECT ALL", "INTERSECT"))
         return self.nested(f"{self.query(depth)} {word} {self.query(depth)}")
 
     def existence(self, depth: int) -> str:
@@ -101,7 +110,7 @@ def composed(seed: int) -> Question:
     composer = Composer(random.Random(seed))
     select = composer.query(composer.choose.choice((1, 2, 2, 3)))
     question = Question(f"composed_{seed}", select, composer.windows)
-    if composer.choose.random() < 0.25 and "SLIDE" not in question.text:
+    if composer.choose.random() < 0.25 and "[NOW]" not in question.text:
         slid = question.sliding(2)
         return slid if "RANGE 4" in next(iter(slid.windows.values())).text else question
     return question

@@ -142,6 +142,48 @@ AS_OF_LEFT = asking(
     x=A4, y=Window("b"),
 )  # fmt: skip
 
+LEFT = asking("left", "SELECT x.k, x.v, y.v AS w FROM {x} LEFT JOIN {y} ON x.k = y.k", x=A4, y=B6)
+LEFT_OF_LEFT = asking(
+    "left_of_left",
+    "SELECT x.k, x.v, y.v AS w, z.v AS u FROM {x} LEFT JOIN {y} ON x.k = y.k AND y.v > 0 "
+    "AND x.g = 1 LEFT JOIN {z} ON y.g = z.g",
+    x=B6, y=A4, z=C3,
+)  # fmt: skip
+LEFT_FILTERED = asking(
+    "left_filtered",
+    "SELECT x.k, x.v, y.v AS w, r.w AS u FROM {x} JOIN {y} ON x.g = y.g LEFT JOIN {r} ON x.k = r.k "
+    "WHERE x.v > 0 AND (r.w IS NULL OR r.w > y.v)",
+    x=A4, y=C3, r=RELATION,
+)  # fmt: skip
+RIGHT_BAND = asking(
+    "right_band",
+    "SELECT u.v, x.v AS w, y.k FROM {u}, {x} RIGHT JOIN {y} ON abs(x.v - y.v) <= 1",
+    u="d RANGE 2 SECONDS", x="a ROWS 2", y=C3,
+)  # fmt: skip
+FULL_CONDITIONS = asking(
+    "full_conditions",
+    "SELECT x.v, x.g, y.v AS w, y.g AS h FROM {x} FULL JOIN {y} "
+    "ON x.k = y.k AND y.v > 0 AND x.g = 1",
+    x="a ROWS 4", y="b PARTITION BY k ROWS 2",
+)  # fmt: skip
+FULL_RESIDUAL = asking(
+    "full_residual",
+    "SELECT x.k, x.v, y.k AS j, y.v AS w FROM {x} FULL JOIN {y} ON x.k = y.k AND x.v <= y.v",
+    x=B6, y=C3,
+)  # fmt: skip
+FULL_GROUP = asking(
+    "full_group",
+    "SELECT k, COUNT(x.v) AS n, COUNT(y.v) AS m FROM {x} FULL JOIN {y} USING (k) GROUP BY k",
+    x=A4, y=B6,
+)  # fmt: skip
+OUTER = (
+    LEFT, LEFT_OF_LEFT, LEFT_FILTERED, RIGHT_BAND, FULL_CONDITIONS, FULL_RESIDUAL, FULL_GROUP,
+)  # fmt: skip
+
+PREDICATE_WINDOW = asking(
+    "predicate_window", "SELECT x.k, x.v FROM {x} WHERE x.v > 1", x="a LATEST BY k"
+)
+
 DISTINCT = asking("distinct", "SELECT DISTINCT x.k, x.g FROM {x}", x=A4)
 DISTINCT_FLOATS = asking("distinct_floats", "SELECT DISTINCT x.f FROM {x}", x=A4)
 DISTINCT_JOIN = asking(
@@ -160,6 +202,9 @@ EXCEPT_OF_JOIN = asking(
     x=A4, z=C3, y="b RANGE 3 SECONDS",
 )  # fmt: skip
 EXCEPT = asking("except", "SELECT x.k FROM {x} EXCEPT SELECT y.k FROM {y}", x=A4, y=C3)
+INTERSECT = asking(
+    "intersect", "SELECT x.k, x.g FROM {x} INTERSECT SELECT y.k, y.g FROM {y}", x=A4, y=C3
+)
 NOT_EXISTS = asking(
     "not_exists",
     "SELECT x.k, x.v FROM {x} WHERE NOT EXISTS (SELECT 1 FROM {y} WHERE y.k = x.k)",
@@ -285,9 +330,11 @@ PLAIN = (
     FILTER, PROJECT, UNION, UNEQUAL_UNION, JOIN, EQUAL_JOIN, JOIN_3, JOIN_4, TWO_KEYS, RESIDUAL,
     BAND, KEYLESS_BAND, TIME_BAND, CHAIN, SELF_JOIN, FLOAT_KEYS, FILTERED_JOIN, RELATION_JOIN,
     LATEST_JOIN, SYSTEM_TIME, AS_OF, AS_OF_LEFT, DISTINCT, DISTINCT_FLOATS, DISTINCT_JOIN,
-    DISTINCT_UNION, DISTINCT_ROWS, EXCEPT_ALL, EXCEPT_OF_JOIN, EXCEPT, NOT_EXISTS, EXISTS, GROUP,
+    DISTINCT_UNION, DISTINCT_ROWS, EXCEPT_ALL, EXCEPT_OF_JOIN, EXCEPT, INTERSECT, NOT_EXISTS,
+    EXISTS, GROUP,
     HOLISTIC, TOP_K, TOTAL, GROUP_FLOATS, HAVING, GROUP_JOIN, GROUP_EXCEPT, GROUP_ROWS, TOP,
-    TOP_GROUPS, TOP_TIES, NESTED, NESTED_DISTINCT, NESTED_UNION, *WINDOWS,
+    TOP_GROUPS, TOP_TIES, NESTED, NESTED_DISTINCT, NESTED_UNION, *WINDOWS, *OUTER,
+    PREDICATE_WINDOW,
 )  # fmt: skip
 """Queries whose answer is that of the present windows."""
 
@@ -296,6 +343,7 @@ SLIDING = tuple(
     for question in (
         FILTER, UNEQUAL_UNION, JOIN, JOIN_3, AS_OF, SYSTEM_TIME, RELATION_JOIN, DISTINCT,
         DISTINCT_JOIN, EXCEPT_ALL, NOT_EXISTS, GROUP, GROUP_JOIN, TOP_GROUPS, NESTED,
+        FULL_RESIDUAL,
     )
 )  # fmt: skip
 INTERNAL = (
@@ -315,7 +363,7 @@ OUTPUT_WINDOWS = (
 )
 REPORTED = (
     FILTER, UNEQUAL_UNION, JOIN, AS_OF, DISTINCT, DISTINCT_JOIN, EXCEPT_ALL, NOT_EXISTS, GROUP,
-    TOP_GROUPS, RELATION_JOIN, SYSTEM_TIME,
+    TOP_GROUPS, RELATION_JOIN, SYSTEM_TIME, LEFT,
 )  # fmt: skip
 REPORTS = (
     *(question.reporting(report) for question in REPORTED for report in ("ISTREAM", "DSTREAM")),
@@ -325,6 +373,9 @@ REPORTS = (
         for question in (JOIN, DISTINCT, GROUP_JOIN, EXCEPT_ALL)
         for report in ("ISTREAM", "DSTREAM", "RSTREAM", "ISTREAM RESTORE")
     ),
+    LEFT.sliding(3).reporting("ISTREAM RESTORE"),
+    # The last value of each key at regular instants.
+    PREDICATE_WINDOW.sliding(3).reporting("RSTREAM"),
     *(question.sliding(3).reporting("RSTREAM RESTORE") for question in (FILTER, JOIN, JOIN_3)),
 )
 ANSWERED = (*PLAIN, *SLIDING, *INTERNAL)

@@ -25,10 +25,14 @@ from tests.engines.standing_queries import (
     DISTINCT,
     EXCEPT_ALL,
     FILTER,
+    FULL_GROUP,
+    FULL_RESIDUAL,
     GROUP,
     GROUP_JOIN,
     JOIN,
     JOIN_3,
+    LEFT,
+    LEFT_OF_LEFT,
     NOT_EXISTS,
     RELATION_JOIN,
     SELF_JOIN,
@@ -37,6 +41,7 @@ from tests.engines.standing_queries import (
     TOTAL,
     UNION,
     WINDOWS,
+    asking,
     history,
 )
 from tests.engines.standing_runs import plan_of
@@ -47,6 +52,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Bag = Counter[tuple[Any, ...]]
+
+
+GROUP_OF_NULLS = asking(
+    "group_of_nulls",
+    "SELECT y.k, COUNT(*) AS n FROM {x} LEFT JOIN {y} ON x.k = y.k GROUP BY y.k",
+    x="a RANGE 4 SECONDS", y="b RANGE 6 SECONDS",
+)  # fmt: skip
+"""Rows beside nulls are of any key, but make one group."""
 
 
 def keys_of(question: Question) -> list[list[str]] | None:
@@ -68,6 +81,11 @@ def keys_of(question: Question) -> list[list[str]] | None:
         (DISTINCT, [["k", "g"]]),
         (EXCEPT_ALL, [["k", "g"], ["k", "g"]]),
         (NOT_EXISTS, [["k"], ["k"]]),
+        (LEFT, [["k"], ["k"]]),
+        (LEFT_OF_LEFT, None),
+        (FULL_RESIDUAL, [["k"], ["k"]]),
+        (FULL_GROUP, [["k"], ["k"]]),
+        (GROUP_OF_NULLS, None),
         (GROUP, [["k"]]),
         (GROUP_JOIN, [["k"], ["k"]]),
         (TOTAL, None),
@@ -98,7 +116,7 @@ def test_why_everything_is_in_one_bucket_is_said() -> None:
     assert "x by k" in spread_line(plan_of(JOIN.text))
 
 
-BATCH = (JOIN, AS_OF, EXCEPT_ALL, GROUP_JOIN, TOP_TIES, GROUP.reporting("ISTREAM"))
+BATCH = (JOIN, AS_OF, EXCEPT_ALL, FULL_GROUP, TOP_TIES, GROUP.reporting("ISTREAM"))
 STREAMED = (JOIN, GROUP_JOIN)
 SEED = 9
 

@@ -66,7 +66,7 @@ def test_structures_are_those_of_the_operators(question: Question) -> None:
         if wanted is None:
             continue
         said = [
-            re.sub(r" \([^)]*\)", "", line.split("; state: ")[1])
+            re.sub(r" \([^)]*\)", "", line.split("; state: ")[1]).split("; alone: ")[0]
             for line in lines
             if "; state: " in line
         ]

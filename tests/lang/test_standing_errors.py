@@ -60,10 +60,10 @@ hint: leave INTERNAL out; a window of time can JOIN companies FOR SYSTEM_TIME AS
     (
         UnsupportedError,
         """\
-FULL JOIN of windows
-  SELECT a.car FROM cars a [ROWS 3] FULL JOIN cars b ON a.car=b.car
-                                              ^^^^^^^^^^^^^^^^^^^^^
-hint: over history, put each side in brackets: FROM (SELECT … FROM a [RANGE …]) AS a FULL JOIN …""",
+c.src in c.src = b.car is of neither side of this FULL JOIN
+  SELECT a.car FROM link1 c, cars a [ROWS 3] FULL JOIN cars b ON c.src = b.car
+                                                                 ^^^^^^^^^^^^^
+hint: a comma binds less than JOIN: write JOIN … ON instead of it""",
     ),
     (
         UnsupportedError,
@@ -330,12 +330,28 @@ DSTREAM has nothing to restore
 hint: ISTREAM RESTORE and RSTREAM RESTORE report what came and went between refreshes""",
     ),
     (
+        BindError,
+        """\
+INTERNAL and LEFT JOIN in one query: its rows would have to go again
+  SELECT a.car FROM cars a [NOW INTERNAL] LEFT JOIN link1 b ON a.car = b.src
+                                                    ^^^^^^^^^^^^^^^^^^^^^^^^
+hint: leave INTERNAL out, or LEFT JOIN""",
+    ),
+    (
         UnsupportedError,
         """\
-LEFT JOIN of windows
-  SELECT a.car FROM cars a [ROWS 3] LEFT JOIN cars b ON a.car=b.car
-                                              ^^^^^^^^^^^^^^^^^^^^^
-hint: over history, put each side in brackets: FROM (SELECT … FROM a [RANGE …]) AS a LEFT JOIN …""",
+FULL JOIN without ON
+  SELECT a.car FROM cars a [NOW] FULL JOIN link1 b
+                                           ^^^^^^^
+hint: say which rows are partners: ON …, or USING (…)""",
+    ),
+    (
+        UnsupportedError,
+        """\
+RIGHT JOIN as of a time
+  SELECT t.sym FROM trades t [NOW] RIGHT JOIN companies FOR SYSTEM_TIME AS OF t.ts AS c USING (sym)
+                                              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+hint: write LEFT JOIN, or leave it out""",
     ),
     (
         BindError,
@@ -426,12 +442,12 @@ this query inside EXISTS or IN of a standing query
 hint: write EXISTS (SELECT 1 FROM t [RANGE …] WHERE t.k = outer.k AND …)""",
     ),
     (
-        UnsupportedError,
+        BindError,
         """\
-INTERSECT in a standing query
-  SELECT car FROM cars [ROWS 3] INTERSECT SELECT src FROM link1
-                                                 ^^^^^^^^^^^^^^
-hint: join the two on all their columns, or write WHERE EXISTS (SELECT …)""",
+INTERNAL and INTERSECT in one query: its rows would have to go again
+  SELECT car FROM cars [NOW INTERNAL] INTERSECT ALL SELECT src FROM link1
+                                                           ^^^^^^^^^^^^^^
+hint: leave INTERNAL out, or INTERSECT""",
     ),
     (
         BindError,
@@ -439,7 +455,7 @@ hint: join the two on all their columns, or write WHERE EXISTS (SELECT …)""",
 one query has 2 columns, the other 1
   SELECT car, x FROM cars [ROWS 3] UNION SELECT src FROM link1
                                                 ^^^^^^^^^^^^^^
-hint: both sides of UNION and EXCEPT have the same columns""",
+hint: both sides of UNION, EXCEPT and INTERSECT have the same columns""",
     ),
     (
         BindError,

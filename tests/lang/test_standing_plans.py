@@ -401,14 +401,52 @@ Relational SELECT ROW_NUMBER() OVER () AS n FROM (SELECT car FROM eventide_0)
     (
         "SELECT a.x FROM (SELECT x FROM cars [NOW]) a LEFT JOIN cars b ON b.x = a.x",
         """\
-Relational SELECT a.x FROM (SELECT x FROM eventide_1) AS a LEFT JOIN eventide_0 AS b ON b.x = a.x
-  eventide_0:
-    Project x
-      Scan cars (ts, x)
-  eventide_1:
-    Standing
-      Project cars.x AS x
-        Windowed cars, the last 1 us (ts, x)""",
+Standing
+  Project a.x AS x
+    OuterJoin left on a.x = b.x
+      Project cars.x AS a.x
+        Windowed cars, the last 1 us (ts, x)
+      Windowed cars AS b, all events (ts, x)""",
+    ),
+    (
+        "SELECT a.x, b.bytes FROM cars a [NOW] JOIN cars c [NOW] USING (car) FULL JOIN link1 b "
+        "ON b.src = a.car AND a.x > 0 AND b.bytes < c.x WHERE a.x IS NULL AND b.bytes > 5",
+        """\
+Standing
+  Project a.x AS x, b.bytes AS bytes
+    Filter a.x IS NULL AND b.bytes > 5
+      OuterJoin full on a.car = b.src and CASE WHEN a.x > 0 THEN 1 ELSE NULL END = 1 where \
+b.bytes < c.x
+        WindowJoin on a.car = c.car
+          Windowed cars AS a, the last 1 us (ts, car, x)
+          Windowed cars AS c, the last 1 us (ts, car, x)
+        Windowed link1 AS b, all events (ts, src, bytes)""",
+    ),
+    (
+        "SELECT * FROM link1 a [NOW] FULL JOIN link2 b [NOW] USING (src) "
+        "JOIN cars c ON c.x = a.bytes",
+        """\
+Standing
+  Project a.ts AS a_ts, coalesce(a.src, b.src) AS src, a.dst AS a_dst, a.bytes AS a_bytes, \
+a.load AS a_load, b.ts AS b_ts, b.dst AS b_dst, b.bytes AS b_bytes, b.load AS b_load, \
+c.ts AS c_ts, c.car AS car, c.speed AS speed, c.x AS x
+    WindowJoin on a.bytes = c.x
+      OuterJoin full on a.src = b.src
+        Windowed link1 AS a, the last 1 us (ts, src, dst, bytes, load)
+        Windowed link2 AS b, the last 1 us (ts, src, dst, bytes, load)
+      Windowed cars AS c, all events (ts, car, speed, x)""",
+    ),
+    (
+        "SELECT * EXCLUDE (ts, dst, load) FROM link1 a [NOW] RIGHT JOIN link2 b [NOW] USING (src) "
+        "JOIN link3 c ON c.dst = b.dst",
+        """\
+Standing
+  Project b.src AS src, a.bytes AS a_bytes, b.bytes AS b_bytes, c.src AS c_src, c.bytes AS c_bytes
+    WindowJoin on b.dst = c.dst
+      OuterJoin right on a.src = b.src
+        Windowed link1 AS a, the last 1 us (ts, src, bytes)
+        Windowed link2 AS b, the last 1 us (ts, src, dst, bytes)
+      Windowed link3 AS c, all events (ts, src, dst, bytes)""",
     ),
     (
         ("SELECT x.at, x.car FROM ISTREAM (SELECT car FROM cars [ROWS 3]) AS x WHERE x.car = 'a'"),

@@ -38,7 +38,7 @@ class Window:
     @property
     def keys(self) -> tuple[str, ...]:
         found = re.search(
-            r"\b(?:PARTITION|LATEST) BY ([\w, ]*?)(?= ROWS| SESSION| INTERNAL|$)", self.text
+            r"\b(?:PARTITION|LATEST) BY ([\w, ]*?)(?= ROWS| SESSION| SLIDE| INTERNAL|$)", self.text
         )
         return self.relation or (tuple(found[1].split(", ")) if found else ())
 

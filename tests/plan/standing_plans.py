@@ -19,6 +19,7 @@ from eventide.plan.standing import (
     Existence,
     GroupAggregate,
     Merge,
+    OuterJoin,
     RangeWindow,
     RowsWindow,
     Standing,
@@ -67,6 +68,13 @@ def join(*sources: Plan, on: str = "k", condition: Expression | None = None) -> 
     return WindowJoin(sources, keys, condition)
 
 
+def outer_join(
+    left: Plan, right: Plan, keeps: tuple[bool, bool], condition: Expression | None = None
+) -> OuterJoin:
+    keys = (column(_ending(left, "k")),), (column(_ending(right, "k")),)
+    return OuterJoin((left, right), keys, keeps, condition)
+
+
 def existence(left: Plan, right: Plan, *, negated: bool = True, on: str = "k") -> Existence:
     keys = (column(_ending(left, on)),), (column(_ending(right, on)),)
     return Existence(left, right, *keys, negated=negated)
@@ -105,7 +113,8 @@ def _plan(draw: st.DrawFn, aliases: list[str], numbers: Any) -> Plan:  # noqa: A
     else:
         cut = draw(st.integers(1, len(aliases) - 1))
         left, right = (_plan(draw, part, numbers) for part in (aliases[:cut], aliases[cut:]))
-        match draw(st.sampled_from(["join", "join", "exists", "not exists", "except", "union"])):
+        kinds = ["join", "join", "outer", "exists", "not exists", "except", "union"]
+        match draw(st.sampled_from(kinds)):
             case "join":
                 apart = draw(st.none() | st.just("other") | st.just("single"))
                 one = draw(st.sampled_from(_numeric(left)))
@@ -116,6 +125,11 @@ def _plan(draw: st.DrawFn, aliases: list[str], numbers: Any) -> Plan:  # noqa: A
                     "single": call("and", call("<=", one, 1), call("<>", one, two)),
                 }[apart]
                 source = join(left, right, on=draw(st.sampled_from("kn")), condition=condition)
+            case "outer":
+                names = [draw(st.sampled_from(_numeric(side))) for side in (left, right)]
+                condition = draw(st.none() | st.just(call("<=", *names)))
+                keeps = draw(st.sampled_from([(True, False), (False, True), (True, True)]))
+                source = outer_join(left, right, keeps, condition)
             case "except":
                 name = f"x{next(numbers)}"
                 source = Difference(named(left, name), named(right, name))
@@ -144,7 +158,7 @@ def _numeric(source: Plan) -> list[str]:
 
 
 def _conditions(names: list[str]) -> st.SearchStrategy[Expression]:
-    comparisons = st.sampled_from(["=", "<>", "<", ">="])
+    comparisons = st.sampled_from(["=", "<>", "<", ">=", "is distinct from"])
     columns = st.sampled_from(names)
     single = st.builds(call, comparisons, columns, st.integers(0, 2))
     paired = st.builds(call, comparisons, columns, columns)
@@ -200,15 +214,20 @@ def sql_of(plan: Plan) -> str:
         case Project(source=source, items=items):
             shown = ", ".join(f'{_text(item.expression)} AS "{item.name}"' for item in items)
             return f"SELECT {shown} FROM ({sql_of(source)})"
-        case WindowJoin(sources=sources, keys=keys, condition=condition):
-            parts = ", ".join(f"({sql_of(each)}) s{i}" for i, each in enumerate(sources))
+        case (
+            WindowJoin(sources=sources, keys=keys, condition=condition)
+            | OuterJoin(sources=sources, keys=keys, condition=condition)
+        ):
+            parts = [f"({sql_of(each)}) s{i}" for i, each in enumerate(sources)]
             equal = [
                 f"{_text(one)} = {_text(other)}"
                 for each in keys[1:]
                 for one, other in zip(keys[0], each, strict=True)
             ]
             on = " AND ".join([*equal, *([] if condition is None else [_text(condition)])])
-            return f"SELECT * FROM {parts} WHERE {on}"
+            if isinstance(plan, OuterJoin):
+                return f"SELECT * FROM {parts[0]} {plan.word} JOIN {parts[1]} ON {on}"
+            return f"SELECT * FROM {', '.join(parts)} WHERE {on}"
         case Existence(left=left, right=right, left_keys=left_keys, right_keys=right_keys):
             pairs = zip(left_keys, right_keys, strict=True)
             on = " AND ".join(f"l.{_text(one)} = r.{_text(other)}" for one, other in pairs)

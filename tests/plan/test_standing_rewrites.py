@@ -34,6 +34,7 @@ from tests.plan.standing_plans import (
     join,
     latest,
     named,
+    outer_join,
     plans,
     window,
 )
@@ -160,6 +161,11 @@ def test_where_conditions_pass() -> None:
     assert below(Filter(existence(window("a"), window("b")), one))
     assert below(Filter(as_of(window("a"), everything("b")), one))
     assert not below(Filter(as_of(window("a"), everything("b")), call("=", "b.k", 1)))
+    other = call("=", "b.k", 1)
+    for keeps in ((True, False), (False, True), (True, True)):
+        outer = outer_join(window("a"), window("b"), keeps)
+        assert below(Filter(outer, one)) == (keeps == (True, False))
+        assert below(Filter(outer, other)) == (keeps == (False, True))
     assert below(Filter(counted(window("a"), "a.k"), call("=", "g.k", 1)))
     assert not below(Filter(counted(window("a"), "a.k"), call("=", "g.n", 1)))
     assert not below(Filter(Top(window("a"), (OrderKey(column("a.n")),), 3), one))

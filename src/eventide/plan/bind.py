@@ -63,6 +63,7 @@ from eventide.plan.standing import (
     Existence,
     GroupAggregate,
     Merge,
+    OuterJoin,
     RowsWindow,
     SessionWindow,
     Standing,
@@ -137,7 +138,10 @@ def bind_standing(plan: StandingNode) -> Plan:
     match plan:
         case Windowed(source=source):
             return replace(plan, window=_bind_window(plan.window, source.row, plan.span))
-        case WindowJoin(sources=sources, keys=keys, condition=condition, band=band):
+        case (
+            WindowJoin(sources=sources, keys=keys, condition=condition, band=band)
+            | OuterJoin(sources=sources, keys=keys, condition=condition, band=band)
+        ):
             rows = [source.row for source in sources]
             bound = [_bind_each(each, row) for each, row in zip(keys, rows, strict=True)]
             if band is not None:

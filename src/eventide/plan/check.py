@@ -55,6 +55,7 @@ from eventide.plan.standing import (
     Existence,
     GroupAggregate,
     Merge,
+    OuterJoin,
     RowsWindow,
     SessionWindow,
     Standing,
@@ -147,7 +148,7 @@ def _check_standing(plan: StandingNode) -> None:
             _check_window(plan)
         case Merge(sources=sources):
             _check_alike(*sources)
-        case WindowJoin():
+        case WindowJoin() | OuterJoin():
             _check_window_join(plan)
         case AsOfJoin(left=left, right=right):
             _check_names([*left.row, *right.row])
@@ -179,7 +180,7 @@ def _check_window(plan: Windowed) -> None:
         _require(row[window.deleted] == BOOL, f"{window.deleted} is no condition")
 
 
-def _check_window_join(node: WindowJoin) -> None:
+def _check_window_join(node: WindowJoin | OuterJoin) -> None:
     sources, condition, band = node.sources, node.condition, node.band
     _require(len(sources) >= 2 and len(node.keys) == len(sources), "a join of one source")
     _check_names(name for source in sources for name in source.row)

@@ -37,6 +37,7 @@ from eventide.plan.standing import (
     Existence,
     GroupAggregate,
     Merge,
+    OuterJoin,
     PeriodWindow,
     RangeWindow,
     RowsWindow,
@@ -129,7 +130,9 @@ def _standing(plan: StandingNode) -> str:
         case Merge():
             return "Merge"
         case WindowJoin():
-            return _join(plan)
+            return _join(plan, "WindowJoin")
+        case OuterJoin(word=word):
+            return _join(plan, f"OuterJoin {word.lower()}")
         case AsOfJoin(strict=strict, outer=outer):
             kind = "AsOfJoin outer" if outer else "AsOfJoin"
             keys = _equal((plan.left_keys, plan.right_keys))
@@ -198,10 +201,10 @@ def stream_window_text(window: StreamWindow) -> str:
     assert_never(window)
 
 
-def _join(node: WindowJoin) -> str:
+def _join(node: WindowJoin | OuterJoin, kind: str) -> str:
     condition = "" if node.condition is None else f" where {render(node.condition)}"
     keys = _equal(node.keys)
-    kind = "WindowJoin" if keys or condition else "WindowJoin of all with all"
+    kind = kind if keys or condition else f"{kind} of all with all"
     band = ""
     if node.band is not None:
         # Where there is no key, the nearest are looked for in order.

@@ -185,6 +185,32 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
+class OuterJoin:
+    """LEFT, RIGHT and FULL JOIN: a join of two, and the rows without a partner beside nulls.
+
+    `keeps` says of which sources such rows are kept. The rest is as in `WindowJoin`; a condition
+    has what can only be asked of two rows together.
+    """
+
+    sources: tuple[Plan, ...]
+    keys: tuple[tuple[Expression, ...], ...]
+    keeps: tuple[bool, bool]
+    condition: Expression | None = None
+    band: Band | None = None
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def row(self) -> Row:
+        """The columns that come out."""
+        return {name: kind for source in self.sources for name, kind in source.row.items()}
+
+    @property
+    def word(self) -> str:
+        """What it is called in a text: LEFT, RIGHT or FULL."""
+        return {(True, False): "LEFT", (False, True): "RIGHT"}.get(self.keeps, "FULL")
+
+
+@dataclass(frozen=True, slots=True)
 class AsOfJoin:
     """Each row of the left source with the newest event of the right one at that row's time.
 
@@ -342,6 +368,7 @@ StandingNode = (
     Windowed
     | Merge
     | WindowJoin
+    | OuterJoin
     | AsOfJoin
     | Distinct
     | Difference

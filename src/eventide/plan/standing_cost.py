@@ -27,6 +27,7 @@ from eventide.plan.standing import (
     Distinct,
     Existence,
     GroupAggregate,
+    OuterJoin,
     RowsWindow,
     SessionWindow,
     Standing,
@@ -157,6 +158,10 @@ def loads_of(plan: Plan, flows: Flows, circumstances: Circumstances) -> tuple[Lo
     match plan:
         case WindowJoin():
             return _join_loads(plan, flows, circumstances)
+        case OuterJoin(keeps=keeps):
+            # What is alone is found as NOT EXISTS finds it, once for each source that is kept.
+            alone = [_load(plan, each, flows, circumstances) for each in plan.sources]
+            return (*_join_loads(plan, flows, circumstances), *alone * sum(keeps))
         case Distinct() | Difference() | Existence() | GroupAggregate() | Top():
             sources = [_load(plan, each, flows, circumstances) for each in sources_of(plan)]
             # An answer that has to be exact at every tuple sweeps all its lists for each of them.
@@ -211,8 +216,11 @@ def _load(node: Plan, source: Plan, flows: Flows, circumstances: Circumstances) 
     return Load(flow if strict else replace(flow, premature=0.0), structure)
 
 
-def _join_loads(join: WindowJoin, flows: Flows, circumstances: Circumstances) -> tuple[Load, ...]:
-    loads = [_load(join, source, flows, circumstances) for source in join.sources]
+def _join_loads(
+    join: WindowJoin | OuterJoin, flows: Flows, circumstances: Circumstances
+) -> tuple[Load, ...]:
+    inner = WindowJoin(join.sources, join.keys)
+    loads = [_load(inner, source, flows, circumstances) for source in join.sources]
     inputs = [load.flow.as_input(keys) for load, keys in zip(loads, join.keys, strict=True)]
     looked = cost_of_orders(best_orders(inputs), inputs)
     arrivals = max(sum(load.flow.rate for load in loads), 1e-9)

@@ -20,6 +20,7 @@ from eventide.plan.standing import (
     Existence,
     GroupAggregate,
     Merge,
+    OuterJoin,
     PeriodWindow,
     RangeWindow,
     RowsWindow,
@@ -132,9 +133,10 @@ class Flows:
                 return replace(flow, values=values)
             case Merge(sources=sources):
                 return _merged([self.of(each) for each in sources])
-            case WindowJoin(sources=sources):
-                flows = [self.of(each) for each in sources]
-                return joined(plan, flows, self.shares)
+            case WindowJoin() | OuterJoin():
+                flows = [self.of(each) for each in plan.sources]
+                combined = joined(plan, flows, self.shares)
+                return combined if isinstance(plan, WindowJoin) else _outer(plan, flows, combined)
             case AsOfJoin(left=left, right=right):
                 flow, other = self.of(left), self.of(right)
                 return replace(flow, values={**flow.values, **other.values})
@@ -171,7 +173,7 @@ def selected(flow: Flow, condition: Expression, known: Shares) -> Flow:
     return replace(left, values=values)
 
 
-def joined(join: WindowJoin, flows: list[Flow], known: Shares) -> Flow:
+def joined(join: WindowJoin | OuterJoin, flows: list[Flow], known: Shares) -> Flow:
     """Return how many combinations come of sources."""
     keys = [flow.chances(each) for flow, each in zip(flows, join.keys, strict=True)]
     # Keys are among those of the source that has most: all but the fewest divide what is left.
@@ -191,6 +193,18 @@ def joined(join: WindowJoin, flows: list[Flow], known: Shares) -> Flow:
     premature = 1.0 - prod(1.0 - flow.premature for flow in flows)
     whole = Flow(rate, living, values, premature)
     return whole if join.condition is None else selected(whole, join.condition, known)
+
+
+def _outer(join: OuterJoin, flows: list[Flow], combined: Flow) -> Flow:
+    """Return the combinations of two sources, and what rows of them are alone."""
+    merged = [combined]
+    for side in (0, 1):
+        if join.keeps[side]:
+            flow, other = flows[side], flows[1 - side]
+            keys, others = join.keys[side], other.keys(join.keys[1 - side])
+            covered = _covered(flow.keys(keys), others) * (1.0 - flow.nulls(keys))
+            merged.append(_negated(flow, other, covered, others))
+    return _merged(merged)
 
 
 def known_shares(statistics: Statistics) -> Shares:

@@ -14,6 +14,7 @@ from eventide.plan.standing import (
     Existence,
     GroupAggregate,
     Merge,
+    OuterJoin,
     Standing,
     StandingNode,
     Top,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 def standing_sources(plan: StandingNode) -> tuple[Plan, ...]:
     """Return the plans directly below a node."""
     match plan:
-        case Merge(sources=sources) | WindowJoin(sources=sources):
+        case Merge(sources=sources) | WindowJoin(sources=sources) | OuterJoin(sources=sources):
             return sources
         case AsOfJoin() | Difference() | Existence():
             return (plan.left, plan.right)
@@ -39,7 +40,7 @@ def standing_sources(plan: StandingNode) -> tuple[Plan, ...]:
 def rebuild_standing_sources(plan: StandingNode, change: Callable[[Plan], Plan]) -> StandingNode:
     """Return the node with `change` applied to each plan directly below it."""
     match plan:
-        case Merge(sources=sources) | WindowJoin(sources=sources):
+        case Merge(sources=sources) | WindowJoin(sources=sources) | OuterJoin(sources=sources):
             return replace(plan, sources=tuple(map(change, sources)))
         case AsOfJoin() | Difference() | Existence():
             return replace(plan, left=change(plan.left), right=change(plan.right))
@@ -58,7 +59,10 @@ def rebuild_standing_expressions(
     match plan:
         case Windowed() | Merge() | Distinct() | Difference() | Standing():
             return plan
-        case WindowJoin(keys=keys, condition=condition, band=band):
+        case (
+            WindowJoin(keys=keys, condition=condition, band=band)
+            | OuterJoin(keys=keys, condition=condition, band=band)
+        ):
             return replace(
                 plan,
                 keys=tuple(map(each, keys)),

@@ -16,6 +16,7 @@ from eventide.plan.standing import (
     Distinct,
     Existence,
     GroupAggregate,
+    OuterJoin,
     RowsWindow,
     SessionWindow,
     Standing,
@@ -30,6 +31,7 @@ from eventide.plan.standing_statistics import (
     Statistics,
 )
 from eventide.plan.times import format_duration
+from eventide.plan.unseen import unseen_share
 from eventide.plan.update_patterns import (
     Circumstances,
     Edge,
@@ -57,7 +59,7 @@ def described_edges(plan: Standing, chosen: Chosen) -> list[str]:
 def _line(depth: int, node: Plan, edge: Edge, told: _Told) -> str:
     parts = told.state(node)
     state = f"; state: {', '.join(parts)}" if parts else ""
-    return f"{'  ' * depth}{describe(node)}: {pattern_text(edge)}{state}"
+    return f"{'  ' * depth}{describe(node)}: {pattern_text(edge)}{told.unseen(node)}{state}"
 
 
 def pattern_text(edge: Edge) -> str:
@@ -90,6 +92,8 @@ class _Told:
                 return self._window(node)
             case WindowJoin():
                 return self._join(node)
+            case OuterJoin():
+                return self._outer(node)
             case Existence(left=left, right=right):
                 return [self._waits(node, each, " by key") for each in (left, right)]
             case Difference(left=left, right=right):
@@ -105,6 +109,13 @@ class _Told:
                 return ["all rows in order", self._waits(node, source)]
             case _:
                 return []
+
+    def unseen(self, node: Plan) -> str:
+        """Return which share of the results of a join no refresh sees, if that can be told."""
+        if not isinstance(node, WindowJoin) or self.kept.slide_us is None:
+            return ""
+        share = unseen_share(node, self.kept.slide_us)
+        return "" if share is None else f", about {share:.1%} unseen between refreshes"
 
     def _window(self, node: Windowed) -> list[str]:
         match node.window:
@@ -124,6 +135,18 @@ class _Told:
             else self._waits(node, source, " by key")
             for source in node.sources
         ]
+
+    def _outer(self, node: OuterJoin) -> list[str]:
+        """Return what the join remembers, and then what tells which rows are alone."""
+        join = self._join(WindowJoin(node.sources, node.keys))
+        found = " by key" if node.condition is None else " by id"
+        alone = [
+            self._waits(node, source, found)
+            for source, kept in zip(node.sources, node.keeps, strict=True)
+            if kept or node.condition is None
+        ]
+        alone += [] if node.condition is None else ["results by id"]
+        return [f"{', '.join(join)}; alone: {', '.join(alone)}"]
 
     def _group(self, node: GroupAggregate) -> list[str]:
         sketched = any(item.aggregate.function in SKETCHED for item in node.aggregates)

@@ -25,6 +25,7 @@ from eventide.plan.standing import (
     Existence,
     GroupAggregate,
     Merge,
+    OuterJoin,
     PeriodWindow,
     RangeWindow,
     RowsWindow,
@@ -216,6 +217,8 @@ def _of_node(plan: Plan, circumstances: Circumstances) -> Edge:
             return _merged([of(each) for each in sources])
         case WindowJoin(sources=sources):
             return _joined([of(each) for each in sources])
+        case OuterJoin(sources=both, keeps=keeps):
+            return _outer([of(each) for each, kept in zip(both, keeps, strict=True) if kept])
         case Distinct(source=source):
             return _distinct(of(source), strict=circumstances.strict_distinct)
         case Difference(left=source) | Existence(left=source) | Top(source=source):
@@ -279,6 +282,12 @@ def _joined(sources: list[Edge]) -> Edge:
         return _FOREVER
     # Also beside internal windows only: their arrivals meet old tuples, which go soon.
     return Edge(max(hardest, UpdatePattern.WEAK), shortest)
+
+
+def _outer(kept: list[Edge]) -> Edge:
+    """Return the edge of an outer join: a row beside nulls goes when a partner comes."""
+    lifetimes = [edge.lifetime_us for edge in kept if edge.lifetime_us is not None]
+    return Edge(UpdatePattern.STRICT, max(lifetimes) if len(lifetimes) == len(kept) else None)
 
 
 def _distinct(source: Edge, *, strict: bool) -> Edge:

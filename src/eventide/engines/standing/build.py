@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,13 +19,14 @@ from eventide.operators.standing.merge import MergeOperator
 from eventide.operators.standing.operator import StandingOperator
 from eventide.operators.standing.report import Reporter
 from eventide.operators.standing.retime import RetimeTuples
-from eventide.operators.standing.select import ProjectTuples, SelectTuples
+from eventide.operators.standing.select import NumberTuples, ProjectTuples, SelectTuples
 from eventide.operators.standing.top import FirstRows
 from eventide.operators.standing.tree import Placed, StandingTree
 from eventide.operators.standing.windows import WindowOperator, window_operator
 from eventide.plan.execution import Execution
 from eventide.plan.explain import describe
-from eventide.plan.nodes import Filter, Plan, Project, sources_of
+from eventide.plan.expressions import Column, Literal, Named
+from eventide.plan.nodes import Filter, Plan, Project, Row, sources_of
 from eventide.plan.standing import (
     SHOWN,
     AsOfJoin,
@@ -34,6 +35,7 @@ from eventide.plan.standing import (
     Existence,
     GroupAggregate,
     Merge,
+    OuterJoin,
     Standing,
     Top,
     Unbounded,
@@ -46,6 +48,10 @@ from eventide.plan.update_patterns import (
     pattern_of,
     windows_of,
 )
+from eventide.schema import INT64
+
+_NUMBERS = ("_left", "_right")
+"""The columns with the ids of the rows that an outer join puts together."""
 
 
 def build_standing(
@@ -87,6 +93,15 @@ def _schema(plan: Plan) -> pa.Schema:
     return pa.schema([(name, kind.arrow) for name, kind in plan.row.items()])
 
 
+def _beside_nulls(plan: OuterJoin, known: Row) -> ProjectTuples:
+    """Return what makes rows of an outer join of rows with some of its columns."""
+    items = tuple(
+        Named(name, Column(name, kind) if name in known else Literal(None, kind))
+        for name, kind in plan.row.items()
+    )
+    return ProjectTuples(items, _schema(plan))
+
+
 @dataclass
 class _Builder:
     """Places operators, each after those that feed it; windows are numbered first."""
@@ -123,11 +138,15 @@ class _Builder:
         sources = sources_of(plan)
         inputs = tuple(self.add(source, circumstances) for source in sources)
         edges = [pattern_of(source, circumstances) for source in sources]
+        if isinstance(plan, OuterJoin):
+            return self._outer(plan, inputs, edges, circumstances)
         return self._place(self._operator(plan, sources, edges, circumstances), plan, inputs)
 
-    def _place(self, operator: StandingOperator[Any], plan: Plan, inputs: tuple[int, ...]) -> int:
+    def _place(
+        self, operator: StandingOperator[Any], plan: Plan, inputs: tuple[int, ...], role: str = ""
+    ) -> int:
         name = describe(plan).split(" ")[0].rstrip(",")
-        self.placed.append(Placed(operator, name, inputs))
+        self.placed.append(Placed(operator, f"{name}{role}", inputs))
         return len(self.placed) - 1
 
     def _operator(
@@ -145,19 +164,9 @@ class _Builder:
                 return ProjectTuples(items, schema)
             case Merge():
                 return MergeOperator(schema, len(sources))
-            case WindowJoin(keys=keys, condition=condition, band=band):
-                sides = tuple(
-                    JoinSide(
-                        self._shown_schema(source),
-                        own,
-                        edge.strict,
-                        edge.in_order,
-                        edge.lifetime_us,
-                    )
-                    for source, own, edge in zip(sources, keys, edges, strict=True)
-                )
-                slide_us = circumstances.slide_us
-                return JoinWindows(sides, condition, schema, self.execution, band, slide_us)
+            case WindowJoin():
+                below = [self._shown_schema(source) for source in sources]
+                return self._join(plan, below, edges, circumstances)
             case Distinct():
                 # The pattern says whether values that go on may be born again (`_distinct`).
                 form: Form = "successors" if self.execution == "aware" else "stored"
@@ -173,6 +182,65 @@ class _Builder:
                 return FirstRows(plan, edges[0], self.execution)
         message = f"{type(plan).__name__} does not belong into a standing query"
         raise PlanError(message)
+
+    def _join(
+        self,
+        plan: WindowJoin | OuterJoin,
+        below: Sequence[pa.Schema],
+        edges: Sequence[Edge],
+        circumstances: Circumstances,
+    ) -> JoinWindows:
+        sides = tuple(
+            JoinSide(schema, own, edge.strict, edge.in_order, edge.lifetime_us)
+            for schema, own, edge in zip(below, plan.keys, edges, strict=True)
+        )
+        return JoinWindows(
+            sides,
+            plan.condition,
+            self._with_shown(column for schema in below for column in schema),
+            self.execution,
+            plan.band,
+            circumstances.slide_us,
+        )
+
+    def _outer(
+        self,
+        plan: OuterJoin,
+        inputs: tuple[int, ...],
+        edges: Sequence[Edge],
+        circumstances: Circumstances,
+    ) -> int:
+        """Place a join, and beside it the rows that are alone.
+
+        By their keys, as NOT EXISTS has them. Where a condition decides beside keys, by the ids of
+        the rows that results are made of.
+        """
+        schemas, sides = [_schema(source) for source in plan.sources], list(inputs)
+        kept = [place for place in (0, 1) if plan.keeps[place]]
+        by_id = plan.condition is not None
+        for place in kept if by_id else ():
+            schemas[place] = schemas[place].append(pa.field(_NUMBERS[place], pa.int64()))
+            numbers = NumberTuples(schemas[place])
+            sides[place] = self._place(numbers, plan, (sides[place],), ", ids")
+        join = self._join(plan, schemas, edges, circumstances)
+        joined = self._place(join, plan, tuple(sides))
+        arms = [joined]
+        if by_id:
+            arms = [self._place(_beside_nulls(plan, plan.row), plan, (joined,), ", no ids")]
+        for place in kept:
+            other, keys = sides[1 - place], (plan.keys[place], plan.keys[1 - place])
+            edge = edges[1 - place]
+            if by_id:
+                own = (Column(_NUMBERS[place], INT64),)
+                other, keys = joined, (own, own)
+                edge = pattern_of(WindowJoin(plan.sources, plan.keys), circumstances)
+            alone = ExistenceOperator(
+                schemas[place], *keys, True, self.execution, edges[place], edge
+            )
+            number = self._place(alone, plan, (sides[place], other), ", alone")
+            nulls = _beside_nulls(plan, plan.sources[place].row)
+            arms.append(self._place(nulls, plan, (number,), ", nulls"))
+        return self._place(MergeOperator(_schema(plan), len(arms)), plan, tuple(arms), ", all")
 
     def _as_of(self, plan: AsOfJoin, circumstances: Circumstances) -> int:
         """Place a join as of a time: below it run true times, and the left tells only births."""
@@ -198,5 +266,8 @@ class _Builder:
 
     def _shown_schema(self, plan: Plan) -> pa.Schema:
         """Return the columns that travel: those of the node, and until when a row is shown."""
-        schema = _schema(plan)
+        return self._with_shown(_schema(plan))
+
+    def _with_shown(self, columns: Iterable[pa.Field]) -> pa.Schema:
+        schema = pa.schema([column for column in columns if column.name != SHOWN])
         return schema.append(pa.field(SHOWN, pa.int64())) if self.shown else schema

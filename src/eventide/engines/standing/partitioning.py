@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eventide.engines.build import substituted
 from eventide.engines.standing.reach import scan_of, unaliased
-from eventide.plan.expressions import Column, Expression, columns_of
+from eventide.plan.expressions import Call, Column, Expression, columns_of
 from eventide.plan.nodes import Filter, Plan, Project, sources_of
 from eventide.plan.render import render
 from eventide.plan.standing import (
@@ -21,6 +21,7 @@ from eventide.plan.standing import (
     Existence,
     GroupAggregate,
     Merge,
+    OuterJoin,
     RowsWindow,
     SessionWindow,
     Standing,
@@ -110,6 +111,8 @@ def _spread(plan: Plan, numbers: _Numbers) -> dict[int, Keys] | None:
             return _surviving(plan, own, numbers)
         case WindowJoin(keys=keys):
             return _surviving(plan, keys[0], numbers)
+        case OuterJoin():
+            return _surviving(plan, kept_keys(plan), numbers)
         case AsOfJoin(left_keys=left) | Existence(left_keys=left):
             return _surviving(plan, left, numbers)
     return None
@@ -156,6 +159,10 @@ def _place(plan: Plan, key: Expression, numbers: _Numbers) -> Places | None:
             return _places([(source, key) for source in sources_of(plan)], numbers)
         case WindowJoin(sources=sources, keys=keys_of):
             return _joined(sources, keys_of, key, numbers)
+        case OuterJoin(sources=sources, keys=keys_of):
+            for kept, pair in zip(kept_keys(plan), zip(*keys_of, strict=True), strict=True):
+                if key == kept:
+                    return _places(zip(sources, pair, strict=True), numbers)
         case AsOfJoin() | Existence():
             sides = (plan.left, plan.right)
             return _joined(sides, (plan.left_keys, plan.right_keys), key, numbers)
@@ -171,6 +178,18 @@ def _joined(
         if key in equal:
             return _places(zip(sources, equal, strict=True), numbers)
     return None
+
+
+def kept_keys(join: OuterJoin) -> Keys:
+    """Return what the keys of an outer join are in its rows: those of a row alone, too."""
+    left, right = join.keys
+    match join.keeps:
+        case (True, False):
+            return left
+        case (False, True):
+            return right
+    both = zip(left, right, strict=True)
+    return tuple(Call("coalesce", pair, pair[0].type) for pair in both)
 
 
 def _places(parts: Iterable[tuple[Plan, Expression]], numbers: _Numbers) -> Places | None:

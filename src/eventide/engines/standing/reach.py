@@ -17,6 +17,7 @@ from eventide.plan.standing import (
     Difference,
     Existence,
     Merge,
+    OuterJoin,
     PeriodWindow,
     RangeWindow,
     RowsWindow,
@@ -95,7 +96,7 @@ def unbounded_reason(plan: Standing) -> str | None:
     """Return why a live run may remember more and more, or None; the text names the cure."""
     for node in nodes_of(plan):
         match node:
-            case WindowJoin() | Difference() | Existence() | Top():
+            case WindowJoin() | OuterJoin() | Difference() | Existence() | Top():
                 kept, cure = sources_of(node), ""
             case Standing(report="current" | "rstream", output_window=None, source=source):
                 kept, cure = (source,), ", or ISTREAM (…) for results without an answer to keep"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eventide.errors import BindError, Span
 from eventide.lang.sql.standing_clause import ReportClause, WindowClause
-from eventide.lang.sql.standing_select import Negation
+from eventide.lang.sql.standing_from import Negation
 from eventide.plan.nodes import Plan, rebuild_sources, scans_of, sources_of
 from eventide.plan.standing import (
     CHANGE_COLUMNS,

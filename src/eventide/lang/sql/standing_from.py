@@ -15,7 +15,9 @@ from eventide.lang.sql.spans import span_of, union
 from eventide.lang.sql.standing_as_of import as_of_join, versioned_join
 from eventide.lang.sql.standing_clause import WindowClause, report_of, window_of_table
 from eventide.lang.sql.standing_find import conjuncts_of
-from eventide.lang.sql.standing_scope import JoinedScope, Source, StandingTranslator
+from eventide.lang.sql.standing_join import join_all
+from eventide.lang.sql.standing_outer import check_known, outer_join
+from eventide.lang.sql.standing_scope import JoinedScope, Merged, Source, StandingTranslator
 from eventide.lang.sql.stream_name import stream_named
 from eventide.plan.bind import bind, bind_condition, resolve
 from eventide.plan.expressions import Call, Column, Expression, conjuncts
@@ -25,6 +27,14 @@ from eventide.schema import BOOL, DELETED, SEQ, Schema
 
 _READ = frozenset({"stream_window", "version"})
 """The parts of a table that are read here, beside its name and alias."""
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """A part of a query whose answer may lose rows when other rows come: what it is, and where."""
+
+    word: str
+    span: Span | None
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,7 @@ class FromReader:
     text: str
     subquery: Callable[[exp.Expr, str], tuple[Plan, list[str]]]
     windows: list[WindowClause] = field(default_factory=list)
+    negations: list[Negation] = field(default_factory=list)
 
     def read(self, select: exp.Select, outer: JoinedScope | None = None) -> From:
         """Return the FROM of a SELECT."""
@@ -125,7 +136,9 @@ class _Reading:
     sources: list[Source] = field(default_factory=list)
     parts: list[Plan] = field(default_factory=list)
     conditions: list[Expression] = field(default_factory=list)
-    merged: dict[str, str] = field(default_factory=dict)
+    merged: dict[str, Merged] = field(default_factory=dict)
+    since: tuple[int, int] = (0, 0)
+    """How many parts and conditions are before the last comma: outer joins leave them alone."""
 
     def scope(self) -> JoinedScope:
         return JoinedScope.over(self.sources, self.merged, self.outer)
@@ -157,12 +170,18 @@ class _Reading:
             word = "EXISTS" if kind == "SEMI" else "NOT EXISTS"
             refuse(f"{kind} JOIN beside windows", join, f"write WHERE {word} (SELECT …)")
         as_of = method == "ASOF" or version is not None
-        if side and not (as_of and side == "LEFT"):
-            hint = "over history, put each side in brackets: FROM (SELECT … FROM a [RANGE …]) AS a"
-            refuse(f"{side} JOIN of windows", join, f"{hint} {side} JOIN …")
+        if as_of and side not in ("", "LEFT"):
+            refuse(f"{side} JOIN as of a time", join, "write LEFT JOIN, or leave it out")
+        bare = not (join.args.get("on") or join.args.get("using"))
+        if side and bare:
+            refuse(
+                f"{side} JOIN without ON", join, "say which rows are partners: ON …, or USING (…)"
+            )
+        if bare and not (method or kind):
+            self.since = len(self.parts), len(self.conditions)
         source = self.reader.source(join.this)
         before = list(self.sources)
-        self.add(source, part=not as_of)
+        self.add(source, part=not (as_of or side))
         using = list(self.using(join, source, before))
         on = join.args.get("on")
         conditions = [*using, *self.translated(on, "ON")]
@@ -171,8 +190,23 @@ class _Reading:
             self.versioned(join, conditions, source, span)
         elif as_of:
             as_of_join(self.parts, source, conditions, span, outer=side == "LEFT", using=using)
+        elif side:
+            self.outer_join(source, conditions, side, span)
         else:
             self.conditions += conditions
+
+    def outer_join(
+        self, source: Source, conditions: list[Expression], side: str, span: Span | None
+    ) -> None:
+        """Join all since the last comma, as it is so far, with a source."""
+        part, condition = self.since
+        known = frozenset(name for each in self.parts[part:] for name in each.row)
+        for each in self.conditions[condition:]:
+            check_known(each, known, side)
+        left = join_all(self.parts[part:], self.conditions[condition:])
+        self.parts[part:] = [outer_join((left, source.plan), conditions, side, span)]
+        del self.conditions[condition:]
+        self.reader.negations.append(Negation(f"{side} JOIN", span))
 
     def versioned(
         self, join: exp.Join, conditions: list[Expression], source: Source, span: Span | None
@@ -191,15 +225,15 @@ class _Reading:
 
     def using(self, join: exp.Join, source: Source, before: list[Source]) -> Iterator[Expression]:
         """Yield the equalities that USING means, and remember that it makes one of two columns."""
-        earlier = JoinedScope.over(before, self.merged) if before else self.scope()
+        earlier, alone = JoinedScope.over(before, self.merged), JoinedScope.over([source], {})
         for name in join.args.get("using") or ():
             node = exp.Column(this=name.copy())
             node.this.meta.update(name.meta)
-            left, right = earlier.resolve(node), JoinedScope.over([source], {}).resolve(node)
-            assert isinstance(left, str)
-            assert isinstance(right, str)
-            self.merged[name.name.lower()] = left
-            pair = (Column(left, span=span_of(name)), Column(right, span=span_of(name)))
+            scopes = (earlier, alone)
+            pair = tuple(
+                StandingTranslator(each, self.reader.text).translate(node) for each in scopes
+            )
+            self.merged[name.name.lower()] = earlier.merging(node, source, str(join.side).upper())
             yield bind_condition(Call("=", pair, BOOL, span_of(name)), self.row())
 
     def translated(self, node: exp.Expr | None, place: str) -> Iterator[Expression]:

@@ -62,7 +62,7 @@ def plan_standing(
     if report is not None:
         check_report(report, slide, windows)
     check_columns(list(planned.plan.row), _places(inner))
-    source = check_internal(planned.plan, windows, planner.negations, report)
+    source = check_internal(planned.plan, windows, planner.reader.negations, report)
     plan = Standing(
         source,
         "current" if report is None else report.report,

@@ -50,6 +50,18 @@ class Source:
         return f"{self.alias}.{name}"
 
 
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A column that USING makes of several: which those are, and what it means.
+
+    A side of a join whose rows may stand beside nulls has no part in the meaning. FULL JOIN has
+    the first of both that is not null.
+    """
+
+    meaning: str | exp.Expr
+    columns: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class JoinedScope(Scope):
     """The sources of a FROM. `merged` has the columns that USING makes one of, by their names.
@@ -58,12 +70,15 @@ class JoinedScope(Scope):
     """
 
     sources: tuple[Source, ...] = ()
-    merged: Mapping[str, str] = field(default_factory=dict)
+    merged: Mapping[str, Merged] = field(default_factory=dict)
     outer: JoinedScope | None = None
 
     @classmethod
     def over(
-        cls, sources: Iterable[Source], merged: Mapping[str, str], outer: JoinedScope | None = None
+        cls,
+        sources: Iterable[Source],
+        merged: Mapping[str, Merged],
+        outer: JoinedScope | None = None,
     ) -> JoinedScope:
         """Return the scope of some sources, without names of a SELECT list."""
         found = tuple(sources)
@@ -83,11 +98,37 @@ class JoinedScope(Scope):
 
     def owns(self, column: exp.Column) -> bool:
         """Whether a column is one of these sources."""
-        return bool(self._candidates(column))
+        return self._merged(column) is not None or bool(self._candidates(column))
+
+    def merging(self, column: exp.Column, source: Source, side: str) -> Merged:
+        """Return what USING makes of a column of these sources and that of another."""
+        before, other = self._merged(column), source.find(column.name)
+        left = self.resolve(column)
+        assert other is not None
+        both = (*(before.columns if before is not None else (str(left),)), other)
+        if side == "RIGHT":
+            return Merged(other, both)
+        if side != "FULL":
+            return Merged(left, both)
+        parts = (self._qualified(column, left), exp.column(column.name, table=source.alias))
+        return Merged(exp.Coalesce(this=parts[0], expressions=[parts[1]]), both)
+
+    def _qualified(self, column: exp.Column, meaning: str | exp.Expr) -> exp.Expr:
+        """Return what a column means as an expression that means the same beside any source."""
+        if isinstance(meaning, exp.Expr):
+            return meaning.copy()
+        owner = next(each for each in self.sources if each.find(column.name) == meaning)
+        return exp.column(column.name, table=owner.alias)
+
+    def _merged(self, column: exp.Column) -> Merged | None:
+        return None if column.table else self.merged.get(column.name.lower())
 
     def resolve(self, column: exp.Column) -> str | exp.Expr:
         """Return the name of a column of the joined rows, or the expression of an alias."""
         name, qualifier = column.name, column.table
+        merged = self._merged(column)
+        if merged is not None:
+            return merged.meaning
         found = self._candidates(column)
         aliased = None if qualifier else self.aliases.get(name.lower())
         if len(found) == 1:
@@ -105,8 +146,6 @@ class JoinedScope(Scope):
 
     def _candidates(self, column: exp.Column) -> list[str]:
         name, qualifier = column.name, column.table
-        if not qualifier and name.lower() in self.merged:
-            return [self.merged[name.lower()]]
         meant = [
             each
             for each in self.sources

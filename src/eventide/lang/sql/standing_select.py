@@ -16,10 +16,10 @@ from eventide.lang.sql.spans import span_of, union
 from eventide.lang.sql.standing_clause import report_of
 from eventide.lang.sql.standing_exists import ExistenceReader, ExistenceTest, existence_test
 from eventide.lang.sql.standing_find import conjuncts_of
-from eventide.lang.sql.standing_from import From, FromReader
+from eventide.lang.sql.standing_from import From, FromReader, Negation
 from eventide.lang.sql.standing_group import Groups, grouped_by, has_aggregate
 from eventide.lang.sql.standing_join import join_all
-from eventide.lang.sql.standing_scope import JoinedScope, Source, StandingTranslator
+from eventide.lang.sql.standing_scope import JoinedScope, Merged, Source, StandingTranslator
 from eventide.lang.sql.standing_sets import combined, renamed
 from eventide.plan.bind import bind, bind_condition
 from eventide.plan.expressions import Column, Expression, Named, conjuncts
@@ -56,21 +56,12 @@ class Planned:
         return not (self.order or self.limit or self.offset)
 
 
-@dataclass(frozen=True, slots=True)
-class Negation:
-    """A part of a query whose answer may lose rows when other rows come: what it is, and where."""
-
-    word: str
-    span: Span | None
-
-
 class StandingPlanner:
     """Plans the queries of one standing query, and remembers what has to be checked at the end."""
 
     def __init__(self, catalog: Mapping[str, Schema], ctes: frozenset[str], text: str) -> None:
         self.catalog = catalog
         self.text = text
-        self.negations: list[Negation] = []
         self.reader = FromReader(catalog, ctes, text, self._subquery)
 
     def plan(self, query: exp.Expr) -> Planned:
@@ -110,9 +101,10 @@ class StandingPlanner:
         arms = [self.whole(query.this), self.whole(query.expression)]
         distinct = bool(query.args.get("distinct"))
         plan = bind(combined(query, [(each.plan, each.names) for each in arms]), self.catalog)
-        if distinct or isinstance(query, exp.Except):
-            word = "EXCEPT" if isinstance(query, exp.Except) else "UNION without ALL"
-            self.negations.append(Negation(word, span_of(query.expression)))
+        union_all = isinstance(query, exp.Union) and not distinct
+        if not union_all:
+            word = "UNION without ALL" if isinstance(query, exp.Union) else query.key.upper()
+            self.reader.negations.append(Negation(word, span_of(query.expression)))
         names = arms[0].names
         order = [(item, output_column(item.this, names)) for item in _ordered(query)]
         for item, name in order:
@@ -148,7 +140,7 @@ class StandingPlanner:
                 message = "SELECT DISTINCT can be ordered by its own columns only"
                 place = next(item for item, name in ordered if name is None)
                 raise BindError(message, span=span_of(place), hint="add it to the SELECT list")
-            self.negations.append(Negation("DISTINCT", _distinct_span(select)))
+            self.reader.negations.append(Negation("DISTINCT", _distinct_span(select)))
             plan = Distinct(plan)
         return self._cut(select, plan, names, order)
 
@@ -167,7 +159,7 @@ class StandingPlanner:
         plan = join_all(read.parts, conditions)
         existence = ExistenceReader(self.reader.read, self.text)
         for test in tests:
-            self.negations.append(Negation(test.word, span_of(test.node)))
+            self.reader.negations.append(Negation(test.word, span_of(test.node)))
             plan = existence.around(plan, read.scope, test)
         return plan
 
@@ -275,19 +267,24 @@ def expand_stars(nodes: Sequence[exp.Expr], scope: JoinedScope) -> list[exp.Expr
 
 def _prefixed(column: exp.Expr) -> exp.Expr:
     assert isinstance(column, exp.Column)
+    if not column.table:
+        return column
     return exp.alias_(column, identifier(f"{column.table}_{column.name}"))
 
 
 def _meant(
-    star: exp.Expr, sources: list[Source], merged: Mapping[str, str], left_out: set[str]
+    star: exp.Expr, sources: list[Source], merged: Mapping[str, Merged], left_out: set[str]
 ) -> Iterator[exp.Column]:
-    """Yield the columns a star means; those that USING makes one come once."""
+    """Yield the columns a star means; those that USING makes one come once, with the first."""
     for source in sources:
         for name in source.starred:
-            again = merged.get(name.lower(), source.column(name)) != source.column(name)
-            if again or name.lower() in left_out:
+            own = source.column(name)
+            one = merged.get(name.lower(), Merged(own, (own,)))
+            if own in one.columns[1:] or name.lower() in left_out:
                 continue
-            column = exp.column(name, table=source.alias, quoted=True)
+            # What USING makes of several columns has no source.
+            table = source.alias if own == one.meaning or own not in one.columns else None
+            column = exp.column(name, table=table, quoted=True)
             column.this.meta.update(star.meta)
             yield column
 

@@ -1,4 +1,4 @@
-"""UNION and EXCEPT of standing queries, and the names of the columns of queries in FROM."""
+"""UNION, EXCEPT and INTERSECT of standing queries, and the names of columns of those in FROM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Arm = tuple[Plan, list[str]]
 
 
 def combined(query: exp.SetOperation, arms: list[Arm]) -> Plan:
-    """Return the plan of UNION [ALL] or EXCEPT [ALL] of two queries, whose plans are bound."""
+    """Return the plan of UNION, EXCEPT or INTERSECT [ALL] of two queries, whose plans are bound."""
     if query.args.get("by_name"):
         message = "UNION BY NAME in a standing query"
         hint = "list the columns of both in the same order"
@@ -26,7 +26,7 @@ def combined(query: exp.SetOperation, arms: list[Arm]) -> Plan:
     (left, names), (right, others) = arms
     if len(names) != len(others):
         message = f"one query has {len(names)} columns, the other {len(others)}"
-        hint = "both sides of UNION and EXCEPT have the same columns"
+        hint = "both sides of UNION, EXCEPT and INTERSECT have the same columns"
         raise BindError(message, span=span_of(query.expression), hint=hint)
     types = [
         _common(query, name, left.row[name], right.row[other])
@@ -36,16 +36,19 @@ def combined(query: exp.SetOperation, arms: list[Arm]) -> Plan:
     right = _aligned(right, others, names, types)
     distinct = bool(query.args.get("distinct"))
     match query:
-        case exp.Except():
-            # Nulls are alike to EXCEPT as they are to DISTINCT.
-            sides = (Distinct(left), Distinct(right)) if distinct else (left, right)
-            return Difference(*sides, span_of(query.expression))
+        case exp.Except() | exp.Intersect():
+            # Nulls are alike to both as they are to DISTINCT.
+            one, other = (Distinct(left), Distinct(right)) if distinct else (left, right)
+            span = span_of(query.expression)
+            fewer = Difference(one, other, span)
+            # Of m and n copies of a row, m - max(m - n, 0) is the smaller number.
+            return fewer if isinstance(query, exp.Except) else Difference(one, fewer, span)
         case exp.Union():
             sources = left.sources if isinstance(left, Merge) else (left,)
             merged = Merge((*sources, right))
             return Distinct(merged) if distinct else merged
     message = f"{query.key.upper()} in a standing query"
-    hint = "join the two on all their columns, or write WHERE EXISTS (SELECT …)"
+    hint = "there are UNION, EXCEPT and INTERSECT"
     raise UnsupportedError(message, span=span_of(query.expression), hint=hint)
 
 

@@ -72,3 +72,22 @@ class ProjectTuples(Stateless):
         if isinstance(item.expression, Column):
             return rows.column(item.expression.name)
         return evaluate(item.expression, rows)
+
+
+@dataclass(frozen=True)
+class NumberTuples(Stateless):
+    """Adds the id of each tuple as its last column, for others to tell equal tuples apart."""
+
+    output_schema: pa.Schema
+
+    def step(
+        self,
+        state: None,
+        inputs: tuple[Changes, ...],
+        until_us: int,  # noqa: ARG002 - the contract of an operator
+    ) -> tuple[None, Changes]:
+        """Return the changes with their ids."""
+        (changes,) = inputs
+        columns = [*changes.rows.columns, pa.array(changes.id, pa.int64())]
+        rows = pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
+        return state, changes.with_rows(rows)

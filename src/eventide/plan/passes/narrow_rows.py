@@ -11,6 +11,7 @@ from eventide.plan.standing import (
     AsOfJoin,
     Existence,
     GroupAggregate,
+    OuterJoin,
     Standing,
     Top,
     Windowed,
@@ -41,11 +42,14 @@ def _narrow(plan: Plan, needed: Names) -> Plan:
         case Project(source=source, items=items):
             # A column that nobody needs costs nothing up here, where nothing is remembered.
             return replace(plan, source=_narrow(source, _read(each.expression for each in items)))
-        case WindowJoin(sources=sources, keys=keys, condition=condition, band=band):
+        case (
+            WindowJoin(keys=keys, condition=condition, band=band)
+            | OuterJoin(keys=keys, condition=condition, band=band)
+        ):
             own = _read(key for each in keys for key in each)
             own |= frozenset() if condition is None else columns_of(condition)
             own |= frozenset() if band is None else _read((band.left, band.right))
-            return replace(plan, sources=tuple(_only(each, needed | own) for each in sources))
+            return rebuild_sources(plan, lambda source: _only(source, needed | own))
         case AsOfJoin(left=left, left_keys=keys):
             return replace(plan, left=_narrow(left, needed | _read(keys)))
         case Existence(left=left, right=right, left_keys=left_keys, right_keys=right_keys):

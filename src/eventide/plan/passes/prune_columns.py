@@ -29,6 +29,7 @@ from eventide.plan.standing import (
     Existence,
     GroupAggregate,
     Merge,
+    OuterJoin,
     RowsWindow,
     SessionWindow,
     Standing,
@@ -104,11 +105,11 @@ def _prune_standing(plan: StandingNode, needed: Names) -> Plan:
             if isinstance(window, RowsWindow) and window.deleted is not None:
                 below |= {window.deleted}
             return replace(plan, source=_prune(source, below))
-        case WindowJoin(sources=sources, condition=condition):
+        case WindowJoin(condition=condition) | OuterJoin(condition=condition):
             below = needed if condition is None else needed | columns_of(condition)
             band = () if plan.band is None else (plan.band.left, plan.band.right)
             below |= _read_by((*(key for keys in plan.keys for key in keys), *band))
-            return replace(plan, sources=tuple(_slimmed(each, below) for each in sources))
+            return rebuild_standing_sources(plan, lambda each: _slimmed(each, below))
         case AsOfJoin(left=left, right=right):
             return replace(
                 plan,

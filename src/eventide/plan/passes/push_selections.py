@@ -21,6 +21,7 @@ from eventide.plan.standing import (
     Existence,
     GroupAggregate,
     Merge,
+    OuterJoin,
     Windowed,
     WindowJoin,
 )
@@ -35,9 +36,10 @@ def push_selections(plan: Plan) -> Plan:
     """Filter(p(a) AND q(a, b), Join(a, b)) -> Filter(q, Join(Filter(p, a), b)).
 
     Through joins, into the source whose columns a condition reads; of a join as of a time only
-    into the left one. Through unions, DISTINCT, EXCEPT and (NOT) EXISTS; through GROUP BY if it
-    reads keys only. Not through ORDER BY … LIMIT. Conditions stop above the windows: those of time
-    remember nothing, and before others a condition would mean something else.
+    into the left one, of an outer join only into one all of whose rows it keeps. Through unions,
+    DISTINCT, EXCEPT and (NOT) EXISTS; through GROUP BY if it reads keys only. Not through ORDER BY
+    … LIMIT. Conditions stop above the windows: those of time remember nothing, and before others a
+    condition would mean something else.
     """
     plan = _loosened(plan)
     if isinstance(plan, Filter):
@@ -93,6 +95,12 @@ def _below(parts: list[Expression], source: Plan) -> tuple[Plan, list[Expression
             moved = [part for part in parts if any(_reads_only(part, each) for each in sources)]
             inside_all = tuple(_sieve(each, moved) for each in sources)
             return replace(source, sources=inside_all), moved
+        case OuterJoin(sources=(left, right), keeps=(keeps_left, keeps_right)):
+            # Beside nulls, a row of the other source would be told apart from one with a partner.
+            on_left = [] if keeps_right else [each for each in parts if _reads_only(each, left)]
+            on_right = [] if keeps_left else [each for each in parts if _reads_only(each, right)]
+            sieved = filtered(left, on_left), filtered(right, on_right)
+            return replace(source, sources=sieved), [*on_left, *on_right]
         case AsOfJoin(left=left):
             moved = [part for part in parts if _reads_only(part, left)]
             return replace(source, left=filtered(left, moved)), moved
