@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +22,9 @@ settings.load_profile("default" if os.environ.get("EVENTIDE_EXPLORE") else "same
 SUBMITTED = "--driver-java-options -XX:TieredStopAtLevel=1 pyspark-shell"
 os.environ.setdefault("PYSPARK_SUBMIT_ARGS", SUBMITTED)
 
+SPARK_BEGINS = 0.3
+"""When this part of all files with tests has begun."""
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -29,11 +33,12 @@ class SparkInOneProcess(LoadGroupScheduling):  # type: ignore[misc]
     """Keeps what needs Spark in one of the two processes: a second session would only be slower.
 
     By name, for marks of groups do not reach the scheduler: pytest-xdist 3.8 writes them into a
-    field that pytest 9.2 no longer reads (pytest-xdist issue 1386). The largest group comes first.
+    field that pytest 9.2 no longer reads (pytest-xdist issue 1386). The tests of a file stay
+    together as well: they share what they have prepared, and the kernels they compile.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if "spark" in nodeid else str(super()._split_scope(nodeid))
+        return "spark" if "spark" in nodeid else nodeid.partition("::")[0]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -44,13 +49,35 @@ def pytest_xdist_make_scheduler(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Check that what needs Spark says so in its name."""
+    """Check that what needs Spark says so in its name, and put tests in the order to run them."""
     for item in items:
         needs_fixture = "spark" in getattr(item, "fixturenames", ())
         needs_spark = needs_fixture or item.get_closest_marker("spark") is not None
         if needs_spark and "spark" not in item.nodeid:
             message = f"{item.nodeid} needs Spark: its name has to say so"
             raise pytest.UsageError(message)
+    items[:] = in_order_to_run(items)
+
+
+def in_order_to_run(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Files from both ends in turn, and what needs Spark in their midst.
+
+    In a new clone all kernels are compiled, once if nobody needs what another process is about to
+    compile. So two processes begin far apart, and Spark, which runs Python in two more, begins
+    when most kernels are there; early enough, though, not to be what everybody waits for.
+    """
+    on_spark = [item for item in items if "spark" in item.nodeid]
+    files: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if "spark" not in item.nodeid:
+            files.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    # Doctests take no time: who is ready first runs them at the end.
+    doctests = [files.pop(name) for name in list(files) if name.startswith("src/")]
+    left, turns = list(files.values()), list[list[pytest.Item]]()
+    while left:
+        turns.append(left.pop(-(len(turns) % 2)))
+    turns.insert(int(len(turns) * SPARK_BEGINS), on_spark)
+    return list(chain.from_iterable(turns + doctests))
 
 
 @pytest.fixture(scope="session", autouse=True)
