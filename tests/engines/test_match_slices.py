@@ -41,7 +41,7 @@ Bag = list[str]
 
 SLOWLY = settings(
     deadline=None,
-    max_examples=50,
+    max_examples=30,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 # A pattern of two variables, for every way to match of three would take too long over 40 rows.

@@ -69,10 +69,10 @@ def reported(question: Question, streams: Streams, untils: list[int], reloading:
     return Counter(tuple(report.values()) for report in last.reports)
 
 
-@named(ANSWERED)
-@FEW
-@given(seed=SEEDS)
-def test_cutting_into_steps_changes_no_report(question: Question, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "question"), list(enumerate(ANSWERED)), ids=[question.name for question in ANSWERED]
+)
+def test_cutting_into_steps_changes_no_report(seed: int, question: Question) -> None:
     streams, choose = history(seed), random.Random(seed)
     end = cuts(streams, choose)[-1:]
     at_once = reported(question, streams, end, reloading=False)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 SLOWLY = settings(
     deadline=None,
-    max_examples=100,
+    max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 SMALL = Kinds(3, most_rows=24, windows=(8, 4, 2, 1), limits=False)
@@ -113,7 +113,7 @@ def above(node: TemporalPattern, scan: Scan, filtered: bool) -> Plan:
     return optimise(bind(replace(node, source=below), CATALOG))
 
 
-@settings(SLOWLY, max_examples=200)
+@settings(SLOWLY, max_examples=100)
 @given(
     cases(SMALL),
     CUTS,

@@ -150,6 +150,7 @@ class Truth:
     question: Question
     streams: Streams
     states: dict[int, Bag] = field(default_factory=dict)
+    answers: dict[int, Bag] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.events = {
@@ -237,6 +238,11 @@ class Truth:
 
     def answer(self, now: int) -> Bag:
         """The answer at an instant; not that of an output window of rows, which may have ties."""
+        if now not in self.answers:
+            self.answers[now] = self.worked_out(now)
+        return self.answers[now]
+
+    def worked_out(self, now: int) -> Bag:
         question = self.question
         if found := re.search(r"RANGE (\d+) SECONDS", question.output):
             size = int(found[1]) * SECOND

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from tests.naive.windows import Event
 
@@ -24,8 +25,7 @@ class Window:
     """The keys of a relation, whose last row of each key counts, unless it says `deleted`."""
 
     def number(self, word: str, unit: str = " SECONDS?") -> int | None:
-        found = re.search(rf"\b{word} (\d+){unit}", self.text)
-        return int(found[1]) if found else None
+        return number_behind(self.text, word, unit)
 
     def length(self, word: str) -> int | None:
         seconds = self.number(word)
@@ -88,6 +88,13 @@ class Window:
         ends = (self.end(event["ts"]) for event in events)
         times = {event["ts"] for event in events}
         return times | {ts + gap for ts in times} | {int(end) for end in ends if end < math.inf}
+
+
+@cache
+def number_behind(text: str, word: str, unit: str) -> int | None:
+    """The number that follows a word: asked for each event again, and so remembered."""
+    found = re.search(rf"\b{word} (\d+){unit}", text)
+    return int(found[1]) if found else None
 
 
 def session(events: list[Event], gap: int, now: int) -> list[Event]:

@@ -19,7 +19,7 @@ from tests.naive.patterns import Budget, TooMuch, match_node, matches, partition
 from tests.operators.match_drive import Matched, Row, in_pieces, listed, look
 
 EXPLORING = settings(
-    max_examples=80, deadline=None, suppress_health_check=list(HealthCheck), database=None
+    max_examples=50, deadline=None, suppress_health_check=list(HealthCheck), database=None
 )
 
 

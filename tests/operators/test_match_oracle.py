@@ -169,7 +169,7 @@ def test_against_regular_expressions(pattern: Pattern, satisfied: list[frozenset
 
 @pytest.mark.parametrize("conditions", ["row", "match", "mixed"])
 def test_random_queries_have_an_answer(conditions: Any) -> None:  # noqa: ANN401
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=20)
     @given(text=queries(Kinds(conditions)), given_rows=rows())
     def check(text: str, given_rows: list[Row]) -> None:
         node = match_node(plan_sql(text, CATALOG))

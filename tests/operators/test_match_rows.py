@@ -86,7 +86,7 @@ def check(text: str, events: list[Row], cuts: Sequence[int], schema: Schema = SC
 CUTS = st.lists(st.integers(0, 12), max_size=12)
 SLOWLY = settings(
     deadline=None,
-    max_examples=80,
+    max_examples=50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 LOCAL = Kinds(conditions="row", strategies=("contiguous",), timeouts=False)

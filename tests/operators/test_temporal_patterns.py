@@ -41,7 +41,7 @@ SLOWLY = settings(
 )
 
 
-@settings(SLOWLY, max_examples=300)
+@settings(SLOWLY, max_examples=150)
 @given(cases())
 def test_the_oracles_agree(case: Case) -> None:
     node, events = case
@@ -51,7 +51,7 @@ def test_the_oracles_agree(case: Case) -> None:
     assert bag(step_by_step(node, events)) == bag(expected)
 
 
-@settings(SLOWLY, max_examples=100)
+@settings(SLOWLY, max_examples=60)
 @given(cases(), st.integers(0, 14), st.integers(0, 9))
 def test_the_oracles_agree_before_the_end(case: Case, count: int, ahead: int) -> None:
     node, events = case
@@ -61,7 +61,7 @@ def test_the_oracles_agree_before_the_end(case: Case, count: int, ahead: int) ->
     assert bag(step_by_step(node, known, watermark)) == found
 
 
-@settings(SLOWLY, max_examples=300)
+@settings(SLOWLY, max_examples=150)
 @given(cases())
 def test_in_one_batch(case: Case) -> None:
     node, events = case
@@ -69,7 +69,7 @@ def test_in_one_batch(case: Case) -> None:
     assert bag(run(node, events)) == bag(by_closed_form(node, events))
 
 
-@settings(SLOWLY, max_examples=100)
+@settings(SLOWLY, max_examples=60)
 @given(cases())
 def test_one_event_after_another(case: Case) -> None:
     node, events = case
@@ -77,7 +77,7 @@ def test_one_event_after_another(case: Case) -> None:
     assert bag(run(node, events, one_by_one(events))) == bag(step_by_step(node, events))
 
 
-@settings(SLOWLY, max_examples=150)
+@settings(SLOWLY, max_examples=90)
 @given(cases(), st.data())
 def test_every_batch_gives_all_that_is_decided(case: Case, data: st.DataObject) -> None:
     node, events = case

@@ -50,7 +50,7 @@ from tests.operators.situation_drive import (
 
 SLOWLY = settings(
     deadline=None,
-    max_examples=80,
+    max_examples=50,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 
