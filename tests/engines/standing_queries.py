@@ -263,6 +263,21 @@ GROUP_EXCEPT = asking(
 GROUP_ROWS = asking(
     "group_rows", "SELECT x.g, COUNT(*) AS n, MIN(x.v) AS low FROM {x} GROUP BY x.g", x="a ROWS 4"
 )
+EXTREMES = (
+    "SELECT q.k, MIN(q.f) AS a, MAX(q.f) AS b, MIN(q.v) AS c, MAX(q.v) AS d, MEDIAN(q.v) AS e, "
+    "COUNT(DISTINCT q.f) AS n FROM (%s) q GROUP BY q.k"
+)
+EXTREMES_JOIN = asking(
+    "extremes_join",
+    EXTREMES % "SELECT x.k, x.f, y.v FROM {x} JOIN {y} ON x.k = y.k",
+    x=A4, y=B6,
+)  # fmt: skip
+EXTREMES_UNION = asking(
+    "extremes_union",
+    EXTREMES % "SELECT x.k, x.f, x.v FROM {x} UNION ALL SELECT y.k, y.f, y.v FROM {y}",
+    x=A4, y="b RANGE 9 SECONDS",
+)  # fmt: skip
+EXTREMES_ROWS = asking("extremes_rows", EXTREMES % "SELECT x.k, x.f, x.v FROM {x}", x="a ROWS 6")
 TOP = asking(
     "top",
     "SELECT x.k, x.v FROM {x} "
@@ -331,10 +346,9 @@ PLAIN = (
     BAND, KEYLESS_BAND, TIME_BAND, CHAIN, SELF_JOIN, FLOAT_KEYS, FILTERED_JOIN, RELATION_JOIN,
     LATEST_JOIN, SYSTEM_TIME, AS_OF, AS_OF_LEFT, DISTINCT, DISTINCT_FLOATS, DISTINCT_JOIN,
     DISTINCT_UNION, DISTINCT_ROWS, EXCEPT_ALL, EXCEPT_OF_JOIN, EXCEPT, INTERSECT, NOT_EXISTS,
-    EXISTS, GROUP,
-    HOLISTIC, TOP_K, TOTAL, GROUP_FLOATS, HAVING, GROUP_JOIN, GROUP_EXCEPT, GROUP_ROWS, TOP,
-    TOP_GROUPS, TOP_TIES, NESTED, NESTED_DISTINCT, NESTED_UNION, *WINDOWS, *OUTER,
-    PREDICATE_WINDOW,
+    EXISTS, GROUP, HOLISTIC, TOP_K, TOTAL, GROUP_FLOATS, HAVING, GROUP_JOIN, GROUP_EXCEPT,
+    GROUP_ROWS, EXTREMES_JOIN, EXTREMES_UNION, EXTREMES_ROWS, TOP, TOP_GROUPS, TOP_TIES, NESTED,
+    NESTED_DISTINCT, NESTED_UNION, *WINDOWS, *OUTER, PREDICATE_WINDOW,
 )  # fmt: skip
 """Queries whose answer is that of the present windows."""
 

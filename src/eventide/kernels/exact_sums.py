@@ -42,7 +42,7 @@ def cover(slabs: Slabs, owner: int, digit: int) -> bool:
     else:
         high = max(base + room, np.int64(digit + 4))
     low = min(base, np.int64(digit))
-    done = widen(slabs, owner, int(high - low), int(base - low))
+    done = widen(slabs, owner, int(high - low), base - low)
     if done:
         slabs.notes[owner, BASE] = low
     return done

@@ -8,8 +8,10 @@ import numpy as np
 
 from eventide.kernels.compiled import Floats, Int64s, inlined, kernel
 from eventide.kernels.exact_sums import read_sum
-from eventide.kernels.key_table import KeyTable, find
+from eventide.kernels.frequent_values import most_frequent
+from eventide.kernels.key_table import KeyTable
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START
+from eventide.kernels.sorted_blocks import word_at
 from eventide.kernels.sorted_values import COUNT_BITS
 
 (
@@ -28,10 +30,13 @@ from eventide.kernels.sorted_values import COUNT_BITS
     FREQUENT,
     FREQUENT_TEXT,
     BUCKET_QUANTILE,
-) = range(15)
+    LEAST_LIVING,
+    GREATEST_LIVING,
+) = range(17)
 """Kinds of readers."""
 
 VALUES, NANS, UPPER, LOWER = range(4)
+FIRST = np.int64(0)
 LOW_63 = np.int64(2**63 - 1)
 LOW_COUNT = np.int64((1 << COUNT_BITS) - 1)
 
@@ -40,12 +45,13 @@ class Readers(NamedTuple):
     """By aggregate: its kind and part, and the place of its words; then the end of all.
 
     `numbers` has which quantile, and by what to divide integers. `texts` and `ranks` order texts:
-    by fingerprint one finds a number, and by that the rank of a text among all.
+    by fingerprint one finds a number, and by that the rank of a text among all. There are none if
+    no list is wanted.
     """
 
     places: Int64s
     numbers: Floats
-    texts: KeyTable
+    texts: KeyTable | None
     ranks: Int64s
 
 
@@ -72,23 +78,28 @@ def double_sum(words: Int64s, notes: Int64s, owner: int, tallies: Int64s, group:
 
 
 @kernel
-def quantile(words: Int64s, count: int, share: float, scale: float) -> float:
-    """Return the value at a share of the way from the first to the last, between neighbours.
-
-    The scale divides integers; 0 says that the words are doubles.
-    """
-    along = share * (count - 1)
-    below = int(np.floor(along))
-    above = min(below + 1, count - 1)
-    low_word, high_word = words[below], words[above]
+def number_of(word: int, scale: float) -> float:
+    """Return the number of a word: an integer divided by the scale, or if that is 0 a double."""
     if scale == 0.0:
-        low = float(np.int64(low_word ^ ((low_word >> 63) & LOW_63)).view(np.float64))
-        high = float(np.int64(high_word ^ ((high_word >> 63) & LOW_63)).view(np.float64))
-    else:
-        low, high = float(low_word) / scale, float(high_word) / scale
-    if low_word == high_word or along == below:
+        return float(np.int64(word ^ ((word >> 63) & LOW_63)).view(np.float64))
+    return float(word) / scale
+
+
+@kernel
+def quantile(
+    words: Int64s, notes: Int64s, owner: int, block: int, share: float, scale: float
+) -> float:
+    """Return the value at a share of the way from the first to the last, between neighbours."""
+    along = share * float(notes[owner, LENGTH] - 1)
+    below = int(np.floor(along))
+    low_word = word_at(words, notes, owner, block, below)
+    low = number_of(low_word, scale)
+    if along == below:
         return low
-    return low + (high - low) * (along - below)
+    high_word = word_at(words, notes, owner, block, below + 1)
+    if low_word == high_word:
+        return low
+    return low + (number_of(high_word, scale) - low) * (along - below)
 
 
 @kernel
@@ -104,55 +115,31 @@ def bucket_quantile(words: Int64s, share: float, count: int) -> int:
 
 
 @kernel
-def rank_of(value: np.int64, is_text: bool, texts: KeyTable, ranks: Int64s) -> np.int64:
-    """Return a number that is smaller the further in front a value belongs."""
-    return ranks[find(texts, value, np.int64(0))] if is_text else value
-
-
-@kernel
-def most_frequent(
-    words: Int64s, row: Int64s, is_text: bool, texts: KeyTable, ranks: Int64s
-) -> None:
-    """Write how many values are listed, then value and count of each, the most frequent first."""
-    longest = (len(row) - 1) // 2
-    row[:] = 0
-    place = 0
-    while place < len(words):
-        value, run = words[place], place
-        while run < len(words) and words[run] == value:
-            run += 1
-        count = run - place
-        place = run
-        slot = row[0]
-        if slot == longest and row[2 * slot] > count:
-            continue
-        rank = rank_of(value, is_text, texts, ranks)
-        while slot > 0:
-            before, times = row[2 * slot - 1], row[2 * slot]
-            if times > count:
-                break
-            if times == count and rank_of(before, is_text, texts, ranks) < rank:
-                break
-            if slot < longest:
-                row[2 * slot + 1] = before
-                row[2 * slot + 2] = times
-            slot -= 1
-        if slot < longest:
-            row[2 * slot + 1] = value
-            row[2 * slot + 2] = count
-            row[0] = min(row[0] + 1, longest)
-
-
-@kernel
-def read_values(kind: int, words: Int64s, count: int, share: float, scale: float) -> np.int64:
-    """Return what is read from values in order, as a word; so many were counted."""
+def read_word(
+    kind: int,
+    words: Int64s,
+    notes: Int64s,
+    owner: int,
+    block: int | None,
+    count: int,
+    share: float,
+    scale: float,
+) -> np.int64:
+    """Return the one word that is read from a list of so many values: there are some."""
+    if block is None:
+        return np.int64(0)
+    start, length = notes[owner, START], notes[owner, LENGTH]
     if kind == SMALLEST:
-        return np.int64(words[0])
+        return np.int64(word_at(words, notes, owner, block, FIRST))
     if kind == LARGEST:
-        return np.int64(words[-1])
+        return np.int64(word_at(words, notes, owner, block, length - 1))
+    if kind == LEAST_LIVING:
+        return np.int64(words[start + 2 * notes[owner, BASE] + 1])
+    if kind == GREATEST_LIVING:
+        return np.int64(~words[start + 2 * notes[owner, BASE] + 1])
     if kind == BUCKET_QUANTILE:
-        return np.int64(bucket_quantile(words, share, count))
-    found = quantile(words, count, share, 0.0 if kind == DOUBLE_QUANTILE else scale)
+        return np.int64(bucket_quantile(words[start : start + length], share, count))
+    found = quantile(words, notes, owner, block, share, 0.0 if kind == DOUBLE_QUANTILE else scale)
     return np.float64(np.nan if np.isnan(found) else found).view(np.int64)
 
 
@@ -170,15 +157,38 @@ def read_pair(
 
 
 @inlined
+def mean_or_sum(
+    kind: int,
+    words: Int64s,
+    notes: Int64s,
+    owner: int,
+    tallies: Int64s,
+    group: int,
+    scale: float,
+) -> np.int64:
+    """Return a mean, or a sum of doubles, as a word; there are values."""
+    part = owner - group * tallies.shape[1]
+    if kind == INTEGER_MEAN:
+        found = wide_double(tallies[group, part, UPPER], tallies[group, part, LOWER]) / scale
+    else:
+        found = double_sum(words, notes, owner, tallies, group)
+    if kind != DOUBLE_SUM:
+        found /= tallies[group, part, VALUES]
+    # One spelling of NaN, so that equal rows have equal words.
+    return np.float64(np.nan if np.isnan(found) else found).view(np.int64)
+
+
+@inlined
 def read_row(
     places: Int64s,
     numbers: Floats,
-    texts: KeyTable,
+    texts: KeyTable | None,
     ranks: Int64s,
     rows: int,
     tallies: Int64s,
     words: Int64s,
     notes: Int64s,
+    block: int | None,
     group: int,
     row: Int64s,
 ) -> None:
@@ -188,24 +198,16 @@ def read_row(
         kind, part, word = places[reader, 0], places[reader, 1], places[reader, 2]
         owner = group * tallies.shape[1] + part
         values = rows if kind == ROWS else tallies[group, part, VALUES]
+        share, scale = numbers[reader, 0], numbers[reader, 1]
         if kind in (DOUBLE_SUM, DOUBLE_MEAN, INTEGER_MEAN) and values > 0:
-            if kind == INTEGER_MEAN:
-                high, low = tallies[group, part, UPPER], tallies[group, part, LOWER]
-                found = wide_double(high, low) / numbers[reader, 1]
-            else:
-                found = double_sum(words, notes, owner, tallies, group)
-            if kind != DOUBLE_SUM:
-                found /= values
-            # One spelling of NaN, so that equal rows have equal words.
-            row[word] = np.float64(np.nan if np.isnan(found) else found).view(np.int64)
+            row[word] = mean_or_sum(kind, words, notes, owner, tallies, group, scale)
         elif kind in (ROWS, COUNT):
             row[word] = values
         elif kind == DISTINCT:
             row[word] = notes[owner, BASE]
         elif kind in (FREQUENT, FREQUENT_TEXT):
-            start, listed = notes[owner, START], row[word : places[reader + 1, 2]]
-            found_values = words[start : start + notes[owner, LENGTH]]
-            most_frequent(found_values, listed, kind == FREQUENT_TEXT, texts, ranks)
+            listed, is_text = row[word : places[reader + 1, 2]], kind == FREQUENT_TEXT
+            most_frequent(words, notes, owner, block, listed, is_text, texts, ranks)
         elif values == 0:
             row[0] |= np.int64(1) << reader
             for place in range(word, places[reader + 1, 2]):
@@ -218,7 +220,4 @@ def read_row(
             read_pair(words, notes, owner, tallies, group, row, word + 1)
             read_pair(words, notes, owner + 1, tallies, group, row, word + 3)
         else:
-            start = notes[owner, START]
-            found_values = words[start : start + notes[owner, LENGTH]]
-            share, scale = numbers[reader, 0], numbers[reader, 1]
-            row[word] = read_values(kind, found_values, values, share, scale)
+            row[word] = read_word(kind, words, notes, owner, block, values, share, scale)

@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, kernel
+from eventide.kernels.compiled import Int64s, inlined, kernel
 
 SHORTEST = 8
 CLASSES = 48
-USED, MISSING = 0, 1
-"""What stands in `facts`: how many words have been taken, and how many could not be."""
+BLOCK_WORDS = 512
+USED, MISSING, BLOCK = 0, 1, 2
+"""What stands in `facts`: how many words have been taken, how many could not be, and how long the
+blocks of values in order are (kernels/sorted_blocks.py)."""
 START, ROOM, LENGTH, BASE = range(4)
 """What is noted of an owner: where the slab begins, how long it is, and two of its own."""
 
@@ -32,9 +34,9 @@ class Slabs(NamedTuple):
     facts: Int64s
 
 
-def empty_slabs() -> Slabs:
-    """Return a pool without owners."""
-    notes, facts = np.zeros((0, 4), np.int64), np.zeros(2, np.int64)
+def empty_slabs(block: int = BLOCK_WORDS) -> Slabs:
+    """Return a pool without owners, with blocks of so many words: a power of two."""
+    notes, facts = np.zeros((0, 4), np.int64), np.array([0, 0, block], np.int64)
     return Slabs(np.zeros(1024, np.int64), notes, np.full(CLASSES, -1), facts)
 
 
@@ -46,31 +48,19 @@ def with_room(slabs: Slabs) -> Slabs:
     return slabs._replace(words=larger)
 
 
-@kernel
-def release(words: Int64s, notes: Int64s, free: Int64s, owner: int) -> None:
-    """Take an owner's slab away, and clear its notes."""
-    room = notes[owner, ROOM]
-    if room > 0:
-        size_class = 0
-        while (SHORTEST << size_class) < room:
-            size_class += 1
-        words[notes[owner, START]] = free[size_class]
-        free[size_class] = notes[owner, START]
-    for note in range(4):
-        notes[owner, note] = 0
-
-
-@kernel
-def widen(slabs: Slabs, owner: int, wanted: int, shift: int) -> bool:
-    """Give an owner at least `wanted` words, zero where it had none; say whether there were some.
-
-    What it had stands `shift` words further on. Its own notes stay.
-    """
-    words, notes, free, facts = slabs
+@inlined
+def class_of(room: int) -> int:
+    """Return the number of the shortest length that is not below `room`."""
     size_class = 0
-    while (SHORTEST << size_class) < wanted:
+    while (SHORTEST << size_class) < room:
         size_class += 1
-    room = np.int64(SHORTEST << size_class)
+    return size_class
+
+
+@kernel
+def take_slab(words: Int64s, free: Int64s, facts: Int64s, room: int) -> int:
+    """Return where a slab of this length begins that is nobody's; -1 if there is no room for it."""
+    size_class = class_of(room)
     start = free[size_class]
     if start >= 0:
         free[size_class] = words[start]
@@ -79,6 +69,36 @@ def widen(slabs: Slabs, owner: int, wanted: int, shift: int) -> bool:
         facts[USED] += room
     else:
         facts[MISSING] = room
+    return int(start)
+
+
+@kernel
+def give_back(words: Int64s, free: Int64s, start: int, room: int) -> None:
+    """Let a slab wait for the next who needs one of its length."""
+    size_class = class_of(room)
+    words[start] = free[size_class]
+    free[size_class] = start
+
+
+@kernel
+def release(words: Int64s, notes: Int64s, free: Int64s, owner: int) -> None:
+    """Take an owner's slab away, and clear its notes."""
+    if notes[owner, ROOM] > 0:
+        give_back(words, free, notes[owner, START], notes[owner, ROOM])
+    for note in range(4):
+        notes[owner, note] = 0
+
+
+@kernel
+def widen(slabs: Slabs, owner: int, wanted: int, shift: np.int64) -> bool:
+    """Give an owner at least `wanted` words, zero where it had none; say whether there were some.
+
+    What it had stands `shift` words further on. Its own notes stay.
+    """
+    words, notes, free, facts = slabs
+    room = SHORTEST << class_of(wanted)
+    start = take_slab(words, free, facts, room)
+    if start < 0:
         return False
     words[start : start + room] = 0
     old = notes[owner, START]

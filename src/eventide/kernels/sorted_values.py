@@ -1,4 +1,4 @@
-"""Values in order, in slabs: found by halving, put in and taken out by moving those behind.
+"""Values in order in one slab: found by halving, put in and taken out by moving those behind.
 
 Counted values are words of a key and, in the low bits, how often it is there.
 """
@@ -28,6 +28,20 @@ def place_among(words: Int64s, start: int, length: int, value: int) -> int:
 
 
 @inlined
+def place_above(words: Int64s, start: int, length: int, value: int) -> int:
+    """Return the place of the first of `length` values from `start` on that is larger."""
+    low = start
+    high = start + length
+    while low < high:
+        middle = (low + high) >> 1
+        if words[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inlined
 def open_place(words: Int64s, place: int, end: int, value: int) -> None:
     """Put a value in at a place; there is room."""
     for i in range(end, place, -1):
@@ -40,24 +54,6 @@ def close_place(words: Int64s, place: int, end: int) -> None:
     """Take out the value at a place."""
     for i in range(place, end - 1):
         words[i] = words[i + 1]
-
-
-@kernel
-def put_in(words: Int64s, start: int, length: int, value: int) -> int:
-    """Add a value; return 1 if it was not there, otherwise 0."""
-    place = place_among(words, start, length, value)
-    fresh = place == start + length or words[place] != value
-    open_place(words, place, start + length, value)
-    return 1 if fresh else 0
-
-
-@kernel
-def take_out(words: Int64s, start: int, length: int, value: int) -> int:
-    """Remove one of the values that are equal; return 1 if it was the only one, otherwise 0."""
-    place = place_among(words, start, length, value)
-    close_place(words, place, start + length)
-    last = place == start + length - 1 or words[place] != value
-    return 1 if last else 0
 
 
 @kernel

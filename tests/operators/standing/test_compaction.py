@@ -22,7 +22,13 @@ ROW = {"k": INT64, "x": FLOAT64}
 COLUMNS = pa.schema([("k", pa.int64()), ("x", pa.float64())])
 PEAK = 20_000
 SMALL = 300_000
-KEPT: list[tuple[str, str, Any]] = [("count", "*", None), ("median", "x", 0.5), ("sum", "x", None)]
+KEPT: list[tuple[str, str, Any]] = [
+    ("count", "*", None),
+    ("median", "x", 0.5),
+    ("sum", "x", None),
+    ("min", "x", None),
+    ("top_k", "x", 2),
+]
 
 
 def peak(keys: int, life: int, execution: Execution) -> Changes:

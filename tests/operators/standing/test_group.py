@@ -144,6 +144,38 @@ def one_group(
     return operator, out
 
 
+LARGE = [
+    ("min", "i", None),
+    ("max", "i", None),
+    ("quantile", "i", 0.9),
+    ("count_distinct", "i", None),
+    ("top_k", "s", 4),
+    ("top_k", "i", 3),
+]
+
+
+@pytest.mark.parametrize("pattern", EDGES)
+def test_large_groups_are_right_while_they_grow_and_shrink(pattern: str) -> None:
+    """So many values that they stand in blocks, and lists of the most frequent are kept."""
+    rng, row = np.random.default_rng(11), {"k": INT64, "i": INT64, "s": STRING}
+    schema = pa.schema([(name, kind.arrow) for name, kind in row.items()])
+    tuples = []
+    for number in range(2500):
+        life = 2000 if pattern == "weakest" else int(rng.integers(1, 3000))
+        gone = number + life // 2 if pattern == "strict" and number % 3 == 0 else None
+        value = int(rng.integers(0, 50 if number % 2 else 10**6))
+        values = {"k": 1, "i": value, "s": f"{value % 700:03}"}
+        gone = gone if gone is None or gone > number else None
+        tuples.append(Tuple(number, number + life, gone, number, values))
+    cuts = [1000, 2400, 3500]
+    instants = [900, 1700, 2400, 3400, 4450]
+    expected = [grouped(tuples, instant, "k", LARGE) for instant in instants]
+    operator = AggregateGroups(group_by(LARGE, row), EDGES[pattern])
+    changes = changes_of(tuples, "aware", schema)
+    out = run(operator, changes, cuts, operator.output_schema, reload=True)
+    assert list(answers(out, instants, "aware")) == expected
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=60))
 def test_sums_are_rounded_once_whatever_has_been_in_them(values: list[float]) -> None:

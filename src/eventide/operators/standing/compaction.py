@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.kernels.calendar_queue import DUE, Calendar
-from eventide.kernels.compiled import Bools, Int32s, Int64s
+from eventide.kernels.compiled import Int32s, Int64s
 from eventide.kernels.key_table import COUNT, SMALLEST, KeyTable, copy_keys, empty_table
-from eventide.kernels.slabs import LENGTH, MISSING, ROOM, SHORTEST, START, USED, Slabs
 
 SLACK = 1024
 """So little room is never given back."""
@@ -60,26 +59,3 @@ def compact_calendar(calendar: Calendar, kept: Int64s, numbers: Int32s) -> Calen
         due,
         calendar.facts.copy(),
     )
-
-
-def needed_rooms(notes: Int64s, listed: Bools) -> Int64s:
-    """Return how long the slab of each owner has to be; that of a list as long as its values."""
-    rooms = np.full(len(notes), SHORTEST, np.int64)
-    lengths = notes[:, LENGTH]
-    while (rooms < lengths).any():
-        rooms = np.where(rooms < lengths, 2 * rooms, rooms)
-    return np.where(listed, np.where(lengths > 0, rooms, 0), notes[:, ROOM])
-
-
-def compact_slabs(slabs: Slabs, notes: Int64s, listed: Bools) -> Slabs:
-    """Return a pool of the slabs of these owners alone, one behind the other."""
-    rooms = needed_rooms(notes, listed)
-    ends = np.cumsum(rooms)
-    total = int(ends[-1]) if len(ends) else 0
-    within = np.arange(total) - np.repeat(ends - rooms, rooms)
-    facts = np.zeros_like(slabs.facts)
-    facts[USED], facts[MISSING] = total, 0
-    moved = notes.copy()
-    moved[:, START], moved[:, ROOM] = np.where(rooms > 0, ends - rooms, 0), rooms
-    words = slabs.words[np.repeat(notes[:, START], rooms) + within]
-    return Slabs(words, moved, np.full_like(slabs.free, -1), facts)

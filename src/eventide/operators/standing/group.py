@@ -6,8 +6,9 @@
                     +a 2     -a 2
                              +a 1
 
-Sums are exact whatever comes and goes (kernels/exact_sums.py); medians, extremes, distinct and
-frequent values come from the values of each group in order (kernels/sorted_values.py).
+Sums are exact whatever comes and goes (kernels/exact_sums.py); medians, distinct and frequent
+values come from the values of each group in order (kernels/sorted_blocks.py), and so do extremes,
+unless it is known when each value goes: then few have to be kept (kernels/skyline.py).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from eventide.accumulators.columns import one_spelling
 from eventide.errors import StateError
 from eventide.kernels.compiled import Int32s, Int64s
 from eventide.kernels.group_reading import Readers
-from eventide.kernels.slabs import with_room
+from eventide.kernels.slabs import BLOCK
 from eventide.kernels.sliding_groups import (
     EMPTIED,
     OUT_AT,
@@ -30,6 +31,8 @@ from eventide.kernels.sliding_groups import (
     OUT_HEAD,
     OUT_ID,
     OUT_SIGN,
+    PART,
+    PLACE,
     SHOWN,
     Progress,
     fold,
@@ -43,7 +46,7 @@ from eventide.operators.standing.group_state import GroupState
 from eventide.operators.standing.keys import fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog
-from eventide.operators.standing.tuples import Arrivals, remembering
+from eventide.operators.standing.tuples import Arrivals, knows_ends, remembering
 from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
 from eventide.plan.execution import Execution
 from eventide.plan.standing import GroupAggregate
@@ -66,7 +69,8 @@ class AggregateGroups:
     @cached_property
     def plan(self) -> GroupPlan:
         """What is kept and read."""
-        return GroupPlan.of(self.node.aggregates)
+        ends = knows_ends(self.edge, self.execution)
+        return GroupPlan.of(self.node.aggregates, knows_ends=ends)
 
     @cached_property
     def key_schema(self) -> pa.Schema:
@@ -102,18 +106,19 @@ class AggregateGroups:
         out = np.empty((OUT_HEAD + self.plan.width, 2 * count), np.int64)
         progress = Progress.room(count, self.plan.width)
         readers, kinds = self._readers(state), self.plan.kinds
+        block = int(state.slabs.facts[BLOCK]) if self.plan.keeps_values else None
         while not fold(
-            operations, tuples, kinds, readers, state.groups, state.slabs, out, progress
+            operations, tuples, kinds, readers, state.groups, state.slabs, block, out, progress
         ):
-            state.slabs = with_room(state.slabs)
+            place, part = operations.places[progress.facts[PLACE]], int(progress.facts[PART])
+            kind, column = self.plan.parts[part]
+            owner = int(tuples.groups[place]) * len(kinds) + part
+            state.widen(kind, owner, int(tuples.values[column, place]))
         shown = self._changes(state, out[:, : progress.facts[SHOWN]])
         state.forget(np.concatenate([new, progress.emptied[: progress.facts[EMPTIED]]]))
         if self.plan.texts:
-            listed = [
-                i for i, (_, column) in enumerate(self.plan.parts) if column in self.plan.texts
-            ]
-            state.forget_texts(listed)
-        return state.fitted(count, self.plan.lists), shown
+            state.forget_texts(self.plan.text_parts)
+        return state.fitted(count, self.plan.kinds[:, 0]), shown
 
     def _arrivals(self, state: GroupState, changes: Changes, of_row: Int32s) -> Arrivals:
         columns = self.plan.columns
@@ -134,7 +139,7 @@ class AggregateGroups:
         return Readers(
             np.array([*places, (0, 0, self.plan.width)], np.int64),
             np.array(numbers, np.float64).reshape(-1, 2),
-            state.texts.table,
+            state.texts.table if self.plan.lists else None,
             state.texts.ranks,
         )
 
@@ -153,7 +158,7 @@ class AggregateGroups:
     def dump(self, state: GroupState) -> bytes:
         """Write the state out, without spare room."""
         name = type(self).__name__
-        state = state.compacted(self.plan.lists)
+        state = state.compacted(self.plan.kinds[:, 0])
         keys = state.keys
         rows = keys.take(np.arange(keys.start, keys.end))
         texts = pa.RecordBatch.from_arrays([state.texts.texts], schema=_TEXTS)

@@ -88,18 +88,20 @@ class Reader:
 class GroupPlan:
     """Columns, parts and readers of a list of aggregates."""
 
+    knows_ends: bool = False
+    """Whether it is known of each tuple that comes when it will go."""
     columns: list[Column] = field(default_factory=list)
     parts: list[tuple[int, int]] = field(default_factory=list)
     readers: list[Reader] = field(default_factory=list)
     width: int = 1
 
     @classmethod
-    def of(cls, aggregates: tuple[NamedAggregate, ...]) -> GroupPlan:
+    def of(cls, aggregates: tuple[NamedAggregate, ...], *, knows_ends: bool = False) -> GroupPlan:
         """Return the plan of these aggregates; an error if one cannot be kept up."""
         if len(aggregates) > MOST_AGGREGATES:
             message = f"a GROUP BY of a standing query has at most {MOST_AGGREGATES} aggregates"
             raise UnsupportedError(message, hint="ask two queries")
-        plan = cls()
+        plan = cls(knows_ends)
         for item in aggregates:
             plan._add(item.aggregate)
         return plan
@@ -110,9 +112,17 @@ class GroupPlan:
         return np.array(self.parts, np.int64).reshape(-1, 2)
 
     @property
-    def lists(self) -> Bools:
-        """Which parts keep values in order."""
-        return np.isin(self.kinds[:, 0], (parts.SORTED, parts.BUCKETS))
+    def keeps_values(self) -> bool:
+        """Whether some part keeps values themselves."""
+        sums = (parts.COUNTED, parts.INTEGERS, parts.DOUBLES, parts.SQUARES)
+        return any(kind not in sums for kind, _ in self.parts)
+
+    @property
+    def lists(self) -> bool:
+        """Whether the most frequent values are listed."""
+        return any(
+            reader.kind in (reading.FREQUENT, reading.FREQUENT_TEXT) for reader in self.readers
+        )
 
     @property
     def texts(self) -> list[int]:
@@ -123,6 +133,15 @@ class GroupPlan:
             if reader.kind == reading.FREQUENT_TEXT
         }
         return sorted(listed)
+
+    @property
+    def text_parts(self) -> list[int]:
+        """The parts with all texts of such a column, in order of their words."""
+        return [
+            place
+            for place, (kind, column) in enumerate(self.parts)
+            if kind == parts.SORTED and column in self.texts
+        ]
 
     def _add(self, aggregate: Aggregate) -> None:
         kind, width, quantile = 0, 1, 0.5
@@ -143,12 +162,10 @@ class GroupPlan:
                 kind, part = reading.DOUBLE_MEAN, self._part(parts.DOUBLES, aggregate, "double")
             case "stddev":
                 # The sum of squares is looked for behind the sum.
-                part = self._pair(aggregate)
+                part = self._pair(parts.DOUBLES, parts.SQUARES, aggregate, "double")
                 kind, width = reading.DEVIATION, 5
             case "min" | "max":
-                form = self._word_form(aggregate)
-                part = self._part(parts.SORTED, aggregate, form)
-                kind = reading.SMALLEST if aggregate.function == "min" else reading.LARGEST
+                kind, part = self._extreme(aggregate)
             case "median" | "quantile":
                 form = self._word_form(aggregate)
                 part = self._part(parts.SORTED, aggregate, form)
@@ -161,7 +178,9 @@ class GroupPlan:
             case "top_k" if argument is None or argument.type.kind != "binary":
                 form = self._any_form(aggregate)
                 kind = reading.FREQUENT_TEXT if form == "text" else reading.FREQUENT
-                part = self._part(parts.SORTED, aggregate, form)
+                # The list of the most frequent is looked for behind the values.
+                listed = parts.LISTED_TEXTS if form == "text" else parts.LISTED
+                part = self._pair(parts.SORTED, listed, aggregate, form)
                 width = 2 * _count(aggregate) + 1
             case "approx_quantile":
                 kind, part = reading.BUCKET_QUANTILE, self._part(parts.BUCKETS, aggregate, "bucket")
@@ -170,6 +189,16 @@ class GroupPlan:
                 raise _not_kept(aggregate)
         self.readers.append(Reader(aggregate, kind, part, self.width, width, quantile))
         self.width += width
+
+    def _extreme(self, aggregate: Aggregate) -> tuple[int, int]:
+        """Return how MIN or MAX is read, and its part: with known ends few values are kept."""
+        form, least = self._word_form(aggregate), aggregate.function == "min"
+        if self.knows_ends:
+            kind = parts.LEAST if least else parts.GREATEST
+            read = reading.LEAST_LIVING if least else reading.GREATEST_LIVING
+            return read, self._part(kind, aggregate, form)
+        read = reading.SMALLEST if least else reading.LARGEST
+        return read, self._part(parts.SORTED, aggregate, form)
 
     def _word_form(self, aggregate: Aggregate) -> Form:
         """Return the form in which values are in order and can be added up."""
@@ -204,13 +233,13 @@ class GroupPlan:
             self.parts.append(part)
         return self.parts.index(part)
 
-    def _pair(self, aggregate: Aggregate) -> int:
-        column = self._column(aggregate, "double")
-        pair = [(parts.DOUBLES, column), (parts.SQUARES, column)]
+    def _pair(self, kind: int, behind: int, aggregate: Aggregate, form: Form) -> int:
+        column = self._column(aggregate, form)
+        pair = [(kind, column), (behind, column)]
         for place in range(len(self.parts) - 1):
             if self.parts[place : place + 2] == pair:
                 return place
-        self.parts += pair
+        self.parts += pair[1:] if self.parts[-1:] == pair[:1] else pair
         return len(self.parts) - 2
 
 

@@ -26,6 +26,7 @@ DOUBLES = (
     reading.DOUBLE_QUANTILE,
 )
 LISTS = (reading.FREQUENT, reading.FREQUENT_TEXT)
+EXTREMES = (reading.SMALLEST, reading.LARGEST, reading.LEAST_LIVING, reading.GREATEST_LIVING)
 
 
 def finished(reader: Reader, place: int, words: Int64s, texts: Texts | None) -> pa.Array:
@@ -37,6 +38,8 @@ def finished(reader: Reader, place: int, words: Int64s, texts: Texts | None) -> 
         return pa.array(own[0].view(np.float64), mask=None if valid is None else ~valid)
     if reader.kind in LISTS:
         return ranking(own, reader.argument.arrow, texts if reader.kind != LISTS[0] else None)
+    if reader.kind in EXTREMES:
+        return as_values(own[0], reader.argument.arrow, valid)
     match reader.kind:
         case reading.INTEGER_SUM:
             return _sums(reader, own, valid)
@@ -44,8 +47,6 @@ def finished(reader: Reader, place: int, words: Int64s, texts: Texts | None) -> 
             return _deviations(own)
         case reading.BUCKET_QUANTILE:
             return pa.array(bucket_values(own[0]), mask=None if valid is None else ~valid)
-        case reading.SMALLEST | reading.LARGEST:
-            return as_values(own[0], reader.argument.arrow, valid)
         case _:
             return pa.array(own[0])
 

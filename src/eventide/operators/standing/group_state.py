@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
+from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.growing import longer
 from eventide.kernels.key_table import KeyTable, empty_table, roomy
-from eventide.kernels.slabs import LENGTH, START, Slabs, empty_slabs
+from eventide.kernels.slabs import Slabs, empty_slabs, with_room
 from eventide.kernels.sliding_groups import (
     COUNT,
     FIRST,
@@ -19,18 +19,15 @@ from eventide.kernels.sliding_groups import (
     HEAD,
     SECOND,
     SEEN,
+    SORTED,
     Groups,
     free_empty_groups,
     number_groups,
 )
+from eventide.kernels.sorted_blocks import make_room
 from eventide.operators.standing.array_state import Arrays, prefixed, under
-from eventide.operators.standing.compaction import (
-    compact_slabs,
-    compact_table,
-    is_too_roomy,
-    needed_rooms,
-    new_numbers,
-)
+from eventide.operators.standing.compaction import compact_table, is_too_roomy, new_numbers
+from eventide.operators.standing.group_slabs import compact_slabs, needed_words, sorted_words
 from eventide.operators.standing.group_texts import Texts
 from eventide.operators.standing.keys import Fingerprints
 from eventide.operators.standing.row_log import RowLog, is_sparse
@@ -107,6 +104,14 @@ class GroupState:
         self.slabs = self.slabs._replace(notes=longer(self.slabs.notes, owners))
         self.numbers = longer(self.numbers, wanted)
 
+    def widen(self, kind: int, owner: int, word: int) -> None:
+        """Make room for a value of a part of this kind; in the pool, or for those in order also."""
+        if kind != SORTED:
+            self.slabs = with_room(self.slabs)
+            return
+        while not make_room(self.slabs, owner, word):
+            self.slabs = with_room(self.slabs)
+
     def forget(self, candidates: Int64s) -> None:
         """Free the numbers of those groups that have no rows, and rows that nobody needs."""
         free_empty_groups(self.table, self.groups, frozen(candidates))
@@ -127,26 +132,19 @@ class GroupState:
         if not is_sparse(len(self.texts), self.texts.kept):
             return
         owners = self._living_groups()[:, None] * self.groups.tallies.shape[1] + parts
-        owners = owners.ravel()
-        notes = self.slabs.notes[owners]
-        lengths = notes[:, LENGTH]
-        ends = np.cumsum(lengths)
-        within = np.arange(int(lengths.sum())) - np.repeat(ends - lengths, lengths)
-        places = np.repeat(notes[:, START], lengths) + within
-        self.texts = self.texts.of_use(self.slabs.words[places])
+        self.texts = self.texts.of_use(sorted_words(self.slabs, owners.ravel()))
 
-    def fitted(self, operations: int, listed: Bools) -> GroupState:
+    def fitted(self, operations: int, kinds: Int64s) -> GroupState:
         """Return the state after so many operations; without the spare room if that is most of it.
 
-        Room for as many operations again is not spare. `listed` says which parts keep values in
-        order.
+        Room for as many operations again is not spare. Parts are of these kinds.
         """
         tuples, room = self.tuples, len(self.groups.about)
         # New numbers of groups have to be told to all tuples: that has to be worth it.
         if is_too_roomy(room, self.living + tuples.used // 16 + operations):
-            return self.compacted(listed)
+            return self.compacted(kinds)
         if is_too_roomy(tuples.room, tuples.used + operations):
-            return self.compacted(listed)
+            return self.compacted(kinds)
         if is_too_roomy(len(self.table.handles) // 2, self.living + operations):
             self.table = compact_table(self.table)
         self.unchecked += operations
@@ -154,13 +152,13 @@ class GroupState:
         if self.unchecked > room // 4 + 4 * operations:
             self.unchecked = 0
             notes = self.slabs.notes
-            owners = np.resize(listed, len(notes))
-            needed = int(needed_rooms(notes, owners).sum())
+            owners = np.resize(kinds, len(notes))
+            needed = needed_words(self.slabs, notes, owners)
             if is_too_roomy(len(self.slabs.words), needed + operations):
                 self.slabs = compact_slabs(self.slabs, notes, owners)
         return self
 
-    def compacted(self, listed: Bools) -> GroupState:
+    def compacted(self, kinds: Int64s) -> GroupState:
         """Return the state without spare room, its groups numbered from 0 on."""
         count, parts = int(self.groups.facts[GROUPS]), self.groups.tallies.shape[1]
         taken = np.ones(count, np.bool_)
@@ -179,7 +177,7 @@ class GroupState:
                 np.zeros(len(kept), np.int64),
                 np.array([len(kept), 0], np.int64),
             ),
-            compact_slabs(self.slabs, notes, np.tile(listed, len(kept))),
+            compact_slabs(self.slabs, notes, np.tile(kinds, len(kept))),
             keys,
             rows,
             self.tuples.compacted(numbers),

@@ -32,7 +32,7 @@ from eventide.kernels.tuple_operations import (
     queue_operations,
 )
 from eventide.operators.standing.array_state import Arrays, prefixed, under
-from eventide.operators.standing.changes import Changes
+from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.compaction import (
     compact_calendar,
     compact_table,
@@ -60,7 +60,12 @@ def read_only(operations: Operations, tuples: Tuples) -> tuple[Operations, Tuple
     """Return what kernels only read, in one type: kernels are compiled for each."""
     return (
         Operations(*(frozen(array) for array in operations)),
-        Tuples(frozen(tuples.groups), frozen(tuples.values), frozen(tuples.valid)),
+        Tuples(
+            frozen(tuples.exps),
+            frozen(tuples.groups),
+            frozen(tuples.values),
+            frozen(tuples.valid),
+        ),
     )
 
 
@@ -75,7 +80,11 @@ class PassingTuples:
         changes = arrivals.changes
         self.living += int(changes.sign.sum())
         operations = Operations(changes.at, np.arange(len(changes)), changes.sign.astype(np.int64))
-        return read_only(operations, Tuples(arrivals.groups, arrivals.values, arrivals.valid))
+        # No end is looked at: those that there are will be announced.
+        never = np.full(len(changes), NEVER, np.int64)
+        return read_only(
+            operations, Tuples(never, arrivals.groups, arrivals.values, arrivals.valid)
+        )
 
     @property
     def room(self) -> int:
@@ -156,7 +165,7 @@ class QueuedTuples:
         at = frozen(changes.at)
         self.start = queue_operations(self.exps, self.start, fresh, at, until_us, operations)
         self.end = end
-        return read_only(operations, Tuples(self.groups, self.values, self.valid))
+        return read_only(operations, Tuples(self.exps, self.groups, self.values, self.valid))
 
     def _make_room(self, more: int) -> tuple[int, int]:
         if self.end + more > len(self.exps):
@@ -306,7 +315,7 @@ class PlacedTuples:
         self.free[self.facts[1] : self.facts[1] + free] = freed[:free]
         self.facts[1] += free
         cut = Operations(*(array[:count] for array in operations))
-        return read_only(cut, Tuples(self.groups, self.values, self.valid))
+        return read_only(cut, Tuples(self.tuples.exps, self.groups, self.values, self.valid))
 
     def _for_lives_of(self, calendar: Calendar, changes: Changes) -> Calendar:
         """Return a calendar for lives as long as those that come: no plan tells the longest."""
@@ -361,6 +370,13 @@ class PlacedTuples:
 
 
 HeldTuples = PassingTuples | QueuedTuples | PlacedTuples
+
+
+def knows_ends(edge: Edge, execution: Execution) -> bool:
+    """Whether tuples go when they said they would, and `take` tells when that is."""
+    if edge.pattern == UpdatePattern.MONOTONIC:
+        return True
+    return edge.pattern != UpdatePattern.STRICT and execution != "negative"
 
 
 def remembering(edge: Edge, execution: Execution, columns: int) -> HeldTuples:
