@@ -291,28 +291,25 @@ def widen_part(slabs: Slabs, owner: int, block: int | None, kind: int, word: np.
 
 
 @inlined
-def show(about: Int64s, group: int, instant: int, row: Int64s, out: Int64s, ends: int) -> int:
-    """Take back the row that a group shows, and show another if it has rows."""
-    for sign in (-1, 1):
-        if sign > 0:
-            if about[group, COUNT] == 0:
-                about[group, SHOWING] = 0
-                break
-            key = mixed(np.uint64(about[group, SECOND])) ^ np.uint64(about[group, FIRST])
-            about[group, ID] = np.int64(mixed(mixed(key) + np.uint64(instant)))
-            for word in range(len(row)):
-                about[group, HEAD + word] = row[word]
-        elif about[group, SHOWING] == 0:
-            about[group, SHOWING] = 1
-            continue
-        out[OUT_GROUP, ends] = group
-        out[OUT_AT, ends] = instant
-        out[OUT_SIGN, ends] = sign
-        out[OUT_ID, ends] = about[group, ID]
+def tell(about: Int64s, group: int, instant: int, sign: int, out: Int64s, place: int) -> None:
+    """Write that the row a group shows comes or goes."""
+    out[OUT_GROUP, place] = group
+    out[OUT_AT, place] = instant
+    out[OUT_SIGN, place] = sign
+    out[OUT_ID, place] = about[group, ID]
+    for word in range(about.shape[1] - HEAD):
+        out[OUT_HEAD + word, place] = about[group, HEAD + word]
+
+
+@inlined
+def show(about: Int64s, group: int, instant: int, row: Int64s) -> None:
+    """Let a group show another row if it has rows, from an instant on."""
+    about[group, SHOWING] = 1 if about[group, COUNT] > 0 else 0
+    if about[group, SHOWING] == 1:
+        key = mixed(np.uint64(about[group, SECOND])) ^ np.uint64(about[group, FIRST])
+        about[group, ID] = np.int64(mixed(mixed(key) + np.uint64(instant)))
         for word in range(len(row)):
-            out[OUT_HEAD + word, ends] = about[group, HEAD + word]
-        ends += 1
-    return ends
+            about[group, HEAD + word] = row[word]
 
 
 @inlined
@@ -326,6 +323,50 @@ def forget_group(
         for tally in range(4):
             groups.tallies[group, part, tally] = 0
         release(slabs.words, slabs.notes, slabs.free, group * part_count + part)
+
+
+@inlined
+def settle_instant(
+    instant: int,
+    many: int,
+    readers: Readers,
+    groups: Groups,
+    slabs: Slabs,
+    block: int | None,
+    out: Int64s,
+    progress: Progress,
+    ends: int,
+) -> int:
+    """Write the rows of touched groups that go, then those that come; return where they end."""
+    facts, touched, emptied, row = progress
+    words, notes, _, _ = slabs
+    about, tallies, _, _ = groups
+    reads, numbers, texts, ranks = readers
+    come = 0
+    for i in range(many):
+        group = touched[i]
+        about[group, SEEN] = 0
+        rows = about[group, COUNT]
+        changed = about[group, SHOWING] != (1 if rows > 0 else 0)
+        if rows == 0:
+            forget_group(groups, slabs, group, tallies.shape[1], emptied, facts)
+        else:
+            read_row(reads, numbers, texts, ranks, rows, tallies, words, notes, block, group, row)
+            for word in range(len(row)):
+                changed = changed or row[word] != about[group, HEAD + word]
+        if not changed:
+            continue
+        if about[group, SHOWING] == 1:
+            tell(about, group, instant, -1, out, ends)
+            ends += 1
+        show(about, group, instant, row)
+        if rows > 0:
+            touched[come] = group
+            come += 1
+    for i in range(come):
+        tell(about, touched[i], instant, 1, out, ends)
+        ends += 1
+    return ends
 
 
 @allocating_nothing
@@ -347,12 +388,12 @@ def fold(
     `block` is how long blocks of values are; without, no values are kept but sums alone, and what
     is compiled for that is less.
     """
-    facts, touched, emptied, row = progress
+    facts, touched, _, _ = progress
     at, places, signs = operations
     exps, of_tuple, values, valid = tuples
     words, notes, free, _ = slabs
     about, tallies, _, _ = groups
-    reads, numbers, texts, ranks = readers
+    _, _, texts, ranks = readers
     part_count, count = len(parts), len(at)
     many, ends, place = facts[TOUCHED], facts[SHOWN], facts[PLACE]
     while place < count:
@@ -392,21 +433,9 @@ def fold(
         place += 1
         if place < count and at[place] == at[place - 1]:
             continue
-        for i in range(many):
-            group = touched[i]
-            about[group, SEEN] = 0
-            rows = about[group, COUNT]
-            changed = about[group, SHOWING] != (1 if rows > 0 else 0)
-            if rows == 0:
-                forget_group(groups, slabs, group, part_count, emptied, facts)
-            else:
-                read_row(
-                    reads, numbers, texts, ranks, rows, tallies, words, notes, block, group, row
-                )
-                for word in range(len(row)):
-                    changed = changed or row[word] != about[group, HEAD + word]
-            if changed:
-                ends = show(about, group, at[place - 1], row, out, ends)
+        ends = settle_instant(
+            at[place - 1], many, readers, groups, slabs, block, out, progress, ends
+        )
         many = 0
     facts[PLACE], facts[TOUCHED], facts[SHOWN] = place, many, ends
     return True

@@ -13,6 +13,7 @@ from eventide.operators.standing.as_of import JoinAsOf
 from eventide.operators.standing.difference import DifferenceOperator
 from eventide.operators.standing.distinct import Form, distinct_operator
 from eventide.operators.standing.existence import ExistenceOperator
+from eventide.operators.standing.group import AggregateGroups
 from eventide.operators.standing.group_panes import group_operator
 from eventide.operators.standing.join import JoinSide, JoinWindows
 from eventide.operators.standing.merge import MergeOperator
@@ -85,8 +86,22 @@ def build_standing(
         execution,
         keeps_answer,
         partitions,
+        is_settled(plan.source) and builder.has(AggregateGroups),
     )
     return builder.tree(reporter)
+
+
+def is_settled(plan: Plan) -> bool:
+    """Whether rows are of one group each, of which two that follow each other always differ."""
+    match plan:
+        case GroupAggregate():
+            return True
+        case Filter(source=source):
+            return is_settled(source)
+        case Project(source=source, items=items):
+            columns = {each.expression for each in items if isinstance(each.expression, Column)}
+            return is_settled(source) and {each.name for each in columns} >= source.row.keys()
+    return False
 
 
 def _schema(plan: Plan) -> pa.Schema:
@@ -124,6 +139,12 @@ class _Builder:
             for each in self.placed
         )
         return StandingTree(tuple(self.windows), operators, reporter)
+
+    def has(self, kind: type) -> bool:
+        """Whether the last operator that does more than choose or compute is of a kind."""
+        passing = (SelectTuples, ProjectTuples)
+        last = (each for each in reversed(self.placed) if not isinstance(each.operator, passing))
+        return isinstance(next(last).operator, kind)
 
     def add(self, plan: Plan, circumstances: Circumstances) -> int:
         """Place the operators of a plan; return the number of the uppermost."""

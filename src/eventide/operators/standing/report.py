@@ -51,7 +51,8 @@ class Reporter:
     `answer_schema` has the columns of the answer, `edge` says how its rows come and go as the
     operators keep them. With `all_internal` rows only come. With `shown` there is one more column,
     "_shown", which says until when a row is in the answer. What is asked for is as in the plan
-    node `Standing`. Without `keeps_answer`, the answer is kept only if reports need it.
+    node `Standing`. Without `keeps_answer`, the answer is kept only if reports need it. `settled`
+    says that at no instant a row comes that is like one that goes, and that goers come first.
     """
 
     answer_schema: pa.Schema
@@ -65,6 +66,7 @@ class Reporter:
     execution: Execution = "aware"
     keeps_answer: bool = True
     partitions: int | None = None
+    settled: bool = False
 
     def __post_init__(self) -> None:
         strict = self.edge.pattern == UpdatePattern.STRICT
@@ -292,7 +294,7 @@ class Reporter:
         told = (changes.sign > 0) | (changes.at < changes.exp)
         if not told.all():
             changes = changes.take(np.flatnonzero(told))
-        if self._strict:
+        if self._strict and not self.settled:
             changes = net_changes(changes)
         columns = [_times(changes.at), *changes.rows.columns, _times(changes.exp)]
         if self._strict:
