@@ -50,15 +50,19 @@ def pushed(text: str, events: pa.Table, batches: Sequence[pa.RecordBatch]) -> in
 
 
 def computed_anew(
-    connection: duckdb.DuckDBPyConnection, events: pa.Table, ends: Sequence[int]
+    connection: duckdb.DuckDBPyConnection,
+    events: pa.Table,
+    ends: Sequence[int],
+    question: str = ANEW,
+    window_s: int = WINDOW_S,
 ) -> list[pa.Table]:
     """Return the answers at the end of each batch, each computed over all that its window holds."""
     moments = times_of(events)
-    first = np.searchsorted(moments, moments[np.array(ends) - 1] - WINDOW_S * SECOND_US, "right")
+    first = np.searchsorted(moments, moments[np.array(ends) - 1] - window_s * SECOND_US, "right")
     answers = []
     for start, end in zip(first.tolist(), ends, strict=True):
         connection.register("held", events.slice(start, end - start))
-        answers.append(connection.sql(ANEW).to_arrow_table())
+        answers.append(connection.sql(question).to_arrow_table())
     return answers
 
 

@@ -19,6 +19,7 @@ from benchmarks.report import (
     write_results,
 )
 from benchmarks.standing_chains import CHAIN_CASES
+from benchmarks.standing_groups import GROUP_CASES
 from benchmarks.standing_joins import JOIN_CASES
 from benchmarks.standing_links import LINK_CASES
 from benchmarks.standing_live import LIVE_CASES
@@ -32,7 +33,14 @@ from benchmarks.standing_setting import (
 )
 
 TITLE = "Standing queries"
-STANDING_CASES = (*LINK_CASES, *JOIN_CASES, *CHAIN_CASES, *LIVE_CASES, *RIVAL_CASES)
+STANDING_CASES = (
+    *LINK_CASES,
+    *JOIN_CASES,
+    *CHAIN_CASES,
+    *LIVE_CASES,
+    *GROUP_CASES,
+    *RIVAL_CASES,
+)
 
 
 def chosen_standing(only: str | None, *, spark: bool) -> list[StandingCase]:

@@ -26,6 +26,7 @@ from benchmarks.standing_data import (
     scaled,
     sided,
 )
+from benchmarks.standing_groups import HOLISTIC, check_holistic, panes
 from benchmarks.standing_joins import (
     NAMED_ORDERS,
     Joining,
@@ -153,6 +154,18 @@ def test_a_chain_gives_the_same_and_remembers_more(setting: StandingSetting) -> 
 
 def test_averages_are_those_of_duckdb() -> None:
     check_average(readings(25_000))
+
+
+def test_aggregates_of_all_values_are_those_of_duckdb() -> None:
+    for aggregate in HOLISTIC:
+        check_holistic(aggregate, readings(25_000))
+
+
+def test_panes_give_what_tuples_give_and_are_fewer(setting: StandingSetting) -> None:
+    lines = panes(setting)
+    kept = [line for line in lines if line.eventide.endswith("kept")]
+    assert kept
+    assert all(line.theirs is not None and line.ours < line.theirs for line in kept)
 
 
 def test_pairs_are_those_of_duckdb() -> None:

@@ -278,6 +278,29 @@ EXTREMES_UNION = asking(
     x=A4, y="b RANGE 9 SECONDS",
 )  # fmt: skip
 EXTREMES_ROWS = asking("extremes_rows", EXTREMES % "SELECT x.k, x.f, x.v FROM {x}", x="a ROWS 6")
+WEIGHT = "pow(0.5, date_diff('microsecond', {time}, {{now}}) / 3e6)"
+DECAYED = asking(
+    "decayed",
+    "SELECT x.k, DECAYED_SUM(x.v, '3 s') AS s, DECAYED_COUNT('3 s') AS n, COUNT(*) AS m, "
+    "DECAYED_AVG(x.v, INTERVAL '3' SECOND) AS mean, MAX(x.v) AS high, SUM(x.f) AS t "
+    "FROM {x} GROUP BY x.k",
+    "SELECT x.k, sum(x.v * {w}) AS s, sum({w}) AS n, count(*) AS m, "
+    "sum(x.v * {w}) / sum({w}) FILTER (WHERE x.v IS NOT NULL) AS mean, max(x.v) AS high, "
+    "sum(x.f) AS t "
+    "FROM {{x}} GROUP BY x.k".format(w=WEIGHT.format(time="x.ts")),
+    x=A4,
+)  # fmt: skip
+DECAYED_EVER = replace(
+    DECAYED, name="decayed_ever", windows=asking("", "", x="a RANGE UNBOUNDED").windows
+)
+DECAYED_JOIN = asking(
+    "decayed_join",
+    "SELECT x.g, DECAYED_SUM(y.v + 1, '3 s') AS s FROM {x} JOIN {y} ON x.k = y.k GROUP BY x.g",
+    "SELECT x.g, sum((y.v + 1) * {w}) AS s FROM {{x}} JOIN {{y}} ON x.k = y.k GROUP BY x.g".format(
+        w=WEIGHT.format(time="greatest(x.ts, y.ts)")
+    ),
+    x=A4, y=B6,
+)  # fmt: skip
 TOP = asking(
     "top",
     "SELECT x.k, x.v FROM {x} "
@@ -356,8 +379,8 @@ SLIDING = tuple(
     question.sliding(2)
     for question in (
         FILTER, UNEQUAL_UNION, JOIN, JOIN_3, AS_OF, SYSTEM_TIME, RELATION_JOIN, DISTINCT,
-        DISTINCT_JOIN, EXCEPT_ALL, NOT_EXISTS, GROUP, GROUP_JOIN, TOP_GROUPS, NESTED,
-        FULL_RESIDUAL,
+        DISTINCT_JOIN, EXCEPT_ALL, NOT_EXISTS, GROUP, GROUP_JOIN, GROUP_FLOATS, TOTAL, HAVING,
+        TOP_GROUPS, NESTED, FULL_RESIDUAL, DECAYED, DECAYED_EVER, DECAYED_JOIN,
     )
 )  # fmt: skip
 INTERNAL = (

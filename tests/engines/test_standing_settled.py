@@ -9,14 +9,23 @@ from hypothesis import given, settings
 
 from eventide.engines.standing.build import build_standing
 from eventide.plan.execution import EXECUTIONS, Execution
-from tests.engines.standing_queries import EXCEPT_ALL, GROUP, GROUP_FLOATS, GROUP_ROWS, histories
+from tests.engines.standing_queries import (
+    DECAYED,
+    EXCEPT_ALL,
+    GROUP,
+    GROUP_FLOATS,
+    GROUP_ROWS,
+    histories,
+)
 from tests.engines.standing_runs import plan_of, run
 from tests.naive.standing import Question, Streams
 
 
 @pytest.mark.parametrize("execution", EXECUTIONS)
 @pytest.mark.parametrize(
-    "question", [GROUP, GROUP_FLOATS, GROUP_ROWS, EXCEPT_ALL], ids=lambda question: question.name
+    "question",
+    [GROUP, GROUP.sliding(2), DECAYED.sliding(2), GROUP_FLOATS, GROUP_ROWS, EXCEPT_ALL],
+    ids=lambda question: question.name,
 )
 @settings(deadline=None, max_examples=5)
 @given(streams=histories())

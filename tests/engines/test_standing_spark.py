@@ -22,6 +22,7 @@ from tests.engines.standing_queries import (
     AS_OF,
     CATALOG,
     CHAIN,
+    DECAYED,
     DISTINCT,
     EXCEPT_ALL,
     FILTER,
@@ -116,7 +117,9 @@ def test_why_everything_is_in_one_bucket_is_said() -> None:
     assert "x by k" in spread_line(plan_of(JOIN.text))
 
 
-BATCH = (JOIN, AS_OF, EXCEPT_ALL, FULL_GROUP, TOP_TIES, GROUP.reporting("ISTREAM"))
+BATCH = (
+    JOIN, AS_OF, EXCEPT_ALL, FULL_GROUP, DECAYED.sliding(2), TOP_TIES, GROUP.reporting("ISTREAM"),
+)  # fmt: skip
 STREAMED = (JOIN, GROUP_JOIN)
 SEED = 9
 

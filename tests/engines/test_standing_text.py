@@ -11,6 +11,7 @@ from eventide.engines.standing.build import build_standing
 from eventide.operators.standing.distinct import SuccessorDistinct, WholeDistinct
 from eventide.operators.standing.group import AggregateGroups
 from eventide.operators.standing.group_panes import AggregatePanes
+from eventide.operators.standing.group_slides import AggregateSlides
 from eventide.operators.standing.join import JoinWindows
 from eventide.operators.standing.join_memory import Policy
 from eventide.operators.standing.tuples import PassingTuples, PlacedTuples, QueuedTuples
@@ -46,6 +47,8 @@ def structures(operator: Any) -> str | None:  # noqa: ANN401 - any operator
             )
         case AggregatePanes():
             return "panes by group"
+        case AggregateSlides():
+            return "partial results by pane"
         case AggregateGroups():
             return GROUPED[type(operator.initial_state().tuples)]
         case SuccessorDistinct():

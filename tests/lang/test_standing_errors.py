@@ -548,6 +548,38 @@ hint: it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]""",
     (
         BindError,
         """\
+DECAYED_SUM takes a value and a half-life
+  SELECT decayed_sum(x) FROM cars [RANGE 9 s SLIDE 3 s]
+         ^^^^^^^^^^^^^^
+hint: write DECAYED_SUM(x, '10 s'): a value of 10 s ago counts half""",
+    ),
+    (
+        BindError,
+        """\
+DECAYED_COUNT takes a half-life
+  SELECT decayed_count('0 s') FROM cars [RANGE 9 s SLIDE 3 s]
+         ^^^^^^^^^^^^^^^^^^^^
+hint: write DECAYED_COUNT('10 s'): a value of 10 s ago counts half""",
+    ),
+    (
+        BindError,
+        """\
+DECAYED_COUNT needs the time of events, and q has no ts
+  SELECT decayed_count('5 s') FROM (SELECT x FROM cars [RANGE 9 s SLIDE 3 s]) q
+         ^^^^^^^^^^^^^^^^^^^^
+hint: select ts in the query behind q""",
+    ),
+    (
+        BindError,
+        """\
+DECAYED_AVG is for standing queries
+  SELECT decayed_avg(x, '5 s') FROM cars
+         ^^^^^^^^^^^^^^^^^^^^^
+hint: it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]""",
+    ),
+    (
+        BindError,
+        """\
 the length behind RANGE must be positive
   SELECT car FROM cars [RANGE 0 SECONDS]
                               ^^^^^^^^^

@@ -6,6 +6,8 @@ at an instant, DuckDB says what the answer then is. What only one of them shall 
 
     /*, x._id*/   the events a row is made of: read when rows have to be told apart
     /*! … */      always read by DuckDB, never by Eventide
+
+`{now}` in words for DuckDB alone is the instant at which it is asked.
 """
 
 from __future__ import annotations
@@ -183,7 +185,8 @@ class Truth:
         ]
         select = self.question.sql or self.question.select
         select = re.sub(r"/\*!?(.*?)\*/", r"\1", select).replace("QUANTILE(", "quantile_cont(")
-        select = select.format(**{name: f"w_{name} {name}" for name in self.question.windows})
+        tables_of = {name: f"w_{name} {name}" for name in self.question.windows}
+        select = select.format(**tables_of, now=literal("ts", now))
         return f"WITH {', '.join(tables)} {select}"
 
     def values(self, row: Row) -> Row:

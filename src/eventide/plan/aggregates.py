@@ -9,11 +9,18 @@ from typing import Literal
 from eventide.plan.types import MAX_PRECISION
 from eventide.schema import FLOAT64, INT64, STORABLE_KINDS, STRING, DataType
 
-Parameter = Literal["fraction", "count"]
-"""What some aggregates take beside their argument: a number from 0 to 1, or how many."""
+Parameter = Literal["fraction", "count", "half-life"]
+"""What some aggregates take beside their argument: a number from 0 to 1, how many, or in how many
+microseconds the weight of a value halves."""
 
 SKETCHED = ("approx_count_distinct", "approx_top_k")
 """Aggregates of standing queries that are kept as sketches of panes, so only with SLIDE."""
+
+DECAYED = ("decayed_count", "decayed_sum", "decayed_avg")
+"""Aggregates of standing queries whose values weigh less the older they are, only with SLIDE."""
+
+BY_PANE = ("count", "sum", "avg", "stddev", "min", "max", *DECAYED)
+"""Aggregates that partial results of panes are enough for, where tuples go in their time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,9 @@ STANDING_AGGREGATES: Mapping[str, AggregateFunction] = {
             AggregateFunction("approx_count_distinct", _STORABLE, _count),
             AggregateFunction("approx_quantile", "numbers", _float, parameter="fraction"),
             AggregateFunction("approx_top_k", _STORABLE, _ranking, parameter="count"),
+            AggregateFunction("decayed_count", "a half-life", _float, parameter="half-life"),
+            AggregateFunction("decayed_sum", "numbers", _float, parameter="half-life"),
+            AggregateFunction("decayed_avg", "numbers", _float, parameter="half-life"),
         )
     },
 }

@@ -76,7 +76,7 @@ from eventide.plan.standing import (
 from eventide.plan.standing_rebuild import rebuild_standing_sources
 from eventide.plan.times import parse_duration, parse_timestamp
 from eventide.plan.types import can_cast
-from eventide.schema import BOOL, INT64, NULL, STRING, TIMESTAMP, DataType, Schema
+from eventide.schema import BOOL, FLOAT64, INT64, NULL, STRING, TIMESTAMP, DataType, Schema
 
 
 def bind(plan: Plan, catalog: Mapping[str, Schema]) -> Plan:
@@ -333,7 +333,11 @@ def bind_aggregate(aggregate: Aggregate, row: Row) -> Aggregate:
     if function is None:
         message = f"no aggregate {name!r}"
         raise BindError(message, span=span, hint=suggestion(name, list(AGGREGATES), "aggregate"))
+    if aggregate.time is not None:
+        aggregate = replace(aggregate, time=bind_expression(aggregate.time, row))
     if aggregate.argument is None:
+        if name == "decayed_count":
+            return replace(aggregate, type=FLOAT64)
         if name != "count":
             message = f"{name} takes {function.takes}, not *"
             raise BindError(message, span=span, hint=f"name a column, as in {name}(x)")

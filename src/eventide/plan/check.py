@@ -242,8 +242,9 @@ def _check_aggregates(
         given = item.aggregate.parameter is not None
         _require(given == wanted, f"{render(item.aggregate)} has a wrong parameter")
         _require(item.aggregate.type != NULL, f"{render(item.aggregate)} has no type")
-        if item.aggregate.argument is not None:
-            _check_expression(item.aggregate.argument, row)
+        for part in (item.aggregate.argument, item.aggregate.time):
+            if part is not None:
+                _check_expression(part, row)
 
 
 def _check_match(node: MatchRecognize, row: Row) -> None:

@@ -65,6 +65,7 @@ class Aggregate:
     """An aggregate by its name in `plan.aggregates`; `COUNT(*)` has no argument.
 
     `parameter` is the constant behind the argument, of those that have one: `QUANTILE(x, 0.9)`.
+    `time` is from when on a value ages, of those whose values do: `DECAYED_SUM(x, '10 s')`.
     """
 
     function: str
@@ -72,6 +73,7 @@ class Aggregate:
     type: DataType = NULL
     span: Span | None = field(default=None, compare=False)
     parameter: float | int | None = None
+    time: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +230,9 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return arguments
         case Cast(argument=argument) | At(argument=argument):
             return (argument,)
-        case Aggregate(argument=argument) | MatchAggregate(argument=argument):
+        case Aggregate(argument=argument, time=time):
+            return tuple(part for part in (argument, time) if part is not None)
+        case MatchAggregate(argument=argument):
             return () if argument is None else (argument,)
         case Over(aggregate=aggregate, keys=keys):
             return (aggregate, *keys)
@@ -259,10 +263,11 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression]) 
 def rebuild_aggregate(
     aggregate: Aggregate, change: Callable[[Expression], Expression]
 ) -> Aggregate:
-    """Return the aggregate with `change` applied to its argument, if it has one."""
-    if aggregate.argument is None:
-        return aggregate
-    return replace(aggregate, argument=change(aggregate.argument))
+    """Return the aggregate with `change` applied to its argument and time, if it has them."""
+    argument, time = (
+        None if part is None else change(part) for part in (aggregate.argument, aggregate.time)
+    )
+    return replace(aggregate, argument=argument, time=time)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

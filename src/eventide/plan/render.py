@@ -46,7 +46,10 @@ def render(expression: Expression) -> str:
             return _call(expression)
         case Cast(argument=argument, type=data_type, or_null=or_null):
             return f"{'TRY_CAST' if or_null else 'CAST'}({render(argument)} AS {data_type})"
-        case Aggregate(function=function, argument=argument, parameter=parameter):
+        case Aggregate(function=function, argument=argument, parameter=parameter, time=time):
+            if time is not None:
+                values = "" if argument is None else f"{render(argument)}, "
+                return f"{function}({values}'{format_duration(int(parameter or 0))}')"
             behind = "" if parameter is None else f", {parameter}"
             return f"{function}({'*' if argument is None else render(argument)}{behind})"
         case Over(aggregate=aggregate, keys=keys, frame=frame):

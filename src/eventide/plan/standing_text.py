@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from eventide.plan.aggregates import SKETCHED
+from eventide.plan.aggregates import DECAYED, SKETCHED
 from eventide.plan.choose_standing import Chosen
 from eventide.plan.explain import describe
 from eventide.plan.nodes import Filter, Plan, Project, scans_of, sources_of
@@ -36,6 +36,7 @@ from eventide.plan.update_patterns import (
     Circumstances,
     Edge,
     UpdatePattern,
+    by_pane,
     edges,
     nodes_of,
     pattern_of,
@@ -149,9 +150,11 @@ class _Told:
         return [f"{', '.join(join)}; alone: {', '.join(alone)}"]
 
     def _group(self, node: GroupAggregate) -> list[str]:
-        sketched = any(item.aggregate.function in SKETCHED for item in node.aggregates)
-        if sketched and self.kept.slide_us is not None:
+        functions = {item.aggregate.function for item in node.aggregates}
+        if self.kept.slide_us is not None and functions & {*SKETCHED}:
             return ["panes by group"]
+        if by_pane(node, pattern_of(node.source, self.kept), self.kept.slide_us):
+            return [f"partial results by pane ({', '.join(_synopses(functions))})"]
         if structure_below(node, node.source, self.kept) == "none":
             return ["array by group"]
         return ["array by group", self._waits(node, node.source)]
@@ -169,6 +172,16 @@ class _Told:
         structure = structure_below(node, source, self.kept)
         shown = "all, none expires" if structure == "none" else structure
         return f"{shown}{found} ({_names(source)})"
+
+
+def _synopses(functions: set[str]) -> Iterator[str]:
+    """Yield what partial results of panes become: totals, staircases, sums that are made anew."""
+    if not functions or functions - {"min", "max", *DECAYED}:
+        yield "running"
+    if functions & {"min", "max"}:
+        yield "staircase"
+    if functions & {*DECAYED}:
+        yield "fading"
 
 
 def _names(source: Plan) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Literal, assert_never
 
+from eventide.plan.aggregates import BY_PANE, DECAYED
 from eventide.plan.nodes import Filter, Plan, Project, sources_of
 from eventide.plan.standing import (
     AsOfJoin,
@@ -153,6 +154,24 @@ def structure_below(node: Plan, source: Plan, circumstances: Circumstances) -> S
     structure = structure_of(pattern_of(source, circumstances))
     in_order = isinstance(node, WindowJoin | GroupAggregate)
     return "calendar queue" if structure == "queue" and not in_order else structure
+
+
+MOST_PANES = 16_384
+"""Where tuples expire in any order, so many panes of a group are kept in order at most: to put
+another one between them is to move those behind it."""
+
+
+def by_pane(node: GroupAggregate, source: Edge, slide_us: int | None) -> bool:
+    """Whether a GROUP BY keeps partial results of panes in place of tuples.
+
+    All that expires at the same refresh goes as one; only what may go before its time has to be
+    told apart. What fades has no other way.
+    """
+    functions = {item.aggregate.function for item in node.aggregates}
+    if slide_us is None or source.strict or not functions <= {*BY_PANE}:
+        return False
+    few = (source.lifetime_us or 0) <= MOST_PANES * slide_us
+    return few or source.in_order or bool(functions & {*DECAYED})
 
 
 def windows_of(plan: Plan) -> tuple[Windowed, ...]:

@@ -15,6 +15,7 @@ from eventide.operators.standing.distinct import Form, distinct_operator
 from eventide.operators.standing.existence import ExistenceOperator
 from eventide.operators.standing.group import AggregateGroups
 from eventide.operators.standing.group_panes import group_operator
+from eventide.operators.standing.group_slides import AggregateSlides
 from eventide.operators.standing.join import JoinSide, JoinWindows
 from eventide.operators.standing.merge import MergeOperator
 from eventide.operators.standing.operator import StandingOperator
@@ -86,7 +87,7 @@ def build_standing(
         execution,
         keeps_answer,
         partitions,
-        is_settled(plan.source) and builder.has(AggregateGroups),
+        is_settled(plan.source) and builder.has(AggregateGroups, AggregateSlides),
     )
     return builder.tree(reporter)
 
@@ -140,11 +141,11 @@ class _Builder:
         )
         return StandingTree(tuple(self.windows), operators, reporter)
 
-    def has(self, kind: type) -> bool:
-        """Whether the last operator that does more than choose or compute is of a kind."""
+    def has(self, *kinds: type) -> bool:
+        """Whether the last operator that does more than choose or compute is of one of these."""
         passing = (SelectTuples, ProjectTuples)
         last = (each for each in reversed(self.placed) if not isinstance(each.operator, passing))
-        return isinstance(next(last).operator, kind)
+        return isinstance(next(last).operator, kinds)
 
     def add(self, plan: Plan, circumstances: Circumstances) -> int:
         """Place the operators of a plan; return the number of the uppermost."""

@@ -22,6 +22,7 @@ from eventide.lang.sql.literals import data_type, is_timestamp, number, timestam
 from eventide.lang.sql.over import frame_of, order_columns, window_of
 from eventide.lang.sql.scope import Scope, refuse
 from eventide.lang.sql.spans import close_brackets, open_call, span_of
+from eventide.plan.aggregates import DECAYED
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import Aggregate, Call, Cast, Column, Expression, Literal, Over
 from eventide.plan.functions import DATE_PARTS as PARTS
@@ -300,8 +301,8 @@ def unknown_function(
         message = f"{name.upper()} stands outside GROUP BY"
         hint = f"group by it: GROUP BY {name.upper()}(ts, INTERVAL '10' SECOND)"
         return BindError(message, span=span, hint=hint)
-    if name == "top_k":
-        return BindError("TOP_K is for standing queries", span=span, hint=_STANDING_HINT)
+    if name == "top_k" or name in DECAYED:
+        return BindError(f"{name.upper()} is for standing queries", span=span, hint=_STANDING_HINT)
     if name in ("now", "today", "get_current_timestamp"):
         return no_clock(span)
     hint = suggestion(name, known, "function")

@@ -10,13 +10,15 @@ from sqlglot import exp
 from eventide.errors import BindError, EventideError, Span, UnsupportedError
 from eventide.lang.sql.expressions import AROUND_HINT, Translator
 from eventide.lang.sql.functions import STANDING_NODES
+from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.scope import Scope, column_hint
 from eventide.lang.sql.spans import span_of
-from eventide.plan.aggregates import STANDING_AGGREGATES
+from eventide.plan.aggregates import DECAYED, STANDING_AGGREGATES
 from eventide.plan.bind import suggestion
-from eventide.plan.expressions import Aggregate, Column, Expression, Over
+from eventide.plan.expressions import Aggregate, Call, Column, Expression, Over
 from eventide.plan.nodes import Plan, Row
-from eventide.schema import SEQ
+from eventide.plan.times import parse_duration
+from eventide.schema import SEQ, TS
 
 _MOST_TOP = 100_000
 
@@ -185,6 +187,8 @@ class StandingTranslator(Translator):
                 message = "TOP_K takes a value and how many of them"
                 raise BindError(message, span=self.span(node), hint="write TOP_K(x, 10)")
             return self._aggregate(node, "top_k", value, parameter)
+        if isinstance(node, exp.Anonymous) and node.name.lower() in DECAYED:
+            return self._decayed(node, node.name.lower())
         distinct = node.this if isinstance(node, exp.Count) else None
         if isinstance(distinct, exp.Distinct) and len(distinct.expressions) == 1:
             return self._aggregate(node, "count_distinct", distinct.expressions[0], None)
@@ -227,6 +231,28 @@ class StandingTranslator(Translator):
         constant = None if wanted is None else self._parameter(node, name, parameter)
         return Aggregate(name, self.translate(value), span=self.span(node), parameter=constant)
 
+    def _decayed(self, node: exp.Anonymous, name: str) -> Aggregate:
+        """Return an aggregate whose values age from the time of the youngest event of a row on."""
+        *values, half_life = node.expressions or [None]
+        length = _length(half_life)
+        if length is None or length <= 0 or len(values) != (0 if name == "decayed_count" else 1):
+            value = "" if name == "decayed_count" else "x, "
+            message = f"{name.upper()} takes {'a value and ' if value else ''}a half-life"
+            hint = f"write {name.upper()}({value}'10 s'): a value of 10 s ago counts half"
+            raise BindError(message, span=self.span(node), hint=hint)
+        assert isinstance(self.scope, JoinedScope)
+        times: list[Expression] = []
+        for source in self.scope.sources:
+            found = source.find(TS)
+            if found is None:
+                message = f"{name.upper()} needs the time of events, and {source.alias} has no ts"
+                hint = f"select ts in the query behind {source.alias}"
+                raise BindError(message, span=self.span(node), hint=hint)
+            times.append(Column(found, span=self.span(node)))
+        time = times[0] if len(times) == 1 else Call("greatest", tuple(times))
+        argument = self.translate(values[0]) if values else None
+        return Aggregate(name, argument, span=self.span(node), parameter=length, time=time)
+
     def _parameter(self, node: exp.Expr, name: str, parameter: exp.Expr | None) -> float | int:
         """Return the constant behind the argument of an aggregate."""
         fraction = STANDING_AGGREGATES[name].parameter == "fraction"
@@ -243,3 +269,12 @@ class StandingTranslator(Translator):
             message = f"{name.upper()} takes a value and how many, from 1 to {_MOST_TOP:,}"
             raise BindError(message, span=place, hint=f"write {name.upper()}(x, 10)")
         return count
+
+
+def _length(node: exp.Expr | None) -> int | None:
+    """Return a length of time in microseconds, written as text or as an interval."""
+    if isinstance(node, exp.Interval):
+        return interval_us(node)
+    if isinstance(node, exp.Literal) and node.is_string:
+        return parse_duration(node.name)
+    return None

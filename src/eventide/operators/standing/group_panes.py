@@ -1,5 +1,7 @@
 """GROUP BY of a standing query with sketches: panes that are merged at every refresh.
 
+Also which operator a GROUP BY has: with panes wherever that is enough.
+
 With SLIDE, tuples come and go at refreshes alone. Those of a group that come and go together are a
 pane, of which only partial results are kept; the row of a group is what its living panes make.
 
@@ -26,17 +28,18 @@ from eventide.operators.columns import concat_batches
 from eventide.operators.evaluate import evaluate
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.group import AggregateGroups
+from eventide.operators.standing.group_slides import AggregateSlides
 from eventide.operators.standing.ids import joined_ids
 from eventide.operators.standing.keys import fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.pane_sketches import Distinct, Frequent, Sketch
 from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
-from eventide.plan.aggregates import SKETCHED
+from eventide.plan.aggregates import DECAYED, SKETCHED
 from eventide.plan.execution import Execution
 from eventide.plan.expressions import Aggregate
 from eventide.plan.render import render
 from eventide.plan.standing import GroupAggregate
-from eventide.plan.update_patterns import Edge, UpdatePattern
+from eventide.plan.update_patterns import Edge, UpdatePattern, by_pane
 
 MERGED = ("count", "sum", "avg", "stddev", "min", "max")
 WORD = pa.int64()
@@ -44,11 +47,23 @@ WORD = pa.int64()
 
 def group_operator(
     node: GroupAggregate, edge: Edge, execution: Execution, slide_us: int | None
-) -> AggregateGroups | AggregatePanes:
-    """Return the operator of a GROUP BY: with panes if a sketch needs them and there are some."""
-    sketched = any(item.aggregate.function in SKETCHED for item in node.aggregates)
-    if sketched and slide_us is not None:
+) -> AggregateGroups | AggregatePanes | AggregateSlides:
+    """Return the operator of a GROUP BY: with panes if there are any and they are enough.
+
+    Other executions keep all tuples, as it is done elsewhere, unless that is not possible.
+    """
+    functions = {item.aggregate.function for item in node.aggregates}
+    for item in node.aggregates:
+        if slide_us is None and item.aggregate.function in DECAYED:
+            message = f"{render(item.aggregate)} without SLIDE: it changes with every instant"
+            hint = "add SLIDE to the window, which says when it is told, and leave out RESTORE"
+            raise UnsupportedError(message, span=item.aggregate.span, hint=hint)
+    if slide_us is not None and functions & {*SKETCHED}:
         return AggregatePanes(node, edge, slide_us)
+    if slide_us is not None and functions & {*DECAYED}:
+        return AggregateSlides(node, edge, slide_us)
+    if slide_us is not None and execution == "aware" and by_pane(node, edge, slide_us):
+        return AggregateSlides(node, edge, slide_us)
     return AggregateGroups(node, edge, execution)
 
 
