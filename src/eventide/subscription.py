@@ -18,6 +18,7 @@ from eventide.engines.standing.live import StandingLive
 from eventide.engines.standing.start import started, with_relations
 from eventide.errors import SchemaError, UnsupportedError, listed, pointing_into
 from eventide.operators.standing.operator import Size
+from eventide.plan.times import Duration, duration_us
 from eventide.result import Result
 from eventide.schema import SEQ, TS
 from eventide.stream import Time, instant
@@ -156,11 +157,15 @@ class Subscription:
             standing.check_stream(stream)
         return self.go_on(lambda: standing.advance(self.state, until_us, stream))
 
-    def current(self) -> Result:
-        """Return the answer of a standing query, as of the last instant before its clock."""
+    def current(self, last: Duration | None = None) -> Result:
+        """Return the answer of a standing query, as of the last instant before its clock.
+
+        With `last`, "30 s" for example, that of the same query over windows of only so long.
+        """
         standing = self.standing("asked for its current answer")
         with self.stepping, pointing_into(self.text):
-            return Result(pa.Table.from_batches([standing.current(self.state)]))
+            last_us = None if last is None else duration_us(last)
+            return Result(pa.Table.from_batches([standing.current(self.state, last_us)]))
 
     def sizes(self) -> tuple[tuple[str, Size], ...]:
         """Return how much is remembered: events that wait, and what operators keep.

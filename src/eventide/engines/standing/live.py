@@ -55,6 +55,7 @@ from eventide.operators.state import (
     with_checksum,
     without_checksum,
 )
+from eventide.plan.elastic import shortened_by
 from eventide.plan.execution import Execution
 from eventide.plan.explain import explain
 from eventide.plan.standing import Standing
@@ -280,8 +281,12 @@ class StandingLive:
                 found[leaf] = within(own, scan_of(self.tree.leaves[leaf]).time_range)
         return tuple(found[leaf] for leaf in range(len(self.tree.leaves)))
 
-    def current(self, state: StandingState) -> pa.RecordBatch:
-        """Return the answer as of the instant before the clock."""
+    def current(self, state: StandingState, last_us: int | None = None) -> pa.RecordBatch:
+        """Return the answer as of the instant before the clock.
+
+        With `last_us`, as if all windows were so long.
+        """
+        sooner_us = 0 if last_us is None else shortened_by(self.plan, last_us)
         if not keeps_answer(self.plan):
             word = self.plan.report.upper()
             message = (
@@ -291,7 +296,7 @@ class StandingLive:
             raise UnsupportedError(message, hint=hint)
         if state.clock_us == START_OF_TIME_US:
             return pa.RecordBatch.from_pylist([], schema=self.tree.answer_schema)
-        return self.tree.current(state.operators)
+        return self.tree.current(state.operators, sooner_us)
 
     def sizes(self, state: StandingState) -> tuple[tuple[str, Size], ...]:
         """Return how much each operator remembers, and how many events wait for the clock."""

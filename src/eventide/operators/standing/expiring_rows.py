@@ -104,9 +104,12 @@ class ExpiringRows:
             stretches.append(Stretch.of(changes.rows, changes.exp))
         return ExpiringState(put_together(stretches), until_us)
 
-    def current(self, state: ExpiringState) -> pa.RecordBatch:
-        """Return the rows that live at the last instant taken in, in the order they came."""
-        living = [each.living(state.until_us - 1) for each in state.stretches]
+    def current(self, state: ExpiringState, sooner_us: int = 0) -> pa.RecordBatch:
+        """Return the rows that live at the last instant taken in, in the order they came.
+
+        As if all expired by `sooner_us` sooner.
+        """
+        living = [each.living(state.until_us - 1 + sooner_us) for each in state.stretches]
         return concat_batches(living, self.schema)
 
     def dump(self, state: ExpiringState) -> bytes:

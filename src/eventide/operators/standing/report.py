@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
-from eventide.errors import PlanError, StateError
+from eventide.errors import PlanError, StateError, UnsupportedError
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.operators.columns import concat_batches
 from eventide.operators.standing.changes import NEVER, Changes
@@ -121,12 +121,18 @@ class Reporter:
             case _:
                 return state, self._turnover(state, changes, until_us)
 
-    def current(self, state: ReportState) -> pa.RecordBatch:
-        """Return the answer at the last instant before the last `until_us`."""
+    def current(self, state: ReportState, sooner_us: int = 0) -> pa.RecordBatch:
+        """Return the answer at the last instant before the last `until_us`.
+
+        With `sooner_us`, as if all rows went by that much sooner: where it is known when they go.
+        """
         if self._last_births is not None and state.last is not None:
             return state.last.take(self._last_births.living(state.last))
         if self._expiring_rows is not None and state.expiring is not None:
-            return self._expiring_rows.current(state.expiring)
+            return self._expiring_rows.current(state.expiring, sooner_us)
+        if sooner_us:
+            message = f"the {self.execution} execution does not keep when rows of the answer go"
+            raise UnsupportedError(message, hint='subscribe with execution="aware"')
         if self._answer_view is None or state.answer is None:
             message = f"the answer is not kept: an {self.report} can do without it"
             raise PlanError(message, hint="build the reporter with keeps_answer=True")

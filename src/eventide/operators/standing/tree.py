@@ -112,9 +112,12 @@ class StandingTree:
         report, reported = self.reporter.step(state.report, edges[-1], until_us)
         return TreeState(tuple(windows), tuple(operators), report), reported
 
-    def current(self, state: TreeState) -> pa.RecordBatch:
-        """Return the answer at the last instant before the last `until_us`."""
-        return self.reporter.current(state.report)
+    def current(self, state: TreeState, sooner_us: int = 0) -> pa.RecordBatch:
+        """Return the answer at the last instant before the last `until_us`.
+
+        With `sooner_us`, as if all rows went by that much sooner.
+        """
+        return self.reporter.current(state.report, sooner_us)
 
     def dump(self, state: TreeState) -> bytes:
         """Write all states out."""
