@@ -81,6 +81,12 @@ KEYLESS_BAND = asking(
     "SELECT x.v, y.v AS w /*, x._id, y._id*/ FROM {x} JOIN {y} ON abs(x.v - y.v) <= 1",
     x=A4, y="b RANGE 3 SECONDS",
 )  # fmt: skip
+FLOAT_BAND = asking(
+    "float_band",
+    "SELECT x.v, y.v AS w /*, x._id, y._id*/ FROM {x} JOIN {y} "
+    "ON x.f BETWEEN y.f - 1 AND y.f + 1",
+    x=A4, y=B6,
+)  # fmt: skip
 TIME_BAND = asking(
     "time_band",
     "SELECT x.k, x.ts, y.ts AS later /*, x._id, y._id*/ FROM {x} JOIN {y} ON x.k = y.k "
@@ -371,7 +377,7 @@ PLAIN = (
     DISTINCT_UNION, DISTINCT_ROWS, EXCEPT_ALL, EXCEPT_OF_JOIN, EXCEPT, INTERSECT, NOT_EXISTS,
     EXISTS, GROUP, HOLISTIC, TOP_K, TOTAL, GROUP_FLOATS, HAVING, GROUP_JOIN, GROUP_EXCEPT,
     GROUP_ROWS, EXTREMES_JOIN, EXTREMES_UNION, EXTREMES_ROWS, TOP, TOP_GROUPS, TOP_TIES, NESTED,
-    NESTED_DISTINCT, NESTED_UNION, *WINDOWS, *OUTER, PREDICATE_WINDOW,
+    NESTED_DISTINCT, NESTED_UNION, *WINDOWS, *OUTER, PREDICATE_WINDOW, FLOAT_BAND,
 )  # fmt: skip
 """Queries whose answer is that of the present windows."""
 

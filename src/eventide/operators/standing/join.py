@@ -44,6 +44,8 @@ ROOM = 1 << 16
 """So many results are written before they are put together as rows."""
 LOW_BITS = (1 << 22) - 1
 """Of a key, to sort by: two digits of the sort, and more than the keys of a step."""
+NAN_STRETCH = 2**62 + 3
+"""Of a join by a band: the stretch of NaN, which is not beside that of any number."""
 SWEEP_SHARE = 20
 """Joins in the direct execution look through their tuples so many times in a window's length."""
 
@@ -215,8 +217,9 @@ class JoinWindows:
             # Twice as wide as needed, so that rounding moves no value by more than one stretch.
             floats = value.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
             apart = np.floor(floats / (2 * (self.band.width or 1.0)))
-            null = null | np.isnan(apart)
             stretch = np.clip(np.nan_to_num(apart), -(2.0**62), 2.0**62).astype(np.int64)
+            # NaN is equal to itself and near nothing else.
+            stretch = np.where(np.isnan(apart), NAN_STRETCH, stretch)
         return Fingerprints(stretch, np.zeros(len(stretch), np.int64), null)
 
     def sided(self, number: int, changes: Changes, keys: Fingerprints, numbers: Int64s) -> Sided:
