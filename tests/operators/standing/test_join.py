@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.operators.standing import join, join_room
+from eventide.operators.standing import join, join_memory, join_room
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.join import JoinSide, JoinWindows
 from eventide.plan.execution import EXECUTIONS, Execution
@@ -115,9 +115,11 @@ def test_all_combinations_live_as_long_as_their_parts(
     inputs = [changes_of(lives, schema_of(side), execution) for side, lives in enumerate(sides)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(join, "ROOM", room)
-        # Rings as short as can be go round, and become longer and shorter.
+        # Rings as short as can be go round, and become longer and shorter; so do buckets.
         patch.setattr(join_room, "FEWEST", fewest)
-        patch.setattr(join_room, "MOSTLY_EMPTY", 1 if fewest == 1 else 8)
+        patch.setattr(join_memory, "FEWEST_BUCKETS", fewest)
+        for module in (join_room, join_memory):
+            patch.setattr(module, "MOSTLY_EMPTY", 1 if fewest == 1 else 8)
         found = run(operator, inputs, cuts, reload=reload)
     lives = lives_of_join(sides, [f"s{side}.k" for side in range(len(sides))], lambda _: True)
     for now in range(LAST + 1):
@@ -194,3 +196,15 @@ def test_orders_of_probing_change_while_running() -> None:
     assert before_orders[0] != (2, 1)
     assert state.observed.orders[0] == (2, 1)
     assert operator.size(state).tuples == 8 * 81
+
+
+def test_a_burst_is_forgotten() -> None:
+    operator = operator_of([FIXED, FIXED], "aware")
+    state, small = operator.initial_state(), 0
+    for step, size in enumerate([5, 5, 20_000, 5, *[0] * 8, 5]):
+        lives = [Life({"s0.k": i, "s0.v": 0}, step, step + 8) for i in range(size)]
+        nothing = changes_of([], schema_of(1), "aware")
+        inputs = (changes_of(lives, schema_of(0), "aware"), nothing)
+        state, _ = operator.step(state, inputs, step + 1)
+        small = small or operator.size(state).bytes
+    assert operator.size(state).bytes < 2 * small

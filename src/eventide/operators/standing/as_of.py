@@ -65,7 +65,7 @@ class JoinAsOf:
         right, right_keys = without_null(right, self.keys_of(self.right_keys, right))
         numbers, log = numbered(state.logs[0], right)
         memory = replace(state, logs=(log,), until_us=until_us)
-        memory = memory.roomy([len(right)], grow_buckets=True)
+        memory = memory.roomy([len(right)], fits_buckets=True)
         left_keys = self.keys_of(self.left_keys, left)
         changes = self.in_time(left, left_keys, right, right_keys, numbers)
         parts = list(self.joined(memory, changes, left))
@@ -137,7 +137,7 @@ class JoinAsOf:
         first, second = parts_of("JoinAsOf", dumped, 2)
         words, facts = load_rows("JoinAsOf", first, WORD_SCHEMA)
         values, _ = load_rows("JoinAsOf", second, self.right_schema)
-        memory = self.initial_state().roomy([words.num_rows], grow_buckets=True)
+        memory = self.initial_state().roomy([words.num_rows], fits_buckets=True)
         memory = memory.with_tuples(0, words, values)
         return replace(memory, until_us=facts["until_us"])
 

@@ -152,7 +152,7 @@ class JoinWindows:
         """Join what comes with what is remembered."""
         memory, sided = self.remembered(state.memory, inputs)
         come = [len(changes) for changes in sided]
-        memory = memory.roomy(come, grow_buckets=not self.buckets)
+        memory = memory.roomy(come, fits_buckets=not self.buckets)
         words, ends = words_of(sided)
         if self.lazy:
             together = self.found_together(memory, np.split(words, ends[:-1]))
@@ -306,7 +306,7 @@ class JoinWindows:
             words, facts = load_rows("JoinWindows", parts[2 * side], WORD_SCHEMA)
             values, _ = load_rows("JoinWindows", parts[2 * side + 1], each.schema)
             more = [words.num_rows if number == side else 0 for number in range(len(self.sides))]
-            memory = memory.roomy(more, grow_buckets=not self.buckets)
+            memory = memory.roomy(more, fits_buckets=not self.buckets)
             memory = memory.with_tuples(side, words, values)
             memory = replace(memory, until_us=facts["until_us"])
         return replace(state, memory=memory, looked_us=memory.until_us)

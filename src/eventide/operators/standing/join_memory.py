@@ -44,7 +44,8 @@ from eventide.kernels.join_pool import (
 )
 from eventide.kernels.key_table import empty_table
 from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.join_room import numbers_in_ring, with_room
+from eventide.operators.standing.join_room import MOSTLY_EMPTY, numbers_in_ring, with_room
+from eventide.operators.standing.keeping import power_of_two
 from eventide.operators.standing.row_log import RowLog, is_sparse
 
 Policy = Literal["kept", "ring", "calendar", "swept"]
@@ -128,15 +129,16 @@ class JoinMemory:
         """How often each side was probed, how many tuples were looked at, and how many matched."""
         return self.state.sides[:-1, PROBES:]
 
-    def roomy(self, more: Sequence[int], *, grow_buckets: bool) -> JoinMemory:
-        """Return the memory with room for so many more tuples of each side."""
+    def roomy(self, more: Sequence[int], *, fits_buckets: bool) -> JoinMemory:
+        """Return the memory with room for so many more tuples of each side.
+
+        With `fits_buckets` there are as many buckets as suit these, or some more.
+        """
         state = with_room(self.state, more)
-        buckets = state.heads.shape[1]
         most = max(int(count) + come for count, come in zip(self.counts, more, strict=True))
-        if grow_buckets and most > buckets:
-            while buckets < 2 * most:
-                buckets *= 2
-            heads = np.full((len(self.logs), buckets), -1, np.int64)
+        least = max(FEWEST_BUCKETS, power_of_two(2 * most))
+        if fits_buckets and not most <= state.heads.shape[1] <= MOSTLY_EMPTY * least:
+            heads = np.full((len(self.logs), least), -1, np.int64)
             relink(state, heads)
             state = state._replace(heads=heads)
         return replace(self, state=state)

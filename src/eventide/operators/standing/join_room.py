@@ -29,7 +29,7 @@ from eventide.operators.standing.keeping import power_of_two
 
 FEWEST = 64
 MOSTLY_EMPTY = 8
-"""A ring that is so many times as long as it has to be is made shorter."""
+"""A ring that is so many times as long as it has to be is made shorter; buckets are made fewer."""
 
 
 def rows_on_lines(count: int) -> Int64s:
