@@ -222,6 +222,15 @@ def test_what_cannot_be_read_is_not_known_and_no_error() -> None:
     assert not known.values
 
 
+def test_two_windows_of_one_name_may_have_other_types() -> None:
+    events = tables(0.5, 200)
+    text = f"{QUERY} UNION ALL SELECT c.k, c.n FROM u [RANGE 1 MINUTE] c WHERE c.kind > 1"
+    numbers = pa.array(range(len(events["u"])))
+    events["u"] = events["u"].set_column(3, "kind", numbers)
+    chosen = chosen_plan(planned(text, events), sources_of(events))
+    assert len(chosen.alternatives) > 1
+
+
 def test_where_there_is_nothing_to_choose_events_are_not_read() -> None:
     events = tables(0.5, 200)
     plan = planned("SELECT DISTINCT k FROM s [RANGE 5 MINUTES]", events)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from eventide.engines.standing.reach import scan_of
 from eventide.engines.standing.sampling import SECOND_US, sample_of
 from eventide.errors import StoreError
-from eventide.plan.expressions import Expression, columns_of, conjuncts
+from eventide.plan.expressions import Column, Expression, columns_of, conjuncts, walk
 from eventide.plan.failing import can_fail
 from eventide.plan.nodes import Filter, Plan, Project, sources_of
 from eventide.plan.standing import (
@@ -58,9 +58,15 @@ def statistics_of(
         if source is None or source.time_range.is_empty:
             continue
         columns = tuple(name for name in leaf.source.row if f"{leaf.alias}.{name}" in compared)
-        own = tuple(each for each in conditions if columns_of(each) <= leaf.row.keys())
+        own = tuple(each for each in conditions if reads_only(each, leaf))
         found[leaf.alias] = known_of(Question(leaf, columns, own), source)
     return found
+
+
+def reads_only(condition: Expression, leaf: Windowed) -> bool:
+    """Whether a condition can be asked of a window: another SELECT may use its name for another."""
+    read = [part for part in walk(condition) if isinstance(part, Column)]
+    return all(leaf.row.get(column.name) == column.type for column in read)
 
 
 def known_of(question: Question, source: EventSource) -> LeafStatistics:
