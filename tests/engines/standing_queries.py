@@ -211,6 +211,11 @@ EXCEPT = asking("except", "SELECT x.k FROM {x} EXCEPT SELECT y.k FROM {y}", x=A4
 INTERSECT = asking(
     "intersect", "SELECT x.k, x.g FROM {x} INTERSECT SELECT y.k, y.g FROM {y}", x=A4, y=C3
 )
+INTERSECT_CHAIN = asking(
+    "intersect_chain",
+    "SELECT x.k FROM {x} INTERSECT ALL SELECT y.k FROM {y} INTERSECT ALL SELECT z.k FROM {z}",
+    x=A4, y=B6, z="c ROWS 5",
+)  # fmt: skip
 NOT_EXISTS = asking(
     "not_exists",
     "SELECT x.k, x.v FROM {x} WHERE NOT EXISTS (SELECT 1 FROM {y} WHERE y.k = x.k)",
@@ -378,6 +383,7 @@ PLAIN = (
     EXISTS, GROUP, HOLISTIC, TOP_K, TOTAL, GROUP_FLOATS, HAVING, GROUP_JOIN, GROUP_EXCEPT,
     GROUP_ROWS, EXTREMES_JOIN, EXTREMES_UNION, EXTREMES_ROWS, TOP, TOP_GROUPS, TOP_TIES, NESTED,
     NESTED_DISTINCT, NESTED_UNION, *WINDOWS, *OUTER, PREDICATE_WINDOW, FLOAT_BAND,
+    INTERSECT_CHAIN,
 )  # fmt: skip
 """Queries whose answer is that of the present windows."""
 

@@ -651,6 +651,26 @@ Standing DSTREAM
     Windowed cars, the last 1 min (ts, car)""",
     ),
     (
+        "SELECT src FROM link1 [NOW] INTERSECT ALL SELECT dst FROM link2 [NOW] "
+        "INTERSECT ALL SELECT car FROM cars [NOW]",
+        """\
+Standing
+  Difference
+    Project cars.car AS src
+      Windowed cars, the last 1 us (ts, car)
+    Difference
+      Project cars.car AS src
+        Windowed cars, the last 1 us (ts, car)
+      Difference
+        Project link1.src AS src
+          Windowed link1, the last 1 us (ts, src)
+        Difference
+          Project link1.src AS src
+            Windowed link1, the last 1 us (ts, src)
+          Project link2.dst AS src
+            Windowed link2, the last 1 us (ts, dst)""",
+    ),
+    (
         "SELECT car FROM cars [LANDMARK 1 HOUR SLIDE 10 MINUTES]",
         """\
 Standing every 10 min

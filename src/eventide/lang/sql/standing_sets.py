@@ -12,6 +12,7 @@ from eventide.plan.expressions import Cast, Column, Named
 from eventide.plan.nodes import Plan, Project
 from eventide.plan.standing import Difference, Distinct, Merge
 from eventide.plan.types import common_type
+from eventide.plan.update_patterns import windows_of
 from eventide.schema import DataType
 
 Arm = tuple[Plan, list[str]]
@@ -38,11 +39,14 @@ def combined(query: exp.SetOperation, arms: list[Arm]) -> Plan:
     match query:
         case exp.Except() | exp.Intersect():
             # Nulls are alike to both as they are to DISTINCT.
-            one, other = (Distinct(left), Distinct(right)) if distinct else (left, right)
+            sides = (Distinct(left), Distinct(right)) if distinct else (left, right)
             span = span_of(query.expression)
-            fewer = Difference(one, other, span)
-            # Of m and n copies of a row, m - max(m - n, 0) is the smaller number.
-            return fewer if isinstance(query, exp.Except) else Difference(one, fewer, span)
+            if isinstance(query, exp.Except):
+                return Difference(*sides, span)
+            # Of m and n copies of a row, m - max(m - n, 0) is the smaller number. The smaller plan
+            # runs twice: of a chain that is the last query, and not all those before.
+            one, other = sorted(sides, key=lambda side: len(windows_of(side)))
+            return Difference(one, Difference(one, other, span), span)
         case exp.Union():
             sources = left.sources if isinstance(left, Merge) else (left,)
             merged = Merge((*sources, right))
