@@ -77,7 +77,7 @@ def exact_distinct(values: Any, window_rows: int) -> float:  # noqa: ANN401
 
 
 @pytest.mark.parametrize("name", MADE)
-@pytest.mark.parametrize("window_rows", [20, 1_000, 40_000, 4 * SAMPLE_ROWS])
+@pytest.mark.parametrize("window_rows", [20, 1_000, 60_000, 4 * SAMPLE_ROWS])
 def test_different_values_of_a_window_are_about_as_many_as_counted(
     name: str, window_rows: int
 ) -> None:
@@ -269,3 +269,15 @@ def test_what_was_found_holds_until_the_stream_has_grown() -> None:
     for other in range(300):
         findings.get(other, 1, find)
     assert len(findings.known) == 256
+
+
+def test_of_long_texts_a_part_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db = ev.open(tmp_path)
+    stream = db.create_stream("s", {"text": "string"})
+    times = pa.array(START + S * np.arange(60_000)).cast(pa.timestamp("us"))
+    stream.append(pa.table({"ts": times, "text": ["x" * 100] * 60_000}))
+    monkeypatch.setattr("eventide.engines.standing.sampling.MOST_BYTES", 1_000_000)
+    found = sample_of(db.store.stream("s").snapshot(), ["ts", "text"], ALL_TIME, 60_000 * S)
+    assert found is not None
+    assert 0 < len(found) < 60_000
+    assert found.rate == pytest.approx(1.0, rel=0.01)

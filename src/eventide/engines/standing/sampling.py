@@ -8,7 +8,7 @@ value tells how many values are in none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,8 @@ from eventide.store.source import EventSource, TimeSlice
 SAMPLE_ROWS = 1 << 16
 STRETCHES = 16
 STRETCH_ROWS = SAMPLE_ROWS // STRETCHES
+MOST_BYTES = 1 << 26
+"""A sample of long texts is not worth more memory: then it has fewer events."""
 MOST_PARTS = 1 << 8
 """The index is read no deeper than to parts of the stream of which it has about so many."""
 MOST_RUNS = 64
@@ -79,19 +81,21 @@ def sample_of(
         return None
     span, slices = newest(source, whole, window_us)
     expected = sum(each.rows for each in slices)
-    if expected <= 2 * SAMPLE_ROWS:
-        ranges = [span]
+    follow = expected <= 2 * SAMPLE_ROWS
+    if follow:
+        ranges = [each.time_range for each in slices] or [span]
     else:
         places = np.linspace(0, len(slices) - 1, STRETCHES).astype(int)
         ranges = [beginning(slices[place]) for place in dict.fromkeys(places.tolist())]
-    most = 2 * SAMPLE_ROWS // len(ranges)
-    read = [stretch for each in ranges for stretch in last_rows(source, columns, each, most)]
+    read = last_of(source, columns, ranges)
     if not read:
         return None
     rows = pa.concat_batches(read)
     seconds = max(1.0, (span.end_us - span.start_us) / SECOND_US)
-    count = rows.num_rows if len(ranges) == 1 and rows.num_rows < most else expected
-    return Sample(rows, tuple(each.num_rows for each in read), count / seconds)
+    # What the index says is there may lie partly before the time that is asked of.
+    count = rows.num_rows if follow and len(read) == len(ranges) else expected
+    stretches = (rows.num_rows,) if follow else tuple(each.num_rows for each in read)
+    return Sample(rows, stretches, count / seconds)
 
 
 def newest(
@@ -135,14 +139,20 @@ def beginning(part: TimeSlice) -> TimeRange:
     )
 
 
-def last_rows(
-    source: EventSource, columns: Sequence[str], span: TimeRange, most: int
-) -> Iterator[pa.RecordBatch]:
-    """Yield the last events of a time as one batch, if there are any."""
-    batches = list(source.scan(columns, span))
-    if batches:
-        rows = pa.concat_batches(batches)
-        yield rows.slice(max(0, rows.num_rows - most))
+def last_of(
+    source: EventSource, columns: Sequence[str], ranges: Sequence[TimeRange]
+) -> list[pa.RecordBatch]:
+    """Return the events of each time that has some, of the last ones only if they are large."""
+    read: list[pa.RecordBatch] = []
+    size = 0
+    for span in reversed(ranges):
+        batches = list(source.scan(columns, span))
+        if batches:
+            read.append(pa.concat_batches(batches))
+            size += read[-1].nbytes
+        if size > MOST_BYTES:
+            break
+    return read[::-1]
 
 
 def codes_of(column: pa.Array) -> Int64s:
