@@ -32,6 +32,7 @@ HELD_S = 100
 HOLISTIC = ("MAX(x)", "MEDIAN(x)", "COUNT(DISTINCT x)")
 SLIDING = ("SUM(x)", "MAX(x)")
 SLIDE_S = 1
+STEPS = 40
 PANES: Execution = "aware"
 TUPLES: Execution = "negative"
 
@@ -90,7 +91,9 @@ def panes(setting: StandingSetting) -> list[Finding]:
     """Partial results by pane, and the execution that keeps every tuple."""
     events = readings(setting.sizes.of(0.4))
     first = int(times_of(events)[0])
-    cuts = [first + SECOND_US * second for second in range(10, events.num_rows // 1_000 + 11, 10)]
+    seconds = events.num_rows // 1_000
+    every = max(1, seconds // STEPS)
+    cuts = [first + SECOND_US * second for second in range(every, seconds + every + 1, every)]
     lines: list[Finding] = []
     for aggregate in SLIDING:
         text = f"SELECT {aggregate} AS v FROM s [RANGE {HELD_S} SECONDS SLIDE {SLIDE_S} SECOND]"
