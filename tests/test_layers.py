@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "matches": SHARED | {"plan", "result", "sinks"},
     "lifetimes": SHARED | {"result", "sinks"},
     "explanation": SHARED | {"engines", "kernels", "plan", "sinks"},
-    "subscription": SHARED | {"engines", "operators", "result", "stream"},
+    "subscription": SHARED | {"engines", "operators", "plan", "result", "stream"},
     "delivery": SHARED | {"subscription"},
     "relation": SHARED | {"engines", "ingest", "plan", "result", "store", "stream"},
     "pace": {"batch", "errors"},

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
+from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.live import StandingLive
 from eventide.engines.standing.resume import resumed
 from eventide.errors import (
@@ -23,6 +24,8 @@ from eventide.errors import (
 from eventide.operators.standing.refresh import MOST_ROWS, Lifetimes
 from eventide.operators.state import with_checksum, without_checksum
 from eventide.plan.choose_standing import choose_plan
+from eventide.plan.execution import EXECUTIONS, Execution
+from eventide.schema import SEQ, TS
 from tests.engines.standing_queries import CATALOG, history
 from tests.engines.standing_runs import plan_of
 from tests.engines.test_standing_live import rows_of
@@ -195,3 +198,41 @@ def test_what_expires_after_the_year_9999_can_be_shown(tmp_path: Path) -> None:
     assert row["exp"] == "11826-06-20 00:00:00"
     assert "11826-06-20 00:00:00" in str(told[0])
     assert told[0].to_arrow().schema.field("exp").type == pa.timestamp("us")
+
+
+BURSTS = (
+    "SELECT x.k FROM a [RANGE 4 SECONDS] x JOIN b [RANGE 3 SECONDS] y ON x.k = y.k",
+    "SELECT x.k FROM a [RANGE 4 SECONDS] x LEFT JOIN b [RANGE 3 SECONDS] y ON x.k = y.k",
+    "SELECT x.k FROM a [RANGE 4 s] x FULL JOIN b [RANGE 3 s] y ON x.k = y.k AND x.v < y.v",
+    "SELECT k FROM a [RANGE 4 SECONDS] INTERSECT SELECT k FROM b [RANGE 3 SECONDS]",
+    "SELECT DISTINCT x.k FROM a [RANGE 4 s] x JOIN b [RANGE 3 s] y ON x.k = y.k",
+    "SELECT x.k FROM a [RANGE 4 s] x WHERE NOT EXISTS "
+    "(SELECT 1 FROM b [RANGE 3 s] y WHERE y.k = x.k)",
+    "SELECT k, MAX(v) AS high FROM a [RANGE 4 SECONDS] GROUP BY k",
+    "SELECT k, SUM(v) AS total FROM a [RANGE 4 SECONDS SLIDE 2 SECONDS] GROUP BY k",
+    "DSTREAM (SELECT x.k FROM a [RANGE 4 s] x JOIN b [RANGE 3 s] y ON x.k = y.k)",
+    "DSTREAM (SELECT k FROM a [RANGE 4 SECONDS])",
+)
+
+
+@pytest.mark.parametrize("execution", EXECUTIONS)
+@pytest.mark.parametrize("text", BURSTS)
+def test_after_a_burst_hardly_more_is_held_than_before(text: str, execution: Execution) -> None:
+    tree = build_standing(plan_of(text), execution)
+    state, sizes = tree.initial_state(), []
+    for second, count in enumerate([5, 5, 3_000, 5, *[0] * 8, 5, 5]):
+        moments = pa.array(np.full(count, second * SECOND)).cast(pa.timestamp("us"))
+        numbers = pa.array(np.arange(count, dtype=np.int64) + second)
+        keys = pa.array([f"{second % 2}.{i}" for i in range(count)], pa.string())
+        known = {TS: moments, "k": keys, SEQ: numbers}
+        rows = tuple(
+            pa.record_batch(
+                [known.get(field.name, numbers).cast(field.type) for field in schema],
+                schema=schema,
+            )
+            for schema in tree.input_schemas
+        )
+        state, _ = tree.step(state, rows, (second + 1) * SECOND)
+        sizes.append(sum(size.bytes for _, size in tree.sizes(state)))
+    assert max(sizes) > 5 * sizes[1]
+    assert sizes[-1] < 2 * sizes[1] + 150_000

@@ -27,6 +27,7 @@ from eventide.kernels.emitted import Arriving, Emitted, all_emitted, arriving
 from eventide.kernels.expiring import longest_lifetime
 from eventide.kernels.value_chains import ONE, VALUE
 from eventide.operators.standing.changes import Changes
+from eventide.operators.standing.compaction import is_too_roomy
 from eventide.operators.standing.keys import fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog, is_sparse, numbered
@@ -97,7 +98,11 @@ class SuccessorDistinct:
             log = log.kept(np.concatenate(rows))
             shown.rows[showing] = np.arange(len(showing))
             shown.next_rows[following] = np.arange(len(showing), log.end)
-        return ShownState(shown, log, until_us), out
+        after = ShownState(shown, log, until_us)
+        if is_too_roomy(len(shown.rows), living + len(changes)):
+            # What is read back has no more room than it needs.
+            after = self.load(self.dump(after))
+        return after, out
 
     def dump(self, state: ShownState) -> bytes:
         """Write the state out: the tuples that are shown, then their successors."""

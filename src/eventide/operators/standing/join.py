@@ -22,6 +22,7 @@ from eventide.kernels.ordering import sort_pairs
 from eventide.kernels.window_join import DEPTH, WRITTEN, JoinRoom, join_changes
 from eventide.operators.evaluate import evaluate, evaluate_predicate
 from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.standing.compaction import is_too_roomy
 from eventide.operators.standing.join_memory import (
     WORD_SCHEMA,
     JoinMemory,
@@ -164,7 +165,17 @@ class JoinWindows:
         found = Changes.concat(parts, self.output_schema)
         memory = replace(memory.compact(), until_us=until_us)
         arrived = state.arrived + np.array(come, np.int64)
-        return self.looked(replace(state, memory=memory, arrived=arrived)), found
+        after = replace(state, memory=memory, arrived=arrived)
+        return self.looked(self.fitted(after, sum(come))), found
+
+    def fitted(self, state: JoinState, arrived: int) -> JoinState:
+        """Return the state with a pool that is not mostly spare room, after so many arrivals."""
+        memory = state.memory
+        if not is_too_roomy(memory.pool, memory.pooled + arrived):
+            return state
+        # What is read back has no more room than it needs.
+        loaded = self.load(self.dump(state)).memory
+        return replace(state, memory=loaded.looked_at_as(memory))
 
     def clock_us(self, until_us: int) -> int:
         """Return the instant before which nothing will come: tuples that expire then can go."""

@@ -26,6 +26,7 @@ from eventide.kernels.join_pool import (
     KEY2,
     LAPSES,
     MASK,
+    OLDEST,
     POLICY,
     PROBES,
     RING,
@@ -119,6 +120,21 @@ class JoinMemory:
         state = self.state._replace(orders=np.array(orders, np.int64))
         return replace(self, state=state)
 
+    def looked_at_as(self, other: JoinMemory) -> JoinMemory:
+        """Return the memory with the orders of another, and what was seen in these."""
+        self.state.sides[:-1, PROBES:] = other.state.sides[:-1, PROBES:]
+        return replace(self, state=self.state._replace(orders=other.state.orders))
+
+    @property
+    def pool(self) -> int:
+        """How many tuples there is room for in the pool."""
+        return len(self.state.newer)
+
+    @property
+    def pooled(self) -> int:
+        """How many tuples live in the pool."""
+        return int(self.counts[self.state.sides[:-1, POLICY] != RING].sum())
+
     @property
     def counts(self) -> Int64s:
         """How many tuples of each side live."""
@@ -158,16 +174,22 @@ class JoinMemory:
         for side, log in enumerate(logs):
             if not is_sparse(log.size, int(self.counts[side])):
                 continue
-            handles = self.living(side)
             if self.state.sides[side, POLICY] == RING:
                 # What is left is the end of the log.
-                oldest = self.state.tuples[handles[0], ROW] if len(handles) else log.end
-                logs[side] = log.drop_before(int(oldest))
+                logs[side] = log.drop_before(self._oldest_row(side))
             else:
+                handles = self.living(side)
                 rows, numbers = np.unique(self.state.tuples[handles, ROW], return_inverse=True)
                 logs[side] = log.kept(rows)
                 self.state.tuples[handles, ROW] = numbers
         return replace(self, logs=tuple(logs))
+
+    def _oldest_row(self, side: int) -> int:
+        """Return the number of the first row that a side with a ring needs."""
+        about = self.state.sides[side]
+        if not about[COUNT]:
+            return self.logs[side].end
+        return int(self.state.tuples[about[BASE] + (about[OLDEST] & about[MASK]), ROW])
 
     def words(self, side: int) -> pa.RecordBatch:
         """Return a side's tuples as words, in the order in which they expire."""

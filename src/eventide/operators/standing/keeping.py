@@ -28,6 +28,7 @@ from eventide.kernels.view import (
     keep_in_ring,
 )
 from eventide.operators.standing.changes import NEVER
+from eventide.operators.standing.compaction import is_too_roomy
 from eventide.operators.standing.row_log import RowLog, is_sparse
 
 Structure = Literal["append", "ring", "calendar", "calendar and ids", "ids", "list"]
@@ -164,7 +165,7 @@ class Ring:
         most = int(self.facts[COUNT]) + len(incoming.at)
         if not self.facts[COUNT]:
             self.facts[FIRST] = incoming.number
-        if most > len(self.exps):
+        if most > len(self.exps) or is_too_roomy(len(self.exps), most):
             kept = self.kept()
             self.exps = np.zeros(power_of_two(2 * most), np.int64)
             self.exps[kept.numbers & (len(self.exps) - 1)] = kept.exps
@@ -205,7 +206,7 @@ class Listed:
     def take(self, incoming: Incoming, clock: int) -> Deaths:
         """Take in changes up to `clock`."""
         most = int(self.facts[0]) + len(incoming.at)
-        if most > len(self.exps):
+        if most > len(self.exps) or is_too_roomy(len(self.exps), most):
             kept = self.kept()
             room = np.zeros(power_of_two(2 * most) - len(kept.numbers), np.int64)
             self.exps = np.concatenate([kept.exps, room])
@@ -299,7 +300,8 @@ class Handles:
             if span > self.span_us:
                 self.span_us = max(span, 2 * self.span_us)
                 self._rebuild(came)
-        if came > self.rows.facts[FREE]:
+        room = len(self.rows.numbers)
+        if came > self.rows.facts[FREE] or is_too_roomy(room, self.count + came):
             self._rebuild(came)
         if self.by_id:
             self.table = roomy(self.table, came)

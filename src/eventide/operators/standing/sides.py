@@ -49,6 +49,7 @@ from eventide.kernels.value_chains import (
     VALUES_USED,
 )
 from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.standing.compaction import is_too_roomy
 from eventide.operators.standing.keys import Fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog, is_sparse, numbered
@@ -123,10 +124,15 @@ class Sides:
         )
         sides, told = _follow(state.sides, left, right, until_us)
         out = told_changes(told, log)
-        return self._compacted(SidesState(sides, log, until_us)), out
+        return self._compacted(SidesState(sides, log, until_us), sum(map(len, changes))), out
 
-    def _compacted(self, state: SidesState) -> SidesState:
+    def _compacted(self, state: SidesState, arrived: int) -> SidesState:
+        """Return the state without most of the room that nobody needs, after so many arrivals."""
         facts = state.sides.facts
+        held = int(facts[ALL_LEFTS] + facts[ALL_RIGHTS])
+        if is_too_roomy(len(state.sides.tuples), held + arrived):
+            # What is read back has no more room than it needs.
+            return self.load(self.dump(state))
         living = int(facts[VALUES_USED] - facts[FREE_VALUES])
         if not self._of_values:
             living = int(facts[ALL_LEFTS])
