@@ -10,12 +10,23 @@ from eventide.plan.expressions import Literal
 from eventide.plan.nodes import Filter, Plan
 from eventide.plan.standing import Distinct, RangeWindow, Standing
 from eventide.plan.standing_cost import cost_of, costs_of, locate_cost
-from eventide.plan.standing_flow import flow_of
-from eventide.plan.standing_statistics import EQUAL, SOME, LeafStatistics, Values, share_of
+from eventide.plan.standing_flow import Flow, Flows
+from eventide.plan.standing_statistics import (
+    EQUAL,
+    SOME,
+    LeafStatistics,
+    Statistics,
+    Values,
+    share_of,
+)
 from eventide.schema import BOOL
 from tests.plan.standing_plans import S, call, existence, join, latest, plans, window
 
 BUSY = LeafStatistics(1000.0, {"k": Values(100.0)})
+
+
+def flow_of(plan: Plan, statistics: Statistics) -> Flow:
+    return Flows(statistics).of(plan)
 
 
 @settings(deadline=None, max_examples=60)

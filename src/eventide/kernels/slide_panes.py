@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
+from eventide.kernels.shown_groups import COUNT, HEAD, SEEN, SHOWING, Groups, show, tell
 from eventide.kernels.slabs import ROOM, Slabs, release, widen
 from eventide.kernels.slide_entries import (
     Arrived,
@@ -72,20 +73,7 @@ from eventide.kernels.slide_waiting import (
     reserve_pane,
     settle,
 )
-from eventide.kernels.sliding_groups import (
-    COUNT,
-    COUNTED,
-    DOUBLES,
-    HEAD,
-    INTEGERS,
-    SEEN,
-    SHOWING,
-    SQUARES,
-    Groups,
-    show,
-    tell,
-    widen_part,
-)
+from eventide.kernels.sliding_groups import COUNTED, DOUBLES, INTEGERS, SQUARES, widen_part
 
 DONE, NO_ROOM, NO_QUEUE, FULL = range(4)
 """How a fold ends: it is done, or goes on with more room in the pool, the queue or for rows."""

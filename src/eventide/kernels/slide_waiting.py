@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
+from eventide.kernels.shown_groups import COUNT, Groups
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START, Slabs, widen
 from eventide.kernels.slide_entries import (
     Arrived,
@@ -19,7 +20,6 @@ from eventide.kernels.slide_entries import (
 from eventide.kernels.slide_lists import STEP, drop_first, has_room, open_entry, place_behind
 from eventide.kernels.slide_reading import HIGHEST, LOWEST, ROWS, WIDE, Kept
 from eventide.kernels.slide_ring import LAST, NEVER
-from eventide.kernels.sliding_groups import COUNT, Groups
 
 FRONT, END, OFFSET = range(3)
 """What stands in the facts of a queue: the places of its first word and behind its last, and how

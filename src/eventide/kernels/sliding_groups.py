@@ -19,8 +19,16 @@ from eventide.kernels.compiled import Bools, Int32s, Int64s, allocating_nothing,
 from eventide.kernels.exact_sums import add_double, cover, digit_of
 from eventide.kernels.frequent_values import LIST_ROOM, keep_listed, needs_list
 from eventide.kernels.group_reading import Readers, read_row
-from eventide.kernels.hashing import mixed
-from eventide.kernels.key_table import KeyTable, find, put, remove
+from eventide.kernels.key_table import KeyTable
+from eventide.kernels.shown_groups import (
+    COUNT,
+    HEAD,
+    SEEN,
+    SHOWING,
+    Groups,
+    show,
+    tell,
+)
 from eventide.kernels.skyline import drop_ended, put_life
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START, Slabs, release, widen
 from eventide.kernels.sorted_blocks import put_in, take_out
@@ -46,29 +54,11 @@ VALUES, NANS, UPPER, LOWER = range(4)
 """What is counted of a part: values, and those that are no finite number. Sums of integers have
 their high and low 64 bits in the second and third place."""
 
-GROUPS, FREE = 0, 1
-"""What stands in `facts`: how many groups have been numbered, and how many numbers are free."""
-
 PLACE, PART, TOUCHED, SHOWN, EMPTIED = range(5)
 """What stands in the facts of a progress: the operation and its part that come next, and how many
 groups are touched, rows shown, and groups emptied."""
 
 LOW_63 = np.int64(2**63 - 1)
-
-
-FIRST, SECOND, COUNT, SEEN, SHOWING, ID, HEAD = range(7)
-"""What stands in front of the words of a row in `about`: the fingerprint of the key; how many rows
-the group has; 1 if the current instant has touched it, -1 if its number is free; 1 if it shows a
-row, and the id of that."""
-
-
-class Groups(NamedTuple):
-    """By group, what there is to know and the words it shows, and what is counted of its parts."""
-
-    about: Int64s
-    tallies: Int64s
-    free: Int64s
-    facts: Int64s
 
 
 class Tuples(NamedTuple):
@@ -96,53 +86,6 @@ class Progress(NamedTuple):
         """Return the progress before the first of so many operations."""
         touched, emptied = np.empty(operations, np.int64), np.empty(operations, np.int64)
         return cls(np.zeros(5, np.int64), touched, emptied, np.zeros(width, np.int64))
-
-
-OUT_GROUP, OUT_AT, OUT_SIGN, OUT_ID, OUT_HEAD = range(5)
-"""What stands in the columns of what comes out in front of the words."""
-
-
-@kernel
-def number_groups(
-    table: KeyTable,
-    first: Int64s,
-    second: Int64s,
-    groups: Groups,
-    out: Int32s,
-    new_rows: Int64s,
-    new_groups: Int64s,
-) -> int:
-    """Write the group of each row; return how many are new: their first rows and their numbers."""
-    facts = groups.facts
-    count = 0
-    for i in range(len(first)):
-        group = find(table, first[i], second[i])
-        if group < 0:
-            if facts[FREE] > 0:
-                facts[FREE] -= 1
-                group = groups.free[facts[FREE]]
-            else:
-                group = facts[GROUPS]
-                facts[GROUPS] += 1
-            put(table, first[i], second[i], group)
-            new_rows[count] = i
-            new_groups[count] = group
-            count += 1
-        out[i] = group
-    return count
-
-
-@kernel
-def free_empty_groups(table: KeyTable, groups: Groups, candidates: Int64s) -> None:
-    """Free the numbers of groups without rows; a candidate may be named more than once."""
-    about = groups.about
-    for i in range(len(candidates)):
-        group = candidates[i]
-        if about[group, COUNT] == 0 and about[group, SEEN] >= 0:
-            about[group, SEEN] = -1
-            remove(table, about[group, FIRST], about[group, SECOND])
-            groups.free[groups.facts[FREE]] = group
-            groups.facts[FREE] += 1
 
 
 @inlined
@@ -288,28 +231,6 @@ def widen_part(slabs: Slabs, owner: int, block: int | None, kind: int, word: np.
     if not fits(value, slabs.notes[owner, BASE], slabs.notes[owner, ROOM]):
         return cover(slabs, owner, int(digit_of(value)))
     return cover(slabs, owner, int(digit_of(low_part)))
-
-
-@inlined
-def tell(about: Int64s, group: int, instant: int, sign: int, out: Int64s, place: int) -> None:
-    """Write that the row a group shows comes or goes."""
-    out[OUT_GROUP, place] = group
-    out[OUT_AT, place] = instant
-    out[OUT_SIGN, place] = sign
-    out[OUT_ID, place] = about[group, ID]
-    for word in range(about.shape[1] - HEAD):
-        out[OUT_HEAD + word, place] = about[group, HEAD + word]
-
-
-@inlined
-def show(about: Int64s, group: int, instant: int, row: Int64s) -> None:
-    """Let a group show another row if it has rows, from an instant on."""
-    about[group, SHOWING] = 1 if about[group, COUNT] > 0 else 0
-    if about[group, SHOWING] == 1:
-        key = mixed(np.uint64(about[group, SECOND])) ^ np.uint64(about[group, FIRST])
-        about[group, ID] = np.int64(mixed(mixed(key) + np.uint64(instant)))
-        for word in range(len(row)):
-            about[group, HEAD + word] = row[word]
 
 
 @inlined

@@ -19,8 +19,6 @@ from eventide.plan.update_patterns import feeds_strict_to_as_of
 
 MOST_ALTERNATIVES = 32
 """How many places of negations are tried; each join and each negation doubles them."""
-
-
 CLEARLY = 0.95
 """A plan is taken if none costs less than this share of it: costs are no more exact than that, and
 those that come first are closer to what was written."""

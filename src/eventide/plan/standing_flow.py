@@ -101,11 +101,6 @@ class Flow:
         return JoinInput(self.rate, self.lifetime, chances, buckets=chances)
 
 
-def flow_of(plan: Plan, statistics: Statistics) -> Flow:
-    """Return how many tuples come out of a node."""
-    return Flows(statistics).of(plan)
-
-
 class Flows:
     """The tuples of all edges of plans, each worked out once."""
 

@@ -23,20 +23,9 @@ from eventide.accumulators.columns import one_spelling
 from eventide.errors import StateError
 from eventide.kernels.compiled import Int32s, Int64s
 from eventide.kernels.group_reading import Readers
+from eventide.kernels.shown_groups import OUT_AT, OUT_GROUP, OUT_HEAD, OUT_ID, OUT_SIGN
 from eventide.kernels.slabs import BLOCK
-from eventide.kernels.sliding_groups import (
-    EMPTIED,
-    OUT_AT,
-    OUT_GROUP,
-    OUT_HEAD,
-    OUT_ID,
-    OUT_SIGN,
-    PART,
-    PLACE,
-    SHOWN,
-    Progress,
-    fold,
-)
+from eventide.kernels.sliding_groups import EMPTIED, PART, PLACE, SHOWN, Progress, fold
 from eventide.operators.evaluate import evaluate
 from eventide.operators.standing.array_state import dump_arrays, load_arrays
 from eventide.operators.standing.changes import NEVER, Changes

@@ -12,14 +12,7 @@ import numpy as np
 
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.slabs import BASE, BLOCK, LENGTH, ROOM, SHORTEST, START, USED, Slabs
-from eventide.kernels.sliding_groups import (
-    BUCKETS,
-    GREATEST,
-    LEAST,
-    LISTED,
-    LISTED_TEXTS,
-    SORTED,
-)
+from eventide.kernels.sliding_groups import BUCKETS, GREATEST, LEAST, LISTED, LISTED_TEXTS, SORTED
 from eventide.kernels.sorted_blocks import COUNTS, HEADER, STARTS
 
 LINES = (LEAST, GREATEST)

@@ -23,6 +23,7 @@ from eventide.accumulators.columns import one_spelling
 from eventide.errors import StateError, StateLimitError, UnsupportedError
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.growing import wider
+from eventide.kernels.shown_groups import OUT_AT, OUT_GROUP, OUT_HEAD, OUT_ID, OUT_SIGN
 from eventide.kernels.slabs import with_room
 from eventide.kernels.slide_entries import Arrived
 from eventide.kernels.slide_panes import (
@@ -37,7 +38,6 @@ from eventide.kernels.slide_panes import (
     fold_slides,
 )
 from eventide.kernels.slide_ring import NEVER as NO_INSTANT
-from eventide.kernels.sliding_groups import OUT_AT, OUT_GROUP, OUT_HEAD, OUT_ID, OUT_SIGN
 from eventide.operators.evaluate import evaluate
 from eventide.operators.standing.array_state import dump_arrays, load_arrays
 from eventide.operators.standing.changes import NEVER, Changes
@@ -111,7 +111,7 @@ class AggregateSlides:
         keys = [one_spelling(evaluate(key.expression, changes.rows)) for key in self.node.keys]
         prints = fingerprints(keys, len(changes))
         named = pa.RecordBatch.from_arrays(keys, schema=self.key_schema)
-        of_row, new = state.numbered(prints, named)
+        of_row, new = state.timed(prints, named)
         state.stretch(changes, self.slide_us)
         arrived = self._arrived(changes, of_row)
         done = self._progress(state, len(changes))

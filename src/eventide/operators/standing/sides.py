@@ -6,6 +6,7 @@ for what comes, and states are written out: the living tuples, which are taken i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -244,15 +245,15 @@ class Sides:
         return SidesState(sides, log, until_us)
 
 
-class FollowsSides:
+class FollowsSides(ABC):
     """An operator all of whose state is that of its sides."""
 
     schema: pa.Schema
 
     @property
+    @abstractmethod
     def sides(self) -> Sides:
         """How the sides are followed."""
-        raise NotImplementedError
 
     @property
     def output_schema(self) -> pa.Schema:

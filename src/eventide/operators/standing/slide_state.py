@@ -7,10 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.kernels.compiled import Int32s, Int64s, frozen
+from eventide.kernels.compiled import Int32s, Int64s
 from eventide.kernels.expiring import longest_lifetime
 from eventide.kernels.growing import longer
-from eventide.kernels.key_table import KeyTable, empty_table, roomy
+from eventide.kernels.key_table import KeyTable, empty_table
+from eventide.kernels.shown_groups import (
+    GROUPS,
+    Groups,
+)
 from eventide.kernels.slabs import LENGTH, Slabs, empty_slabs
 from eventide.kernels.slide_lists import STEP, close_up
 from eventide.kernels.slide_reading import PANES
@@ -31,70 +35,39 @@ from eventide.kernels.slide_ring import (
     spanned,
 )
 from eventide.kernels.slide_waiting import OWNER, Queue
-from eventide.kernels.sliding_groups import (
-    COUNT,
-    FIRST,
-    FREE,
-    GROUPS,
-    HEAD,
-    SECOND,
-    SEEN,
-    Groups,
-    free_empty_groups,
-    number_groups,
-)
 from eventide.operators.standing.array_state import Arrays, prefixed, under
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.compaction import (
     compact_table,
     is_too_roomy,
-    new_numbers,
 )
 from eventide.operators.standing.group_slabs import compact_slabs, needed_words
 from eventide.operators.standing.keys import Fingerprints
-from eventide.operators.standing.row_log import RowLog, is_sparse
+from eventide.operators.standing.numbered_groups import PIECE, NumberedGroups, no_groups
+from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.slide_plan import SlidePlan
 
-TALLIES = 4
-PIECE = 1024
-"""So many rows at least are looked up at once."""
 FEW = 64
 """A queue has room for so many entries at least."""
 
 
 @dataclass(slots=True)
-class SlideState:
-    """Groups by number: `keys.take(numbers)` are the values of their keys."""
+class SlideState(NumberedGroups):
+    """Groups, their panes, and when these go."""
 
-    table: KeyTable
-    groups: Groups
     times: Int64s
-    slabs: Slabs
     ring: Ring
     queue: Queue
-    keys: RowLog
-    numbers: Int64s
     unchecked: int = 0
     """How many tuples came since it was looked how much of the slabs is in use."""
 
     @classmethod
     def empty(cls, plan: SlidePlan, keys: pa.Schema, slide_us: int) -> SlideState:
         """Return the state without groups."""
-        none = np.zeros(0, np.int64)
-        groups = Groups(
-            np.zeros((0, HEAD + plan.width), np.int64),
-            np.zeros((0, len(plan.parts), TALLIES), np.int64),
-            none,
-            np.zeros(2, np.int64),
-        )
-        times, log = np.zeros((0, TIMES), np.int64), RowLog.empty(keys)
-        ring, queue = empty_ring(slide_us), Queue(none, np.zeros(3, np.int64))
-        return cls(empty_table(), groups, times, empty_slabs(), ring, queue, log, none)
-
-    @property
-    def living(self) -> int:
-        """How many groups there are."""
-        return int(self.groups.facts[GROUPS] - self.groups.facts[FREE])
+        log, none = RowLog.empty(keys), np.zeros(0, np.int64)
+        groups, slabs = no_groups(len(plan.parts), plan.width), empty_slabs()
+        times, queue = np.zeros((0, TIMES), np.int64), Queue(none, np.zeros(3, np.int64))
+        return cls(empty_table(), groups, slabs, log, none, times, empty_ring(slide_us), queue)
 
     @property
     def nbytes(self) -> int:
@@ -110,43 +83,12 @@ class SlideState:
         queued = int(end - front) // plan.entry_words
         return queued + int((lengths // words)[:, plan.lists].sum())
 
-    def numbered(self, prints: Fingerprints, keys: pa.RecordBatch) -> tuple[Int32s, Int64s]:
-        """Return the group of each row, and the groups that are new."""
-        count, fresh, start = len(prints), 0, 0
-        of_row = np.empty(count, np.int32)
-        rows, new = np.empty(count, np.int64), np.empty(count, np.int64)
-        while start < count:
-            # Piece by piece: room for a whole batch of new keys would be most of a small state.
-            end = min(count, start + max(PIECE, len(self.table.handles) // 4))
-            self.table = roomy(self.table, end - start)
-            first, second = prints.first[start:end], prints.second[start:end]
-            found, groups = rows[fresh:], new[fresh:]
-            more = number_groups(
-                self.table, first, second, self.groups, of_row[start:end], found, groups
-            )
-            found[:more] += start
-            fresh, start = fresh + more, end
-        rows, new = rows[:fresh], new[:fresh]
-        self._make_room()
-        about = self.groups.about
-        about[new, FIRST], about[new, SECOND] = prints.first[rows], prints.second[rows]
-        about[new, SEEN] = 0
+    def timed(self, prints: Fingerprints, keys: pa.RecordBatch) -> tuple[Int32s, Int64s]:
+        """Return the group of each row, and the groups that are new, of which nothing is due."""
+        of_row, new = self.numbered(prints, keys)
+        self.times = longer(self.times, len(self.groups.about))
         self.times[new, DUE], self.times[new, LAST] = NEVER, -1
-        if fresh and self.keys.schema.names:
-            self.numbers[new] = self.keys.end + np.arange(fresh)
-            self.keys = self.keys.append(keys.take(pa.array(rows)))
         return of_row, new
-
-    def _make_room(self) -> None:
-        """Have arrays as long as there are groups."""
-        wanted = int(self.groups.facts[GROUPS])
-        if wanted <= len(self.groups.about):
-            return
-        grown = {name: longer(array, wanted) for name, array in self.groups._asdict().items()}
-        self.groups = Groups(**(grown | {"facts": self.groups.facts}))
-        self.times, self.numbers = longer(self.times, wanted), longer(self.numbers, wanted)
-        owners = len(self.groups.about) * self.groups.tallies.shape[1]
-        self.slabs = self.slabs._replace(notes=longer(self.slabs.notes, owners))
 
     def lengthen(self, width: int) -> None:
         """Have room behind the queue for more entries of so many words."""
@@ -183,15 +125,6 @@ class SlideState:
         living(self.ring, self.times, alive)
         return due, alive
 
-    def forget(self, candidates: Int64s) -> None:
-        """Free the numbers of those groups that have no rows, and keys that nobody needs."""
-        free_empty_groups(self.table, self.groups, frozen(candidates))
-        if is_sparse(self.keys.size, self.living):
-            counts = self.groups.about[: self.groups.facts[GROUPS], COUNT]
-            left = np.flatnonzero(counts > 0)
-            self.keys = self.keys.kept(self.numbers[left])
-            self.numbers[left] = np.arange(len(left))
-
     def fitted(self, arrivals: int, plan: SlidePlan) -> SlideState:
         """Return the state after so many arrivals; without the spare room if that is most of it."""
         room = len(self.groups.about)
@@ -218,39 +151,19 @@ class SlideState:
 
     def compacted(self, plan: SlidePlan) -> SlideState:
         """Return the state without spare room, its groups numbered from 0 on."""
-        lists = plan.lists
-        count, parts = int(self.groups.facts[GROUPS]), len(lists)
-        taken = np.ones(count, np.bool_)
-        taken[self.groups.free[: self.groups.facts[FREE]]] = False
-        kept = np.flatnonzero(taken)
-        numbers = new_numbers(kept, count)
-        keys, rows = self.keys, self.numbers[kept]
-        if keys.schema.names:
-            keys, rows = keys.kept(rows), np.arange(len(kept))
-        close_up(self.slabs.words, self.slabs.notes, np.flatnonzero(np.tile(lists, count)))
-        notes = self.slabs.notes[: count * parts].reshape(count, parts, 4)[kept].reshape(-1, 4)
-        orders = [numbers[order].astype(np.int64) for order in self._orders()]
+        count = int(self.groups.facts[GROUPS])
+        close_up(self.slabs.words, self.slabs.notes, np.flatnonzero(np.tile(plan.lists, count)))
+        left = self.without_spare_room(plan.slabs)
+        orders = [left.renumbered[order].astype(np.int64) for order in self._orders()]
         ring = Ring(np.full_like(self.ring.ends, -1), self.ring.facts.copy())
-        times = self.times[kept]
+        times = self.times[left.kept]
         link_all(ring, times, *orders)
         front, end, _ = self.queue.facts
         queue = self._moved(np.empty(end - front, np.int64))
         owners = queue.words[OWNER :: plan.entry_words]
-        owners[:] = numbers[owners]
+        owners[:] = left.renumbered[owners]
         return SlideState(
-            compact_table(self.table, numbers),
-            Groups(
-                self.groups.about[kept],
-                self.groups.tallies[kept],
-                np.zeros(len(kept), np.int64),
-                np.array([len(kept), 0], np.int64),
-            ),
-            times,
-            compact_slabs(self.slabs, notes, np.tile(plan.slabs, len(kept))),
-            ring,
-            queue,
-            keys,
-            rows,
+            left.table, left.groups, left.slabs, left.keys, left.numbers, times, ring, queue
         )
 
     def arrays(self) -> Arrays:
@@ -271,10 +184,10 @@ class SlideState:
         return cls(
             KeyTable(**under("table", arrays)),
             Groups(**under("groups", arrays)),
-            arrays["times"],
             Slabs(**under("slabs", arrays)),
-            Ring(**under("ring", arrays)),
-            Queue(**under("queue", arrays)),
             keys,
             arrays["numbers"],
+            arrays["times"],
+            Ring(**under("ring", arrays)),
+            Queue(**under("queue", arrays)),
         )

@@ -5,6 +5,7 @@ How long a tuple stays is not known when it comes, so its end is always told.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -60,19 +61,20 @@ class KeyedState:
 
 
 @dataclass(frozen=True)
-class KeyedWindow(LeafWindow):
+class KeyedWindow(LeafWindow, ABC):
     """What the windows of this file have in common."""
 
     @property
+    @abstractmethod
     def keys(self) -> tuple[str, ...]:
         """The columns by which the events are divided."""
-        raise NotImplementedError
 
     @property
     def deleted(self) -> str | None:
         """The column that says of an event that it only removes."""
         return None
 
+    @abstractmethod
     def keep(
         self, state: KeyedState, arrivals: Arrivals, start: int, until_us: int
     ) -> tuple[int, int, int]:
@@ -80,7 +82,6 @@ class KeyedWindow(LeafWindow):
 
         Return the first for which there is no room or -1, how many are leaving and who is watched.
         """
-        raise NotImplementedError
 
     def initial_state(self) -> KeyedState:
         """Return the state before the first instant."""

@@ -1,0 +1,96 @@
+"""Groups by number: whose key has which, how many rows each has, and the row that it shows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eventide.kernels.compiled import Int32s, Int64s, inlined, kernel
+from eventide.kernels.hashing import mixed
+from eventide.kernels.key_table import KeyTable, find, put, remove
+
+GROUPS, FREE = 0, 1
+"""What stands in `facts`: how many groups have been numbered, and how many numbers are free."""
+
+FIRST, SECOND, COUNT, SEEN, SHOWING, ID, HEAD = range(7)
+"""What stands in front of the words of a row in `about`: the fingerprint of the key; how many rows
+the group has; 1 if the current instant has touched it, -1 if its number is free; 1 if it shows a
+row, and the id of that."""
+
+OUT_GROUP, OUT_AT, OUT_SIGN, OUT_ID, OUT_HEAD = range(5)
+"""What stands in the columns of what comes out in front of the words."""
+
+
+class Groups(NamedTuple):
+    """By group, what there is to know and the words it shows, and what is counted of its parts."""
+
+    about: Int64s
+    tallies: Int64s
+    free: Int64s
+    facts: Int64s
+
+
+@kernel
+def number_groups(
+    table: KeyTable,
+    first: Int64s,
+    second: Int64s,
+    groups: Groups,
+    out: Int32s,
+    new_rows: Int64s,
+    new_groups: Int64s,
+) -> int:
+    """Write the group of each row; return how many are new: their first rows and their numbers."""
+    facts = groups.facts
+    count = 0
+    for i in range(len(first)):
+        group = find(table, first[i], second[i])
+        if group < 0:
+            if facts[FREE] > 0:
+                facts[FREE] -= 1
+                group = groups.free[facts[FREE]]
+            else:
+                group = facts[GROUPS]
+                facts[GROUPS] += 1
+            put(table, first[i], second[i], group)
+            new_rows[count] = i
+            new_groups[count] = group
+            count += 1
+        out[i] = group
+    return count
+
+
+@kernel
+def free_empty_groups(table: KeyTable, groups: Groups, candidates: Int64s) -> None:
+    """Free the numbers of groups without rows; a candidate may be named more than once."""
+    about = groups.about
+    for i in range(len(candidates)):
+        group = candidates[i]
+        if about[group, COUNT] == 0 and about[group, SEEN] >= 0:
+            about[group, SEEN] = -1
+            remove(table, about[group, FIRST], about[group, SECOND])
+            groups.free[groups.facts[FREE]] = group
+            groups.facts[FREE] += 1
+
+
+@inlined
+def tell(about: Int64s, group: int, instant: int, sign: int, out: Int64s, place: int) -> None:
+    """Write that the row a group shows comes or goes."""
+    out[OUT_GROUP, place] = group
+    out[OUT_AT, place] = instant
+    out[OUT_SIGN, place] = sign
+    out[OUT_ID, place] = about[group, ID]
+    for word in range(about.shape[1] - HEAD):
+        out[OUT_HEAD + word, place] = about[group, HEAD + word]
+
+
+@inlined
+def show(about: Int64s, group: int, instant: int, row: Int64s) -> None:
+    """Let a group show another row if it has rows, from an instant on."""
+    about[group, SHOWING] = 1 if about[group, COUNT] > 0 else 0
+    if about[group, SHOWING] == 1:
+        key = mixed(np.uint64(about[group, SECOND])) ^ np.uint64(about[group, FIRST])
+        about[group, ID] = np.int64(mixed(mixed(key) + np.uint64(instant)))
+        for word in range(len(row)):
+            about[group, HEAD + word] = row[word]
