@@ -35,6 +35,7 @@ def int64_array(values: Int64s) -> pa.Array:
 
 def is_ascending(values: Int64s) -> bool:
     """Whether no value is smaller than the one before."""
+    # Compared, not subtracted: values further apart than 2**63 have a difference that wraps.
     return bool((values[1:] >= values[:-1]).all())
 
 
