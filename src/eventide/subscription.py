@@ -80,6 +80,10 @@ class Subscription:
         self.failure: BaseException | None = None
         # The answer may be asked for while another thread appends.
         self.stepping = Lock()
+        self.delivered = 0
+        """The number of the last arrival that the database handed over."""
+        self.catch_up: Callable[[], None] = lambda: None
+        """Hands over what an interrupted append left waiting."""
 
     def begin(self, stored: Sources, fresh: Mapping[str, int], from_history: bool) -> Self:
         """Let a standing query see what is stored: rows of relations, and events if asked for.
@@ -136,11 +140,18 @@ class Subscription:
         fresh = {stream: self.unseen(stream, rows) for stream, rows in arrived.items()}
         return self.go_on(lambda: self.engine.take(self.state, fresh, clock_us))
 
+    def deliver(self, number: int, arrived: Mapping[str, pa.RecordBatch]) -> None:
+        """Take an arrival of the database, once: a second delivery of it does nothing."""
+        if number > self.delivered:
+            fresh = {stream: self.unseen(stream, rows) for stream, rows in arrived.items()}
+            self.go_on(lambda: self.engine.take(self.state, fresh), number)
+
     def finish(self) -> Result:
         """Complete all that is open, as if the streams had ended.
 
         Whatever is pushed later, or how far the query is advanced, is ignored.
         """
+        self.catch_up()
         found = self.go_on(lambda: self.engine.end(self.state))
         self.finished = True
         return found
@@ -155,6 +166,7 @@ class Subscription:
         until_us = instant(to)
         if stream is not None:
             standing.check_stream(stream)
+        self.catch_up()
         return self.go_on(lambda: standing.advance(self.state, until_us, stream))
 
     def current(self, last: Duration | None = None) -> Result:
@@ -163,6 +175,7 @@ class Subscription:
         With `last`, "30 s" for example, that of the same query over windows of only so long.
         """
         standing = self.standing("asked for its current answer")
+        self.catch_up()
         with self.stepping, pointing_into(self.text):
             last_us = None if last is None else duration_us(last)
             return Result(pa.Table.from_batches([standing.current(self.state, last_us)]))
@@ -228,23 +241,30 @@ class Subscription:
             parts.append("finished" if self.failure is None else "failed")
         return f"<Subscription {text}: {listed(self.streams)}; {', '.join(parts)}>"
 
-    def go_on(self, step: Step) -> Result:
-        """Take a step; count and keep what is late, hand over what is complete."""
+    def go_on(self, step: Step, number: int | None = None) -> Result:
+        """Take a step; count and keep what is late, hand over what is complete.
+
+        `number` is that of the arrival from the database, if the step takes one.
+        """
         if self.finished:
             return Result(self.output_schema.empty_table())
         try:
             with self.stepping, pointing_into(self.text):
                 self.state, reported = step()
+            self.watermark_us = reported.watermark_us
+            for stream, rows in reported.late.items():
+                if rows.num_rows:
+                    self.lates[stream].add(rows)
+            result = Result(pa.Table.from_batches([reported.rows]))
+            calls_back = self.on_result if len(result) else None
+            self.delivered = self.delivered if number is None else number
         except BaseException as error:
             # Operators change their state in place, and the events that led here are lost to this
             # query: after an interrupt, or for want of memory, going on would give wrong answers.
             self.finished, self.failure = True, error
+            if not isinstance(error, Exception):
+                error.add_note(f"interrupted in the midst of a step, this query is over: {self!r}")
             raise
-        self.watermark_us = reported.watermark_us
-        for stream, rows in reported.late.items():
-            if rows.num_rows:
-                self.lates[stream].add(rows)
-        result = Result(pa.Table.from_batches([reported.rows]))
-        if self.on_result is not None and len(result):
-            self.on_result(result)
+        if calls_back is not None:
+            calls_back(result)
         return result
