@@ -159,15 +159,15 @@ class Subscription:
     def advance(self, to: Time, stream: str | None = None) -> Result:
         """Say that no event before a time will come, of one stream or of all.
 
-        What expires until then goes, without any event. Events that come nevertheless are late.
-        For a query that is finished, time does not go on: as for `push`, the result is empty.
+        What is complete then is reported without any event: windows end, silences are over, what
+        expires goes. Events that come nevertheless are late. For a query that is finished, time
+        does not go on: as for `push`, the result is empty.
         """
-        standing = self.standing("advanced")
         until_us = instant(to)
         if stream is not None:
-            standing.check_stream(stream)
+            self.engine.check_stream(stream)
         self.catch_up()
-        return self.go_on(lambda: standing.advance(self.state, until_us, stream))
+        return self.go_on(lambda: self.engine.advance(self.state, until_us, stream))
 
     def current(self, last: Duration | None = None) -> Result:
         """Return the answer of a standing query, as of the last instant before its clock.
