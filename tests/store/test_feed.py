@@ -34,7 +34,7 @@ from tests.store.events import (
 )
 from tests.store.faults import FailingDisk, using
 
-LONG_S = 20.0
+LONG_S = 600.0
 """Nothing waits for this long unless something is wrong."""
 
 

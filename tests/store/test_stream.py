@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
 import threading
@@ -189,6 +190,40 @@ def test_a_writer_that_waits_too_long_says_why(stream: StoredStream) -> None:
     assert times(stream.snapshot()) == []
     assert segment_files(stream) == []
     stream.append(at(1))
+
+
+def test_who_waits_for_the_lock_is_next(stream: StoredStream) -> None:
+    turns: list[str] = []
+
+    def write(name: str) -> threading.Thread:
+        def run() -> None:
+            with write_lock(stream.path):
+                turns.append(name)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread
+
+    with write_lock(stream.path):
+        first = write("first")
+        while not is_locked(stream.path):
+            time.sleep(0.001)
+        second = write("second")
+    first.join()
+    second.join()
+    assert turns == ["first", "second"]
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether somebody waits for the lock of a folder, and so has locked the folder itself."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def test_small_appends_stay_in_the_log_until_it_is_long(stream: StoredStream) -> None:
