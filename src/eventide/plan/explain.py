@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.plan.allen import ANY, names_of
+from eventide.plan.allen import ANY, words_of
 from eventide.plan.expressions import ALWAYS, At, Expression, MatchAggregate, Named, rebuild
 from eventide.plan.nodes import (
     CountWindow,
@@ -266,7 +266,7 @@ def _temporal(node: TemporalPattern) -> str:
 
 
 def _related(first: str, mask: int, second: str) -> str:
-    relations = " or ".join(names_of(mask)) if mask != ANY else "anyhow beside"
+    relations = " or ".join(words_of(mask)) if mask != ANY else "anyhow beside"
     return f"{first} {relations} {second}"
 
 

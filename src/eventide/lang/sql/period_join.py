@@ -287,7 +287,7 @@ class _Joining:
                 what = "relations with OR between them are about one pair"
                 refuse(what, relation, f"relate {earlier.scope.alias} and {new.scope.alias}")
             turned = relation.aliases[0].lower() == new.scope.alias.lower()
-            mask |= inverse(relation.relation) if turned else relation.relation
+            mask |= inverse(relation.mask) if turned else relation.mask
         keys: list[tuple[str, str]] = []
         others: list[exp.Expr] = []
         for part in _parts(join.args["on"]):

@@ -1,7 +1,8 @@
-"""`a OVERLAPS b` in ON: a relation of Allen between the periods of two rows.
+"""`a OVERLAPS b` in ON and WHERE: a relation of Allen between the periods of two rows.
 
 SQL has no such words but OVERLAPS, and that one stands between pairs of times. So a relation is
-read only where a condition of JOIN has a name, one of the words, and another name.
+read only where a condition has a name, one of the words, and another name. Several words have OR
+between them: `a MEETS OR OVERLAPS b`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from eventide.errors import ParseError, Span
 from eventide.lang.sql.situation_clause import SituationParser
 from eventide.lang.sql.situation_pattern import MEANT
 from eventide.lang.sql.spans import span_of
-from eventide.plan.allen import NAMES, relation_named
+from eventide.plan.allen import WORDS, mask_named
 from eventide.plan.nodes import END_TS, START_TS
 
 _VERY_NEAR = 0.75
+_NOTHING = Token(TokenType.SEMICOLON, "")
 
 
 class PeriodRelation(exp.Expression, exp.Func):
@@ -33,9 +35,9 @@ class PeriodRelation(exp.Expression, exp.Func):
     is_var_len_args: ClassVar[bool] = True
 
     @property
-    def relation(self) -> int:
-        """The relation, as a bit of `plan.allen`."""
-        return cast("int", self.args["relation"])
+    def mask(self) -> int:
+        """The relations that it allows, as a mask of `plan.allen`."""
+        return cast("int", self.args["mask"])
 
     @property
     def aliases(self) -> tuple[str, str]:
@@ -76,42 +78,64 @@ class RelationParser(SituationParser):
         return super()._parse_range(this, parse_is)
 
     def _period_relation(self) -> PeriodRelation | None:
-        """Read `a overlaps b`, `a met by b` or `a met-by b`, if that is what stands here."""
-        ahead = self._tokens[self._index : self._index + 6]
-        found = (self._relation_ahead(ahead, words) for words in (3, 2, 1))
-        return next((each for each in found if each is not None), None)
-
-    def _relation_ahead(self, ahead: list[Token], words: int) -> PeriodRelation | None:
-        """Read a relation of so many words; a dash is one of three."""
-        if len(ahead) < words + 2:
+        """Read `a overlaps b`, `a met by b` or `a meets or overlaps b`, if that stands here."""
+        first, place, mask = self._token(self._index), self._index + 1, 0
+        if not self._names(first):
             return None
-        first, *said, second = ahead[: words + 2]
-        if words == 3 and said.pop(1).token_type != TokenType.DASH:
+        while True:
+            said = self._relation_at(place)
+            if not said:
+                self._suggest_relation(first, place)
+                return None
+            mask |= mask_named(_spelled(said)) or 0
+            place += len(said)
+            if self._token(place).token_type != TokenType.OR:
+                break
+            place += 1
+        second, following = self._token(place), self._token(place + 1)
+        if not self._names(second):
             return None
-        if not (self._names(first) and self._names(second)):
+        if following.token_type in (TokenType.DOT, TokenType.L_PAREN):
             return None
-        if any(word.token_type == TokenType.IDENTIFIER for word in said):
-            return None
-        name = " ".join(word.text.lower().replace("_", " ") for word in said)
-        relation = relation_named(name)
-        if relation is None:
-            by = [word.text.lower() for word in said[1:]]
-            if said[0].token_type == TokenType.VAR and by in ([], ["by"]):
-                _suggest(name, said, (first.text, second.text))
-            return None
-        following = ahead[words + 2] if len(ahead) > words + 2 else None
-        if following is not None and following.token_type in (TokenType.DOT, TokenType.L_PAREN):
-            return None
-        self._advance(words + 2)
+        self._advance(place + 1 - self._index)
         bounds = [_bound(token, bound) for token in (first, second) for bound in (START_TS, END_TS)]
-        node = PeriodRelation(expressions=bounds, relation=relation)
+        node = PeriodRelation(expressions=bounds, mask=mask)
         node.meta.update(start=first.start, end=second.end)
         return node
+
+    def _relation_at(self, place: int) -> list[Token]:
+        """Return the tokens of the relation at a place: one, two, or two and a dash."""
+        for words in (3, 2, 1):
+            said = self._tokens[place : place + words]
+            dashed = len(said) == 3 and said[1].token_type == TokenType.DASH
+            quoted = any(word.token_type == TokenType.IDENTIFIER for word in said)
+            whole = len(said) == words and (words < 3 or dashed) and not quoted
+            if whole and mask_named(_spelled(said)) is not None:
+                return said
+        return []
+
+    def _suggest_relation(self, first: Token, place: int) -> None:
+        """Refuse a word that is nearly a relation: no SQL has three names in a row here."""
+        for words in (2, 1):
+            said, second = self._tokens[place : place + words], self._token(place + words)
+            by = [word.text.lower() for word in said[1:]]
+            plain = self._token(place).token_type == TokenType.VAR and by in ([], ["by"])
+            if plain and self._names(second):
+                _suggest(_spelled(said), said, (first.text, second.text))
+
+    def _token(self, place: int) -> Token:
+        return self._tokens[place] if place < len(self._tokens) else _NOTHING
 
     def _names(self, token: Token) -> bool:
         return token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) or (
             token.token_type in self.TABLE_ALIAS_TOKENS
         )
+
+
+def _spelled(said: list[Token]) -> str:
+    """Return the words of a relation as `plan.allen` has them."""
+    words = [word.text.lower().replace("_", " ") for word in said if word.text != "-"]
+    return " ".join(words)
 
 
 def _bound(token: Token, name: str) -> exp.Column:
@@ -122,9 +146,8 @@ def _bound(token: Token, name: str) -> exp.Column:
 
 
 def _suggest(name: str, said: list[Token], sides: tuple[str, str]) -> None:
-    """Refuse a word that is nearly a relation: no SQL has three names in a row in ON."""
     meant = MEANT.get(name.removesuffix(" by"))
-    near = [meant] if meant else get_close_matches(name, NAMES, n=1, cutoff=_VERY_NEAR)
+    near = [meant] if meant else get_close_matches(name, WORDS, n=1, cutoff=_VERY_NEAR)
     if near:
         message = f"no relation {' '.join(word.text for word in said)!r} between periods"
         span = Span(said[0].start, said[-1].end + 1)
