@@ -77,7 +77,7 @@ class Database:
     def create_stream(
         self, name: str, attributes: Mapping[str, str | DataType], **options: object
     ) -> Stream:
-        """Create a stream; `attributes` are names and types, `ts` and `seq` come by themselves.
+        """Create a stream; `attributes` are names and types, `ts` and `_seq` come by themselves.
 
         durability       "batch" (an append returns when its events are on the disk), "group"
                          (they are there `commit_interval` later), or "none"
@@ -295,7 +295,7 @@ class Database:
     ) -> Replay:
         """Replay the stored events of [start, end) of some streams, merged in order of time.
 
-        Pieces have `ts`, the `stream`, `seq`, and the attributes of all streams, null where a
+        Pieces have `ts`, the `stream`, `_seq`, and the attributes of all streams, null where a
         stream has none of that name. Events of the same time come in the order in which the
         streams are named here, those of one stream in order of arrival. For `speed` see `replay`.
         """

@@ -50,7 +50,7 @@ class Stream:
 
     @property
     def schema(self) -> Schema:
-        """The attributes of the events, beside `ts` and `seq`."""
+        """The attributes of the events, beside `ts` and `_seq`."""
         return self.stored.schema
 
     @property

@@ -108,7 +108,7 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, durability: Durab
     assert acknowledged == list(range(0, 3 * len(acknowledged), 3))
     with tiny_files():
         stream = reopened(stream)
-        found = scanned(stream.snapshot(), ["seq"])
+        found = scanned(stream.snapshot(), ["_seq"])
         assert len(found) in (3 * len(acknowledged), 3 * len(acknowledged) + 3)
         assert sorted(found) == [(seq,) for seq in range(len(found))]
         assert stream.append(at(1)).first_seq == len(found)
@@ -216,9 +216,9 @@ def test_two_processes_take_turns(tmp_path: Path, durability: Durability) -> Non
             if turn % 10 == 5:
                 stream.flush(seal=turn % 20 == 5)
                 stream.compact()
-            found = scanned(stream.snapshot(), ["seq", "ts"])
+            found = scanned(stream.snapshot(), ["_seq", "ts"])
             assert sorted(found) == list(enumerate(expected))
-        assert scanned(reopened(stream).snapshot(), ["seq", "ts"]) == found
+        assert scanned(reopened(stream).snapshot(), ["_seq", "ts"]) == found
 
 
 @pytest.mark.parametrize("attempts", [READ_ATTEMPTS, 0])
@@ -235,7 +235,7 @@ def test_readers_see_whole_batches_in_the_order_of_appends(
             while len(set(seen)) < 6:
                 assert process.poll() is None, "the writer has ended"
                 snapshot = stream.snapshot()
-                found = sorted(scanned(snapshot, ["seq"]))
+                found = sorted(scanned(snapshot, ["_seq"]))
                 assert found == [(seq,) for seq in range(len(found))]
                 assert len(found) % 3 == 0
                 assert len(found) == snapshot.row_count >= seen[-1]

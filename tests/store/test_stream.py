@@ -46,7 +46,7 @@ def stream(tmp_path: Path) -> StoredStream:
     ("events", "message"),
     [
         (pa.table({"ts": [1]}), "the events have ts int64"),
-        (at(1).append_column("seq", pa.array([1])), "seq int64"),
+        (at(1).append_column("_seq", pa.array([1])), "_seq int64"),
         (table([{"ts": None}]), "ts is null"),
         (at(MAX_TS_US + 1), "outside the years"),
     ],
@@ -155,7 +155,7 @@ def test_readers_see_whole_appends_while_writers_go_on(stream: StoredStream) -> 
     counts: list[int] = []
     while not done.is_set():
         snapshot = stream.snapshot()
-        found = scanned(snapshot, ["ts", "seq"])
+        found = scanned(snapshot, ["ts", "_seq"])
         assert sorted(seq for _, seq in found) == list(range(snapshot.row_count))  # type: ignore[type-var]
         counts.append(len(found))
     writer.join()
@@ -175,7 +175,7 @@ def test_two_processes_write_without_losing_events(stream: StoredStream, tmp_pat
         jobs = [pool.submit(append_many, str(tmp_path / "db"), 15) for _ in range(2)]
         for job in jobs:
             job.result()
-    found = scanned(stream.snapshot(), ["ts", "seq"])
+    found = scanned(stream.snapshot(), ["ts", "_seq"])
     assert sorted(seq for _, seq in found) == list(range(60))  # type: ignore[type-var]
     assert [ts for ts, _ in found] == [ts for ts in range(15) for _ in range(4)]
 

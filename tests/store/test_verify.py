@@ -144,7 +144,7 @@ def test_all_that_is_wrong_is_named(original: Original) -> None:
 def test_columns_of_the_log_that_are_wrong(original: Original) -> None:
     view = original.snapshot.view
     batch = pa.RecordBatch.from_pydict({SEQ: [1]})
-    assert "the tail has columns ['seq']" in wrong_with(original, replace(view, tail=(batch,)))
+    assert "the tail has columns ['_seq']" in wrong_with(original, replace(view, tail=(batch,)))
 
 
 WIDE: dict[str, list[object]] = {

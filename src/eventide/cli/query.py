@@ -65,7 +65,7 @@ def sql(
 ) -> None:
     """Answer QUERY over all that the database DB has stored. With - the query comes from stdin.
 
-    Every stream has a column ts, the time in UTC, and seq, the order of arrival.
+    Every stream has a column ts, the time in UTC, and _seq, the order of arrival.
 
     Examples:
       eventide sql traffic.ev "SELECT * FROM cars WHERE speed > 130 ORDER BY ts LIMIT 10"

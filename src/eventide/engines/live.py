@@ -95,7 +95,7 @@ class LiveEngine:
     def push(
         self, state: LiveState, arrived: pa.RecordBatch, newest_us: int | None = None
     ) -> tuple[LiveState, Arrival]:
-        """Take events in arrival order; they have `ts`, `seq` and the columns of the scan."""
+        """Take events in arrival order; they have `ts`, `_seq` and the columns of the scan."""
         check_present(self.ordering.schema, arrived.schema, self.stream)
         wanted = arrived.select(self.ordering.schema.names)
         ordering, batch, late = self.ordering.step(state.ordering, wanted, newest_us)

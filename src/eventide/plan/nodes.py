@@ -43,7 +43,7 @@ Row = Mapping[str, DataType]
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The events of a stream, of one span of time, in order of (ts, seq)."""
+    """The events of a stream, of one span of time, in order of (ts, _seq)."""
 
     stream: str
     columns: tuple[tuple[str, DataType], ...] = ()
@@ -175,7 +175,7 @@ class SlidingAggregate:
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """One item of ORDER BY. Equal rows stay in order of (ts, seq)."""
+    """One item of ORDER BY. Equal rows stay in order of (ts, _seq)."""
 
     expression: Expression
     descending: bool = False
@@ -186,7 +186,7 @@ class OrderKey:
 class MatchRecognize:
     """Matches of a row pattern among the rows of each key, in order.
 
-    `order` is empty for the order of (ts, seq). `defines` has the condition of every variable of
+    `order` is empty for the order of (ts, _seq). `defines` has the condition of every variable of
     the pattern, in the order of `variables`; `subsets` are names for several of them.
     """
 

@@ -1,4 +1,4 @@
-"""Rows in order of (ts, seq); nothing is done where they are."""
+"""Rows in order of (ts, _seq); nothing is done where they are."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def is_ascending(values: Int64s) -> bool:
 
 
 def sort_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows in order of (ts, seq); the same object where they are."""
+    """Return the rows in order of (ts, _seq); the same object where they are."""
     ts, seq = int64_view(rows.column(TS)), int64_view(rows.column(SEQ))
     # A process that only opens a stream is spared the loading of compiled code.
     if len(ts) <= FEW_ROWS and is_ascending(seq) and is_ascending(ts):

@@ -138,7 +138,7 @@ class StreamPacking:
                 yield self.labelled(everyone, leaf, told, nothing)
 
     def arrivals(self, batches: Batches, clocks: list[int]) -> Batches:
-        """Yield rows with exact types; where they have no `seq`, the bucket will number them."""
+        """Yield rows with exact types; where they have no `_seq`, the bucket will number them."""
         for rows in batches:
             if rows.num_rows:
                 if self.has_clock:
@@ -198,7 +198,7 @@ class StandingProcessor(StatefulProcessor):
         self.going = going
         self.buckets = buckets
         self.unnumbered = unnumbered
-        """The streams whose rows have no `seq`."""
+        """The streams whose rows have no `_seq`."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state: one value of bytes."""
