@@ -9,11 +9,12 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "eventide"
 
-SHARED = {"schema", "batch", "errors", "visible"}
+SHARED = {"schema", "batch", "errors", "visible", "local_path"}
 MAY_IMPORT = {
     "schema": {"errors"},
     "batch": set(),
     "errors": set(),
+    "local_path": {"errors"},
     "visible": set(),
     "kernels": set(),
     "accumulators": {"kernels", "schema", "errors"},
