@@ -16,7 +16,8 @@ from eventide.engines.answer import Sources
 from eventide.engines.live import LiveEngine, Reported
 from eventide.engines.standing.live import StandingLive
 from eventide.engines.standing.start import started, with_relations
-from eventide.errors import SchemaError, UnsupportedError, listed, pointing_into
+from eventide.errors import SchemaError, StateError, UnsupportedError, listed, pointing_into
+from eventide.interrupts import interruptible
 from eventide.operators.standing.operator import Size
 from eventide.plan.times import Duration, duration_us
 from eventide.result import Result
@@ -28,6 +29,9 @@ LATE_ROWS_KEPT = 100_000
 
 QUERY_SHOWN = 80
 """So many letters of its text say which query it is."""
+
+LONG_STEP_ROWS = 10_000
+"""A step with so many events can be interrupted; for fewer, a thread of its own would show."""
 
 OnResult = Callable[[Result], None]
 Step = Callable[[], tuple[Any, Reported]]
@@ -138,13 +142,13 @@ class Subscription:
     def take(self, arrived: Mapping[str, pa.RecordBatch], clock_us: int | None = None) -> Result:
         """Take events of one or several streams that have arrived together."""
         fresh = {stream: self.unseen(stream, rows) for stream, rows in arrived.items()}
-        return self.go_on(lambda: self.engine.take(self.state, fresh, clock_us))
+        return self.go_on(long_step(lambda: self.engine.take(self.state, fresh, clock_us), fresh))
 
     def deliver(self, number: int, arrived: Mapping[str, pa.RecordBatch]) -> None:
         """Take an arrival of the database, once: a second delivery of it does nothing."""
         if number > self.delivered:
             fresh = {stream: self.unseen(stream, rows) for stream, rows in arrived.items()}
-            self.go_on(lambda: self.engine.take(self.state, fresh), number)
+            self.go_on(long_step(lambda: self.engine.take(self.state, fresh), fresh), number)
 
     def finish(self) -> Result:
         """Complete all that is open, as if the streams had ended.
@@ -152,7 +156,7 @@ class Subscription:
         Whatever is pushed later, or how far the query is advanced, is ignored.
         """
         self.catch_up()
-        found = self.go_on(lambda: self.engine.end(self.state))
+        found = self.go_on(interruptible(lambda: self.engine.end(self.state)))
         self.finished = True
         return found
 
@@ -167,7 +171,7 @@ class Subscription:
         if stream is not None:
             self.engine.check_stream(stream)
         self.catch_up()
-        return self.go_on(lambda: self.engine.advance(self.state, until_us, stream))
+        return self.go_on(interruptible(lambda: self.engine.advance(self.state, until_us, stream)))
 
     def current(self, last: Duration | None = None) -> Result:
         """Return the answer of a standing query, as of the last instant before its clock.
@@ -217,6 +221,9 @@ class Subscription:
 
     def standing(self, what: str) -> StandingLive:
         """Return the engine, if it is that of a standing query."""
+        if self.failure is not None and not isinstance(self.failure, Exception):
+            message = f"this query was interrupted in the midst of a step: it cannot be {what}"
+            raise StateError(message, hint="subscribe again")
         if not isinstance(self.engine, StandingLive):
             message = f"this query is not over windows that slide: it cannot be {what}"
             hint = "write FROM stream [RANGE 10 MINUTES] for an answer that holds at every instant"
@@ -234,7 +241,7 @@ class Subscription:
         text = shorten(self.text or "query", QUERY_SHOWN, placeholder=" …")
         started = self.watermark_us != START_OF_TIME_US
         parts = [f"clock {moment(self.watermark_us)}" if started else "no clock yet"]
-        if isinstance(self.engine, StandingLive):
+        if isinstance(self.engine, StandingLive) and self.failure is None:
             rows = sum(size.tuples for _, size in self.sizes())
             parts.append(f"remembers {rows:,} row{'' if rows == 1 else 's'}")
         if self.finished:
@@ -268,3 +275,9 @@ class Subscription:
         if calls_back is not None:
             calls_back(result)
         return result
+
+
+def long_step(step: Step, arrived: Mapping[str, pa.RecordBatch]) -> Step:
+    """Return a step that can be interrupted, if it takes many events."""
+    many = sum(rows.num_rows for rows in arrived.values()) >= LONG_STEP_ROWS
+    return interruptible(step) if many else step

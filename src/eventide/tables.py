@@ -26,6 +26,11 @@ def plan_tables(text: str, sources: Mapping[str, TableSource]) -> Plan:
         raise
 
 
+def table_sources(tables: Mapping[str, object]) -> dict[str, TableSource]:
+    """Return tables in memory as streams, by their names."""
+    return {name: table_source(name, data) for name, data in tables.items()}
+
+
 def table_source(name: str, data: object) -> TableSource:
     """Return a table in memory as a stream; its `_seq`, or else its rows, tell arrival order."""
     table = inferred_table(data)
