@@ -171,6 +171,23 @@ def possible_relations(a: tuple[int, int | None], b: tuple[int, int | None]) -> 
     return relation_between((a[0], ends[0]), (b[0], ends[1]))
 
 
+def mask_of_open(mask: int) -> int:
+    """Return a mask for periods of which the first goes on, with the end of time for its end.
+
+    Two that both go on then end together. They belong to a mask if all that they may become does.
+
+    >>> names_of(mask_of_open(SHORTHANDS["intersects"]) & ~SHORTHANDS["intersects"])
+    ()
+    >>> names_of(mask_of_open(BEFORE | EQUALS | GROUPS[0]))
+    ('before', 'overlaps', 'contains', 'finished by')
+    """
+    certain = mask & ~(FINISHED_BY | EQUALS | FINISHES)
+    for group, together in zip(GROUPS, (FINISHED_BY, EQUALS, FINISHES), strict=True):
+        if group & ~mask == 0:
+            certain |= together
+    return certain
+
+
 @cache
 def compositions() -> Mapping[tuple[int, int], int]:
     """Return for relations (a, b) and (b, c) what (a, c) may be: three periods have six ends."""

@@ -113,7 +113,7 @@ def describe(plan: Plan) -> str:
         case TemporalPattern():
             return _temporal(plan)
         case PeriodJoin():
-            kind = "PeriodJoin outer" if plan.outer else "PeriodJoin"
+            kind = "PeriodJoin" if plan.kind == "inner" else f"PeriodJoin {plan.kind}"
             by = f", {keys_text(plan)}" if plan.keys else ""
             related = f"{kind} {related_text(plan)}{by}"
             return f"{related}: {', '.join(plan.columns)}"
@@ -221,7 +221,8 @@ def _equal(keys: tuple[tuple[Expression, ...], ...]) -> str:
 
 def related_text(node: PeriodJoin) -> str:
     """Return which relations a join of periods asks for."""
-    return _related(node.first.name, node.mask, node.second.name)
+    related = _related(node.first.name, node.mask, node.second.name)
+    return f"{related}, open ends" if node.open_ends else related
 
 
 def keys_text(node: PeriodJoin) -> str:

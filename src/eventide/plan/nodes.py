@@ -262,6 +262,7 @@ class Situations:
         }
 
 
+PairKind = Choice["inner", "left", "semi", "anti"]
 Detection = Choice["early", "final"]
 
 
@@ -311,9 +312,11 @@ class PeriodJoin:
 
     `mask` has the relations of `plan.allen` that the period of the left row may have to that of
     the right one. Null keys are equal to nothing; periods that end before they last, or with a
-    bound that is null, relate to nothing. With `outer`, a left row without a partner comes once,
-    beside nulls. The two plans share no name; `columns` are those that come out. It stands below
-    a `Relational` or another join of periods, nowhere else.
+    bound that is null, relate to nothing. With `open_ends`, one without an end goes on: it has the
+    relations that it will have whenever it ends. Of kind "left", a left row without a partner
+    comes once, beside nulls; "semi" and "anti" are the left rows with and without a partner, each
+    once. The two plans share no name; `columns` are those that come out. It stands below a
+    `Relational` or another join of periods, nowhere else.
     """
 
     left: Plan
@@ -323,7 +326,8 @@ class PeriodJoin:
     keys: tuple[tuple[str, str], ...]
     mask: int
     columns: tuple[str, ...]
-    outer: bool = False
+    kind: PairKind = "inner"
+    open_ends: bool = False
     span: Span | None = field(default=None, compare=False)
 
     @property

@@ -16,7 +16,6 @@ from sqlglot.tokenizer_core import Token, TokenType
 from eventide.errors import ParseError, Span
 from eventide.lang.sql.situation_clause import SituationParser
 from eventide.lang.sql.situation_pattern import MEANT
-from eventide.lang.sql.spans import span_of
 from eventide.plan.allen import WORDS, mask_named
 from eventide.plan.nodes import END_TS, START_TS
 
@@ -40,6 +39,11 @@ class PeriodRelation(exp.Expression, exp.Func):
         return cast("int", self.args["mask"])
 
     @property
+    def open_ends(self) -> bool:
+        """Whether a period whose end is null goes on."""
+        return bool(self.args["open_ends"])
+
+    @property
     def aliases(self) -> tuple[str, str]:
         """The names on both sides."""
         first, _, second, _ = self.expressions
@@ -47,32 +51,25 @@ class PeriodRelation(exp.Expression, exp.Func):
 
 
 class RelationParser(SituationParser):
-    """The grammar with relations between periods in the ON of a JOIN."""
+    """The grammar with relations between periods in ON and WHERE."""
 
     def reset(self) -> None:
         """Forget the last text."""
         super().reset()
-        self._conditions: list[TokenType] = []
+        self._in_condition = False
 
     def _parse_disjunction(self) -> exp.Expr | None:
+        before = self._in_condition
         word = self._prev.token_type if self._prev else None
-        if word not in (TokenType.ON, TokenType.WHERE):
-            return super()._parse_disjunction()
-        self._conditions.append(word)
+        self._in_condition = before or word in (TokenType.ON, TokenType.WHERE)
         try:
             return super()._parse_disjunction()
         finally:
-            self._conditions.pop()
+            self._in_condition = before
 
     def _parse_range(self, this: exp.Expr | None = None, parse_is: bool = False) -> exp.Expr | None:
-        if this is None and self._conditions:
-            first = self._index
+        if this is None and self._in_condition:
             relation = self._period_relation()
-            if relation is not None and self._conditions[-1] == TokenType.WHERE:
-                said = " ".join(token.text for token in self._tokens[first : self._index])
-                message = f"{said} stands in WHERE"
-                hint = f"relations of periods stand in ON: FROM … JOIN … ON {said}"
-                raise ParseError(message, span=span_of(relation), hint=hint)
             if relation is not None:
                 return relation
         return super()._parse_range(this, parse_is)
@@ -98,8 +95,9 @@ class RelationParser(SituationParser):
         if following.token_type in (TokenType.DOT, TokenType.L_PAREN):
             return None
         self._advance(place + 1 - self._index)
+        open_ends = self._match_text_seq("NULLS", "OPEN")
         bounds = [_bound(token, bound) for token in (first, second) for bound in (START_TS, END_TS)]
-        node = PeriodRelation(expressions=bounds, mask=mask)
+        node = PeriodRelation(expressions=bounds, mask=mask, open_ends=bool(open_ends))
         node.meta.update(start=first.start, end=second.end)
         return node
 
@@ -156,15 +154,54 @@ def _suggest(name: str, said: list[Token], sides: tuple[str, str]) -> None:
         raise ParseError(message, span=span, hint=hint)
 
 
+def relations_in(node: exp.Expr) -> list[PeriodRelation]:
+    """Return the relations of a condition, without those of queries inside it."""
+    if isinstance(node, PeriodRelation):
+        return [node]
+    inner = (child for child in node.iter_expressions() if not isinstance(child, exp.Query))
+    return [relation for child in inner for relation in relations_in(child)]
+
+
+def parts_of(condition: exp.Expr | None) -> list[exp.Expr]:
+    """Return the conditions that an AND joins; of a WHERE, those of its condition."""
+    if condition is None:
+        return []
+    if isinstance(condition, exp.Where):
+        return parts_of(condition.this)
+    inner = condition.unnest()
+    if not isinstance(inner, exp.And):
+        return [condition]
+    return [part for each in inner.flatten() for part in parts_of(each)]
+
+
+def is_related(part: exp.Expr) -> bool:
+    """Whether a condition is a relation, or several with OR, AND and NOT."""
+    inner = part.unnest()
+    if isinstance(inner, exp.Or | exp.And):
+        return all(map(is_related, inner.flatten()))
+    return (
+        is_related(inner.this) if isinstance(inner, exp.Not) else isinstance(inner, PeriodRelation)
+    )
+
+
 def sides_of_relations(query: exp.Expr) -> list[exp.Expr]:
-    """Return what stands on the sides of the joins by relation of a query."""
-    sides: list[exp.Expr] = []
-    for select in query.find_all(exp.Select):
-        joins = [
-            join
-            for join in select.args.get("joins") or ()
-            if (on := join.args.get("on")) is not None and on.find(PeriodRelation)
-        ]
-        if joins and select.args.get("from_") is not None:
-            sides += [select.args["from_"].this, *(join.this for join in joins)]
-    return sides
+    """Return what stands on the sides of the relations of a query."""
+    sides: dict[int, exp.Expr] = {}
+    for relation in query.find_all(PeriodRelation):
+        for name in relation.aliases:
+            around = relation.find_ancestor(exp.Select)
+            side = None
+            while around is not None and side is None:
+                side = _source_named(around, name)
+                around = around.find_ancestor(exp.Select)
+            if side is not None:
+                sides[id(side)] = side
+    return list(sides.values())
+
+
+def _source_named(select: exp.Select, name: str) -> exp.Expr | None:
+    """Return what a SELECT reads under a name."""
+    from_ = select.args.get("from_")
+    sources = [] if from_ is None else [from_.this]
+    sources += [join.this for join in select.args.get("joins") or ()]
+    return next((each for each in sources if each.alias_or_name.lower() == name.lower()), None)
