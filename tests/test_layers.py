@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "accumulators": {"kernels", "schema", "errors"},
     "plan": SHARED,
     "lang": SHARED | {"plan"},
-    "store": SHARED | {"accumulators", "kernels"},
+    "store": SHARED | {"accumulators", "interrupts", "kernels"},
     "ingest": SHARED | {"kernels"},
     "operators": SHARED | {"accumulators", "plan", "kernels"},
     "sinks": SHARED,

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide.interrupts import interruptible
 from eventide.kernels.ordering import sorting_order
 from eventide.schema import SEQ, TS
 
@@ -45,5 +46,11 @@ def sort_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
     # A process that only opens a stream is spared the loading of compiled code.
     if len(ts) <= FEW_ROWS and is_ascending(seq) and is_ascending(ts):
         return rows
+    taken = interruptible(taken_in_order) if len(ts) > FEW_ROWS else taken_in_order
+    return taken(rows, ts, seq)
+
+
+def taken_in_order(rows: pa.RecordBatch, ts: Int64s, seq: Int64s) -> pa.RecordBatch:
+    """Return rows, whose times and numbers these are, in order of (ts, _seq)."""
     order = sorting_order(ts, seq)
     return rows if order is None else rows.take(pa.array(order))
