@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from typing import Any
 
 from eventide.plan.allen import relation_between
@@ -11,8 +10,6 @@ from eventide.plan.nodes import PeriodJoin
 from eventide.plan.situations import Period
 
 Row = Mapping[str, Any]
-LATER = 1 << 50
-"""Later than every end that is known."""
 
 
 def join_periods(node: PeriodJoin, left: Sequence[Row], right: Sequence[Row]) -> Iterator[Row]:
@@ -20,11 +17,8 @@ def join_periods(node: PeriodJoin, left: Sequence[Row], right: Sequence[Row]) ->
     nothing = dict.fromkeys(name for _, name in node.keys)
     nothing |= dict.fromkeys((node.second.start, node.second.end))
     for one in left:
-        partners: Sequence[Row]
         partners = [other for other in right if belong_together(node, one, other)]
-        if node.kind in ("semi", "anti"):
-            partners = [nothing] if bool(partners) == (node.kind == "semi") else []
-        elif node.kind == "left" and not partners:
+        if node.outer and not partners:
             partners = [nothing]
         for other in partners:
             both = {**one, **other}
@@ -36,16 +30,11 @@ def belong_together(node: PeriodJoin, one: Row, other: Row) -> bool:
     for left, right in node.keys:
         if one[left] is None or other[right] is None or one[left] != other[right]:
             return False
-    a, b = (futures(*each, node.open_ends) for each in ((one, node.first), (other, node.second)))
-    relations = [relation_between(x, y) for x, y in product(a, b)]
-    return bool(relations) and all(each & node.mask for each in relations)
+    a, b = period_of(one, node.first), period_of(other, node.second)
+    return a is not None and b is not None and bool(relation_between(a, b) & node.mask)
 
 
-def futures(row: Row, period: Period, open_ends: bool) -> list[tuple[int, int]]:
-    """Return the periods that a row may come to have: none, one, or several if it goes on."""
+def period_of(row: Row, period: Period) -> tuple[int, int] | None:
+    """Return the period of a row, or None if it has none."""
     start, end = row[period.start], row[period.end]
-    if start is None or (end is None and not open_ends):
-        return []
-    if end is None:
-        return [(start, LATER), (start, LATER + 1)]
-    return [] if end <= start else [(start, end)]
+    return None if start is None or end is None or end <= start else (start, end)

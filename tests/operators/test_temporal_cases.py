@@ -151,7 +151,7 @@ def test_limits_count_in_the_order_of_definitions(names: str, linked: str, answe
 
 def test_limits_are_of_each_key(answer: Answer) -> None:
     events = [*drawn({"A": "#.#"}), *drawn({"A": "#.#"}, k="q"), *drawn({"A": "#.#"}, k=None)]
-    events = [{**row, "_seq": place} for place, row in enumerate(events)]
+    events = [{**row, "seq": place} for place, row in enumerate(events)]
     events.sort(key=lambda row: row["ts"])
     node = bound_pattern(replace(pattern("A", {}, limit=1), keys=KEY))
     assert {(row["k"], row["ts"]) for row in answer(node, events)} == {
@@ -336,5 +336,5 @@ def test_a_state_is_of_one_query() -> None:
         pattern("BA", {"BA": BEFORE}, within=10),
     )
     for other in others:
-        with pytest.raises(StateError, match="the state is of another"):
+        with pytest.raises(StateError, match="the state was written by another"):
             build_pipeline(optimise(bound_pattern(other))).load(dumped)

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import takewhile
 from typing import Any, assert_never
 
 import pyarrow as pa
 
 from eventide.batch import ALL_TIME, Batch, TimeRange
-from eventide.errors import PlanError, StateError, UnsupportedError
+from eventide.errors import PlanError, UnsupportedError
 from eventide.operators.count_windows import AggregateCountWindows
 from eventide.operators.derive_situations import DeriveSituations
+from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.filter_project import FilterRows, ProjectRows, Stateless
 from eventide.operators.match_rows import MatchRows
 from eventide.operators.match_situations import MatchSituations
 from eventide.operators.operator import Operator
 from eventide.operators.order_rows import OrderRows, begins_with_time
 from eventide.operators.sliding_aggregate import AggregateFrames
-from eventide.operators.state import join_parts, split_parts
+from eventide.operators.state import join_parts, parts_of
+from eventide.operators.stateful import Stateful
 from eventide.operators.window_aggregate import AggregateWindows
+from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Expression, rebuild
+from eventide.plan.meaning import digest_of
 from eventide.plan.nodes import (
     CountWindow,
     Filter,
@@ -38,6 +43,7 @@ from eventide.plan.nodes import (
     WindowAggregate,
     scans_of,
 )
+from eventide.plan.render import render
 from eventide.plan.standing import Standing
 from eventide.plan.time_order import follows_time
 
@@ -57,13 +63,31 @@ States = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Stateful[States]):
     """A scan and the operators above it, bottom first."""
 
     scan: Scan
     operators: tuple[Operator[Any], ...]
     entered: pa.Schema | None = None
     """The columns that come in, where they are not the scan's."""
+
+    @cached_property
+    def owner(self) -> Owner:
+        """Whose state this is: what it depends on."""
+        lines = [self.line_of(operator) for operator in reversed(self.operators)]
+        shown = "\n".join([*lines, describe(self.scan)])
+        return Owner("Pipeline", digest_of(self.scan, self.operators, self.entered), {QUERY: shown})
+
+    def line_of(self, operator: Operator[Any]) -> str:
+        """Return the line of an operator, as `explain` has it."""
+        match operator:
+            case FilterRows(condition=condition):
+                return describe(Filter(self.scan, condition))
+            case ProjectRows(items=items):
+                return describe(Project(self.scan, items))
+            case OrderRows(order=order):
+                return f"Order by {', '.join(render(key.expression) for key in order)}"
+        return describe(getattr(operator, "node"))  # noqa: B009 - all others have one
 
     @property
     def filters(self) -> tuple[Operator[None], ...]:
@@ -111,20 +135,17 @@ class Pipeline:
             after.append(state_after)
         return tuple(after), batch
 
-    def dump(self, states: States) -> bytes:
+    def write(self, state: States) -> bytes:
         """Write all states out."""
         return join_parts(
-            [operator.dump(state) for operator, state in zip(self.operators, states, strict=True)]
+            [operator.write(each) for operator, each in zip(self.operators, state, strict=True)]
         )
 
-    def load(self, dumped: bytes) -> States:
-        """Read back what `dump` wrote."""
-        parts = split_parts(dumped)
-        if len(parts) != len(self.operators):
-            message = f"expected the states of {len(self.operators)} operators, got {len(parts)}"
-            raise StateError(message, hint="load a state with the query that wrote it")
+    def read(self, written: bytes) -> States:
+        """Read back what `write` wrote."""
+        parts = parts_of("the pipeline", written, len(self.operators))
         return tuple(
-            operator.load(part) for operator, part in zip(self.operators, parts, strict=True)
+            operator.read(part) for operator, part in zip(self.operators, parts, strict=True)
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,15 @@ from eventide.batch import ALL_TIME, START_OF_TIME_US, Batch, TimeRange
 from eventide.engines.build import Pipeline, States, build_live_pipeline
 from eventide.errors import SchemaError, UnboundedStateWarning
 from eventide.ingest.ordering import Ordering, OrderingState, times
-from eventide.operators.state import dump_rows, join_parts, load_rows, split_parts
+from eventide.operators.checking import require, require_ascending
+from eventide.operators.envelope import QUERY, Owner
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful, columns_text
 from eventide.plan.bounds import unbounded_reason
+from eventide.plan.explain import explain
+from eventide.plan.meaning import digest_of
 from eventide.plan.nodes import Plan, match_of
+from eventide.plan.times import format_duration
 from eventide.schema import SEQ, TS, Schema
 
 
@@ -46,9 +53,10 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveEngine:
+class LiveEngine(Stateful[LiveState]):
     """A pipeline behind an ordering stage: configuration only, the state travels."""
 
+    plan: Plan
     pipeline: Pipeline
     ordering: Ordering
 
@@ -66,7 +74,19 @@ class LiveEngine:
         # What has to be compiled is compiled now, not while the first event waits.
         nothing = pa.RecordBatch.from_pylist([], schema=pipeline.input_schema)
         pipeline.step(pipeline.initial_state(), Batch(nothing, START_OF_TIME_US))
-        return cls(pipeline, Ordering(wanted, lateness_us))
+        return cls(plan, pipeline, Ordering(wanted, lateness_us))
+
+    @cached_property
+    def owner(self) -> Owner:
+        """Whose state this is: the plan, the columns that it reads, and the lateness."""
+        ordering = self.ordering
+        facts = {
+            QUERY: explain(self.plan),
+            f"columns of {self.stream}": columns_text(ordering.schema),
+            "lateness": format_duration(ordering.lateness_us),
+        }
+        digest = digest_of(self.plan, ordering.schema, ordering.lateness_us)
+        return Owner("a live query", digest, facts)
 
     @property
     def stream(self) -> str:
@@ -95,7 +115,7 @@ class LiveEngine:
     def push(
         self, state: LiveState, arrived: pa.RecordBatch, newest_us: int | None = None
     ) -> tuple[LiveState, Arrival]:
-        """Take events in arrival order; they have `ts`, `_seq` and the columns of the scan."""
+        """Take events in arrival order; they have `ts`, `seq` and the columns of the scan."""
         check_present(self.ordering.schema, arrived.schema, self.stream)
         wanted = arrived.select(self.ordering.schema.names)
         ordering, batch, late = self.ordering.step(state.ordering, wanted, newest_us)
@@ -111,23 +131,6 @@ class LiveEngine:
         after, arrival = self.push(state, arrived[self.stream], clock_us)
         late = {self.stream: arrival.late}
         return after, Reported(arrival.results, late, arrival.watermark_us)
-
-    def advance(
-        self, state: LiveState, until_us: int, stream: str | None = None
-    ) -> tuple[LiveState, Reported]:
-        """Move the watermark to a time, if it is not there yet: no earlier event will come."""
-        self.check_stream(stream or self.stream)
-        nothing = pa.RecordBatch.from_pylist([], schema=self.ordering.schema)
-        watermark_us = max(state.ordering.watermark_us, until_us)
-        ordering, batch = self.ordering.release(state.ordering, nothing, watermark_us)
-        after, arrival = self.forward(LiveState(ordering, state.operators), batch, nothing)
-        return after, Reported(arrival.results, {}, arrival.watermark_us)
-
-    def check_stream(self, stream: str) -> None:
-        """Refuse a stream that the query does not read."""
-        if stream != self.stream:
-            message = f"the query does not read {stream!r}"
-            raise SchemaError(message, hint=f"it reads {self.stream}")
 
     def end(self, state: LiveState) -> tuple[LiveState, Reported]:
         """Complete all that is open."""
@@ -155,19 +158,27 @@ class LiveEngine:
         arrival = Arrival(results.rows, late, batch.watermark_us)
         return LiveState(state.ordering, operators), arrival
 
-    def dump(self, state: LiveState) -> bytes:
+    def write(self, state: LiveState) -> bytes:
         """Write the state out."""
         facts = {"watermark_us": state.ordering.watermark_us}
-        ordering = dump_rows("Ordering", state.ordering.waiting, facts)
-        return join_parts([ordering, self.pipeline.dump(state.operators)])
+        ordering = write_rows("Ordering", state.ordering.waiting, facts)
+        return join_parts([ordering, self.pipeline.write(state.operators)])
 
-    def load(self, dumped: bytes) -> LiveState:
-        """Read back what `dump` wrote."""
-        ordering, operators = split_parts(dumped)
-        waiting, facts = load_rows("Ordering", ordering, self.ordering.schema)
+    def read(self, written: bytes) -> LiveState:
+        """Read back what `write` wrote."""
+        ordering, operators = parts_of("the query", written, 2)
+        waiting, facts = read_rows("Ordering", ordering, self.ordering.schema)
+        check_in_order(waiting)
         return LiveState(
-            OrderingState(waiting, facts["watermark_us"]), self.pipeline.load(operators)
+            OrderingState(waiting, facts["watermark_us"]), self.pipeline.read(operators)
         )
+
+
+def check_in_order(waiting: pa.RecordBatch) -> None:
+    """Refuse events of a written state that do not wait in order of time."""
+    for name in (TS, SEQ):
+        require(waiting.column(name).null_count == 0, f"a null among the {name} of events")
+    require_ascending(times(waiting), "the times of events that wait")
 
 
 def check_present(wanted: pa.Schema, present: pa.Schema, stream: str) -> None:

@@ -14,7 +14,7 @@ still need.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +23,14 @@ from eventide.accumulators import Accumulator, Frames, Groups
 from eventide.accumulators.columns import int64s
 from eventide.accumulators.picks import Edge
 from eventide.batch import Batch
-from eventide.errors import StateError
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.extremes import last_by_group
 from eventide.kernels.groups import group_by_key_and_pane, number_events, order_by_key
 from eventide.operators.aggregate import accumulator_of
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.evaluate import evaluate
-from eventide.operators.state import dump_rows, join_parts, load_rows, split_parts
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.nodes import CountWindow, WindowAggregate
 
 BOUNDS = (Edge(pa.timestamp("us"), first=True), Edge(pa.timestamp("us"), first=False))
@@ -62,7 +62,7 @@ class Panes:
 
 
 @dataclass(frozen=True)
-class AggregateCountWindows:
+class AggregateCountWindows(Stateful[CountState]):
     """One row for each full window, in the order of their last events."""
 
     node: WindowAggregate
@@ -120,21 +120,18 @@ class AggregateCountWindows:
         kept = self.still_needed(panes, done)
         return CountState(counters, kept), Batch(results, batch.watermark_us)
 
-    def dump(self, state: CountState) -> bytes:
+    def write(self, state: CountState) -> bytes:
         """Write the state out."""
-        name, facts = type(self).__name__, asdict(self.window)
-        counters = dump_rows(f"{name} keys", state.counters, facts)
-        return join_parts([dump_rows(name, state.partials, {}), counters])
-
-    def load(self, dumped: bytes) -> CountState:
-        """Read a dumped state back."""
         name = type(self).__name__
-        partials_part, *rest = split_parts(dumped)
-        partials, _ = load_rows(name, partials_part, self.partial_schema)
-        counters, facts = load_rows(f"{name} keys", b"".join(rest), self.counter_schema)
-        if CountWindow(**facts) != self.window:
-            message = f"the state is one of {CountWindow(**facts)}, not of {self.window}"
-            raise StateError(message, hint="load a state with the query that wrote it")
+        counters = write_rows(f"{name} keys", state.counters, {})
+        return join_parts([write_rows(name, state.partials, {}), counters])
+
+    def read(self, written: bytes) -> CountState:
+        """Read back what `write` wrote."""
+        name = type(self).__name__
+        first, second = parts_of(name, written, 2)
+        partials, _ = read_rows(name, first, self.partial_schema)
+        counters, _ = read_rows(f"{name} keys", second, self.counter_schema)
         return CountState(counters, partials)
 
     def full(self, seen: Int64s) -> Int64s:

@@ -11,14 +11,14 @@ from eventide.batch import Batch
 from eventide.kernels.situations import NEVER
 from eventide.operators.situation_runs import Derivation, RunState
 from eventide.operators.situation_state import (
-    dump_parts,
-    dump_runs,
-    load_parts,
-    load_runs,
-    mark_of,
+    read_parts,
+    read_runs,
+    write_parts,
+    write_runs,
 )
 from eventide.operators.situation_values import Parts, RunValues, SymbolAggregates, merged_parts
-from eventide.operators.state import join_parts, split_parts
+from eventide.operators.state import join_parts, parts_of
+from eventide.operators.stateful import Stateful
 from eventide.plan.nodes import Situations
 
 
@@ -31,7 +31,7 @@ class SituationState:
 
 
 @dataclass(frozen=True)
-class DeriveSituations:
+class DeriveSituations(Stateful[SituationState]):
     """One row for each situation: its key, name, period and aggregates."""
 
     node: Situations
@@ -84,13 +84,13 @@ class DeriveSituations:
         after, _ = self.derivation.remember(derived, kept, unused)
         return SituationState(after, parts), Batch(results, batch.watermark_us)
 
-    def dump(self, state: SituationState) -> bytes:
+    def write(self, state: SituationState) -> bytes:
         """Write the state out."""
-        parts = map(dump_parts, state.parts)
-        return join_parts([dump_runs(state.runs, self.derivation, mark_of(self.node)), *parts])
+        parts = map(write_parts, state.parts)
+        return join_parts([write_runs(state.runs, self.derivation), *parts])
 
-    def load(self, dumped: bytes) -> SituationState:
-        """Read a dumped state back."""
-        runs, *parts = split_parts(dumped)
-        loaded = tuple(load_parts(each, self.aggregates.schema) for each in parts)
-        return SituationState(load_runs(runs, self.derivation, mark_of(self.node)), loaded)
+    def read(self, written: bytes) -> SituationState:
+        """Read back what `write` wrote."""
+        runs, *parts = parts_of("situations", written, 1 + len(self.node.situations))
+        loaded = tuple(read_parts(each, self.aggregates.schema) for each in parts)
+        return SituationState(read_runs(runs, self.derivation), loaded)

@@ -10,23 +10,24 @@ import pyarrow as pa
 from eventide.batch import Batch
 from eventide.errors import StateError
 from eventide.operators.evaluate import evaluate, evaluate_predicate
+from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import Column, Expression, Named
 
 
-class Stateless:
+class Stateless(Stateful[None]):
     """The state of an operator that keeps nothing."""
 
     def initial_state(self) -> None:
         """Return nothing."""
 
-    def dump(self, state: None) -> bytes:  # noqa: ARG002 - the contract of an operator
+    def write(self, state: None) -> bytes:  # noqa: ARG002 - the contract of an operator
         """Write nothing."""
         return b""
 
-    def load(self, dumped: bytes) -> None:
+    def read(self, written: bytes) -> None:
         """Read nothing back."""
-        if dumped:
-            message = f"expected an empty state, found {len(dumped)} bytes"
+        if written:
+            message = f"expected an empty state, found {len(written)} bytes"
             raise StateError(message, hint="load a state with the query that wrote it")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -55,7 +55,8 @@ from eventide.operators.match_masks import LocalCondition, RowsByKey, masks_of
 from eventide.operators.match_measures import Matches, Measure, Naming
 from eventide.operators.match_report import Report
 from eventide.operators.match_state import MatchState, Stretches, joined, part_of
-from eventide.operators.state import dump_rows, join_parts, load_rows, split_parts
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.automaton import Automaton
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
 from eventide.plan.nodes import MatchRecognize
@@ -91,7 +92,7 @@ Run = tuple[Matches, Partitions, int, int]
 
 
 @dataclass(frozen=True)
-class MatchRows:
+class MatchRows(Stateful[MatchState]):
     """Finds the matches of a pattern in the rows of each key.
 
     Only matches that start in `owned` are reported, and only rows there as unmatched. Large
@@ -101,7 +102,7 @@ class MatchRows:
     node: MatchRecognize
     output_schema: pa.Schema
     owned: TimeRange = ALL_TIME
-    threads: int = 1
+    threads: int = field(default=1, compare=False)
 
     def __getstate__(self) -> dict[str, object]:
         """Travel without what is computed: arrays would arrive writeable, as another type."""
@@ -442,7 +443,7 @@ class MatchRows:
         facts = [(name, pa.int64()) for name in ("kept", "begin", "seen", "numbers")]
         return pa.schema([*keys, *facts, ("whole", pa.bool_())])
 
-    def dump(self, state: MatchState) -> bytes:
+    def write(self, state: MatchState) -> bytes:
         """Write the state out."""
         name = type(self).__name__
         marks = state.matched if self.shows_unmatched else np.zeros(state.rows.num_rows, np.bool_)
@@ -452,15 +453,15 @@ class MatchRows:
         arrays = [*state.keys, *map(pa.array, facts)]
         keys = pa.RecordBatch.from_arrays(arrays, schema=self.fact_schema)
         told = {"watermark_us": state.watermark_us}
-        return join_parts([dump_rows(name, rows, told), dump_rows(f"{name} keys", keys, {})])
+        return join_parts([write_rows(name, rows, told), write_rows(f"{name} keys", keys, {})])
 
-    def load(self, dumped: bytes) -> MatchState:
-        """Read a dumped state back."""
+    def read(self, written: bytes) -> MatchState:
+        """Read back what `write` wrote."""
         name = type(self).__name__
-        rows_part, keys_part = split_parts(dumped)
+        rows_part, keys_part = parts_of(name, written, 2)
         row_schema = self.source_schema.append(pa.field(MATCHED, pa.bool_()))
-        rows, told = load_rows(name, rows_part, row_schema)
-        facts, _ = load_rows(f"{name} keys", keys_part, self.fact_schema)
+        rows, told = read_rows(name, rows_part, row_schema)
+        facts, _ = read_rows(f"{name} keys", keys_part, self.fact_schema)
         marks = np.asarray(rows.columns[-1].to_numpy(zero_copy_only=False))
         return MatchState(
             pa.RecordBatch.from_arrays(rows.columns[:-1], schema=self.source_schema),

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.batch import ALL_TIME, Batch, TimeRange
-from eventide.errors import StateError
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.situations import NEVER
 from eventide.operators.columns import concat_batches
@@ -24,17 +23,17 @@ from eventide.operators.situation_report import Partials, Reporter
 from eventide.operators.situation_runs import LONGEST_US, Derivation, Derived, RunState
 from eventide.operators.situation_search import Search
 from eventide.operators.situation_state import (
-    dump_numbers,
-    dump_parts,
-    dump_runs,
-    load_floats,
-    load_int64s,
-    load_parts,
-    load_runs,
-    mark_of,
+    read_floats,
+    read_int64s,
+    read_parts,
+    read_runs,
+    write_numbers,
+    write_parts,
+    write_runs,
 )
 from eventide.operators.situation_values import Parts, RunValues, merged_parts
-from eventide.operators.state import join_parts, split_parts
+from eventide.operators.state import join_parts, parts_of
+from eventide.operators.stateful import Stateful
 from eventide.plan.nodes import TemporalPattern
 
 MOST_PARTS = 8192
@@ -57,7 +56,7 @@ class PatternState:
 
 
 @dataclass(frozen=True)
-class MatchSituations:
+class MatchSituations(Stateful[PatternState]):
     """The rows of a temporal pattern; only of matches detected in `owned`.
 
     `order` fixes the order of joining and `adaptive` lets it follow the data: for experiments, for
@@ -167,32 +166,29 @@ class MatchSituations:
         kept[pending.ravel()] = True
         return np.flatnonzero(kept)
 
-    def dump(self, state: PatternState) -> bytes:
+    def write(self, state: PatternState) -> bytes:
         """Write the state out."""
         statistics = state.statistics
         whole = (state.reported, state.pending.ravel(), statistics.counts, statistics.orders)
         moving = statistics.moving[:4]
         return join_parts(
             [
-                dump_runs(state.runs, self.derivation, mark_of(self.node)),
-                *map(dump_numbers, whole),
-                *map(dump_numbers, moving),
-                *map(dump_parts, state.parts),
+                write_runs(state.runs, self.derivation),
+                *map(write_numbers, whole),
+                *map(write_numbers, moving),
+                *map(write_parts, state.parts),
             ]
         )
 
-    def load(self, dumped: bytes) -> PatternState:
-        """Read a dumped state back."""
-        runs, *parts = split_parts(dumped)
-        if len(parts) != 8 + self.symbols:
-            message = "the state is of another pattern"
-            raise StateError(message, hint="load a state with the query that wrote it")
-        reported, pending, counts, orders = map(load_int64s, parts[:4])
-        sizes, shares, planned_sizes, planned_shares = map(load_floats, parts[4:8])
+    def read(self, written: bytes) -> PatternState:
+        """Read back what `write` wrote."""
+        runs, *parts = parts_of("the pattern", written, 9 + self.symbols)
+        reported, pending, counts, orders = map(read_int64s, parts[:4])
+        sizes, shares, planned_sizes, planned_shares = map(read_floats, parts[4:8])
         carried = zip(parts[8:], self.reporter.aggregates, strict=True)
         return PatternState(
-            load_runs(runs, self.derivation, mark_of(self.node)),
-            tuple(load_parts(part, each.schema) for part, each in carried),
+            read_runs(runs, self.derivation),
+            tuple(read_parts(part, each.schema) for part, each in carried),
             reported,
             pending.reshape(-1, self.symbols),
             Statistics(sizes, shares, planned_sizes, planned_shares, counts, orders),

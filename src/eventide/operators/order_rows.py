@@ -16,7 +16,8 @@ from eventide.accumulators.columns import int64s
 from eventide.batch import END_OF_TIME_US, Batch
 from eventide.operators.columns import concat_batches
 from eventide.operators.evaluate import evaluate
-from eventide.operators.state import dump_rows, load_rows
+from eventide.operators.state import read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import Column
 from eventide.plan.nodes import OrderKey
 from eventide.schema import TS
@@ -31,7 +32,7 @@ def begins_with_time(order: tuple[OrderKey, ...]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderRows:
+class OrderRows(Stateful[pa.RecordBatch]):
     """Puts rows in order; equal ones stay as they came.
 
     If the order is `in_time`, it begins with `ts`, and no row before the watermark will follow.
@@ -74,11 +75,11 @@ class OrderRows:
         keys.append(("came", "ascending"))
         return rows.take(pc.sort_indices(pa.table(columns), sort_keys=keys))
 
-    def dump(self, state: pa.RecordBatch) -> bytes:
+    def write(self, state: pa.RecordBatch) -> bytes:
         """Write the state out."""
-        return dump_rows(type(self).__name__, state, {})
+        return write_rows(type(self).__name__, state, {})
 
-    def load(self, dumped: bytes) -> pa.RecordBatch:
-        """Read a dumped state back."""
-        rows, _ = load_rows(type(self).__name__, dumped, self.output_schema)
+    def read(self, written: bytes) -> pa.RecordBatch:
+        """Read back what `write` wrote."""
+        rows, _ = read_rows(type(self).__name__, written, self.output_schema)
         return rows

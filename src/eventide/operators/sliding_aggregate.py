@@ -24,7 +24,8 @@ from eventide.kernels.groups import order_by_key
 from eventide.operators.aggregate import accumulator_of
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.evaluate import evaluate
-from eventide.operators.state import dump_rows, load_rows
+from eventide.operators.state import read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import RangeFrame, RowsFrame
 from eventide.plan.nodes import SlidingAggregate
 
@@ -46,7 +47,7 @@ class KeyOrder:
 
 
 @dataclass(frozen=True)
-class AggregateFrames:
+class AggregateFrames(Stateful[SlidingState]):
     """Every event with aggregates over its frame, once the watermark has passed it.
 
     Only events in `owned` are reported: a slice of a larger run owns some events and reads
@@ -88,13 +89,13 @@ class AggregateFrames:
         kept = self.still_needed(rows, ts, by_key, done, batch.watermark_us)
         return kept, Batch(results, batch.watermark_us)
 
-    def dump(self, state: SlidingState) -> bytes:
+    def write(self, state: SlidingState) -> bytes:
         """Write the state out."""
-        return dump_rows(type(self).__name__, state.rows, {"done": state.done})
+        return write_rows(type(self).__name__, state.rows, {"done": state.done})
 
-    def load(self, dumped: bytes) -> SlidingState:
-        """Read a dumped state back."""
-        rows, facts = load_rows(type(self).__name__, dumped, self.source_schema)
+    def read(self, written: bytes) -> SlidingState:
+        """Read back what `write` wrote."""
+        rows, facts = read_rows(type(self).__name__, written, self.source_schema)
         return SlidingState(rows, facts["done"])
 
     def report(

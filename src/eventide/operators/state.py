@@ -1,51 +1,56 @@
-"""States as bytes: Arrow streams whose metadata say what wrote them, and lists of such."""
+"""What operators write: Arrow streams whose metadata say what wrote them, and lists of such.
+
+It has no checksum of its own: the envelope has one (envelope.py).
+"""
 
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Sequence
 
 import pyarrow as pa
 
 from eventide.errors import StateError
 
-VERSION = "1"
 
-
-def dump_rows(operator: str, rows: pa.RecordBatch, facts: dict[str, int]) -> bytes:
-    """Write rows and a few integers, under the operator's name and the version."""
-    told = {"operator": operator, "version": VERSION}
-    metadata = told | {name: str(value) for name, value in facts.items()}
+def write_rows(operator: str, rows: pa.RecordBatch, facts: dict[str, int]) -> bytes:
+    """Write rows and a few integers, under the operator's name."""
+    metadata = {"operator": operator} | {name: str(value) for name, value in facts.items()}
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema.with_metadata(metadata)) as writer:
         writer.write_batch(rows.replace_schema_metadata(metadata))
     return bytes(sink.getvalue())
 
 
-def load_rows(
-    operator: str, dumped: bytes, schema: pa.Schema
+def read_rows(
+    operator: str, written: bytes, schema: pa.Schema
 ) -> tuple[pa.RecordBatch, dict[str, int]]:
-    """Read back what `dump_rows` wrote."""
+    """Read back what `write_rows` wrote: rows that are whole to the last offset."""
     try:
-        table = pa.ipc.open_stream(dumped).read_all()
-    except (pa.ArrowInvalid, OSError) as error:
+        table = pa.ipc.open_stream(written).read_all()
+        # Arrow would follow offsets anywhere; this looks at all of them, and at every text.
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
         message = f"the state of {operator} is damaged: {error}"
         raise StateError(message) from error
     metadata = {
         key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()
     }
-    found = (metadata.pop("operator", None), metadata.pop("version", None))
-    if found != (operator, VERSION):
-        message = f"expected a state of {operator}, version {VERSION}, found {found}"
-        raise StateError(message, hint="load a state with the query and the release that wrote it")
+    found = metadata.pop("operator", None)
+    if found != operator:
+        message = f"expected a state of {operator}, found one of {found}"
+        raise StateError(message, hint="load a state with the query that wrote it")
     rows = table.replace_schema_metadata(None)
     if not rows.schema.equals(schema):
         message = f"the state of {operator} has other columns than the query: {rows.schema.names}"
         raise StateError(message, hint="load a state with the query that wrote it")
+    facts = {key: int(value) for key, value in metadata.items()}
+    if any(abs(fact) > 2**63 for fact in facts.values()):
+        message = f"the state of {operator} has facts beyond 64 bits: {facts}"
+        raise StateError(message)
     batches = rows.combine_chunks().to_batches()
     empty = pa.RecordBatch.from_pylist([], schema=schema)
-    return batches[0] if batches else empty, {key: int(value) for key, value in metadata.items()}
+    return batches[0] if batches else empty, facts
 
 
 def join_parts(parts: Sequence[bytes]) -> bytes:
@@ -54,17 +59,17 @@ def join_parts(parts: Sequence[bytes]) -> bytes:
     >>> split_parts(join_parts([b"a", b"", b"bc"]))
     [b'a', b'', b'bc']
     """
-    framed = [struct.pack("<q", len(part)) + part for part in parts]
-    return b"".join([struct.pack("<q", len(parts)), *framed])
+    framed = [struct.pack("<Q", len(part)) + part for part in parts]
+    return b"".join([struct.pack("<Q", len(parts)), *framed])
 
 
 def split_parts(joined: bytes) -> list[bytes]:
     """Return the states that `join_parts` joined."""
     parts, place = [], 8
     try:
-        (count,) = struct.unpack_from("<q", joined)
+        (count,) = struct.unpack_from("<Q", joined)
         for _ in range(count):
-            (length,) = struct.unpack_from("<q", joined, place)
+            (length,) = struct.unpack_from("<Q", joined, place)
             parts.append(joined[place + 8 : place + 8 + length])
             place += 8 + length
     except struct.error as error:
@@ -76,27 +81,9 @@ def split_parts(joined: bytes) -> list[bytes]:
     return parts
 
 
-def with_checksum(state: bytes) -> bytes:
-    """Return a state behind the checksum of its bytes.
-
-    >>> without_checksum(with_checksum(b"state"))
-    b'state'
-    """
-    return struct.pack("<I", zlib.crc32(state)) + state
-
-
-def without_checksum(checked: bytes) -> bytes:
-    """Return the state that `with_checksum` was given; refuse one that has changed since."""
-    state = checked[4:]
-    if len(checked) < 4 or struct.unpack_from("<I", checked) != (zlib.crc32(state),):
-        message = "the state is damaged, or is none: its checksum is another"
-        raise StateError(message, hint="load all the bytes that dump returned, as they were")
-    return state
-
-
-def parts_of(name: str, dumped: bytes, count: int) -> list[bytes]:
-    """Return the parts of a dumped state, of which there have to be so many."""
-    parts = split_parts(dumped)
+def parts_of(name: str, written: bytes, count: int) -> list[bytes]:
+    """Return the parts of a written state, of which there have to be so many."""
+    parts = split_parts(written)
     if len(parts) != count:
         message = f"the state of {name} has {len(parts)} parts, expected {count}"
         raise StateError(message, hint="load a state with the query that wrote it")

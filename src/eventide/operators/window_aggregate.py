@@ -26,7 +26,8 @@ from eventide.kernels.groups import group_by_pane, order_by_key
 from eventide.operators.aggregate import accumulator_of
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.evaluate import evaluate
-from eventide.operators.state import dump_rows, load_rows
+from eventide.operators.state import read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.aggregates import AGGREGATES
 from eventide.plan.nodes import Window, WindowAggregate
 
@@ -44,7 +45,7 @@ class WindowState:
 
 
 @dataclass(frozen=True)
-class AggregateWindows:
+class AggregateWindows(Stateful[WindowState]):
     """One row for each window and key with an event, when the watermark reaches its end.
 
     Only windows that start in `owned` are reported: a slice of a larger run owns some windows
@@ -112,14 +113,14 @@ class AggregateWindows:
         merged = self.merge(partials.take(pa.array(order)))
         return self.close(merged, START_OF_TIME_US, END_OF_TIME_US)
 
-    def dump(self, state: WindowState) -> bytes:
+    def write(self, state: WindowState) -> bytes:
         """Write the state out."""
         facts = {"merged_rows": state.merged_rows, "closed_us": state.closed_us}
-        return dump_rows(type(self).__name__, state.partials, facts)
+        return write_rows(type(self).__name__, state.partials, facts)
 
-    def load(self, dumped: bytes) -> WindowState:
-        """Read a dumped state back."""
-        partials, facts = load_rows(type(self).__name__, dumped, self.partial_schema)
+    def read(self, written: bytes) -> WindowState:
+        """Read back what `write` wrote."""
+        partials, facts = read_rows(type(self).__name__, written, self.partial_schema)
         return WindowState(partials, facts["merged_rows"], facts["closed_us"])
 
     def lift(self, rows: pa.RecordBatch) -> pa.RecordBatch:

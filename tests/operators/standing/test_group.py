@@ -259,7 +259,7 @@ def test_a_sum_that_does_not_fit_is_an_error() -> None:
 def test_a_state_of_another_query_is_refused() -> None:
     operator, _ = one_group("sum", [], INT64)
     dumped = operator.dump(operator.initial_state())
-    with pytest.raises(StateError, match="other aggregates"):
+    with pytest.raises(StateError, match="written by another"):
         AggregateGroups(group_by(AGGREGATES, key=None), EDGES["weakest"]).load(dumped)
 
 

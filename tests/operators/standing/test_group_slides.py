@@ -195,5 +195,5 @@ def test_as_many_aggregates_as_there_are_bits_for_nulls() -> None:
 def test_a_state_of_another_query_is_refused() -> None:
     one = AggregateSlides(group_by(AGGREGATES, ROW), EDGES["weak"], SLIDE)
     other = AggregateSlides(group_by(AGGREGATES[:1], ROW), EDGES["weak"], SLIDE)
-    with pytest.raises(StateError, match="other aggregates"):
+    with pytest.raises(StateError, match="written by another"):
         other.load(one.dump(one.initial_state()))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 import pandas as pd
@@ -28,17 +28,25 @@ from eventide.engines.buckets import from_bytes, to_bytes
 from eventide.engines.spark.frames import BLOCK_ROWS, Batches, checked
 from eventide.engines.spark.session import ROCKSDB
 from eventide.engines.spark.standing import LeafSpread, plain
-from eventide.engines.spark.stream import BUCKETS, COMPLETED, METRIC, even_labels, unpack
+from eventide.engines.spark.stream import (
+    BUCKETS,
+    COMPLETED,
+    METRIC,
+    bucket_owner,
+    even_labels,
+    unpack,
+)
 from eventide.engines.spark.stream_source import CLOCK
 from eventide.engines.spark.types import from_the_border, spark_schema
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.feeds import feeds_of
 from eventide.engines.standing.live import StandingLive, StandingState
 from eventide.engines.standing.reach import scan_of
-from eventide.errors import StateError
 from eventide.ingest.ordering import times
 from eventide.operators.columns import concat_batches, in_blocks
-from eventide.operators.state import join_parts, split_parts
+from eventide.operators.envelope import Owner
+from eventide.operators.state import join_parts, parts_of
+from eventide.operators.stateful import Stateful
 from eventide.plan.standing import Standing
 from eventide.plan.update_patterns import windows_of
 from eventide.schema import SEQ, Schema
@@ -138,7 +146,7 @@ class StreamPacking:
                 yield self.labelled(everyone, leaf, told, nothing)
 
     def arrivals(self, batches: Batches, clocks: list[int]) -> Batches:
-        """Yield rows with exact types; where they have no `_seq`, the bucket will number them."""
+        """Yield rows with exact types; where they have no `seq`, the bucket will number them."""
         for rows in batches:
             if rows.num_rows:
                 if self.has_clock:
@@ -182,7 +190,7 @@ class BucketState:
     arrived: tuple[int, ...]
 
 
-class StandingProcessor(StatefulProcessor):
+class StandingProcessor(StatefulProcessor, Stateful[BucketState]):
     """The live engine of a standing query, one state for each bucket of keys."""
 
     def __init__(
@@ -198,7 +206,16 @@ class StandingProcessor(StatefulProcessor):
         self.going = going
         self.buckets = buckets
         self.unnumbered = unnumbered
-        """The streams whose rows have no `_seq`."""
+        """The streams whose rows have no `seq`."""
+
+    @cached_property
+    def owner(self) -> Owner:
+        """Whose state this is: the query's, of so many buckets."""
+        return bucket_owner(
+            self.engine.owner,
+            self.buckets,
+            tuple(sorted({*self.catalog} - self.unnumbered)),
+        )
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state: one value of bytes."""
@@ -259,19 +276,16 @@ class StandingProcessor(StatefulProcessor):
         """Return the state of a bucket before its first row."""
         return BucketState(self.engine.initial_state(), (0,) * len(self.engine.feeds))
 
-    def dump(self, state: BucketState) -> bytes:
-        """Write a bucket's state out, with the number of buckets it was made for."""
-        facts = struct.pack(f"<{1 + len(state.arrived)}q", self.buckets, *state.arrived)
-        return join_parts([facts, self.engine.dump(state.live)])
+    def write(self, state: BucketState) -> bytes:
+        """Write a bucket's state out."""
+        arrived = struct.pack(f"<{len(state.arrived)}q", *state.arrived)
+        return join_parts([arrived, self.engine.write(state.live)])
 
-    def load(self, dumped: bytes) -> BucketState:
-        """Read a bucket's state back."""
-        facts, live = split_parts(dumped)
-        buckets, *arrived = struct.unpack(f"<{len(facts) // 8}q", facts)
-        if buckets != self.buckets:
-            message = f"the checkpoint spreads keys over {buckets} buckets, not {self.buckets}"
-            raise StateError(message, hint=f"restart the query with buckets={buckets}")
-        return BucketState(self.engine.load(live), tuple(arrived))
+    def read(self, written: bytes) -> BucketState:
+        """Read back what `write` wrote."""
+        facts, live = parts_of("the bucket", written, 2)
+        arrived = struct.unpack(f"<{len(self.engine.feeds)}q", facts)
+        return BucketState(self.engine.read(live), arrived)
 
 
 def told_by(rows: Iterator[pd.DataFrame]) -> Told:

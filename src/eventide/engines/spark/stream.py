@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +31,15 @@ from eventide.engines.spark.frames import BLOCK_ROWS, Batches, blocks, checked
 from eventide.engines.spark.session import ROCKSDB
 from eventide.engines.spark.stream_source import CLOCK
 from eventide.engines.spark.types import from_the_border, spark_schema
-from eventide.errors import StateError
+from eventide.errors import listed
 from eventide.ingest.ordering import times
 from eventide.operators.columns import concat_batches, in_blocks
+from eventide.operators.envelope import Owner
 from eventide.operators.evaluate import evaluate
-from eventide.operators.state import join_parts, split_parts
+from eventide.operators.state import join_parts, parts_of
+from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import Expression
+from eventide.plan.meaning import digest_of
 from eventide.plan.nodes import Plan, scans_of
 from eventide.schema import SEQ, Schema
 
@@ -106,7 +109,7 @@ class ArrivalSpread:
         )
 
     def arrivals(self, batches: Batches, clocks: list[int]) -> Batches:
-        """Yield rows with exact types; where they have no `_seq`, the bucket will number them."""
+        """Yield rows with exact types; where they have no `seq`, the bucket will number them."""
         for rows in batches:
             if rows.num_rows:
                 whole = rows
@@ -125,13 +128,20 @@ class BucketState:
     arrived: int
 
 
-class LiveProcessor(StatefulProcessor):
+class LiveProcessor(StatefulProcessor, Stateful[BucketState]):
     """The live engine, one state for each bucket of keys."""
 
     def __init__(self, engine: LiveEngine, buckets: int, rows_are_numbered: bool) -> None:
         self.engine = engine
         self.buckets = buckets
         self.rows_are_numbered = rows_are_numbered
+
+    @cached_property
+    def owner(self) -> Owner:
+        """Whose state this is: the query's, of so many buckets."""
+        return bucket_owner(
+            self.engine.owner, self.buckets, self.engine.streams if self.rows_are_numbered else ()
+        )
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state: one value of bytes."""
@@ -183,19 +193,24 @@ class LiveProcessor(StatefulProcessor):
         """Return the state of a bucket before its first row."""
         return BucketState(self.engine.initial_state(), 0)
 
-    def dump(self, state: BucketState) -> bytes:
-        """Write a bucket's state out, with the number of buckets it was made for."""
-        facts = struct.pack("<qq", self.buckets, state.arrived)
-        return join_parts([facts, self.engine.dump(state.live)])
+    def write(self, state: BucketState) -> bytes:
+        """Write a bucket's state out."""
+        return join_parts([struct.pack("<q", state.arrived), self.engine.write(state.live)])
 
-    def load(self, dumped: bytes) -> BucketState:
-        """Read a bucket's state back."""
-        facts, live = split_parts(dumped)
-        buckets, arrived = struct.unpack("<qq", facts)
-        if buckets != self.buckets:
-            message = f"the checkpoint spreads keys over {buckets} buckets, not {self.buckets}"
-            raise StateError(message, hint=f"restart the query with buckets={buckets}")
-        return BucketState(self.engine.load(live), arrived)
+    def read(self, written: bytes) -> BucketState:
+        """Read back what `write` wrote."""
+        facts, live = parts_of("the bucket", written, 2)
+        (arrived,) = struct.unpack("<q", facts)
+        return BucketState(self.engine.read(live), arrived)
+
+
+def bucket_owner(live: Owner, buckets: int, numbered: tuple[str, ...]) -> Owner:
+    """Return whose the state of a bucket is: of a live query, its keys spread over so many buckets.
+
+    `numbered` are the streams whose rows come with their numbers.
+    """
+    facts = {**live.facts, "buckets": str(buckets), "numbered rows": listed(numbered) or "none"}
+    return Owner(live.name, digest_of(live.digest, buckets, numbered), facts)
 
 
 @cache

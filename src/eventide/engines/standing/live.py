@@ -12,18 +12,18 @@ on by `advance`.
 
 from __future__ import annotations
 
-import json
+import struct
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from eventide.batch import START_OF_TIME_US, TimeRange
-from eventide.engines.live import Reported, within
+from eventide.engines.live import Reported, check_in_order, within
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.feeds import (
     Feed,
@@ -38,27 +38,23 @@ from eventide.engines.standing.reach import keeps_answer, scan_of, unbounded_rea
 from eventide.errors import (
     PlanError,
     SchemaError,
-    StateError,
     StateLimitError,
     UnboundedStateWarning,
     UnsupportedError,
     listed,
 )
 from eventide.ingest.ordering import times
+from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.tree import StandingTree
-from eventide.operators.state import (
-    dump_rows,
-    join_parts,
-    load_rows,
-    split_parts,
-    with_checksum,
-    without_checksum,
-)
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful, columns_text
 from eventide.plan.elastic import shortened_by
 from eventide.plan.execution import Execution
 from eventide.plan.explain import explain
+from eventide.plan.meaning import digest_of
 from eventide.plan.standing import Standing
+from eventide.plan.times import format_duration
 from eventide.schema import Schema
 
 _NAME = "Arrivals"
@@ -79,7 +75,7 @@ Arrived = Mapping[str, pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class StandingLive:
+class StandingLive(Stateful[StandingState]):
     """A tree of operators behind the streams it reads: configuration only, the state travels."""
 
     plan: Standing
@@ -117,6 +113,22 @@ class StandingLive:
         nothing = tuple(pa.RecordBatch.from_pylist([], schema=each) for each in tree.input_schemas)
         tree.step(tree.initial_state(), nothing, 0)
         return live
+
+    @cached_property
+    def owner(self) -> Owner:
+        """Whose state this is: the plan, how it is executed, what it reads, and how time goes."""
+        reporter = self.tree.reporter
+        execution = (reporter.execution, reporter.keeps_answer)
+        facts = {QUERY: explain(self.plan), "execution": reporter.execution}
+        facts |= {f"columns of {each.stream}": columns_text(each.schema) for each in self.feeds}
+        facts["lateness"] = format_duration(self.lateness_us)
+        facts["idle"] = "none" if self.idle_us is None else format_duration(self.idle_us)
+        digest = digest_of(self.plan, execution, self.feeds, self.lateness_us, self.idle_us)
+        hint = (
+            "go on with the query and the settings that wrote it; of the plans that a query may "
+            "have, engines.standing.resume.resumed finds the one that wrote a state"
+        )
+        return Owner("a live query over windows", digest, facts, hint)
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -322,12 +334,6 @@ class StandingLive:
         hint = "a shorter window, SLIDE, fewer columns or a larger max_state_bytes would help"
         raise StateLimitError(message, hint=hint)
 
-    @property
-    def digest(self) -> str:
-        """What tells the plan and its execution from others: whose state this is."""
-        text = f"{self.tree.reporter.execution}\n{explain(self.plan)}"
-        return blake2b(text.encode(), digest_size=16).hexdigest()
-
     def feed_schema(self, stream: str) -> pa.Schema:
         """Return the columns that are read of a stream."""
         return next(feed.schema for feed in self.feeds if feed.stream == stream)
@@ -338,45 +344,26 @@ class StandingLive:
             message = f"the query does not read {stream!r}"
             raise SchemaError(message, hint=f"it reads {listed(self.streams)}")
 
-    def dump(self, state: StandingState) -> bytes:
-        """Write the state out, with a checksum: operators trust the numbers in their states."""
+    def write(self, state: StandingState) -> bytes:
+        """Write the state out."""
         feeds = [
-            dump_rows(
+            write_rows(
                 _NAME,
                 held.waiting,
                 {"newest_us": held.newest_us, "advanced_us": held.advanced_us},
             )
             for held in state.feeds
         ]
-        facts = {"clock_us": state.clock_us, "past_us": state.past_us, "plan": self.digest}
-        parts = [json.dumps(facts).encode(), *feeds, self.tree.dump(state.operators)]
-        return with_checksum(join_parts(parts))
+        facts = struct.pack("<qq", state.clock_us, state.past_us)
+        return join_parts([facts, *feeds, self.tree.write(state.operators)])
 
-    def load(self, dumped: bytes) -> StandingState:
-        """Read back what `dump` wrote."""
-        parts = split_parts(without_checksum(dumped))
-        told = facts_of(parts)
-        if told["plan"] != self.digest:
-            message = "the state was written by another plan of the query, or by another query"
-            hint = (
-                "which plan is the best depends on what is stored of the streams: "
-                "engines.standing.resume.resumed finds the one that wrote a state"
-            )
-            raise StateError(message, hint=hint)
-        _, *held, operators = parts
+    def read(self, written: bytes) -> StandingState:
+        """Read back what `write` wrote."""
+        facts, *held, operators = parts_of("the query", written, 2 + len(self.feeds))
+        clock_us, past_us = struct.unpack("<qq", facts)
         feeds = []
         for feed, part in zip(self.feeds, held, strict=True):
-            waiting, marks = load_rows(_NAME, part, feed.schema)
+            waiting, marks = read_rows(_NAME, part, feed.schema)
+            check_in_order(waiting)
             feeds.append(FeedState(waiting, marks["newest_us"], marks["advanced_us"]))
-        loaded = self.tree.load(operators)
-        return StandingState(tuple(feeds), told["clock_us"], loaded, told["past_us"])
-
-
-def facts_of(parts: Sequence[bytes]) -> dict[str, Any]:
-    """Return what a dumped state says of itself."""
-    try:
-        found = json.loads(parts[0])
-        return {"plan": found["plan"], "clock_us": found["clock_us"], "past_us": found["past_us"]}
-    except (IndexError, KeyError, TypeError, ValueError) as error:
-        message = "this is not the state of a live query over windows"
-        raise StateError(message, hint="load what StandingLive.dump wrote") from error
+        return StandingState(tuple(feeds), clock_us, self.tree.read(operators), past_us)

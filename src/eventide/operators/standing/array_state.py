@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventide.errors import StateError
-from eventide.operators.state import dump_rows, load_rows
+from eventide.operators.state import read_rows, write_rows
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -24,7 +24,7 @@ _SCHEMA = pa.schema(
 )
 
 
-def dump_arrays(operator: str, arrays: Arrays) -> bytes:
+def write_arrays(operator: str, arrays: Arrays) -> bytes:
     """Write arrays under the name of the operator."""
     rows = pa.RecordBatch.from_arrays(
         [
@@ -35,12 +35,12 @@ def dump_arrays(operator: str, arrays: Arrays) -> bytes:
         ],
         schema=_SCHEMA,
     )
-    return dump_rows(operator, rows, {})
+    return write_rows(operator, rows, {})
 
 
-def load_arrays(operator: str, dumped: bytes) -> dict[str, npt.NDArray[Any]]:
-    """Read back what `dump_arrays` wrote: arrays that can be written to."""
-    rows, _ = load_rows(operator, dumped, _SCHEMA)
+def read_arrays(operator: str, dumped: bytes) -> dict[str, npt.NDArray[Any]]:
+    """Read back what `write_arrays` wrote: arrays that can be written to."""
+    rows, _ = read_rows(operator, dumped, _SCHEMA)
     found = {}
     for row in rows.to_pylist():
         try:

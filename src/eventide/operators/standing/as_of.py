@@ -30,12 +30,13 @@ from eventide.operators.standing.join_memory import (
 from eventide.operators.standing.keys import Fingerprints, fingerprints, without_null
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import numbered
-from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import Expression
 
 
 @dataclass(frozen=True)
-class JoinAsOf:
+class JoinAsOf(Stateful[JoinMemory]):
     """Joins tuples that come from the left with what the right holds at that instant.
 
     With `newest` the right is a stream, and its newest event of each key counts; otherwise it is
@@ -126,17 +127,17 @@ class JoinAsOf:
             room.id[:written].copy(),
         )
 
-    def dump(self, state: JoinMemory) -> bytes:
+    def write(self, state: JoinMemory) -> bytes:
         """Write the state out."""
         facts = {"until_us": state.until_us}
-        words = dump_rows("JoinAsOf", state.words(0), facts)
-        return join_parts([words, dump_rows("JoinAsOf", state.values(0), {})])
+        words = write_rows("JoinAsOf", state.words(0), facts)
+        return join_parts([words, write_rows("JoinAsOf", state.values(0), {})])
 
-    def load(self, dumped: bytes) -> JoinMemory:
-        """Read back what `dump` wrote."""
-        first, second = parts_of("JoinAsOf", dumped, 2)
-        words, facts = load_rows("JoinAsOf", first, WORD_SCHEMA)
-        values, _ = load_rows("JoinAsOf", second, self.right_schema)
+    def read(self, written: bytes) -> JoinMemory:
+        """Read back what `write` wrote."""
+        first, second = parts_of("JoinAsOf", written, 2)
+        words, facts = read_rows("JoinAsOf", first, WORD_SCHEMA)
+        values, _ = read_rows("JoinAsOf", second, self.right_schema)
         memory = self.initial_state().roomy([words.num_rows], fits_buckets=True)
         memory = memory.with_tuples(0, words, values)
         return replace(memory, until_us=facts["until_us"])

@@ -38,7 +38,8 @@ from eventide.operators.standing.sides import (
     SidesState,
     told_changes,
 )
-from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.execution import Execution
 from eventide.plan.update_patterns import Edge
 
@@ -58,7 +59,7 @@ class ShownState:
 
 
 @dataclass(frozen=True, slots=True)
-class SuccessorDistinct:
+class SuccessorDistinct(Stateful[ShownState]):
     """DISTINCT over tuples that go when they expire and not before."""
 
     schema: pa.Schema
@@ -101,10 +102,10 @@ class SuccessorDistinct:
         after = ShownState(shown, log, until_us)
         if is_too_roomy(len(shown.rows), living + len(changes)):
             # What is read back has no more room than it needs.
-            after = self.load(self.dump(after))
+            after = self.read(self.write(after))
         return after, out
 
-    def dump(self, state: ShownState) -> bytes:
+    def write(self, state: ShownState) -> bytes:
         """Write the state out: the tuples that are shown, then their successors."""
         shown = state.shown
         showing, following = _handles(shown)
@@ -116,16 +117,18 @@ class SuccessorDistinct:
         arrays = [pa.array(column) for column in columns]
         return join_parts(
             [
-                dump_rows(_NAME, state.log.take(np.concatenate(rows)), {"until": state.until_us}),
-                dump_rows(f"{_NAME}, shown", pa.RecordBatch.from_arrays(arrays, schema=_SHOWN), {}),
+                write_rows(_NAME, state.log.take(np.concatenate(rows)), {"until": state.until_us}),
+                write_rows(
+                    f"{_NAME}, shown", pa.RecordBatch.from_arrays(arrays, schema=_SHOWN), {}
+                ),
             ]
         )
 
-    def load(self, dumped: bytes) -> ShownState:
-        """Read back what `dump` wrote; `StateError` if it is not that."""
-        parts = parts_of(_NAME, dumped, 2)
-        rows, facts = load_rows(_NAME, parts[0], self.schema)
-        told, _ = load_rows(f"{_NAME}, shown", parts[1], _SHOWN)
+    def read(self, written: bytes) -> ShownState:
+        """Read back what `write` wrote."""
+        parts = parts_of(_NAME, written, 2)
+        rows, facts = read_rows(_NAME, parts[0], self.schema)
+        told, _ = read_rows(f"{_NAME}, shown", parts[1], _SHOWN)
         first, second, exp, id_ = (column.to_numpy() for column in told.columns)
         state, until_us, length = self.initial_state(), facts["until"], len(first)
         shown = state.shown

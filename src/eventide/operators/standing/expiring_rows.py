@@ -22,7 +22,8 @@ from eventide.kernels.compiled import Int64s
 from eventide.operators.columns import concat_batches
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.operator import Size
-from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 
 LONG = 1 << 14
 """A stretch of so many rows is long enough: it is not put together with others."""
@@ -87,10 +88,15 @@ class ExpiringState:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpiringRows:
+class ExpiringRows(Stateful[ExpiringState]):
     """The living rows of an answer from which nothing goes before its time."""
 
     schema: pa.Schema
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the answer."""
+        return self.schema
 
     def initial_state(self) -> ExpiringState:
         """Return an answer without rows."""
@@ -112,19 +118,19 @@ class ExpiringRows:
         living = [each.living(state.until_us - 1 + sooner_us) for each in state.stretches]
         return concat_batches(living, self.schema)
 
-    def dump(self, state: ExpiringState) -> bytes:
+    def write(self, state: ExpiringState) -> bytes:
         """Write the living rows out."""
         exps = [each.exps[each.exps >= state.until_us] for each in state.stretches]
         ends = pa.array(np.concatenate([np.zeros(0, np.int64), *exps]))
         facts = {"until_us": state.until_us}
-        rows = dump_rows("Answer", self.current(state), facts)
-        return join_parts([rows, dump_rows("Ends", pa.record_batch([ends], schema=_ENDS), {})])
+        rows = write_rows("Answer", self.current(state), facts)
+        return join_parts([rows, write_rows("Ends", pa.record_batch([ends], schema=_ENDS), {})])
 
-    def load(self, dumped: bytes) -> ExpiringState:
-        """Read back what `dump` wrote."""
-        values, kept = parts_of("the answer", dumped, 2)
-        rows, facts = load_rows("Answer", values, self.schema)
-        ends, _ = load_rows("Ends", kept, _ENDS)
+    def read(self, written: bytes) -> ExpiringState:
+        """Read back what `write` wrote."""
+        values, kept = parts_of("the answer", written, 2)
+        rows, facts = read_rows("Answer", values, self.schema)
+        ends, _ = read_rows("Ends", kept, _ENDS)
         stretches = (Stretch.of(rows, int64s(ends["exp"])),) if rows.num_rows else ()
         return ExpiringState(stretches, facts["until_us"])
 

@@ -27,7 +27,7 @@ from eventide.kernels.shown_groups import OUT_AT, OUT_GROUP, OUT_HEAD, OUT_ID, O
 from eventide.kernels.slabs import BLOCK
 from eventide.kernels.sliding_groups import EMPTIED, PART, PLACE, SHOWN, Progress, fold
 from eventide.operators.evaluate import evaluate
-from eventide.operators.standing.array_state import dump_arrays, load_arrays
+from eventide.operators.standing.array_state import read_arrays, write_arrays
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.group_plan import GroupPlan
 from eventide.operators.standing.group_rows import finished
@@ -36,7 +36,8 @@ from eventide.operators.standing.keys import fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.tuples import Arrivals, knows_ends, remembering
-from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.execution import Execution
 from eventide.plan.standing import GroupAggregate
 from eventide.plan.update_patterns import Edge
@@ -45,7 +46,7 @@ _TEXTS = pa.schema([("text", pa.string())])
 
 
 @dataclass(frozen=True)
-class AggregateGroups:
+class AggregateGroups(Stateful[GroupState]):
     """Keeps up the rows of groups; `edge` says how the tuples that come in will go."""
 
     node: GroupAggregate
@@ -144,7 +145,7 @@ class AggregateGroups:
         signs = shown[OUT_SIGN].astype(np.int8)
         return Changes(rows, shown[OUT_AT], never, signs, shown[OUT_ID])
 
-    def dump(self, state: GroupState) -> bytes:
+    def write(self, state: GroupState) -> bytes:
         """Write the state out, without spare room."""
         name = type(self).__name__
         state = state.compacted(self.plan.kinds[:, 0])
@@ -153,19 +154,19 @@ class AggregateGroups:
         texts = pa.RecordBatch.from_arrays([state.texts.texts], schema=_TEXTS)
         return join_parts(
             [
-                dump_arrays(name, state.arrays()),
-                dump_rows(name, rows, {"start": keys.start}),
-                dump_rows(name, texts, {}),
+                write_arrays(name, state.arrays()),
+                write_rows(name, rows, {"start": keys.start}),
+                write_rows(name, texts, {}),
             ]
         )
 
-    def load(self, dumped: bytes) -> GroupState:
-        """Read a dumped state back."""
+    def read(self, written: bytes) -> GroupState:
+        """Read back what `write` wrote."""
         name = type(self).__name__
-        parts = parts_of(name, dumped, 3)
-        arrays = load_arrays(name, parts[0])
-        rows, facts = load_rows(name, parts[1], self.key_schema)
-        texts, _ = load_rows(name, parts[2], _TEXTS)
+        parts = parts_of(name, written, 3)
+        arrays = read_arrays(name, parts[0])
+        rows, facts = read_rows(name, parts[1], self.key_schema)
+        texts, _ = read_rows(name, parts[2], _TEXTS)
         empty = self.initial_state()
         shapes = [empty.groups.about.shape[1:], empty.groups.tallies.shape[1:]]
         if [arrays["groups.about"].shape[1:], arrays["groups.tallies"].shape[1:]] != shapes:

@@ -33,7 +33,8 @@ from eventide.operators.standing.ids import joined_ids
 from eventide.operators.standing.keys import fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.pane_sketches import Distinct, Frequent, Sketch
-from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.aggregates import DECAYED, SKETCHED
 from eventide.plan.execution import Execution
 from eventide.plan.expressions import Aggregate
@@ -77,7 +78,7 @@ class PaneState:
 
 
 @dataclass(frozen=True)
-class AggregatePanes:
+class AggregatePanes(Stateful[PaneState]):
     """Keeps up the rows of groups from panes; instants are multiples of `slide_us`."""
 
     node: GroupAggregate
@@ -249,19 +250,19 @@ class AggregatePanes:
             entries.append(_renumbered(held.take(pa.array(there)), panes[there]))
         return PaneState(state.panes.take(pa.array(living)), tuple(entries), state.shown)
 
-    def dump(self, state: PaneState) -> bytes:
+    def write(self, state: PaneState) -> bytes:
         """Write the state out."""
         name = type(self).__name__
         batches = [state.panes, state.shown, *state.entries]
-        return join_parts([dump_rows(name, rows, {}) for rows in batches])
+        return join_parts([write_rows(name, rows, {}) for rows in batches])
 
-    def load(self, dumped: bytes) -> PaneState:
-        """Read a dumped state back."""
+    def read(self, written: bytes) -> PaneState:
+        """Read back what `write` wrote."""
         name = type(self).__name__
         schemas = [self.pane_schema, self.shown_schema, *(each.schema for each in self.sketches)]
-        parts = parts_of(name, dumped, len(schemas))
+        parts = parts_of(name, written, len(schemas))
         panes, shown, *entries = (
-            load_rows(name, part, schema)[0] for part, schema in zip(parts, schemas, strict=True)
+            read_rows(name, part, schema)[0] for part, schema in zip(parts, schemas, strict=True)
         )
         return PaneState(panes, tuple(entries), shown)
 

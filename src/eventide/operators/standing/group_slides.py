@@ -39,7 +39,7 @@ from eventide.kernels.slide_panes import (
 )
 from eventide.kernels.slide_ring import NEVER as NO_INSTANT
 from eventide.operators.evaluate import evaluate
-from eventide.operators.standing.array_state import dump_arrays, load_arrays
+from eventide.operators.standing.array_state import read_arrays, write_arrays
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.group_rows import finished
 from eventide.operators.standing.keys import fingerprints
@@ -48,7 +48,8 @@ from eventide.operators.standing.refresh import MOST_ROWS
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.slide_plan import SlidePlan
 from eventide.operators.standing.slide_state import SlideState
-from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.aggregates import BY_PANE
 from eventide.plan.render import render
 from eventide.plan.standing import GroupAggregate
@@ -59,7 +60,7 @@ FEWEST_ROWS = 64
 
 
 @dataclass(frozen=True)
-class AggregateSlides:
+class AggregateSlides(Stateful[SlideState]):
     """Keeps up the rows of groups from panes; instants are multiples of `slide_us`.
 
     No tuple goes before its time: its end, which it knows when it comes, says which pane it is in.
@@ -172,21 +173,21 @@ class AggregateSlides:
         signs = shown[OUT_SIGN].astype(np.int8)
         return Changes(rows, shown[OUT_AT], never, signs, shown[OUT_ID])
 
-    def dump(self, state: SlideState) -> bytes:
+    def write(self, state: SlideState) -> bytes:
         """Write the state out, without spare room."""
         name = type(self).__name__
         state = state.compacted(self.plan)
         keys = state.keys
         rows = keys.take(np.arange(keys.start, keys.end))
-        arrays = dump_arrays(name, state.arrays())
-        return join_parts([arrays, dump_rows(name, rows, {"start": keys.start})])
+        arrays = write_arrays(name, state.arrays())
+        return join_parts([arrays, write_rows(name, rows, {"start": keys.start})])
 
-    def load(self, dumped: bytes) -> SlideState:
-        """Read a dumped state back."""
+    def read(self, written: bytes) -> SlideState:
+        """Read back what `write` wrote."""
         name = type(self).__name__
-        parts = parts_of(name, dumped, 2)
-        arrays = load_arrays(name, parts[0])
-        rows, facts = load_rows(name, parts[1], self.key_schema)
+        parts = parts_of(name, written, 2)
+        arrays = read_arrays(name, parts[0])
+        rows, facts = read_rows(name, parts[1], self.key_schema)
         empty = self.initial_state().groups
         shapes = [empty.about.shape[1:], empty.tallies.shape[1:]]
         if [arrays["groups.about"].shape[1:], arrays["groups.tallies"].shape[1:]] != shapes:

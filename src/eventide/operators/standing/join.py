@@ -34,7 +34,8 @@ from eventide.operators.standing.join_memory import (
 from eventide.operators.standing.keys import Fingerprints, fingerprints, without_null
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import numbered
-from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.execution import Execution
 from eventide.plan.expressions import Expression
 from eventide.plan.join_order import JoinInput
@@ -77,7 +78,7 @@ class JoinState:
 
 
 @dataclass(frozen=True)
-class JoinWindows:
+class JoinWindows(Stateful[JoinState]):
     """Joins tuples of two or more sides.
 
     With `slide_us` all instants are multiples of it.
@@ -174,7 +175,7 @@ class JoinWindows:
         if not is_too_roomy(memory.pool, memory.pooled + arrived):
             return state
         # What is read back has no more room than it needs.
-        loaded = self.load(self.dump(state)).memory
+        loaded = self.read(self.write(state)).memory
         return replace(state, memory=loaded.looked_at_as(memory))
 
     def clock_us(self, until_us: int) -> int:
@@ -298,24 +299,24 @@ class JoinWindows:
         passing = evaluate_predicate(self.condition, results.rows)
         return results.take(np.flatnonzero(passing.to_numpy(zero_copy_only=False)))
 
-    def dump(self, state: JoinState) -> bytes:
+    def write(self, state: JoinState) -> bytes:
         """Write the state out."""
         memory = state.memory
         facts = {"until_us": memory.until_us, "sides": len(self.sides)}
         parts = []
         for side in range(len(self.sides)):
-            parts.append(dump_rows("JoinWindows", memory.words(side), facts))
-            parts.append(dump_rows("JoinWindows", memory.values(side), {}))
+            parts.append(write_rows("JoinWindows", memory.words(side), facts))
+            parts.append(write_rows("JoinWindows", memory.values(side), {}))
         return join_parts(parts)
 
-    def load(self, dumped: bytes) -> JoinState:
-        """Read back what `dump` wrote."""
-        parts = parts_of("JoinWindows", dumped, 2 * len(self.sides))
+    def read(self, written: bytes) -> JoinState:
+        """Read back what `write` wrote."""
+        parts = parts_of("JoinWindows", written, 2 * len(self.sides))
         state = self.initial_state()
         memory = state.memory
         for side, each in enumerate(self.sides):
-            words, facts = load_rows("JoinWindows", parts[2 * side], WORD_SCHEMA)
-            values, _ = load_rows("JoinWindows", parts[2 * side + 1], each.schema)
+            words, facts = read_rows("JoinWindows", parts[2 * side], WORD_SCHEMA)
+            values, _ = read_rows("JoinWindows", parts[2 * side + 1], each.schema)
             more = [words.num_rows if number == side else 0 for number in range(len(self.sides))]
             memory = memory.roomy(more, fits_buckets=not self.buckets)
             memory = memory.with_tuples(side, words, values)

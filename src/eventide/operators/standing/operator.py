@@ -47,8 +47,16 @@ class StandingOperator(Protocol[State]):
         """
         ...
 
+    def write(self, state: State) -> bytes:
+        """Write the state out, as a part of something larger."""
+        ...
+
+    def read(self, written: bytes) -> State:
+        """Read back what `write` wrote; an error if it cannot be that."""
+        ...
+
     def dump(self, state: State) -> bytes:
-        """Write the state out, with a version."""
+        """Write the state out, with a version, a checksum, and whose it is."""
         ...
 
     def load(self, dumped: bytes) -> State:

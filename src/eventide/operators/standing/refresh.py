@@ -17,7 +17,7 @@ from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.turnover import Signed, left_over
 from eventide.operators.standing.view import View, ViewState
-from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 
 MOST_ROWS = 50_000_000
 """A step reports no more rows of whole answers than this: some gigabytes."""
@@ -119,19 +119,19 @@ class Waiting:
         rest = Waiting(self.log.drop_before(first + count), self.at[count:], self.exp[count:])
         return rest, Due(rows, refreshes[:count], self.exp[:count])
 
-    def dump(self) -> bytes:
+    def write(self) -> bytes:
         """Write the births out."""
         rows = self.log.take(np.arange(self.log.end - len(self.at), self.log.end))
         columns = [pa.array(self.at), pa.array(self.exp)]
         times = pa.RecordBatch.from_arrays(columns, schema=_TIMES)
-        return join_parts([dump_rows("Waiting", rows, {}), dump_rows("Times", times, {})])
+        return join_parts([write_rows("Waiting", rows, {}), write_rows("Times", times, {})])
 
     @classmethod
-    def load(cls, dumped: bytes, schema: pa.Schema) -> Waiting:
-        """Read back what `dump` wrote."""
-        values, known = parts_of("results that wait", dumped, 2)
-        rows, _ = load_rows("Waiting", values, schema)
-        times, _ = load_rows("Times", known, _TIMES)
+    def read(cls, written: bytes, schema: pa.Schema) -> Waiting:
+        """Read back what `write` wrote."""
+        values, known = parts_of("results that wait", written, 2)
+        rows, _ = read_rows("Waiting", values, schema)
+        times, _ = read_rows("Times", known, _TIMES)
         return cls.none(schema).joined_by(rows, int64s(times["at"]), int64s(times["exp"]))
 
     @property

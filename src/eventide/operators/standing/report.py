@@ -21,7 +21,8 @@ from eventide.operators.standing.refresh import Lifetimes, Waiting, has_refresh
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.turnover import net_changes, net_turnover
 from eventide.operators.standing.view import View, ViewState, structure_for
-from eventide.operators.state import dump_rows, join_parts, load_rows, split_parts
+from eventide.operators.state import join_parts, read_rows, split_parts, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.execution import Execution
 from eventide.plan.standing import AT, EXP, LIVE, SHOWN, SIGN, RangeWindow, Report, RowsWindow
 from eventide.plan.update_patterns import Edge, UpdatePattern
@@ -45,7 +46,7 @@ class ReportState:
 
 
 @dataclass(frozen=True)
-class Reporter:
+class Reporter(Stateful[ReportState]):
     """Turns the changes that come over the uppermost edge of a plan into reports.
 
     `answer_schema` has the columns of the answer, `edge` says how its rows come and go as the
@@ -138,25 +139,25 @@ class Reporter:
             raise PlanError(message, hint="build the reporter with keeps_answer=True")
         return self._answer_view.current(state.answer)
 
-    def dump(self, state: ReportState) -> bytes:
-        """Write the state out, with a version."""
+    def write(self, state: ReportState) -> bytes:
+        """Write the state out."""
         parts = []
         if self._edge_view is not None and state.edge is not None:
-            parts.append(self._edge_view.dump(state.edge))
+            parts.append(self._edge_view.write(state.edge))
         if self._answer_view is not None and state.answer is not None:
-            parts.append(self._answer_view.dump(state.answer))
+            parts.append(self._answer_view.write(state.answer))
         if self._expiring_rows is not None and state.expiring is not None:
-            parts.append(self._expiring_rows.dump(state.expiring))
+            parts.append(self._expiring_rows.write(state.expiring))
         if self._last_births is not None and state.last is not None:
             rows = state.last.take(self._last_births.living(state.last))
-            parts.append(dump_rows("LastBirths", rows, {}))
+            parts.append(write_rows("LastBirths", rows, {}))
         if state.waiting is not None:
-            parts.append(state.waiting.dump())
+            parts.append(state.waiting.write())
         return join_parts(parts)
 
-    def load(self, dumped: bytes) -> ReportState:
-        """Read back what `dump` wrote."""
-        parts = split_parts(dumped)
+    def read(self, written: bytes) -> ReportState:
+        """Read back what `write` wrote."""
+        parts = split_parts(written)
         state = self.initial_state()
         wanted = (state.edge, state.answer, state.expiring, state.last, state.waiting)
         if len(parts) != sum(part is not None for part in wanted):
@@ -164,16 +165,16 @@ class Reporter:
             raise StateError(message, hint="load a state with the query that wrote it")
         remaining = iter(parts)
         if self._edge_view is not None:
-            state.edge = self._edge_view.load(next(remaining))
+            state.edge = self._edge_view.read(next(remaining))
         if self._answer_view is not None:
-            state.answer = self._answer_view.load(next(remaining))
+            state.answer = self._answer_view.read(next(remaining))
         if self._expiring_rows is not None:
-            state.expiring = self._expiring_rows.load(next(remaining))
+            state.expiring = self._expiring_rows.read(next(remaining))
         if state.last is not None:
-            rows, _ = load_rows("LastBirths", next(remaining), self.answer_schema)
+            rows, _ = read_rows("LastBirths", next(remaining), self.answer_schema)
             state.last = state.last.append(rows)
         if state.waiting is not None:
-            state.waiting = Waiting.load(next(remaining), self.answer_schema)
+            state.waiting = Waiting.read(next(remaining), self.answer_schema)
         return state
 
     def size(self, state: ReportState) -> Size:

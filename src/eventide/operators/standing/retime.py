@@ -11,7 +11,8 @@ from eventide.accumulators.columns import int64s
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.windows_times import rounded_up
-from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class RetimedState:
 
 
 @dataclass(frozen=True)
-class RetimeTuples:
+class RetimeTuples(Stateful[RetimedState]):
     """Rounds the lives of tuples up to multiples of `slide_us`, and tells of their ends.
 
     It stands above a join as of a time, which needs the true times below it and knows nothing of
@@ -64,13 +65,13 @@ class RetimeTuples:
         both = Changes.concat([ends, told], self.output_schema)
         return RetimedState(waiting, living), both.take(np.argsort(both.at, kind="stable"))
 
-    def dump(self, state: RetimedState) -> bytes:
+    def write(self, state: RetimedState) -> bytes:
         """Write the state out."""
         return join_parts([self._dumped(state.waiting), self._dumped(state.living)])
 
-    def load(self, dumped: bytes) -> RetimedState:
-        """Read back what `dump` wrote."""
-        waiting, living = parts_of("RetimeTuples", dumped, 2)
+    def read(self, written: bytes) -> RetimedState:
+        """Read back what `write` wrote."""
+        waiting, living = parts_of("RetimeTuples", written, 2)
         return RetimedState(self._loaded(waiting), self._loaded(living))
 
     def size(self, state: RetimedState) -> Size:
@@ -83,10 +84,10 @@ class RetimeTuples:
         words = [pa.array(column) for column in (changes.at, changes.exp, changes.id)]
         arrays = [*changes.rows.columns, *words]
         rows = pa.RecordBatch.from_arrays(arrays, schema=self._dumped_schema())
-        return dump_rows("RetimeTuples", rows, {})
+        return write_rows("RetimeTuples", rows, {})
 
     def _loaded(self, dumped: bytes) -> Changes:
-        rows, _ = load_rows("RetimeTuples", dumped, self._dumped_schema())
+        rows, _ = read_rows("RetimeTuples", dumped, self._dumped_schema())
         at, exp, ids = (int64s(column) for column in rows.columns[-3:])
         signs = np.ones(len(at), np.int8)
         return Changes(rows.select(self.output_schema.names), at, exp, signs, ids)

@@ -6,7 +6,7 @@ for what comes, and states are written out: the living tuples, which are taken i
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,8 @@ from eventide.operators.standing.compaction import is_too_roomy
 from eventide.operators.standing.keys import Fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog, is_sparse, numbered
-from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.execution import Execution
 from eventide.plan.update_patterns import Edge, UpdatePattern
 
@@ -133,7 +134,7 @@ class Sides:
         held = int(facts[ALL_LEFTS] + facts[ALL_RIGHTS])
         if is_too_roomy(len(state.sides.tuples), held + arrived):
             # What is read back has no more room than it needs.
-            return self.load(self.dump(state))
+            return self.read(self.write(state))
         living = int(facts[VALUES_USED] - facts[FREE_VALUES])
         if not self._of_values:
             living = int(facts[ALL_LEFTS])
@@ -163,7 +164,7 @@ class Sides:
         held = int(sides.facts[ALL_LEFTS] + sides.facts[ALL_RIGHTS])
         return Size(held, sum(array.nbytes for array in arrays) + state.log.nbytes)
 
-    def dump(self, state: SidesState) -> bytes:
+    def write(self, state: SidesState) -> bytes:
         """Write the state out: the living tuples, in order of arrival."""
         sides = state.sides
         rows, handles = self._shown_rows(sides)
@@ -189,9 +190,9 @@ class Sides:
         counted = self._counted(sides, places)
         return join_parts(
             [
-                dump_rows(self.name, values, {"until": state.until_us}),
-                dump_rows(f"{self.name}, left", _batch(kept, _KEPT), {}),
-                dump_rows(f"{self.name}, right", _batch(counted, _COUNTED), {}),
+                write_rows(self.name, values, {"until": state.until_us}),
+                write_rows(f"{self.name}, left", _batch(kept, _KEPT), {}),
+                write_rows(f"{self.name}, right", _batch(counted, _COUNTED), {}),
             ]
         )
 
@@ -220,12 +221,12 @@ class Sides:
             copies[order],
         )
 
-    def load(self, dumped: bytes) -> SidesState:
-        """Read back what `dump` wrote: the living tuples come again, all in the last instant."""
-        first, second, third = parts_of(self.name, dumped, 3)
-        values, facts = load_rows(self.name, first, self.schema)
-        kept = _columns(load_rows(f"{self.name}, left", second, _KEPT)[0])
-        counted = _columns(load_rows(f"{self.name}, right", third, _COUNTED)[0])
+    def read(self, written: bytes) -> SidesState:
+        """Read back what `write` wrote: the living tuples come again, all in the last instant."""
+        first, second, third = parts_of(self.name, written, 3)
+        values, facts = read_rows(self.name, first, self.schema)
+        kept = _columns(read_rows(f"{self.name}, left", second, _KEPT)[0])
+        counted = _columns(read_rows(f"{self.name}, right", third, _COUNTED)[0])
         state, until_us = self.initial_state(), facts["until"]
         log = state.log.append(values)
         left_words, told = kept[:4], kept[4]
@@ -245,7 +246,7 @@ class Sides:
         return SidesState(sides, log, until_us)
 
 
-class FollowsSides(ABC):
+class FollowsSides(Stateful[SidesState]):
     """An operator all of whose state is that of its sides."""
 
     schema: pa.Schema
@@ -264,13 +265,13 @@ class FollowsSides(ABC):
         """Return the state before the first instant."""
         return self.sides.initial_state()
 
-    def dump(self, state: SidesState) -> bytes:
-        """Write the state out, with a version."""
-        return self.sides.dump(state)
+    def write(self, state: SidesState) -> bytes:
+        """Write the state out."""
+        return self.sides.write(state)
 
-    def load(self, dumped: bytes) -> SidesState:
-        """Read back what `dump` wrote; `StateError` if it is not that."""
-        return self.sides.load(dumped)
+    def read(self, written: bytes) -> SidesState:
+        """Read back what `write` wrote."""
+        return self.sides.read(written)
 
     def size(self, state: SidesState) -> Size:
         """Return how much is remembered."""

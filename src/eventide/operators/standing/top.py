@@ -19,10 +19,10 @@ from eventide.kernels.first_rows import CHANGES, COUNT, NEXT, Ranking, Turns, ra
 from eventide.kernels.growing import longer
 from eventide.operators.evaluate import evaluate
 from eventide.operators.standing.array_state import (
-    dump_arrays,
-    load_arrays,
     prefixed,
+    read_arrays,
     under,
+    write_arrays,
 )
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.group_plan import LONGEST_WORD
@@ -31,7 +31,8 @@ from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog, is_sparse
 from eventide.operators.standing.tuples import Arrivals, PlacedTuples
 from eventide.operators.standing.words import double_words, integer_words, text_words
-from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.execution import Execution
 from eventide.plan.nodes import OrderKey
 from eventide.plan.render import render
@@ -60,7 +61,7 @@ class TopState:
 
 
 @dataclass(frozen=True)
-class FirstRows:
+class FirstRows(Stateful[TopState]):
     """Keeps the first rows; `edge` says how the tuples that come in will go."""
 
     node: Top
@@ -196,7 +197,7 @@ class FirstRows:
         for i, (_, words) in enumerate(self._words(state.texts, rows)):
             state.tuples.values[2 * i + 1, places] = words
 
-    def dump(self, state: TopState) -> bytes:
+    def write(self, state: TopState) -> bytes:
         """Write the state out."""
         name = type(self).__name__
         arrays = {
@@ -205,14 +206,14 @@ class FirstRows:
         }
         rows = state.rows.take(np.arange(state.rows.start, state.rows.end))
         facts = {"start": state.rows.start}
-        return join_parts([dump_arrays(name, arrays), dump_rows(name, rows, facts)])
+        return join_parts([write_arrays(name, arrays), write_rows(name, rows, facts)])
 
-    def load(self, dumped: bytes) -> TopState:
-        """Read a dumped state back."""
+    def read(self, written: bytes) -> TopState:
+        """Read back what `write` wrote."""
         name = type(self).__name__
-        parts = parts_of(name, dumped, 2)
-        arrays = load_arrays(name, parts[0])
-        rows, facts = load_rows(name, parts[1], self.output_schema)
+        parts = parts_of(name, written, 2)
+        arrays = read_arrays(name, parts[0])
+        rows, facts = read_rows(name, parts[1], self.output_schema)
         ranking = Ranking(**under("ranking", arrays))
         if len(ranking.shown) != self.node.count:
             message = f"the state of {name} is of {len(ranking.shown)} rows"

@@ -14,6 +14,7 @@ from eventide.operators.standing.operator import Size, StandingOperator
 from eventide.operators.standing.report import Reporter
 from eventide.operators.standing.windows import WindowOperator
 from eventide.operators.state import join_parts, parts_of
+from eventide.operators.stateful import Stateful
 from eventide.plan.standing import Windowed
 from eventide.schema import INT64, SEQ, TIMESTAMP, TS
 
@@ -43,7 +44,7 @@ class TreeState:
 
 
 @dataclass(frozen=True)
-class StandingTree:
+class StandingTree(Stateful[TreeState]):
     """Windows, operators above them in an order in which each comes after its inputs, and reports.
 
     A state belongs to the step it is given to, as that of each operator does.
@@ -119,26 +120,26 @@ class StandingTree:
         """
         return self.reporter.current(state.report, sooner_us)
 
-    def dump(self, state: TreeState) -> bytes:
+    def write(self, state: TreeState) -> bytes:
         """Write all states out."""
-        windows = [w.dump(s) for w, s in zip(self.windows, state.windows, strict=True)]
+        windows = [w.write(s) for w, s in zip(self.windows, state.windows, strict=True)]
         operators = [
-            placed.operator.dump(each)
+            placed.operator.write(each)
             for placed, each in zip(self.operators, state.operators, strict=True)
         ]
-        return join_parts([*windows, *operators, self.reporter.dump(state.report)])
+        return join_parts([*windows, *operators, self.reporter.write(state.report)])
 
-    def load(self, dumped: bytes) -> TreeState:
-        """Read back what `dump` wrote."""
-        parts = parts_of("the query", dumped, len(self.windows) + len(self.operators) + 1)
+    def read(self, written: bytes) -> TreeState:
+        """Read back what `write` wrote."""
+        parts = parts_of("the query", written, len(self.windows) + len(self.operators) + 1)
         between = len(self.windows)
         return TreeState(
-            tuple(w.load(part) for w, part in zip(self.windows, parts[:between], strict=True)),
+            tuple(w.read(part) for w, part in zip(self.windows, parts[:between], strict=True)),
             tuple(
-                placed.operator.load(part)
+                placed.operator.read(part)
                 for placed, part in zip(self.operators, parts[between:-1], strict=True)
             ),
-            self.reporter.load(parts[-1]),
+            self.reporter.read(parts[-1]),
         )
 
     @property

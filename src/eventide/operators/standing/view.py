@@ -20,7 +20,8 @@ from eventide.operators.standing.keeping import (
 )
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog
-from eventide.operators.state import dump_rows, join_parts, load_rows, parts_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
 from eventide.plan.execution import Execution
 from eventide.plan.update_patterns import Edge, UpdatePattern
 
@@ -48,7 +49,7 @@ class ViewState:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class View(Stateful[ViewState]):
     """The living rows of an answer.
 
     `partitions` is into how many slots a calendar divides the time in which rows expire; by
@@ -58,6 +59,11 @@ class View:
     schema: pa.Schema
     structure: Structure
     partitions: int | None = None
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the answer."""
+        return self.schema
 
     def initial_state(self) -> ViewState:
         """Return an answer without rows."""
@@ -89,19 +95,19 @@ class View:
         """Return the rows that live at the last instant taken in, in the order they came."""
         return state.log.take(self.living(state))
 
-    def dump(self, state: ViewState) -> bytes:
+    def write(self, state: ViewState) -> bytes:
         """Write the living rows out."""
         kept = state.keeping.kept()
         known = pa.RecordBatch.from_arrays([pa.array(kept.exps), pa.array(kept.ids)], schema=_KEPT)
         rows = state.log.take(kept.numbers)
         facts = {"until_us": state.until_us}
-        return join_parts([dump_rows("Answer", rows, facts), dump_rows("Kept", known, {})])
+        return join_parts([write_rows("Answer", rows, facts), write_rows("Kept", known, {})])
 
-    def load(self, dumped: bytes) -> ViewState:
-        """Read back what `dump` wrote."""
-        values, kept = parts_of("the answer", dumped, 2)
-        rows, facts = load_rows("Answer", values, self.schema)
-        known, _ = load_rows("Kept", kept, _KEPT)
+    def read(self, written: bytes) -> ViewState:
+        """Read back what `write` wrote."""
+        values, kept = parts_of("the answer", written, 2)
+        rows, facts = read_rows("Answer", values, self.schema)
+        known, _ = read_rows("Kept", kept, _KEPT)
         incoming = arrived(int64s(known["exp"]), int64s(known["id"]))
         keeping = new_keeping(self.structure, self.partitions)
         if rows.num_rows:

@@ -5,7 +5,7 @@ How long a tuple stays is not known when it comes, so its end is always told.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +32,7 @@ from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import is_sparse
 from eventide.operators.standing.windows_leaf import LeafWindow
 from eventide.operators.standing.windows_log import TupleLog
+from eventide.operators.stateful import Stateful
 from eventide.plan.standing import RowsWindow, SessionWindow
 from eventide.schema import TS
 
@@ -61,7 +62,7 @@ class KeyedState:
 
 
 @dataclass(frozen=True)
-class KeyedWindow(LeafWindow, ABC):
+class KeyedWindow(LeafWindow, Stateful[KeyedState]):
     """What the windows of this file have in common."""
 
     @property
@@ -119,14 +120,14 @@ class KeyedWindow(LeafWindow, ABC):
             state = KeyedState(state.log.now_leave(leaving), keys, watched)
         return state
 
-    def dump(self, state: KeyedState) -> bytes:
+    def write(self, state: KeyedState) -> bytes:
         """Write the state out."""
-        return state.log.dump(self.label)
+        return state.log.write(self.label)
 
-    def load(self, dumped: bytes) -> KeyedState:
-        """Read a dumped state back: let in again the tuples that have no end yet."""
+    def read(self, written: bytes) -> KeyedState:
+        """Read back what `write` wrote: let in again the tuples that have no end yet."""
         state = self.initial_state()
-        log = state.log.load(self.label, dumped)
+        log = state.log.read(self.label, written)
         numbers = np.flatnonzero(log.facts[DIES, : log.count] == NEVER)
         rows, ts = log.values.take(numbers), log.facts[TIME, numbers]
         columns = [rows.column(f"{self.node.alias}.{name}") for name in self.keys]

@@ -15,7 +15,7 @@ from eventide.kernels.stream_windows import DIES, ID, KEY, LEAVING, LINK, TS, TU
 from eventide.operators.standing.changes import NEVER, Int8s
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.windows_times import rounded_up
-from eventide.operators.state import dump_rows, load_rows
+from eventide.operators.state import read_rows, write_rows
 
 FEWEST = 16
 OWN_COLUMNS = (("_id", ID), ("_ts", TS), ("_dies", DIES))
@@ -143,17 +143,17 @@ class TupleLog:
         )
         return compact, renumbered
 
-    def dump(self, operator: str) -> bytes:
+    def write(self, operator: str) -> bytes:
         """Write the living tuples out, under the operator's name."""
         log, _ = self.compacted()
         rows = log.values.take(np.arange(log.count))
         columns = [pa.array(log.facts[fact, : log.count]) for _, fact in OWN_COLUMNS]
         written = pa.RecordBatch.from_arrays([*rows.columns, *columns], schema=self.dumped_schema())
-        return dump_rows(operator, written, {"come": log.come, "until_us": log.until_us})
+        return write_rows(operator, written, {"come": log.come, "until_us": log.until_us})
 
-    def load(self, operator: str, dumped: bytes) -> TupleLog:
+    def read(self, operator: str, written: bytes) -> TupleLog:
         """Return this log, which is empty, with the tuples that another one dumped."""
-        rows, facts = load_rows(operator, dumped, self.dumped_schema())
+        rows, facts = read_rows(operator, written, self.dumped_schema())
         names = self.values.schema.names
         ids, ts, dies = (int64s(rows.column(len(names) + i)) for i in range(len(OWN_COLUMNS)))
         log = self.append(rows.select(names), ids, ts, dies)

@@ -15,12 +15,13 @@ from eventide.operators.standing.row_log import is_sparse
 from eventide.operators.standing.windows_leaf import LeafWindow
 from eventide.operators.standing.windows_log import TupleLog
 from eventide.operators.standing.windows_times import TimeWindow, expiries, members, rounded_up
+from eventide.operators.stateful import Stateful
 from eventide.plan.standing import PeriodWindow, RangeWindow
 from eventide.schema import TS
 
 
 @dataclass(frozen=True)
-class TimeWindowRows(LeafWindow):
+class TimeWindowRows(LeafWindow, Stateful[TupleLog]):
     """Tells of each event once, with its expiry; nothing is remembered.
 
     Except when executed with negative tuples: then events are remembered until they expire, which
@@ -66,13 +67,13 @@ class TimeWindowRows(LeafWindow):
         changes = self.changes(log, told, log.facts[DIES, told.numbers])
         return (log.compacted()[0] if is_sparse(log.count, log.living) else log), changes
 
-    def dump(self, state: TupleLog) -> bytes:
+    def write(self, state: TupleLog) -> bytes:
         """Write the state out."""
-        return state.dump(self.label)
+        return state.write(self.label)
 
-    def load(self, dumped: bytes) -> TupleLog:
-        """Read a dumped state back."""
-        return self.initial_state().load(self.label, dumped)
+    def read(self, written: bytes) -> TupleLog:
+        """Read back what `write` wrote."""
+        return self.initial_state().read(self.label, written)
 
     def size(self, state: TupleLog) -> Size:
         """Return how much is remembered."""

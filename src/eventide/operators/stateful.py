@@ -1,0 +1,74 @@
+"""What has a state that can be written out and read back: the same envelope for all."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+
+from eventide.errors import StateError
+from eventide.operators.envelope import QUERY, Owner, seal, unsealed_for
+from eventide.plan.explain import describe
+from eventide.plan.meaning import digest_of
+
+State = TypeVar("State")
+
+
+def columns_text(schema: pa.Schema) -> str:
+    """Return columns with their types, for people.
+
+    >>> columns_text(pa.schema([("car", pa.string()), ("speed", pa.float64())]))
+    'car string, speed double'
+    """
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+class Stateful(ABC, Generic[State]):
+    """A frozen configuration whose state travels beside it.
+
+    What is made of others, such as a pipeline, writes what these `write`; only the outermost
+    seals it. A dataclass of this kind says by its fields whose its state is.
+    """
+
+    @cached_property
+    def owner(self) -> Owner:
+        """Whose state this is: what it depends on."""
+        node, schema = getattr(self, "node", None), getattr(self, "output_schema", None)
+        facts = {} if node is None else {QUERY: describe(node)}
+        if schema is not None:
+            facts["columns"] = columns_text(schema)
+        return Owner(type(self).__name__, digest_of(self), facts)
+
+    @abstractmethod
+    def initial_state(self) -> State:
+        """Return the state before anything has come."""
+
+    @abstractmethod
+    def write(self, state: State) -> bytes:
+        """Write the state out, without an envelope."""
+
+    @abstractmethod
+    def read(self, written: bytes) -> State:
+        """Read back what `write` wrote.
+
+        The bytes may be anything: what kernels rely on is checked here, for they do not look
+        whether an index is in range.
+        """
+
+    def dump(self, state: State) -> bytes:
+        """Write the state out, with a version, a checksum, and whose it is."""
+        return seal(self.owner, self.write(state))
+
+    def load(self, dumped: bytes) -> State:
+        """Read back what `dump` wrote; `StateError` if it is not that."""
+        written = unsealed_for(self.owner, dumped)
+        try:
+            return self.read(written)
+        except StateError:
+            raise
+        except Exception as error:
+            message = f"the state of {self.owner.name} is wrong inside: {error}"
+            hint = "its checksum is right: it was written so, by something else than dump"
+            raise StateError(message, hint=hint) from error

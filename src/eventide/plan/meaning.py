@@ -1,0 +1,62 @@
+"""What a plan means, as a text that another plan has if and only if it is the same plan.
+
+Places in the query's text are no part of it, and names of columns are told apart by more than case:
+so texts that differ in white space, or in the case of such names, mean the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from enum import Enum
+from hashlib import blake2b
+
+import pyarrow as pa
+
+from eventide.plan.expressions import Column, Named
+from eventide.plan.nodes import NamedAggregate
+
+
+def spelled(value: object) -> str:
+    """Return a value, such as a plan or an operator, as text: equal ones have the same.
+
+    >>> from eventide.plan.expressions import Column
+    >>> from eventide.errors import Span
+    >>> spelled(Column("speed", span=Span(7, 12)))
+    "Column(name='speed', type=DataType(kind='null', precision=0, scale=0))"
+    """
+    match value:
+        case Enum():
+            return f"{type(value).__name__}.{value.name}"
+        case None | bool() | int() | float() | str() | bytes() | Decimal():
+            return repr(value)
+        case tuple() | list():
+            return f"({', '.join(map(spelled, value))})"
+        case frozenset() | set():
+            return f"{{{', '.join(sorted(map(spelled, value)))}}}"
+        case Mapping():
+            pairs = (f"{spelled(key)}: {spelled(each)}" for key, each in value.items())
+            return f"{{{', '.join(sorted(pairs))}}}"
+        case pa.Schema():
+            columns = (f"{field.name.casefold()} {field.type}" for field in value)
+            return f"({', '.join(columns)})"
+        case pa.DataType():
+            return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {
+            each.name: getattr(value, each.name)
+            for each in fields(value)
+            if each.init and each.compare
+        }
+        if isinstance(value, Column | Named | NamedAggregate):
+            own["name"] = value.name.casefold()
+        parts = (f"{name}={spelled(part)}" for name, part in own.items())
+        return f"{type(value).__name__}({', '.join(parts)})"
+    message = f"{type(value).__name__} is no part of a plan"
+    raise TypeError(message)
+
+
+def digest_of(*values: object) -> str:
+    """Return a short name for what values mean together."""
+    return blake2b(spelled(values).encode(), digest_size=16).hexdigest()

@@ -1,0 +1,300 @@
+"""Everything that has a state, after some events, and how it goes on from there."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.engines.buckets import to_bytes
+from eventide.engines.live import LiveEngine
+from eventide.engines.spark.standing_stream import Going, StandingProcessor, Told
+from eventide.engines.spark.stream import LiveProcessor
+from eventide.engines.standing.live import StandingLive
+from eventide.lang.sql import plan_sql
+from eventide.operators.standing.report import Reporter
+from eventide.operators.stateful import Stateful
+from eventide.plan.choose_standing import choose_plan
+from eventide.plan.execution import Execution
+from eventide.plan.standing import Standing
+from eventide.schema import Schema
+from tests.engines import standing_queries as asked
+from tests.engines.match_queries import PATTERNS
+from tests.engines.scenarios import COUNTED, QUERIES, SCHEMA, SECOND, cut, drive, shuffled
+from tests.engines.standing_queries import CATALOG, events_of, versions_of
+from tests.engines.temporal_queries import TEMPORAL
+
+CARS = {"cars": SCHEMA}
+LATENESS_US = 20 * SECOND
+TEXTS = {
+    **{f"window {name}": query.text for name, query in QUERIES.items()},
+    "window count": COUNTED.text,
+    **{f"pattern {name}": query.text for name, query in PATTERNS.items()},
+    **{f"situations {name}": query.text for name, query in TEMPORAL.items()},
+}
+QUESTIONS = (
+    asked.FILTER, asked.UNION, asked.JOIN, asked.EQUAL_JOIN, asked.JOIN_3, asked.BAND,
+    asked.TIME_BAND, asked.RELATION_JOIN, asked.AS_OF, asked.AS_OF.sliding(2), asked.SYSTEM_TIME,
+    asked.DISTINCT,
+    asked.DISTINCT_ROWS, asked.DISTINCT_JOIN, asked.EXCEPT_ALL, asked.INTERSECT, asked.NOT_EXISTS,
+    asked.EXISTS, asked.GROUP, asked.HOLISTIC, asked.TOP_K, asked.GROUP_JOIN, asked.GROUP_ROWS,
+    asked.EXTREMES_UNION, asked.EXTREMES_ROWS, asked.TOP, asked.TOP_GROUPS, asked.LEFT,
+    asked.GROUP.sliding(2), asked.DECAYED.sliding(2), asked.DECAYED_JOIN.sliding(2),
+    asked.FILTER.sliding(2), asked.JOIN.internally("x"), *asked.OUTPUT_WINDOWS,
+    asked.JOIN.reporting("DSTREAM"), asked.DISTINCT.reporting("ISTREAM"),
+    asked.GROUP.reporting("RSTREAM"), asked.JOIN.sliding(3).reporting("RSTREAM RESTORE"),
+    *(window for window in asked.WINDOWS if not window.name.endswith("_join")),
+)  # fmt: skip
+STANDING = {
+    **{question.name: question.text for question in QUESTIONS},
+    "sketches": "SELECT g, APPROX_COUNT_DISTINCT(v) AS n, APPROX_TOP_K(k, 2) AS best, SUM(v) AS s "
+    "FROM a [RANGE 8 SECONDS SLIDE 2 SECONDS] GROUP BY g",
+    "many values": "SELECT g, MEDIAN(f) AS m, TOP_K(k, 3) AS best, APPROX_QUANTILE(f, 0.5) AS q, "
+    "MIN(f) AS low, COUNT(DISTINCT k) AS n FROM a [RANGE 10 MINUTES] GROUP BY g",
+    "many values sliding": "SELECT g, SUM(f) AS s, MIN(f) AS low, MAX(v) AS high "
+    "FROM a [RANGE 10 MINUTES SLIDE 2 SECONDS] GROUP BY g",
+    "texts in order": "SELECT k, v FROM a [RANGE 10 MINUTES] ORDER BY k, v DESC LIMIT 4",
+}
+EXECUTED: tuple[tuple[str, Execution], ...] = tuple(
+    (name, execution)
+    for name in ("filter", "join", "distinct", "except_all", "group", "holistic", "top", "tumble")
+    for execution in ("negative", "direct")
+)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A part of what has a state: whose it is, the part's own, and the whole with another one."""
+
+    subject: Stateful[Any]
+    state: Any
+    put_back: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What has a state, two states of it, its parts, and what comes of going on."""
+
+    name: str
+    subject: Stateful[Any]
+    earlier: Any
+    state: Any
+    levels: Callable[[Any], Iterator[Level]]
+    go_on: Callable[[Any], object]
+
+
+def replaced(values: tuple[Any, ...], place: int, value: object) -> tuple[Any, ...]:
+    return (*values[:place], value, *values[place + 1 :])
+
+
+def case_names() -> list[str]:
+    """All cases, by what they are made of."""
+    live = [f"live {name}" for name in TEXTS]
+    standing = [f"standing {name}" for name in STANDING]
+    executed = [f"standing {name} {execution}" for name, execution in EXECUTED]
+    spark = ["spark window tumbling", "spark standing join"]
+    return [*live, *standing, *executed, *spark]
+
+
+@cache
+def case_of(name: str) -> Case:
+    """Return a case by its name."""
+    kind, _, rest = name.partition(" ")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if kind == "live":
+            return live_case(name, TEXTS[rest])
+        if name == "spark window tumbling":
+            return spark_case(name, TEXTS["window tumbling"])
+        if name == "spark standing join":
+            return spark_standing_case(name, STANDING["join"])
+        text, _, execution = rest.rpartition(" ")
+        if (text, execution) in EXECUTED:
+            return standing_case(name, STANDING[text], execution)  # type: ignore[arg-type]
+        return standing_case(name, STANDING[rest], "aware")
+
+
+def car_batches() -> list[pa.RecordBatch]:
+    events = shuffled(drive(150, ["a", "b", "c", None], 1), 12, 2)
+    return [
+        pa.RecordBatch.from_pylist(list(batch), schema=SCHEMA.arrow) for batch in cut(events, 4)
+    ]
+
+
+def live_engine(text: str) -> LiveEngine:
+    return LiveEngine.of(plan_sql(text, CARS), CARS, LATENESS_US)
+
+
+def live_case(name: str, text: str) -> Case:
+    engine = live_engine(text)
+    one, two, *rest = car_batches()
+    earlier, _ = engine.push(engine.initial_state(), one)
+    state, _ = engine.push(earlier, two)
+
+    def levels(held: Any) -> Iterator[Level]:  # noqa: ANN401
+        yield Level(engine.pipeline, held.operators, lambda part: replace(held, operators=part))
+        for place, operator in enumerate(engine.pipeline.operators):
+
+            def put(part: object, place: int = place) -> object:
+                return replace(held, operators=replaced(held.operators, place, part))
+
+            yield Level(operator, held.operators[place], put)  # type: ignore[arg-type]
+
+    def go_on(held: Any) -> object:  # noqa: ANN401
+        told = []
+        for batch in rest:
+            held, arrival = engine.push(held, batch)
+            told.append(arrival.results)
+        held, arrival = engine.finish(engine.load(engine.dump(held)))
+        return [rows.to_pylist() for rows in (*told, arrival.results)]
+
+    return Case(name, engine, earlier, state, levels, go_on)
+
+
+def arrivals(name: str) -> dict[str, list[dict[str, Any]]]:
+    choose = random.Random(7)
+    streams = {each: events_of(choose, 60, 0) for each in "abcd"}
+    if "many values" in name or "texts" in name:
+        streams["a"] = [
+            {"ts": place * SECOND // 2, "seq": place, "k": f"key {choose.randrange(40)}",
+             "g": choose.choice((1, 1, 1, 2)), "v": choose.randrange(1000), "f": choose.random()}
+            for place in range(700)
+        ]  # fmt: skip
+    return {**streams, "r": versions_of(choose)}
+
+
+def standing_halves(
+    name: str, streams: tuple[str, ...], catalog: dict[str, Schema]
+) -> list[dict[str, pa.RecordBatch]]:
+    """Return the events of streams in three pieces of time."""
+    events = arrivals(name)
+    end = max(event["ts"] for stream in streams for event in events[stream])
+    borders = (-100 * SECOND, end // 3, 2 * end // 3, end + 1)
+    return [
+        {
+            stream: pa.RecordBatch.from_pylist(
+                [event for event in events[stream] if start <= event["ts"] < stop],
+                schema=catalog[stream].arrow,
+            )
+            for stream in streams
+        }
+        for start, stop in pairwise(borders)
+    ]
+
+
+def standing_engine(text: str, execution: Execution) -> StandingLive:
+    plan = plan_sql(text, CATALOG)
+    assert isinstance(plan, Standing)
+    return StandingLive.of(choose_plan(plan).plan, CATALOG, SECOND, execution=execution)
+
+
+def standing_case(name: str, text: str, execution: Execution) -> Case:
+    engine = standing_engine(text, execution)
+    one, two, three = standing_halves(name, engine.streams, dict(CATALOG))
+    earlier, _ = engine.take(engine.initial_state(), one)
+    # States of standing queries belong to the step they are given to.
+    kept = engine.dump(earlier)
+    state, _ = engine.take(engine.load(kept), two)
+
+    def levels(held: Any) -> Iterator[Level]:  # noqa: ANN401
+        tree, below = engine.tree, held.operators
+        yield Level(tree, below, lambda part: replace(held, operators=part))
+        for place, window in enumerate(tree.windows):
+
+            def put(part: object, place: int = place) -> object:
+                windows = replaced(below.windows, place, part)
+                return replace(held, operators=replace(below, windows=windows))
+
+            yield Level(window, below.windows[place], put)
+        for place, placed in enumerate(tree.operators):
+
+            def put_above(part: object, place: int = place) -> object:
+                operators = replaced(below.operators, place, part)
+                return replace(held, operators=replace(below, operators=operators))
+
+            yield Level(placed.operator, below.operators[place], put_above)  # type: ignore[arg-type]
+
+        def put_report(part: object) -> object:
+            return replace(held, operators=replace(below, report=part))
+
+        yield Level(tree.reporter, below.report, put_report)
+        for view, field in answers_of(tree.reporter):
+
+            def put_answer(part: object, field: str = field) -> object:
+                return put_report(replace(below.report, **{field: part}))
+
+            yield Level(view, getattr(below.report, field), put_answer)
+
+    def go_on(held: Any) -> object:  # noqa: ANN401
+        held, first = engine.take(held, three)
+        held, last = engine.end(engine.load(engine.dump(held)))
+        told = [first.rows.to_pylist(), last.rows.to_pylist()]
+        if engine.tree.reporter.keeps_answer:
+            told.append(sorted(map(str, engine.current(held).to_pylist())))
+        return told
+
+    return Case(name, engine, engine.load(kept), state, levels, go_on)
+
+
+def answers_of(reporter: Reporter) -> list[tuple[Stateful[Any], str]]:
+    parts = (
+        (reporter._edge_view, "edge"),
+        (reporter._answer_view, "answer"),
+        (reporter._expiring_rows, "expiring"),
+    )
+    return [(part, field) for part, field in parts if part is not None]
+
+
+def spark_case(name: str, text: str) -> Case:
+    processor = LiveProcessor(live_engine(text), 8, rows_are_numbered=True)
+    one, two, *rest = car_batches()
+    earlier, _, _ = processor.push(processor.initial_state(), [to_bytes(one)], None)
+    state, _, _ = processor.push(earlier, [to_bytes(two)], None)
+
+    def go_on(held: Any) -> object:  # noqa: ANN401
+        told = []
+        for batch in rest:
+            held, results, _ = processor.push(held, [to_bytes(batch)], None)
+            told.append(results.to_pylist())
+        return told
+
+    return Case(name, processor, earlier, state, lambda _: iter(()), go_on)
+
+
+class NoHandle:
+    """Stands for Spark's, which keeps the bytes of a state."""
+
+    def getValueState(self, name: str, schema: str) -> tuple[str, str]:  # noqa: N802
+        return name, schema
+
+
+def spark_standing_case(name: str, text: str) -> Case:
+    plan = plan_sql(text, CATALOG)
+    assert isinstance(plan, Standing)
+    processor = StandingProcessor(plan, CATALOG, Going(SECOND), 8, frozenset())
+    processor.init(NoHandle())  # type: ignore[arg-type]
+    feeds = processor.engine.feeds
+    pieces = []
+    for piece in standing_halves(name, processor.engine.streams, dict(CATALOG)):
+        rows = [piece[feed.stream].select(feed.schema.names) for feed in feeds]
+        newest = {
+            leaf: int(each.column("ts").cast(pa.int64()).to_numpy().max())
+            for leaf, each in enumerate(rows)
+        }
+        blocks = {leaf: [to_bytes(each)] for leaf, each in enumerate(rows)}
+        pieces.append(Told(blocks, newest, {}))
+    earlier, _, _ = processor.push(processor.initial_state(), pieces[0])
+    kept = processor.dump(earlier)
+    state, _, _ = processor.push(processor.load(kept), pieces[1])
+
+    def go_on(held: Any) -> object:  # noqa: ANN401
+        _, reported, _ = processor.push(held, pieces[2])
+        return reported.to_pylist()
+
+    return Case(name, processor, processor.load(kept), state, lambda _: iter(()), go_on)

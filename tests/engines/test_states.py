@@ -1,0 +1,141 @@
+"""Whose a dumped state is: the same meaning goes on, another one is refused with both shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventide.engines.build import build_pipeline
+from eventide.engines.live import LiveEngine
+from eventide.engines.spark.standing_stream import Going, StandingProcessor
+from eventide.engines.spark.stream import LiveProcessor
+from eventide.engines.standing.live import StandingLive
+from eventide.errors import StateError
+from eventide.lang.sql import plan_sql
+from eventide.operators.envelope import MAGIC, VERSION, seal, unseal
+from eventide.plan.standing import Standing
+from eventide.schema import Schema
+from tests.engines.state_cases import NoHandle
+
+SECOND = 1_000_000
+CATALOG = {"cars": Schema.of({"car": "string", "lane": "int64", "speed": "float64"})}
+TEXT = (
+    "SELECT car, window_start, AVG(speed) AS mean FROM cars WHERE speed > 0 "
+    "GROUP BY car, TUMBLE(ts, INTERVAL '10' SECOND)"
+)
+STANDING = "SELECT x.car, x.speed FROM cars [RANGE 4 SECONDS] x WHERE x.speed > 3"
+SAME = (
+    TEXT.replace(" FROM", "\n  FROM"),
+    TEXT.lower().replace("'10' second", "'10' SECOND"),
+    TEXT.replace("AVG(speed) AS mean FROM cars", "avg(C.SPEED) AS MEAN FROM cars C"),
+    TEXT.replace("speed > 0", "speed > 0.0"),
+)
+OTHERS = (
+    TEXT.replace("AVG", "MIN"),
+    TEXT.replace("'10'", "'20'"),
+    TEXT.replace("speed > 0", "speed > 1"),
+    TEXT.replace("GROUP BY car", "GROUP BY lane").replace("SELECT car", "SELECT lane"),
+    "SELECT car, speed FROM cars",
+)
+
+
+def live(
+    text: str = TEXT, lateness_us: int = 5 * SECOND, catalog: dict[str, Schema] | None = None
+) -> LiveEngine:
+    known = catalog or CATALOG
+    return LiveEngine.of(plan_sql(text, known), known, lateness_us)
+
+
+def standing(
+    text: str = STANDING, lateness_us: int = 0, idle_us: int | None = None
+) -> StandingLive:
+    plan = plan_sql(text, CATALOG)
+    assert isinstance(plan, Standing)
+    return StandingLive.of(plan, CATALOG, lateness_us, idle_us=idle_us)
+
+
+def processor(text: str = STANDING, buckets: int = 8) -> StandingProcessor:
+    plan = plan_sql(text, CATALOG)
+    assert isinstance(plan, Standing)
+    made = StandingProcessor(plan, CATALOG, Going(), buckets, frozenset())
+    made.init(NoHandle())  # type: ignore[arg-type]
+    return made
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_the_same_meaning_goes_on(text: str) -> None:
+    engine = live()
+    dumped = engine.dump(engine.initial_state())
+    assert live(text).load(dumped).operators == engine.load(dumped).operators
+    pipeline = build_pipeline(plan_sql(TEXT, CATALOG))
+    build_pipeline(plan_sql(text, CATALOG)).load(pipeline.dump(pipeline.initial_state()))
+
+
+def test_columns_that_are_not_read_change_nothing() -> None:
+    wider = {"cars": Schema.of({"car": "string", "speed": "float64", "colour": "string"})}
+    live(catalog=wider).load(live().dump(live().initial_state()))
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_the_state_of_another_query_is_refused_with_both_shown(text: str) -> None:
+    dumped = live().dump(live().initial_state())
+    with pytest.raises(StateError) as refused:
+        live(text).load(dumped)
+    said = str(refused.value)
+    its, own = said.split("and this is")
+    assert said.startswith("the state was written by another query\nit was written by\n  Project")
+    assert "WindowAggregate by car, tumbling 10 s: avg(speed)" in its
+    assert "Scan cars" in own
+    assert "hint: go on with the query" in said
+
+
+def test_another_lateness_is_refused() -> None:
+    dumped = live().dump(live().initial_state())
+    with pytest.raises(StateError, match=r"lateness: it was written with 5 s, and this has 10 s"):
+        live(lateness_us=10 * SECOND).load(dumped)
+
+
+def test_another_type_of_a_column_is_refused() -> None:
+    typed = {"cars": Schema.of({"car": "string", "lane": "int64", "speed": "int64"})}
+    with pytest.raises(StateError, match=r"speed double, and this has .*speed int64"):
+        live(catalog=typed).load(live().dump(live().initial_state()))
+
+
+def test_standing_queries_are_told_apart_too() -> None:
+    dumped = standing().dump(standing().initial_state())
+    standing(STANDING.replace("speed >", "SPEED >")).load(dumped)
+    with pytest.raises(StateError, match=r"(?s)another query.*the last 4 s.*the last 5 s"):
+        standing(STANDING.replace("4", "5")).load(dumped)
+    with pytest.raises(StateError, match=r"lateness: it was written with 0 s, and this has 1 s"):
+        standing(lateness_us=SECOND).load(dumped)
+    with pytest.raises(StateError, match=r"idle: it was written with none, and this has 9 s"):
+        standing(idle_us=9 * SECOND).load(dumped)
+    with pytest.raises(StateError, match="a state of a live query over windows, not of a live"):
+        live().load(dumped)
+
+
+def test_buckets_of_a_stream_know_how_many_they_are() -> None:
+    one = LiveProcessor(live(), 8, rows_are_numbered=True)
+    dumped = one.dump(one.initial_state())
+    one.load(dumped)
+    with pytest.raises(StateError, match="buckets: it was written with 8, and this has 4"):
+        LiveProcessor(live(), 4, rows_are_numbered=True).load(dumped)
+    with pytest.raises(StateError, match="numbered rows: it was written with cars, and this has"):
+        LiveProcessor(live(), 8, rows_are_numbered=False).load(dumped)
+    two = processor()
+    dumped = two.dump(two.initial_state())
+    with pytest.raises(StateError, match="buckets: it was written with 8, and this has 2"):
+        processor(buckets=2).load(dumped)
+    with pytest.raises(StateError, match="another query"):
+        processor(STANDING.replace("> 3", "> 4")).load(dumped)
+
+
+def test_a_state_of_another_version_is_refused() -> None:
+    engine = live()
+    dumped = engine.dump(engine.initial_state())
+    assert dumped[:4] == MAGIC
+    written = unseal(dumped)[1]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("eventide.operators.envelope.VERSION", VERSION + 1)
+        newer = seal(engine.owner, written)
+    with pytest.raises(StateError, match=f"version {VERSION + 1}, and this release reads"):
+        engine.load(newer)
