@@ -93,7 +93,7 @@ class PatternSetting:
 
     def arrivals(self, count: int, rows: int) -> list[pa.RecordBatch]:
         """Return events as they arrive at a live query, numbered, so many at a time."""
-        numbered = self.events(count).append_column("seq", pa.array(np.arange(count)))
+        numbered = self.events(count).append_column("_seq", pa.array(np.arange(count)))
         return list(numbered.combine_chunks().to_batches(max_chunksize=rows))
 
     @cached_property

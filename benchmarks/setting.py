@@ -54,7 +54,7 @@ class Setting:
     def arrivals(self) -> list[pa.RecordBatch]:
         """The events as they arrive at a live query, numbered, a few at a time."""
         seq = pa.array(np.arange(self.count))
-        numbered = self.events.append_column("seq", seq).combine_chunks()
+        numbered = self.events.append_column("_seq", seq).combine_chunks()
         return list(numbered.to_batches(max_chunksize=ARRIVING_ROWS))
 
     def new_path(self, name: str) -> Path:

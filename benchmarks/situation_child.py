@@ -23,7 +23,7 @@ def main(events: int, within_s: int) -> None:
         query = query or standing(BEFORE_OVERLAPS.within(within_s), chunk.schema)
         numbers = pa.array(np.arange(seq, seq + chunk.num_rows))
         seq += chunk.num_rows
-        (batch,) = chunk.append_column("seq", numbers).combine_chunks().to_batches()
+        (batch,) = chunk.append_column("_seq", numbers).combine_chunks().to_batches()
         matches += matches_in(query.push(batch).to_arrow())
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps({"peak_mb": peak_mb, "matches": matches}))

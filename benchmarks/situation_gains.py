@@ -98,7 +98,7 @@ def gains(
         near = near_pairs(drawn)
         mean_b_s = float((drawn.ends[1] - drawn.starts[1]).mean())
         for relation in relations:
-            mask = allen.relation_named(relation)
+            mask = allen.mask_named(relation)
             assert mask is not None
             pairs = related(near, mask)
             certain, over, first = pairs.certain(mask), pairs.over, pairs.first

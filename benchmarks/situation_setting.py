@@ -156,7 +156,7 @@ def standing(ask: Ask, schema: pa.Schema) -> Subscription:
 
 def arrivals(events: pa.Table, rows: int) -> list[pa.RecordBatch]:
     """Return events as they arrive at a live query, numbered, so many at a time."""
-    numbered = events.append_column("seq", pa.array(np.arange(events.num_rows)))
+    numbered = events.append_column("_seq", pa.array(np.arange(events.num_rows)))
     return list(numbered.combine_chunks().to_batches(max_chunksize=rows))
 
 

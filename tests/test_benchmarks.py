@@ -83,7 +83,7 @@ def test_everybody_agrees_on_what_the_engines_agree_on(
 ) -> None:
     # Nulls, ties, gaps, times before 1970, all out of order. Not Polars: its running sums keep
     # about nine digits once a value of 1e9 has passed through them.
-    events = to_table(SCENARIOS[scenario]().events()).drop_columns(["seq"])
+    events = to_table(SCENARIOS[scenario]().events()).drop_columns(["_seq"])
     check_answers(replace(question, polars={}).embedded(), Setting(events, tmp_path))
 
 

@@ -9,17 +9,19 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "eventide"
 
-SHARED = {"schema", "batch", "errors", "visible"}
+SHARED = {"schema", "batch", "errors", "visible", "local_path"}
 MAY_IMPORT = {
     "schema": {"errors"},
     "batch": set(),
     "errors": set(),
+    "local_path": {"errors"},
     "visible": set(),
+    "interrupts": set(),
     "kernels": set(),
     "accumulators": {"kernels", "schema", "errors"},
     "plan": SHARED,
     "lang": SHARED | {"plan"},
-    "store": SHARED | {"accumulators", "kernels"},
+    "store": SHARED | {"accumulators", "interrupts", "kernels"},
     "ingest": SHARED | {"kernels"},
     "operators": SHARED | {"accumulators", "plan", "kernels"},
     "sinks": SHARED,
@@ -42,8 +44,8 @@ MAY_IMPORT = {
     "matches": SHARED | {"plan", "result", "sinks"},
     "lifetimes": SHARED | {"result", "sinks"},
     "explanation": SHARED | {"engines", "kernels", "plan", "sinks"},
-    "subscription": SHARED | {"engines", "operators", "plan", "result", "stream"},
-    "delivery": SHARED | {"subscription"},
+    "subscription": SHARED | {"engines", "interrupts", "operators", "plan", "result", "stream"},
+    "delivery": SHARED | {"stream", "subscription"},
     "relation": SHARED | {"engines", "ingest", "plan", "result", "store", "stream"},
     "pace": {"batch", "errors"},
     "replay": SHARED | {"ingest", "pace", "result", "store", "stream", "subscription"},
@@ -56,6 +58,7 @@ MAY_IMPORT = {
         "engines",
         "explanation",
         "ingest",
+        "interrupts",
         "lang",
         "matches",
         "matching",

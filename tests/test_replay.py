@@ -203,7 +203,7 @@ def test_merged_events_agree_with_the_twin(
             [{"ts": ts, "n": ts, name: True} for ts in times]
         )
         stored[name] = [
-            {"ts": ts, "seq": seq, "n": ts, name: True} for seq, ts in enumerate(times) if ts >= 1
+            {"ts": ts, "_seq": seq, "n": ts, name: True} for seq, ts in enumerate(times) if ts >= 1
         ]
     nothing = dict.fromkeys(names)
     expected = [{"stream": name, **nothing, **row} for name, row in merged(stored)]
@@ -218,7 +218,7 @@ def test_merged_events_agree_with_the_twin(
 def test_ties_between_streams_go_by_the_order_in_which_they_are_named(db: ev.Database) -> None:
     #  cars 5 (seq 5)      trucks 5 (seq 1), 5 (seq 2)
     found = rows_of(db.replay_events("trucks", "cars", start=5 * SECOND, end=6 * SECOND))
-    assert [(row["stream"], row["seq"]) for row in found] == [
+    assert [(row["stream"], row["_seq"]) for row in found] == [
         ("trucks", 1),
         ("trucks", 2),
         ("cars", 5),
@@ -229,7 +229,7 @@ def test_ties_between_streams_go_by_the_order_in_which_they_are_named(db: ev.Dat
 
 def test_columns_can_be_chosen(db: ev.Database) -> None:
     piece = next(db.replay_events("cars", "trucks", columns=["load"]))
-    assert piece.columns == ["ts", "stream", "seq", "load"]
+    assert piece.columns == ["ts", "stream", "_seq", "load"]
     with pytest.raises(SchemaError, match="none of the streams has a column 'lod'"):
         db.replay_events("cars", columns=["lod"])
 

@@ -198,7 +198,7 @@ def test_a_backup_is_a_database_of_its_own(
     cars.append([{"ts": 0, "car": "late", "speed": 0.0}])
     assert len(copy.stream("cars")) == 500
     copy.stream("cars").append([{"ts": 0, "car": "x", "speed": 0.0}])
-    assert copy.stream("cars").events().rows()[1]["seq"] == 500
+    assert copy.stream("cars").events().rows()[1]["_seq"] == 500
     assert len(cars) == 501
     with pytest.raises(StoreError, match="exists already"):
         database.backup(tmp_path / "copy")

@@ -55,7 +55,7 @@ ALL_TIME = TimeRange()
 class Batch:
     """Rows, and the promise that no row before `watermark_us` will follow.
 
-    Rows of a stream have `ts` and `seq` and are sorted by them. What an operator such as a
+    Rows of a stream have `ts` and `_seq` and are sorted by them. What an operator such as a
     window aggregate derives has the columns its plan node says, in no order.
     """
 

@@ -25,6 +25,7 @@ from eventide.errors import (
     pointing_into,
 )
 from eventide.explanation import Explanation
+from eventide.interrupts import interruptible
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.explain import explain_request
 from eventide.lang.sql.statement import require_tpstream
@@ -43,7 +44,7 @@ from eventide.store import Snapshot, Store
 from eventide.store.source import EventSource
 from eventide.stream import Stream, Time, forward_range, options_from
 from eventide.subscription import OnResult, Subscription
-from eventide.tables import plan_tables, table_source
+from eventide.tables import plan_tables, table_sources
 
 
 class Database:
@@ -77,7 +78,7 @@ class Database:
     def create_stream(
         self, name: str, attributes: Mapping[str, str | DataType], **options: object
     ) -> Stream:
-        """Create a stream; `attributes` are names and types, `ts` and `seq` come by themselves.
+        """Create a stream; `attributes` are names and types, `ts` and `_seq` come by themselves.
 
         durability       "batch" (an append returns when its events are on the disk), "group"
                          (they are there `commit_interval` later), or "none"
@@ -151,7 +152,7 @@ class Database:
                 return plan_rows(self.explain(asked.query, analyze=asked.analyze))
         plan = plan_sql(text, self.catalog())
         with pointing_into(text):
-            return Result(run_history(plan, self.snapshots(plan), self.weights))
+            return Result(interruptible(run_history)(plan, self.snapshots(plan), self.weights))
 
     def tpstream(self, text: str) -> Matches:
         """Answer a TPStream statement: situations that lie in time as a pattern says.
@@ -176,7 +177,8 @@ class Database:
         text = str(query)
         plan = plan_sql(text, self.catalog())
         with pointing_into(text):
-            seen = explained(plan, self.snapshots(plan), self.weights, analyze=analyze)
+            run = interruptible(explained)
+            seen = run(plan, self.snapshots(plan), self.weights, analyze=analyze)
             return Explanation.of(text, seen)
 
     @cached_property
@@ -295,7 +297,7 @@ class Database:
     ) -> Replay:
         """Replay the stored events of [start, end) of some streams, merged in order of time.
 
-        Pieces have `ts`, the `stream`, `seq`, and the attributes of all streams, null where a
+        Pieces have `ts`, the `stream`, `_seq`, and the attributes of all streams, null where a
         stream has none of that name. Events of the same time come in the order in which the
         streams are named here, those of one stream in order of arrival. For `speed` see `replay`.
         """
@@ -359,16 +361,16 @@ def sql(query: Query, /, **streams: object) -> Result:
     [{'car': 'a', 'speed': 60.0}, {'car': 'b', 'speed': 70.0}]
     """
     text = str(query)
-    sources = {name: table_source(name, data) for name, data in streams.items()}
+    sources = interruptible(table_sources)(streams)
     asked = explain_request(text)
     if asked is not None:
         with asked.pointing():
             plan = plan_tables(asked.query, sources)
-            seen = explained(plan, sources, DEFAULTS, analyze=asked.analyze)
+            seen = interruptible(explained)(plan, sources, DEFAULTS, analyze=asked.analyze)
             return plan_rows(Explanation.of(asked.query, seen))
     plan = plan_tables(text, sources)
     with pointing_into(text):
-        return Result(run_history(plan, sources))
+        return Result(interruptible(run_history)(plan, sources))
 
 
 def tpstream(text: str, /, **streams: object) -> Matches:
@@ -376,7 +378,7 @@ def tpstream(text: str, /, **streams: object) -> Matches:
     require_tpstream(text)
     if explain_request(text) is not None:
         return Matches(sql(text, **streams).to_arrow())
-    sources = {name: table_source(name, data) for name, data in streams.items()}
+    sources = interruptible(table_sources)(streams)
     return find_matches(text, plan_tables(text, sources), sources, DEFAULTS)
 
 
@@ -385,7 +387,7 @@ def find_matches(text: str, plan: Plan, sources: Sources, weights: Weights) -> M
 
     def run(asked: Plan) -> pa.Table:
         with pointing_into(text):
-            return run_history(asked, sources, weights)
+            return interruptible(run_history)(asked, sources, weights)
 
     started = perf_counter()
     table = run(plan)

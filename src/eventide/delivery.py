@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Lock, get_ident
 
 import pyarrow as pa
 
+from eventide.stream import numbered
 from eventide.subscription import Subscription
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Events of one append, numbered in the order of delivery."""
+
+    number: int
+    stream: str
+    events: pa.Table
+    first_seq: int
 
 
 class Delivery:
@@ -17,31 +29,45 @@ class Delivery:
 
     def __init__(self) -> None:
         self.subscriptions: list[Subscription] = []
-        self.arrivals: deque[tuple[str, pa.RecordBatch]] = deque()
+        self.arrivals: deque[Arrival] = deque()
+        self.queueing = Lock()
+        self.queued = 0
+        """How many arrivals there have been."""
         self.delivering = Lock()
         self.deliverer: int | None = None
-        """The thread that delivers now."""
+        """The thread that delivers, while `delivering` is locked."""
         self.owed = 0
-        """How many of the arrivals, from the first on, that thread has to deliver."""
+        """The number of the last arrival that thread has to deliver."""
 
-    def publish(self, stream: str, events: pa.RecordBatch) -> None:
+    def publish(self, stream: str, events: pa.Table, first_seq: int) -> None:
         """Hand new events to the live queries over a stream, in the order of appending.
+
+        They are numbered from `first_seq` on.
 
         A callback may append in its turn. What it appends waits until every query has seen what
         came before, or it would be early for some and make others late. A query that fails, or
         whose callback does, keeps nothing from the others.
 
-        When this returns the queries have seen the events, unless a callback appended them.
+        When this returns the queries have seen the events, unless a callback appended them. If it
+        is interrupted, those that have not seen them yet see them before anything that follows.
         """
-        self.arrivals.append((stream, events))
-        if self.deliverer == get_ident():
+        with self.queueing:
+            self.arrivals.append(Arrival(self.queued + 1, stream, events, first_seq))
+            self.queued += 1
+        if self.in_callback():
             # The callback that appends has to return first; whoever called it goes on up to here.
-            self.owed = len(self.arrivals)
+            self.owed = self.queued
             return
-        failures = self.deliver_queued()
-        if failures:
-            failures[0].add_note("a standing query failed; the appended events are stored")
-            raise failures[0]
+        with self.delivering:
+            failures = self.deliver_queued()
+        raise_first(failures)
+
+    def catch_up(self) -> None:
+        """Deliver what an interrupt left in the queue, unless somebody is delivering anyway."""
+        if self.arrivals and not self.delivering.locked():
+            with self.delivering:
+                failures = self.deliver_queued()
+            raise_first(failures)
 
     def deliver_queued(self) -> list[Exception]:
         """Deliver what has been queued until now; return what went wrong.
@@ -50,25 +76,29 @@ class Delivery:
         who only wanted to append once, and the queue is no longer than there are threads.
         """
         failures: list[Exception] = []
-        with self.delivering:
-            self.deliverer = get_ident()
-            self.owed = len(self.arrivals)
-            try:
-                while self.owed:
-                    self.owed -= 1
-                    failures += self.deliver(*self.arrivals.popleft())
-            finally:
-                self.deliverer = None
+        self.deliverer = get_ident()
+        self.owed = self.queued
+        while self.arrivals and self.arrivals[0].number <= self.owed:
+            # An interrupt may come at any point. An arrival leaves the queue once all have
+            # seen it, and a query that is offered it again knows its number.
+            failures += self.deliver(self.arrivals[0])
+            self.arrivals.popleft()
         return failures
 
-    def deliver(self, stream: str, events: pa.RecordBatch) -> list[Exception]:
+    def in_callback(self) -> bool:
+        """Whether this thread is delivering: it was called by a callback, then."""
+        return self.delivering.locked() and self.deliverer == get_ident()
+
+    def deliver(self, arrival: Arrival) -> list[Exception]:
         """Push events into every live query over their stream; return what went wrong."""
         failures: list[Exception] = []
-        for subscription in list(self.subscriptions):
-            if stream not in subscription.streams:
-                continue
+        readers = [each for each in self.subscriptions if arrival.stream in each.streams]
+        if not readers:
+            return failures
+        arrived = {arrival.stream: numbered(arrival.events, arrival.first_seq)}
+        for subscription in readers:
             try:
-                subscription.take({stream: events})
+                subscription.deliver(arrival.number, arrived)
             except Exception as failure:
                 failures.append(failure)
         self.subscriptions = [each for each in self.subscriptions if not each.finished]
@@ -76,6 +106,8 @@ class Delivery:
 
     def add(self, subscription: Subscription) -> Subscription:
         """Add a query over what is to come."""
+        subscription.delivered = self.queued
+        subscription.catch_up = self.catch_up
         self.subscriptions.append(subscription)
         return subscription
 
@@ -83,7 +115,7 @@ class Delivery:
         """Add a query that begins with what is stored, while nothing is delivered.
 
         What is stored before it looks is in what it sees; what is stored later is delivered to it.
-        An event may be both, if it is stored but still waits in the queue: a query knows by their
+        An event may be both, if it is stored but not yet in the queue: a query knows by their
         numbers which it has seen. Whoever appends meanwhile waits, and delivers afterwards.
         """
         with self.paused():
@@ -92,8 +124,15 @@ class Delivery:
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Keep events in the queue meanwhile; a callback is paused anyway while it runs."""
-        if self.deliverer == get_ident():
+        if self.in_callback():
             yield
             return
         with self.delivering:
             yield
+
+
+def raise_first(failures: list[Exception]) -> None:
+    """Raise the first of several failures, if there is one."""
+    if failures:
+        failures[0].add_note("a live query failed; the appended events are stored")
+        raise failures[0]

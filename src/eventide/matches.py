@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from eventide.errors import PlanError, SchemaError, UnsupportedError, pointing_into
-from eventide.plan.allen import names_of, possible_relations
+from eventide.plan.allen import possible_relations, words_of
 from eventide.plan.nodes import Plan, TemporalPattern
 from eventide.plan.periods import pattern_of, period_columns, with_periods
 from eventide.result import Result
@@ -123,7 +123,7 @@ def relations_between(pattern: TemporalPattern, bars: Sequence[Bar]) -> tuple[st
         periods = (first.start_us, first.end_us), (second.start_us, second.end_us)
         mask = each.mask & possible_relations(*periods)
         # Events at the same time are in order too, but their times do not tell it.
-        *others, last = names_of(mask or each.mask)
+        *others, last = words_of(mask or each.mask)
         words = f"{', '.join(others)} or {last}" if others else last
         said.append(f"{names[each.first]} {words} {names[each.second]}")
     return tuple(said)

@@ -14,7 +14,7 @@ from eventide.errors import SchemaError, listed
 
 TS = "ts"
 """The event's time: microseconds since 1970-01-01 UTC."""
-SEQ = "seq"
+SEQ = "_seq"
 """The event's place in arrival order: the tie-break between equal times."""
 DELETED = "deleted"
 """The attribute of a relation's events that says whether they take a row away."""
@@ -157,7 +157,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The attributes of a stream's events, beside the `ts` and `seq` that every event has.
+    """The attributes of a stream's events, beside the `ts` and `_seq` that every event has.
 
     With a `key` it is a relation: of each key the newest event counts.
 
@@ -165,7 +165,7 @@ class Schema:
     >>> schema.names
     ('car', 'speed')
     >>> schema.arrow.names
-    ['ts', 'seq', 'car', 'speed']
+    ['ts', '_seq', 'car', 'speed']
     """
 
     attributes: tuple[Attribute, ...]
@@ -179,7 +179,7 @@ class Schema:
             if folded in seen:
                 message = f"attribute {attribute.name!r} clashes with {seen[folded]!r}"
                 raise SchemaError(
-                    message, hint="names differ by more than case; ts and seq are always there"
+                    message, hint=f"names differ by more than case; {TS} and {SEQ} are always there"
                 )
             seen[folded] = attribute.name
         for name in self.key:
@@ -201,7 +201,7 @@ class Schema:
 
     @classmethod
     def from_arrow(cls, arrow: pa.Schema) -> Schema:
-        """Build a schema from an Arrow one, leaving out `ts` and `seq`."""
+        """Build a schema from an Arrow one, leaving out `ts` and `_seq`."""
         types: dict[str, str | DataType] = {}
         for field in arrow:
             if field.name in (TS, SEQ):
@@ -215,16 +215,16 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The attributes' names, without `ts` and `seq`."""
+        """The attributes' names, without `ts` and `_seq`."""
         return tuple(attribute.name for attribute in self.attributes)
 
     @property
     def arrow(self) -> pa.Schema:
-        """The Arrow schema of a stored batch: `ts`, `seq`, then the attributes."""
+        """The Arrow schema of a stored batch: `ts`, `_seq`, then the attributes."""
         return arrow_schema(self)
 
     def fields(self) -> Iterator[tuple[str, DataType]]:
-        """Yield every field of an event with its type, `ts` and `seq` first."""
+        """Yield every field of an event with its type, `ts` and `_seq` first."""
         yield TS, TIMESTAMP
         yield SEQ, INT64
         for attribute in self.attributes:

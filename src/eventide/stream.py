@@ -28,7 +28,7 @@ from eventide.store.writing.feed import Feed, Ticket
 
 Time = str | int | np.integer[Any] | np.datetime64 | date | datetime
 """An instant: ISO text, microseconds since 1970 UTC, a date or datetime (UTC without a zone)."""
-Publish = Callable[[str, pa.RecordBatch], None]
+Publish = Callable[[str, pa.Table, int], None]
 Answer = Callable[[Snapshot, Sequence[Call], Sequence[int], Int64s | None], pa.RecordBatch]
 """Answers aggregates over spans as `store.aggregate.aggregate` does: here, or on Spark."""
 
@@ -50,7 +50,7 @@ class Stream:
 
     @property
     def schema(self) -> Schema:
-        """The attributes of the events, beside `ts` and `seq`."""
+        """The attributes of the events, beside `ts` and `_seq`."""
         return self.stored.schema
 
     @property
@@ -74,7 +74,7 @@ class Stream:
         events = to_events(data, self.schema)
         appended = self.stored.append(events, producer=producer, sequence=sequence)
         if appended.rows:
-            self.publish(self.name, numbered(events, appended.first_seq))
+            self.publish(self.name, events, appended.first_seq)
         return appended
 
     def feed(self, capacity_rows: int = 1_000_000) -> StreamFeed:
@@ -246,7 +246,7 @@ class StreamFeed(Feed):
 
     def __init__(self, stream: Stream, capacity_rows: int) -> None:
         def publish(events: pa.Table, first_seq: int) -> None:
-            stream.publish(stream.name, numbered(events, first_seq))
+            stream.publish(stream.name, events, first_seq)
 
         super().__init__(stream.stored, capacity_rows, publish)
 

@@ -16,7 +16,8 @@ from eventide.engines.answer import Sources
 from eventide.engines.live import LiveEngine, Reported
 from eventide.engines.standing.live import StandingLive
 from eventide.engines.standing.start import started, with_relations
-from eventide.errors import SchemaError, UnsupportedError, listed, pointing_into
+from eventide.errors import SchemaError, StateError, UnsupportedError, listed, pointing_into
+from eventide.interrupts import interruptible
 from eventide.operators.standing.operator import Size
 from eventide.plan.times import Duration, duration_us
 from eventide.result import Result
@@ -28,6 +29,9 @@ LATE_ROWS_KEPT = 100_000
 
 QUERY_SHOWN = 80
 """So many letters of its text say which query it is."""
+
+LONG_STEP_ROWS = 10_000
+"""A step with so many events can be interrupted; for fewer, a thread of its own would show."""
 
 OnResult = Callable[[Result], None]
 Step = Callable[[], tuple[Any, Reported]]
@@ -80,6 +84,10 @@ class Subscription:
         self.failure: BaseException | None = None
         # The answer may be asked for while another thread appends.
         self.stepping = Lock()
+        self.delivered = 0
+        """The number of the last arrival that the database handed over."""
+        self.catch_up: Callable[[], None] = lambda: None
+        """Hands over what an interrupted append left waiting."""
 
     def begin(self, stored: Sources, fresh: Mapping[str, int], from_history: bool) -> Self:
         """Let a standing query see what is stored: rows of relations, and events if asked for.
@@ -134,28 +142,36 @@ class Subscription:
     def take(self, arrived: Mapping[str, pa.RecordBatch], clock_us: int | None = None) -> Result:
         """Take events of one or several streams that have arrived together."""
         fresh = {stream: self.unseen(stream, rows) for stream, rows in arrived.items()}
-        return self.go_on(lambda: self.engine.take(self.state, fresh, clock_us))
+        return self.go_on(long_step(lambda: self.engine.take(self.state, fresh, clock_us), fresh))
+
+    def deliver(self, number: int, arrived: Mapping[str, pa.RecordBatch]) -> None:
+        """Take an arrival of the database, once: a second delivery of it does nothing."""
+        if number > self.delivered:
+            fresh = {stream: self.unseen(stream, rows) for stream, rows in arrived.items()}
+            self.go_on(long_step(lambda: self.engine.take(self.state, fresh), fresh), number)
 
     def finish(self) -> Result:
         """Complete all that is open, as if the streams had ended.
 
         Whatever is pushed later, or how far the query is advanced, is ignored.
         """
-        found = self.go_on(lambda: self.engine.end(self.state))
+        self.catch_up()
+        found = self.go_on(interruptible(lambda: self.engine.end(self.state)))
         self.finished = True
         return found
 
     def advance(self, to: Time, stream: str | None = None) -> Result:
         """Say that no event before a time will come, of one stream or of all.
 
-        What expires until then goes, without any event. Events that come nevertheless are late.
-        For a query that is finished, time does not go on: as for `push`, the result is empty.
+        What is complete then is reported without any event: windows end, silences are over, what
+        expires goes. Events that come nevertheless are late. For a query that is finished, time
+        does not go on: as for `push`, the result is empty.
         """
-        standing = self.standing("advanced")
         until_us = instant(to)
         if stream is not None:
-            standing.check_stream(stream)
-        return self.go_on(lambda: standing.advance(self.state, until_us, stream))
+            self.engine.check_stream(stream)
+        self.catch_up()
+        return self.go_on(interruptible(lambda: self.engine.advance(self.state, until_us, stream)))
 
     def current(self, last: Duration | None = None) -> Result:
         """Return the answer of a standing query, as of the last instant before its clock.
@@ -163,6 +179,7 @@ class Subscription:
         With `last`, "30 s" for example, that of the same query over windows of only so long.
         """
         standing = self.standing("asked for its current answer")
+        self.catch_up()
         with self.stepping, pointing_into(self.text):
             last_us = None if last is None else duration_us(last)
             return Result(pa.Table.from_batches([standing.current(self.state, last_us)]))
@@ -204,6 +221,9 @@ class Subscription:
 
     def standing(self, what: str) -> StandingLive:
         """Return the engine, if it is that of a standing query."""
+        if self.failure is not None and not isinstance(self.failure, Exception):
+            message = f"this query was interrupted in the midst of a step: it cannot be {what}"
+            raise StateError(message, hint="subscribe again")
         if not isinstance(self.engine, StandingLive):
             message = f"this query is not over windows that slide: it cannot be {what}"
             hint = "write FROM stream [RANGE 10 MINUTES] for an answer that holds at every instant"
@@ -221,30 +241,43 @@ class Subscription:
         text = shorten(self.text or "query", QUERY_SHOWN, placeholder=" …")
         started = self.watermark_us != START_OF_TIME_US
         parts = [f"clock {moment(self.watermark_us)}" if started else "no clock yet"]
-        if isinstance(self.engine, StandingLive):
+        if isinstance(self.engine, StandingLive) and self.failure is None:
             rows = sum(size.tuples for _, size in self.sizes())
             parts.append(f"remembers {rows:,} row{'' if rows == 1 else 's'}")
         if self.finished:
             parts.append("finished" if self.failure is None else "failed")
         return f"<Subscription {text}: {listed(self.streams)}; {', '.join(parts)}>"
 
-    def go_on(self, step: Step) -> Result:
-        """Take a step; count and keep what is late, hand over what is complete."""
+    def go_on(self, step: Step, number: int | None = None) -> Result:
+        """Take a step; count and keep what is late, hand over what is complete.
+
+        `number` is that of the arrival from the database, if the step takes one.
+        """
         if self.finished:
             return Result(self.output_schema.empty_table())
         try:
             with self.stepping, pointing_into(self.text):
                 self.state, reported = step()
+            self.watermark_us = reported.watermark_us
+            for stream, rows in reported.late.items():
+                if rows.num_rows:
+                    self.lates[stream].add(rows)
+            result = Result(pa.Table.from_batches([reported.rows]))
+            calls_back = self.on_result if len(result) else None
+            self.delivered = self.delivered if number is None else number
         except BaseException as error:
             # Operators change their state in place, and the events that led here are lost to this
             # query: after an interrupt, or for want of memory, going on would give wrong answers.
             self.finished, self.failure = True, error
+            if not isinstance(error, Exception):
+                error.add_note(f"interrupted in the midst of a step, this query is over: {self!r}")
             raise
-        self.watermark_us = reported.watermark_us
-        for stream, rows in reported.late.items():
-            if rows.num_rows:
-                self.lates[stream].add(rows)
-        result = Result(pa.Table.from_batches([reported.rows]))
-        if self.on_result is not None and len(result):
-            self.on_result(result)
+        if calls_back is not None:
+            calls_back(result)
         return result
+
+
+def long_step(step: Step, arrived: Mapping[str, pa.RecordBatch]) -> Step:
+    """Return a step that can be interrupted, if it takes many events."""
+    many = sum(rows.num_rows for rows in arrived.values()) >= LONG_STEP_ROWS
+    return interruptible(step) if many else step

@@ -26,8 +26,13 @@ def plan_tables(text: str, sources: Mapping[str, TableSource]) -> Plan:
         raise
 
 
+def table_sources(tables: Mapping[str, object]) -> dict[str, TableSource]:
+    """Return tables in memory as streams, by their names."""
+    return {name: table_source(name, data) for name, data in tables.items()}
+
+
 def table_source(name: str, data: object) -> TableSource:
-    """Return a table in memory as a stream; its `seq`, or else its rows, tell arrival order."""
+    """Return a table in memory as a stream; its `_seq`, or else its rows, tell arrival order."""
     table = inferred_table(data)
     if TS not in table.column_names:
         message = f"the table {name} has no column {TS!r}, which holds the time of each row"
@@ -37,8 +42,8 @@ def table_source(name: str, data: object) -> TableSource:
         return TableSource(name, schema, to_events(table, schema))
     events = to_events(table.drop_columns([SEQ]), schema)
     if not pa.types.is_integer(table.column(SEQ).type):
-        message = f"column {SEQ!r} has type {table.column(SEQ).type}"
-        raise SchemaError(message, hint="it numbers the events: use int64, or leave it out")
+        message = f"column {SEQ!r} has type {table.column(SEQ).type}, but it numbers the events"
+        raise SchemaError(message, hint=f"drop it, or rename it: {SEQ.strip('_')!r} is free")
     seq = table.column(SEQ).cast(pa.int64())
     return TableSource(name, schema, events.append_column(SEQ, seq))
 

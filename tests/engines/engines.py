@@ -38,7 +38,7 @@ def stored(scenario: Scenario, folder: Path) -> ev.Database:
     db = ev.open(folder / "db")
     cars = db.create_stream("cars", SCHEMA.to_json())
     for batch in scenario.batches:
-        cars.append(to_table(batch).drop_columns(["seq"]))
+        cars.append(to_table(batch).drop_columns(["_seq"]))
     return db
 
 
@@ -59,11 +59,11 @@ def run_live(text: str, scenario: Scenario, folder: Path) -> list[Event]:
         text, lambda result: rows.extend(plain(result.to_arrow())), lateness=lateness
     )
     for batch in scenario.batches:
-        cars.append(to_table(batch).drop_columns(["seq"]))
+        cars.append(to_table(batch).drop_columns(["_seq"]))
         query.state = query.engine.load(query.engine.dump(query.state))
     query.finish()
-    late = [row["seq"] for row in query.late().rows()]
-    assert late == [event["seq"] for event in scenario.late()]
+    late = [row["_seq"] for row in query.late().rows()]
+    assert late == [event["_seq"] for event in scenario.late()]
     return rows
 
 
@@ -90,7 +90,7 @@ def run_spark_stream(
     A last event, far ahead, lets all others leave; itself it waits for ever.
     """
     last = max(event["ts"] for event in scenario.events()) + 10**12
-    flush = {"ts": last, "seq": 10**9, "car": "flush", "lane": None, "speed": None}
+    flush = {"ts": last, "_seq": 10**9, "car": "flush", "lane": None, "speed": None}
     batches = [*scenario.batches, (flush,)]
     late = 0
     for run in range(runs):
@@ -110,7 +110,7 @@ def write_arrivals(batch: tuple[Event, ...], path: Path) -> None:
 def run_once(text: str, scenario: Scenario, folder: Path, session: SparkSession) -> int:
     """Run over all files that are there; return how many events were late."""
     arriving = (
-        session.readStream.schema("ts long, seq long, car string, lane long, speed double")
+        session.readStream.schema("ts long, _seq long, car string, lane long, speed double")
         .option("maxFilesPerTrigger", 1)
         .parquet(str(folder / "*.parquet"))
     )
@@ -136,7 +136,7 @@ def worn_store(scenario: Scenario, folder: Path, order: str) -> ev.Database:
     db = ev.open(folder / "db")
     attributes = {"gone": "int64", **SCHEMA.to_json()}
     cars = db.create_stream("cars", attributes, split="1 min", order=order, durability="none")
-    events = to_table(scenario.events()).drop_columns(["seq"])
+    events = to_table(scenario.events()).drop_columns(["_seq"])
     size = -(-events.num_rows // 6)
     parts = [events.slice(place * size, size) for place in range(6)]
     cars.append(parts[0].append_column("gone", pa.array(range(size))))

@@ -141,7 +141,7 @@ def conditions(draw: st.DrawFn, other: str | None) -> str:
 # Every rewrite, strategy, skip and output
 
 
-SPANS = "MEASURES FIRST(seq) AS f, LAST(seq) AS l, COUNT(*) AS n"
+SPANS = "MEASURES FIRST(_seq) AS f, LAST(_seq) AS l, COUNT(*) AS n"
 SPANS_AROUND = f"{SPANS}, PREV(FIRST(x), 2) AS p, NEXT(LAST(x), 3) AS q"
 AB = "WITHIN INTERVAL '3' SECOND DEFINE A AS x = 1, B AS x > 1"
 ABC = f"{AB}, C AS label = 'c'"
@@ -186,37 +186,37 @@ QUERIES = {
 }
 FROM = {
     "filter": (
-        "(SELECT ts, seq, k, x, y, label FROM s WHERE y > 0.5)",
+        "(SELECT ts, _seq, k, x, y, label FROM s WHERE y > 0.5)",
         f"{SPANS} PATTERN (A B* C) {ABC}",
     ),
     "filter, around": (
-        "(SELECT ts, seq, k, x, y, label FROM s WHERE y > 0.5)",
+        "(SELECT ts, _seq, k, x, y, label FROM s WHERE y > 0.5)",
         f"{SPANS_AROUND} PATTERN (A B*) {AB}",
     ),
     "filter, keys": (
-        "(SELECT ts, seq, k, x, y, label FROM s WHERE label <> 'b')",
+        "(SELECT ts, _seq, k, x, y, label FROM s WHERE label <> 'b')",
         f"PARTITION BY k {SPANS_AROUND} PATTERN (A B*) {AB}",
     ),
     "names": (
-        "(SELECT ts, seq, x AS y, y AS x, label FROM s)",
+        "(SELECT ts, _seq, x AS y, y AS x, label FROM s)",
         f"{SPANS_AROUND} PATTERN (A B*) WITHIN INTERVAL '3' SECOND DEFINE A AS y = 1, B AS x > 1.0",
     ),
     "computed, around": (
-        "(SELECT ts, seq, x + 1 AS x, label FROM s)",
+        "(SELECT ts, _seq, x + 1 AS x, label FROM s)",
         f"{SPANS_AROUND} {NEXT_ROW} PATTERN (A B*) WITHIN INTERVAL '3' SECOND "
         "DEFINE A AS label = 'a', B AS x > PREV(x)",
     ),
     "from a time on": (
-        "(SELECT ts, seq, k, x, y, label FROM s WHERE ts >= TIMESTAMP '1970-01-01 00:01:00')",
+        "(SELECT ts, _seq, k, x, y, label FROM s WHERE ts >= TIMESTAMP '1970-01-01 00:01:00')",
         f"{SPANS_AROUND} PATTERN (A B*) {AB}",
     ),
     "between times": (
-        "(SELECT ts, seq, k, x, y, label FROM s WHERE ts >= TIMESTAMP '1970-01-01 00:00:30' "
+        "(SELECT ts, _seq, k, x, y, label FROM s WHERE ts >= TIMESTAMP '1970-01-01 00:00:30' "
         "AND ts < TIMESTAMP '1970-01-01 00:01:00')",
         f"PARTITION BY k {SPANS_AROUND} PATTERN (A B*) {AB}",
     ),
     "no time": (
-        "(SELECT ts, seq, k, x, y, label FROM s WHERE ts > TIMESTAMP '2000-01-01 00:00:00')",
+        "(SELECT ts, _seq, k, x, y, label FROM s WHERE ts > TIMESTAMP '2000-01-01 00:00:00')",
         f"{SPANS} PATTERN (A B*) {AB}",
     ),
 }
@@ -276,7 +276,7 @@ def pasts(draw: st.DrawFn, count: int) -> Past:
 
 
 def as_events(rows: Sequence[Row]) -> pa.Table:
-    plain = [{name: value for name, value in row.items() if name != "seq"} for row in rows]
+    plain = [{name: value for name, value in row.items() if name != "_seq"} for row in rows]
     return pa.Table.from_pylist(plain, schema=SCHEMA.arrow.remove(1))
 
 

@@ -68,7 +68,7 @@ ROW_LOCAL = """
 SELECT * FROM cars MATCH_RECOGNIZE (
   PARTITION BY car
   MEASURES MATCH_NUMBER() AS number, FIRST(ts) AS began, LAST(ts) AS ended, COUNT(B.*) AS n,
-    C.lane AS lane, SUM(B.speed) AS total, STDDEV(speed) AS spread, PREV(A.seq) AS before
+    C.lane AS lane, SUM(B.speed) AS total, STDDEV(speed) AS spread, PREV(A._seq) AS before
   PATTERN (A B+ C)
   DEFINE A AS speed < 1, B AS speed BETWEEN 3 AND 60 OR lane = 2,
     C AS lane = 1 AND (speed IS NULL OR speed > 1000)
@@ -87,14 +87,14 @@ SELECT * FROM cars MATCH_RECOGNIZE (
 MATCH_STATE = """
 SELECT * FROM cars MATCH_RECOGNIZE (
   PARTITION BY car
-  MEASURES A.seq AS began, LAST(seq) AS ended, AVG(B.speed) AS mean, MATCH_NUMBER() AS number
+  MEASURES A._seq AS began, LAST(_seq) AS ended, AVG(B.speed) AS mean, MATCH_NUMBER() AS number
   PATTERN (A B+ C) WITHIN INTERVAL '40' SECOND
   DEFINE B AS speed >= A.speed, C AS speed < AVG(B.speed) AND COUNT(*) < 9
 )"""
 
 PERMUTED = """
 SELECT * FROM cars MATCH_RECOGNIZE (
-  MEASURES FIRST(seq) AS began, LAST(seq) AS ended, FIRST(CLASSIFIER()) AS led, A.car AS car
+  MEASURES FIRST(_seq) AS began, LAST(_seq) AS ended, FIRST(CLASSIFIER()) AS led, A.car AS car
   AFTER MATCH SKIP TO LAST C
   PATTERN (X PERMUTE(A, B+, C)) WITHIN INTERVAL '5' SECOND
   DEFINE A AS lane = 1, B AS lane = 2, C AS lane IS NULL AND PREV(lane) IS NOT NULL
@@ -112,7 +112,7 @@ SELECT * FROM cars MATCH_RECOGNIZE (
 ABSENCE = """
 SELECT * FROM cars MATCH_RECOGNIZE (
   PARTITION BY car
-  MEASURES A.seq AS began, C.seq AS ended, LAST(D.seq) AS sure, COUNT(*) AS n
+  MEASURES A._seq AS began, C._seq AS ended, LAST(D._seq) AS sure, COUNT(*) AS n
   AFTER MATCH SKIP TO NEXT ROW
   STRATEGY skip_till_next
   PATTERN (A NOT B C | A D{2} NOT B) WITHIN INTERVAL '20' SECOND
@@ -122,7 +122,7 @@ SELECT * FROM cars MATCH_RECOGNIZE (
 EVERY_WAY = """
 SELECT * FROM cars MATCH_RECOGNIZE (
   PARTITION BY car
-  MEASURES A.seq AS began, B.seq AS went_on, C.seq AS ended
+  MEASURES A._seq AS began, B._seq AS went_on, C._seq AS ended
   AFTER MATCH SKIP TO NEXT ROW
   STRATEGY skip_till_any
   PATTERN (A B C) WITHIN INTERVAL '8' SECOND
@@ -132,7 +132,7 @@ SELECT * FROM cars MATCH_RECOGNIZE (
 TIMEOUTS = """
 SELECT * FROM cars MATCH_RECOGNIZE (
   PARTITION BY car
-  MEASURES FIRST(seq) AS began, LAST(seq) AS ended, CLASSIFIER() AS part,
+  MEASURES FIRST(_seq) AS began, LAST(_seq) AS ended, CLASSIFIER() AS part,
     MATCH_NUMBER() AS number
   TIMEOUT ROWS
   STRATEGY skip_till_next
@@ -151,7 +151,7 @@ SELECT * FROM cars MATCH_RECOGNIZE (
 
 BELOW_AND_ABOVE = """
 SELECT name, high - low AS rise, n * 2 AS twice FROM (
-  SELECT ts, seq, COALESCE(car, 'none') AS name, speed * 3.6 AS kmh FROM cars
+  SELECT ts, _seq, COALESCE(car, 'none') AS name, speed * 3.6 AS kmh FROM cars
   WHERE speed IS NOT NULL AND speed < 1000
 ) MATCH_RECOGNIZE (
   PARTITION BY name

@@ -18,7 +18,7 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Scenario:
-    """Events in the batches in which they arrive; `seq` is their place in arrival order."""
+    """Events in the batches in which they arrive; `_seq` is their place in arrival order."""
 
     name: str
     batches: tuple[tuple[Event, ...], ...]
@@ -39,12 +39,12 @@ class Scenario:
 
     def on_time(self) -> list[Event]:
         """All others."""
-        late = {event["seq"] for event in self.late()}
-        return [event for event in self.events() if event["seq"] not in late]
+        late = {event["_seq"] for event in self.late()}
+        return [event for event in self.events() if event["_seq"] not in late]
 
 
 def cut(events: list[Event], batches: int) -> tuple[tuple[Event, ...], ...]:
-    numbered = [{**event, "seq": number} for number, event in enumerate(events)]
+    numbered = [{**event, "_seq": number} for number, event in enumerate(events)]
     size = -(-len(numbered) // batches)
     return tuple(tuple(numbered[i : i + size]) for i in range(0, len(numbered), size))
 
@@ -132,7 +132,11 @@ def fast_readings(events: list[Event]) -> list[Event]:
 
 
 def average_speeds(events: list[Event]) -> list[Event]:
-    aggregates = [("mean", "avg", "speed"), ("n", "count(*)", "seq"), ("spread", "stddev", "speed")]
+    aggregates = [
+        ("mean", "avg", "speed"),
+        ("n", "count(*)", "_seq"),
+        ("spread", "stddev", "speed"),
+    ]
     rows = naive.windows(events, ["car"], 10 * SECOND, 10 * SECOND, aggregates)
     return picked(rows, ["car", "window_start", "window_end", "mean", "n", "spread"])
 
@@ -153,15 +157,15 @@ def busy_periods(events: list[Event]) -> list[Event]:
 
 
 def moving_average(events: list[Event]) -> list[Event]:
-    aggregates = [("mean", "avg", "speed"), ("low", "min", "speed"), ("n", "count(*)", "seq")]
+    aggregates = [("mean", "avg", "speed"), ("low", "min", "speed"), ("n", "count(*)", "_seq")]
     rows = naive.range_frames(events, ["car"], 10 * SECOND, aggregates)
-    return picked(rows, ["ts", "seq", "car", "mean", "low", "n"])
+    return picked(rows, ["ts", "_seq", "car", "mean", "low", "n"])
 
 
 def last_three(events: list[Event]) -> list[Event]:
     aggregates = [("total", "sum", "speed"), ("before", "first", "speed"), ("lanes", "sum", "lane")]
     rows = naive.rows_frames(events, ["car"], 2, aggregates)
-    return picked(rows, ["ts", "seq", "car", "total", "before", "lanes"])
+    return picked(rows, ["ts", "_seq", "car", "total", "before", "lanes"])
 
 
 def every_third(events: list[Event]) -> list[Event]:
@@ -189,14 +193,14 @@ QUERIES = {
         busy_periods,
     ),
     "sliding": Query(
-        "SELECT ts, seq, car, AVG(speed) OVER w AS mean, MIN(speed) OVER w AS low, "
+        "SELECT ts, _seq, car, AVG(speed) OVER w AS mean, MIN(speed) OVER w AS low, "
         "COUNT(*) OVER w AS n FROM cars WINDOW w AS (PARTITION BY car ORDER BY ts "
         "RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW)",
         moving_average,
     ),
     "rows": Query(
-        "SELECT ts, seq, car, SUM(speed) OVER w AS total, FIRST(speed) OVER w AS before, "
-        "SUM(lane) OVER w AS lanes FROM cars WINDOW w AS (PARTITION BY car ORDER BY ts, seq "
+        "SELECT ts, _seq, car, SUM(speed) OVER w AS total, FIRST(speed) OVER w AS before, "
+        "SUM(lane) OVER w AS lanes FROM cars WINDOW w AS (PARTITION BY car ORDER BY ts, _seq "
         "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)",
         last_three,
     ),

@@ -101,7 +101,7 @@ CHAIN = asking(
 )  # fmt: skip
 SELF_JOIN = asking(
     "self_join",
-    "SELECT x.v, y.v AS w /*, x._id, y._id*/ FROM {x} JOIN {y} ON x.k = y.k AND x.seq < y.seq",
+    "SELECT x.v, y.v AS w /*, x._id, y._id*/ FROM {x} JOIN {y} ON x.k = y.k AND x._seq < y._seq",
     x=A4, y="a RANGE 2 SECONDS",
 )  # fmt: skip
 FLOAT_KEYS = asking(
@@ -126,7 +126,7 @@ LATEST_JOIN = asking(
 )  # fmt: skip
 NEWEST = (
     "SELECT x.k, x.v, y.{value} /*, x._id, y._id*/ FROM {{x}} {kind} JOIN LATERAL "
-    "(SELECT * FROM {{y}} WHERE y.k = x.k AND y.ts {sign} x.ts ORDER BY y.ts DESC, y.seq DESC "
+    "(SELECT * FROM {{y}} WHERE y.k = x.k AND y.ts {sign} x.ts ORDER BY y.ts DESC, y._seq DESC "
     "LIMIT 1) y ON {condition}"
 )
 SYSTEM_TIME = asking(
@@ -443,7 +443,7 @@ def events_of(choose: random.Random, most: int, delay: int) -> list[Event]:
         }
         if events and choose.random() < 0.2:
             values = {name: events[-1][name] for name in values}
-        events.append({"ts": tick * SECOND, "seq": len(events), **values})
+        events.append({"ts": tick * SECOND, "_seq": len(events), **values})
     return events
 
 
@@ -455,7 +455,7 @@ def versions_of(choose: random.Random) -> list[Event]:
         key, value = choose.choice(("p", "q", "q", None)), choose.choice((1, 2, 3, None))
         gone = choose.random() < 0.3
         row = {"k": key, "w": value, "deleted": gone}
-        versions.append({"ts": tick * SECOND, "seq": len(versions), **row})
+        versions.append({"ts": tick * SECOND, "_seq": len(versions), **row})
     return versions
 
 
@@ -489,5 +489,5 @@ def events_drawn(draw: st.DrawFn) -> list[Event]:
     for later, k, g, v in draw(st.lists(some, max_size=9)):
         tick += later
         values = {"k": k, "g": g, "v": v, "f": None}
-        events.append({"ts": tick * SECOND, "seq": len(events), **values})
+        events.append({"ts": tick * SECOND, "_seq": len(events), **values})
     return events

@@ -74,7 +74,7 @@ WHERE start_ts < end_ts"""
 
 BELOW_AND_ABOVE = """
 SELECT name, n * 2 AS twice, began FROM (
-  SELECT ts, seq, COALESCE(car, 'none') AS name, lane, speed * 3.6 AS kmh FROM cars
+  SELECT ts, _seq, COALESCE(car, 'none') AS name, lane, speed * 3.6 AS kmh FROM cars
   WHERE speed IS NOT NULL AND speed < 1000
 ) TPSTREAM (
   PARTITION BY name

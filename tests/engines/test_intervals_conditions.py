@@ -123,7 +123,7 @@ def test_what_is_asked(define: str, asked: list[str]) -> None:
         "x = NULL",
         # time has an index of its own
         "ts > TIMESTAMP '1970-01-01 00:00:03'",
-        "seq > 3",
+        "_seq > 3",
     ],
 )
 def test_what_is_left_to_the_matcher(condition: str) -> None:

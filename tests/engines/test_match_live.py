@@ -41,7 +41,7 @@ class Feed:
         """Push an event, one second after another unless told; `x` counts them."""
         ts = round((self.count if at is None else at) * SECOND)
         self.count += 1
-        row = {"ts": ts, "seq": self.count, "k": key, "x": self.count, "y": y, "label": label}
+        row = {"ts": ts, "_seq": self.count, "k": key, "x": self.count, "y": y, "label": label}
         rows = pa.RecordBatch.from_pylist([row], schema=SCHEMA.arrow)
         self.state, arrival = self.engine.push(self.state, rows, ts + 1)
         self.state = self.engine.load(self.engine.dump(self.state))

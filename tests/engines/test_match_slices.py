@@ -163,7 +163,7 @@ def pattern(clauses: str) -> str:
     return f"SELECT * FROM s MATCH_RECOGNIZE ({clauses})"
 
 
-SPANS = "MEASURES FIRST(seq) AS f, LAST(seq) AS l, COUNT(*) AS n, PREV(A.x) AS p"
+SPANS = "MEASURES FIRST(_seq) AS f, LAST(_seq) AS l, COUNT(*) AS n, PREV(A.x) AS p"
 AB = "WITHIN INTERVAL '3' SECOND DEFINE A AS x = 1, B AS x > 1"
 ABC = f"{AB}, C AS label = 'c'"
 RISING = "WITHIN INTERVAL '3' SECOND DEFINE A AS x < 3, B AS x > FIRST(A.x)"
@@ -250,7 +250,7 @@ def test_errors_of_rows_behind_a_slice_are_nobodys(cut: int) -> None:
     """Every A has its B, but the last A that a slice reads: behind it nothing was read."""
     rows = even_rows(120)
     for row in rows:
-        row["label"] = "ab"[row["seq"] % 2]
+        row["label"] = "ab"[row["_seq"] % 2]
     text = pattern(
         f"{SPANS} AFTER MATCH SKIP TO LAST B PATTERN (A B | A) WITHIN INTERVAL '2' SECOND "
         "DEFINE A AS label = 'a', B AS label = 'b'"
@@ -264,7 +264,7 @@ def test_errors_of_rows_behind_a_slice_are_nobodys(cut: int) -> None:
 def test_a_gap_is_where_to_begin() -> None:
     rows = even_rows()
     for row in rows:
-        row["ts"] += row["seq"] // 15 * 10 * SECOND
+        row["ts"] += row["_seq"] // 15 * 10 * SECOND
     text = pattern(f"{SPANS} PATTERN (A B) WITHIN INTERVAL '8' SECOND")
     source, plan = Told(rows), plan_sql(text, CATALOG)
     slices = slices_of(plan, build_pipeline(plan).scan, source, 30)
@@ -302,7 +302,7 @@ def test_what_can_be_cut() -> None:
 def stored(rows: Sequence[Row], folder: Path) -> EventSource:
     """Rows in many segments, some still in the log."""
     stream = Store.open(folder).create_stream("s", SCHEMA)
-    table = pa.Table.from_pylist(list(rows), schema=SCHEMA.arrow).drop_columns(["seq"])
+    table = pa.Table.from_pylist(list(rows), schema=SCHEMA.arrow).drop_columns(["_seq"])
     for start in range(0, len(rows), 7):
         stream.append(table.slice(start, 7))
     return stream.snapshot()
@@ -324,7 +324,7 @@ def test_slices_on_spark_read_further_back_too(tmp_path: Path, spark: SparkSessi
 
     rows = even_rows(401)
     db = ev.open(tmp_path)
-    events = pa.Table.from_pylist(rows, schema=SCHEMA.arrow).drop_columns(["seq"])
+    events = pa.Table.from_pylist(rows, schema=SCHEMA.arrow).drop_columns(["_seq"])
     db.create_stream("s", SCHEMA.to_json()).append(events)
     plan = plan_sql(PAIRED, CATALOG)
     source = db.stream("s").snapshot()
@@ -351,7 +351,7 @@ def test_any_slices_of_a_store(text: str, rows: list[Row], cuts: tuple[int, int,
 KEYED = [
     f"PARTITION BY k {SPANS} AFTER MATCH SKIP TO NEXT ROW PATTERN (A B+ C?) {ABC}",
     f"PARTITION BY k, label {SPANS} ALL ROWS PER MATCH WITH UNMATCHED ROWS PATTERN (A B+) {AB}",
-    f"PARTITION BY y, label MEASURES MATCH_NUMBER() AS n, LAST(seq) AS l PATTERN (A B+) {RISING}",
+    f"PARTITION BY y, label MEASURES MATCH_NUMBER() AS n, LAST(_seq) AS l PATTERN (A B+) {RISING}",
     f"PARTITION BY y {SPANS} STRATEGY skip_till_next PATTERN (A NOT C B) {ABC}",
 ]
 

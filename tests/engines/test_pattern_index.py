@@ -147,7 +147,7 @@ def test_less_is_read_than_there_is(tmp_path: Path) -> None:
     """A needle: one row in 400 begins a match."""
     rows = many_rows(400)
     for row in rows:
-        row["x"] = 9 if row["seq"] == 211 else 2
+        row["x"] = 9 if row["_seq"] == 211 else 2
     with tiny_files():
         snapshot = snapshot_of(tmp_path, rows)
     plan = plan_sql(

@@ -165,7 +165,7 @@ def test_thinned_events_are_refused_like_a_replay_refuses_them(tmp_path: Path) -
             with pytest.raises(StoreError, match="thinned to aggregates"):
                 run()
         # Behind them all is as ever.
-        later = "(SELECT ts, seq, x, label FROM s WHERE ts >= TIMESTAMP '1970-01-01 00:03:20')"
+        later = "(SELECT ts, _seq, x, label FROM s WHERE ts >= TIMESTAMP '1970-01-01 00:03:20')"
         later = TEXTS["gap"].replace("FROM s", f"FROM {later}")
         plan = plan_sql(later, CATALOG)
         question = pattern_question(plan, snapshot)
@@ -233,7 +233,7 @@ def test_the_door_goes_through_the_index(tmp_path: Path) -> None:
         texts = [
             f"SELECT * FROM {match} ORDER BY f",
             f"SELECT k, COUNT(*) AS c, MAX(n) AS m FROM {match} GROUP BY k ORDER BY k",
-            f"SELECT m.f, b.x FROM {match} AS m JOIN s AS b ON m.f = b.seq ORDER BY m.f",
+            f"SELECT m.f, b.x FROM {match} AS m JOIN s AS b ON m.f = b._seq ORDER BY m.f",
         ]
         for text in texts:
             plan = plan_sql(text, db.catalog())

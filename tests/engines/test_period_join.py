@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -23,10 +25,15 @@ from eventide.plan.allen import (
     FINISHED_BY,
     MEETS,
     MET_BY,
+    OVERLAPPED_BY,
     OVERLAPS,
+    SHORTHANDS,
     STARTS,
+    WORDS,
+    mask_named,
+    relation_between,
 )
-from eventide.plan.nodes import PeriodJoin, Scan
+from eventide.plan.nodes import PairKind, PeriodJoin, Scan
 from eventide.plan.situations import Period
 from eventide.schema import TIMESTAMP
 from tests.engines.engines import plain
@@ -42,16 +49,51 @@ ON = "a.car = b.car AND"
 
 Rows = list[dict[str, Any]]
 
-QUERIES: dict[str, tuple[str, int, bool, bool]] = {
-    "overlaps": (f"JOIN stops b ON {ON} a OVERLAPS b", OVERLAPS, True, False),
-    "several": (
+
+@dataclass(frozen=True)
+class Asked:
+    """What stands behind `FROM trips a`, and the join that it is."""
+
+    text: str
+    mask: int
+    keyed: bool = True
+    kind: PairKind = "inner"
+    open_ends: bool = False
+
+    @property
+    def shown(self) -> str:
+        return SHOWN.split(", b.", maxsplit=1)[0] if self.kind in ("semi", "anti") else SHOWN
+
+
+NINE, EARLIER = SHORTHANDS["intersects"], SHORTHANDS["precedes"]
+INSIDE = f"FROM stops b WHERE {ON} "
+QUERIES: dict[str, Asked] = {
+    "overlaps": Asked(f"JOIN stops b ON {ON} a OVERLAPS b", OVERLAPS),
+    "several": Asked(
         f"JOIN stops b ON {ON} (a MEETS b OR b DURING a OR a FINISHED BY b)",
         MEETS | CONTAINS | FINISHED_BY,
-        True,
-        False,
     ),
-    "no key": ("JOIN stops b ON a starts b", STARTS, False, False),
-    "outer": (f"LEFT JOIN stops b ON {ON} (a DURING b OR a met_by b)", DURING | MET_BY, True, True),
+    "no key": Asked("JOIN stops b ON a starts b", STARTS, keyed=False),
+    "outer": Asked(
+        f"LEFT JOIN stops b ON {ON} (a DURING b OR a met_by b)", DURING | MET_BY, kind="left"
+    ),
+    "where": Asked(f", stops b WHERE {ON} a INTERSECTS b AND NOT a DURING b", NINE & ~DURING),
+    "exists": Asked(f"WHERE EXISTS (SELECT 1 {INSIDE} b OVERLAPS a)", OVERLAPPED_BY, kind="semi"),
+    "not exists": Asked(f"WHERE NOT EXISTS (SELECT * {INSIDE} b CONTAINS a)", DURING, kind="anti"),
+    "open": Asked(f"JOIN stops b ON {ON} a INTERSECTS b NULLS OPEN", NINE, open_ends=True),
+    "open outer": Asked(
+        f"LEFT JOIN stops b ON {ON} a PRECEDES OR DURING b NULLS OPEN",
+        EARLIER | DURING,
+        kind="left",
+        open_ends=True,
+    ),
+    "open not exists": Asked(
+        "WHERE NOT EXISTS (SELECT 1 FROM stops b WHERE a INTERSECTS b NULLS OPEN)",
+        NINE,
+        keyed=False,
+        kind="anti",
+        open_ends=True,
+    ),
 }
 
 
@@ -95,28 +137,29 @@ def prefixed(rows: Rows, side: str) -> Rows:
 
 
 def expected(query: str) -> list[str]:
-    _, mask, keyed, outer = QUERIES[query]
+    asked = QUERIES[query]
     node = PeriodJoin(
         Scan("trips"),
         Scan("stops"),
         Period("a", "a_start_ts", "a_end_ts"),
         Period("b", "b_start_ts", "b_end_ts"),
-        (("a_car", "b_car"),) if keyed else (),
-        mask,
-        ("a_car", "a_top", "b_n", "b_end_ts"),
-        outer,
+        (("a_car", "b_car"),) if asked.keyed else (),
+        asked.mask,
+        ("a_car", "a_top", "b_n", "b_end_ts")[: asked.shown.count(",") + 1],
+        asked.kind,
+        asked.open_ends,
     )
     found = join_periods(node, prefixed(TRIP_ROWS, "a"), prefixed(STOP_ROWS, "b"))
     return sorted(repr(list(row.values())) for row in found)
 
 
 def bag(table: pa.Table) -> list[str]:
-    assert table.schema.names == ["car", "top", "n", "until"]
+    assert table.schema.names == ["car", "top", "n", "until"][: len(table.schema.names)]
     return sorted(repr(list(row.values())) for row in plain(table))
 
 
 def text_of(query: str) -> str:
-    return f"SELECT {SHOWN} FROM trips a {QUERIES[query][0]}"
+    return f"SELECT {QUERIES[query].shown} FROM trips a {QUERIES[query].text}"
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -136,7 +179,7 @@ def test_spark_store(query: str, tmp_path: Path, spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("query", ["overlaps", "outer"])
+@pytest.mark.parametrize("query", ["overlaps", "open outer", "not exists"])
 def test_spark_frames(query: str, spark: SparkSession) -> None:
     frames = {
         "trips": spark.createDataFrame(table_of(TRIP_ROWS, TRIPS)).repartition(3),
@@ -175,6 +218,34 @@ def test_what_stands_around_and_several_joins(tmp_path: Path) -> None:
     rows = plain(stored(tmp_path).sql(CHAIN).to_arrow())
     assert len(rows) == len(answer)
     assert {tuple(row.values()) for row in rows} == answer
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("negated", ["", "NOT "])
+def test_three_periods_may_all_be_related(word: str, negated: str) -> None:
+    """One relation of a side is looked up, the others are compared; none of them is lost."""
+    trips, stops = TRIP_ROWS[:40], STOP_ROWS[:40]
+    tables = {"trips": table_of(trips, TRIPS), "stops": table_of(stops, STOPS)}
+    rows = ev.sql(
+        "SELECT a.top, b.n, c.top AS other FROM trips a, stops b, trips c "
+        f"WHERE a INTERSECTS b AND c INTERSECTS b AND {negated}a {word} c",
+        **tables,
+    ).rows()
+    mask = mask_named(word) or 0
+    nine, found = SHORTHANDS["intersects"], []
+    periods = {
+        (kind, row[number]): (row["start_ts"], row["end_ts"])
+        for kind, number, side in (("trip", "top", trips), ("stop", "n", stops))
+        for row in side
+        if row["end_ts"] is not None and row["start_ts"] < row["end_ts"]
+    }
+    ends = [(key, period) for key, period in periods.items() if key[0] == "trip"]
+    middle = [(key, period) for key, period in periods.items() if key[0] == "stop"]
+    for (one, a), (two, b), (three, c) in product(ends, middle, ends):
+        beside = relation_between(a, b) & nine and relation_between(c, b) & nine
+        if beside and bool(relation_between(a, c) & mask) != bool(negated):
+            found.append((one[1], two[1], three[1]))
+    assert sorted(tuple(row.values()) for row in rows) == sorted(found)
 
 
 #  s      0   1   2   3   4   5   6   7   8   9

@@ -29,12 +29,12 @@ QUERIES = [
     "SELECT window_end, SUM(speed) s, FIRST(lane) f FROM cars "
     "GROUP BY HOP(ts, INTERVAL '3 us', INTERVAL '8 us')",
     "SELECT window_end, SUM(speed) s FROM cars GROUP BY HOP(ts, INTERVAL '9 us', INTERVAL '4 us')",
-    "SELECT ts, seq, SUM(speed) OVER (PARTITION BY car ORDER BY ts "
+    "SELECT ts, _seq, SUM(speed) OVER (PARTITION BY car ORDER BY ts "
     "RANGE BETWEEN INTERVAL '6 us' PRECEDING AND CURRENT ROW) s FROM cars",
-    "SELECT ts, seq, MAX(speed) OVER (PARTITION BY car ORDER BY ts, seq "
+    "SELECT ts, _seq, MAX(speed) OVER (PARTITION BY car ORDER BY ts, _seq "
     "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) m, COUNT(*) OVER (ORDER BY ts "
     "RANGE BETWEEN INTERVAL '2 us' PRECEDING AND CURRENT ROW) n FROM cars",
-    "SELECT ts, seq, SUM(speed) OVER (PARTITION BY car ORDER BY ts RANGE BETWEEN INTERVAL '3 us' "
+    "SELECT ts, _seq, SUM(speed) OVER (PARTITION BY car ORDER BY ts RANGE BETWEEN INTERVAL '3 us' "
     "PRECEDING AND CURRENT ROW) s, COUNT(*) OVER (PARTITION BY car, lane ORDER BY ts "
     "RANGE BETWEEN INTERVAL '5 us' PRECEDING AND CURRENT ROW) n FROM cars "
     "WHERE ts >= TIMESTAMP '1970-01-01 00:00:00.000010'",
@@ -55,7 +55,7 @@ events = st.lists(
 
 
 def source_of(rows: list[dict[str, Any]]) -> TableSource:
-    numbered = [{**row, "seq": number} for number, row in enumerate(rows)]
+    numbered = [{**row, "_seq": number} for number, row in enumerate(rows)]
     return TableSource("cars", SCHEMA, pa.Table.from_pylist(numbered, schema=SCHEMA.arrow))
 
 

@@ -101,7 +101,7 @@ def test_what_is_appended_after_the_start_is_not_replayed(
     assert batches_of(restarted, ReadMaxRows(3), middle) == [(9 * SECOND, [4, 5, 6]), (END, [7])]
     monkeypatch.setattr(stream_source, "SNAPSHOT_S", -1.0)  # a new snapshot each time
     assert batches_of(reader, ReadMaxRows(3), middle) == [(9 * SECOND, [4, 5, 6]), (END, [7])]
-    assert restarted.initialOffset() == {"ts": 0, "seq": 11}
+    assert restarted.initialOffset() == {"ts": 0, "_seq": 11}
 
 
 def test_partitions_are_balanced_slices_that_carry_the_clock(
@@ -153,7 +153,7 @@ def test_by_the_clock_until_all_is_done(db: ev.Database) -> None:
 def test_after_a_restart_the_clock_goes_on_from_the_offset(db: ev.Database) -> None:
     reader = reader_of(db, speed=1.0)
     reader.clock = FakeClock()
-    start = {"ts": 5 * SECOND, "seq": 8}
+    start = {"ts": 5 * SECOND, "_seq": 8}
     assert values(reader, start, reader.latestOffset(start, ReadAllAvailable())) == [5]
 
 
@@ -231,7 +231,7 @@ def test_the_source_is_a_stream_like_any_other(
         .options(**{"from": "1970-01-01T00:00:01", "rows_per_batch": "4"})
         .load(str(db.path))
     )
-    assert cars.columns == ["ts", "seq", "n"]
+    assert cars.columns == ["ts", "_seq", "n"]
     query = (
         cars.writeStream.format("parquet")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -240,7 +240,7 @@ def test_the_source_is_a_stream_like_any_other(
     )
     query.awaitTermination()
     assert [progress["numInputRows"] for progress in query.recentProgress] == [4, 3]
-    found = spark.read.parquet(str(tmp_path / "out")).orderBy("seq").collect()
+    found = spark.read.parquet(str(tmp_path / "out")).orderBy("_seq").collect()
     assert [row.n for row in found] == list(range(1, 8))
     with pytest.raises(UnsupportedError, match="ordinary SQL"):
         replayed.replay("SELECT n FROM cars ORDER BY n LIMIT 1")

@@ -59,8 +59,8 @@ def session(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Spa
 def test_reads_every_type(db: ev.Database, session: SparkSession) -> None:
     frame = session.read.format("eventide").load(str(db.path))
     found = frame.toArrow().cast(db.stream("cars").schema.arrow)
-    expected = pa.Table.from_batches(db.stream("cars").snapshot().scan(["ts", "seq", *TYPES]))
-    assert found.sort_by("seq").equals(expected.sort_by("seq"))
+    expected = pa.Table.from_batches(db.stream("cars").snapshot().scan(["ts", "_seq", *TYPES]))
+    assert found.sort_by("_seq").equals(expected.sort_by("_seq"))
 
 
 @pytest.mark.parametrize("pushed", ["true", "false"])
@@ -112,7 +112,7 @@ def test_writes_create_the_stream_and_append(
     once = db.sql("SELECT ts, car, speed, gear, toll, seen, lit, tag FROM cars").to_arrow()
     order = [("ts", "ascending"), ("gear", "ascending")]
     assert twice.sort_by(order).equals(pa.concat_tables([once, once]).sort_by(order))
-    seqs = copy.sql("SELECT seq FROM copied").to_arrow().column("seq").to_pylist()
+    seqs = copy.sql("SELECT _seq FROM copied").to_arrow().column("_seq").to_pylist()
     assert sorted(seqs) == list(range(22))
 
 

@@ -143,9 +143,9 @@ def test_a_slice_carries_only_what_it_reads(tmp_path: Path) -> None:
     scanned = [
         batch
         for part, each in zip(parts, slices, strict=True)
-        for batch in pickle.loads(pickle.dumps(part)).scan(["ts", "seq", "car"], each.time_range)
+        for batch in pickle.loads(pickle.dumps(part)).scan(["ts", "_seq", "car"], each.time_range)
     ]
-    assert pa.Table.from_batches(scanned).equals(content(cars).select(["ts", "seq", "car"]))
+    assert pa.Table.from_batches(scanned).equals(content(cars).select(["ts", "_seq", "car"]))
 
 
 def rows_in_memory(snapshot: Snapshot) -> int:
@@ -284,7 +284,7 @@ def test_a_batch_id_is_committed_once(db: ev.Database) -> None:
     job.commit([staged(cars.stored, 9)])
     assert len(cars) == before + 300
     assert files_of(cars) == listed_files(cars)
-    assert content(cars).column("seq").to_pylist().count(before) == 1
+    assert content(cars).column("_seq").to_pylist().count(before) == 1
 
 
 def test_what_is_aborted_leaves_no_files(db: ev.Database) -> None:

@@ -31,7 +31,7 @@ def feed(text: str) -> list[Event]:
         ts = round(float(tick) * SECOND)
         row: Event = {"k": None if key == "null" else key, "g": 1, "v": int(number or 0), "f": 0.5}
         row |= {"w": row["v"], "deleted": number == "0"}
-        events.append({"ts": ts, "seq": seq, **row})
+        events.append({"ts": ts, "_seq": seq, **row})
     return events
 
 
@@ -133,7 +133,7 @@ def test_calendars_go_round_many_times_at_odd_instants(question: Question) -> No
     for rows in events.values():
         for event in rows:
             event["ts"] = event["ts"] * 7 // 6 + 123_457
-        rows.sort(key=lambda event: (event["ts"], event["seq"]))
+        rows.sort(key=lambda event: (event["ts"], event["_seq"]))
     truth = Truth(question, events)
     for execution in EXECUTIONS:
         untils = [tick * SECOND + 777_777 for tick in range(-4, 140, 5)]
@@ -262,7 +262,7 @@ def test_a_sum_does_not_drift(execution: Execution) -> None:
     question = asking("sum", "SELECT SUM(x.f) AS s, AVG(x.f) AS m FROM {x}", x="a RANGE 2 SECONDS")
     values = [(-1) ** place * 1e15 / (place % 7 + 1) for place in range(3000)] + [0.1]
     events = [
-        {"ts": place * SECOND // 500, "seq": place, "k": "p", "g": 1, "v": 1, "f": value}
+        {"ts": place * SECOND // 500, "_seq": place, "k": "p", "g": 1, "v": 1, "f": value}
         for place, value in enumerate(values)
     ]
     last = events[-1]["ts"] + 2 * SECOND - 1

@@ -133,7 +133,7 @@ def asked_of(question: Question, streams: Streams) -> Mapping[str, Watched]:
 STREAMS: Streams = {
     **{
         name: [
-            {"ts": tick * SECOND, "seq": tick, "k": "p", "g": 1, "v": tick, "f": None}
+            {"ts": tick * SECOND, "_seq": tick, "k": "p", "g": 1, "v": tick, "f": None}
             for tick in range(20)
         ]
         for name in "abcd"

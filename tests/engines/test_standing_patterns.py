@@ -54,7 +54,7 @@ def other_future(streams: Streams, after: int, seed: int) -> Streams:
     for name, events in streams.items():
         past = [event for event in events if event["ts"] <= after]
         future = [event for event in other[name] if event["ts"] > after]
-        changed[name] = [{**event, "seq": seq} for seq, event in enumerate(past + future)]
+        changed[name] = [{**event, "_seq": seq} for seq, event in enumerate(past + future)]
     return changed
 
 

@@ -72,8 +72,8 @@ def keys_of(question: Question) -> list[list[str]] | None:
 @pytest.mark.parametrize(
     ("question", "keys"),
     [
-        (FILTER, [["seq"]]),
-        (UNION, [["seq"], ["seq"]]),
+        (FILTER, [["_seq"]]),
+        (UNION, [["_seq"], ["_seq"]]),
         (JOIN, [["k"], ["k"]]),
         (JOIN_3, [["k"], ["k"], ["k"]]),
         (SELF_JOIN, [["k"], ["k"]]),
@@ -145,7 +145,7 @@ def stored(streams: Streams, folder: Path) -> ev.Database:
     db = ev.open(folder / "db")
     for name, table in tables_of(streams).items():
         db.store.create_stream(name, CATALOG[name])
-        db.stream(name).append(table.drop_columns(["seq"]))
+        db.stream(name).append(table.drop_columns(["_seq"]))
     return db
 
 
@@ -230,7 +230,7 @@ def arriving(
         half = table.num_rows // 2
         pq.write_table(as_numbers.slice(0, half), folder / name / "0.parquet")
         pq.write_table(as_numbers.slice(half), folder / name / "1.parquet")
-        source = session.readStream.schema("ts long, seq long, k string, g long, v long, f double")
+        source = session.readStream.schema("ts long, _seq long, k string, g long, v long, f double")
         yield (
             name,
             source.option("maxFilesPerTrigger", 1).parquet(str(folder / name / "*.parquet")),

@@ -181,7 +181,7 @@ def many_rows(count: int = 500) -> list[Row]:
         flags = {name: value ^ (choose.random() < 0.3) for name, value in flags.items()}
         number = choose.choice([None, 1, 2, 3])
         values = {"v": choose.choice([0.1, 0.7, 1e9]), "n": number, "w": "x"}
-        found.append({"ts": ts, "seq": seq, "k": "p", **flags, **values})
+        found.append({"ts": ts, "_seq": seq, "k": "p", **flags, **values})
     return found
 
 
@@ -206,7 +206,7 @@ def test_slices_of_a_store(query: str, tmp_path: Path) -> None:
     rows, plan = many_rows(300), plan_sql(SLICED[query], CATALOG)
     with tiny_files():
         stream = Store.open(tmp_path).create_stream("s", SCHEMA)
-        table = pa.Table.from_pylist(rows, schema=SCHEMA.arrow).drop_columns(["seq"])
+        table = pa.Table.from_pylist(rows, schema=SCHEMA.arrow).drop_columns(["_seq"])
         for start in range(0, len(rows), 7):
             stream.append(table.slice(start, 7))
         source = stream.snapshot()
@@ -219,7 +219,7 @@ def test_a_slice_looks_as_far_back_as_it_has_to() -> None:
     """A holds on the first row; then nothing passes the filter until long after."""
     flags = dict.fromkeys(FLAGS, False)
     rows = [
-        {"ts": i * SECOND, "seq": i, "k": "p", **flags, "a": True, "v": 0.0, "n": None, "w": "x"}
+        {"ts": i * SECOND, "_seq": i, "k": "p", **flags, "a": True, "v": 0.0, "n": None, "w": "x"}
         for i in range(1000)
     ]
     rows[0]["n"] = rows[990]["n"] = rows[995]["n"] = 1
@@ -274,7 +274,7 @@ def test_slices_on_spark(tmp_path: Path, spark: SparkSession) -> None:
 
     rows = many_rows()
     db = ev.open(tmp_path)
-    events = pa.Table.from_pylist(rows, schema=SCHEMA.arrow).drop_columns(["seq"])
+    events = pa.Table.from_pylist(rows, schema=SCHEMA.arrow).drop_columns(["_seq"])
     db.create_stream("s", SCHEMA.to_json()).append(events)
     plan = plan_sql(SLICED["silence"], CATALOG)
     source = db.stream("s").snapshot()

@@ -166,7 +166,7 @@ def stored(folder: Path, rows: list[dict[str, Any]], appends: int, order: Order)
 def arrived(rows: list[dict[str, Any]], appends: int) -> list[dict[str, Any]]:
     """Return the events of such a stream, with their numbers."""
     in_order = [row for part in range(appends) for row in rows[part::appends]]
-    return [{**row, "seq": number} for number, row in enumerate(in_order)]
+    return [{**row, "_seq": number} for number, row in enumerate(in_order)]
 
 
 def plain(found: pa.Table) -> list[dict[str, Any]]:

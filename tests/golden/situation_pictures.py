@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import eventide as ev
-from eventide.plan.allen import NAMES, relation_named
+from eventide.plan.allen import NAMES, mask_named
 from eventide.sinks.chart.svg import STYLE
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -92,7 +92,7 @@ def draw_relation(
 
 def paper_name(name: str) -> str:
     """Return what the dialect of the TPStream paper calls a relation."""
-    return next(each for each in NAMES if relation_named(each, "paper") == relation_named(name))
+    return next(each for each in NAMES if mask_named(each, "paper") == mask_named(name))
 
 
 QUERY = """

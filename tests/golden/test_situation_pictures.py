@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventide.plan.allen import NAMES, inverse, names_of, relation_between, relation_named
+from eventide.plan.allen import NAMES, inverse, mask_named, names_of, relation_between
 from tests.golden import situation_pictures as pictures
 
 
@@ -16,9 +16,7 @@ def test_the_periods_have_the_relations_they_stand_for() -> None:
 
 def test_both_readings_of_finishes_are_marked() -> None:
     assert pictures.paper_name("finishes") == "finished by"
-    assert relation_named(pictures.paper_name("finished by"), "paper") == relation_named(
-        "finished by"
-    )
+    assert mask_named(pictures.paper_name("finished by"), "paper") == mask_named("finished by")
     text = pictures.drawn_relations()
     assert text.count("DIALECT PAPER") == 2
     assert all(f">a {name} b<" in text for name in NAMES)

@@ -197,7 +197,7 @@ def test_text_that_is_not_utf8_is_refused() -> None:
     [
         (["ts", "lane"], "column car, speed is missing", "the columns are ts, lane"),
         (["ts", "car", "Speed", "lane"], "no attribute 'Speed'", "did you mean 'speed'"),
-        (["ts", "car", "speed", "lane", "seq"], "numbers by itself", "drop the column"),
+        (["ts", "car", "speed", "lane", "_seq"], "numbers by itself", "drop the column"),
         (["ts", "car", "speed", "lane", "lane"], "lane is there twice", "a name of its own"),
     ],
 )

@@ -152,7 +152,7 @@ BAD = [
     ("twice.csv", "ts,car,lane,lane\n1,a,2,3\n", "lane is there twice"),
     ("missing.csv", "ts,car\n1,a\n", "column lane is missing"),
     ("unknown.csv", "ts,car,lane,x\n1,a,2,3\n", "no attribute 'x'"),
-    ("seq.csv", "ts,seq,car,lane\n1,1,a,2\n", "numbers by itself"),
+    ("seq.csv", "ts,_seq,car,lane\n1,1,a,2\n", "numbers by itself"),
     ("no_ts.csv", "time,car,lane\n1,a,2\n", "no column 'ts', which should hold the time"),
     ("gzip.csv.gz", b"ts,car,lane\n", "cannot read .*gzip.csv.gz"),
     ("damaged.csv.gz", DAMAGED_GZIP, "cannot read .*damaged.csv.gz"),

@@ -13,7 +13,7 @@ from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.ingest.merging import Cursor, TimeMerge
 from tests.naive.merging import Row, due, merged
 
-SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("seq", pa.int64())])
+SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("_seq", pa.int64())])
 
 
 def cursor(*batches: list[int]) -> Cursor:
@@ -22,7 +22,7 @@ def cursor(*batches: list[int]) -> Cursor:
     def read() -> Iterator[pa.RecordBatch]:
         number = 0
         for times in batches:
-            rows = [{"ts": ts, "seq": number + place} for place, ts in enumerate(times)]
+            rows = [{"ts": ts, "_seq": number + place} for place, ts in enumerate(times)]
             number += len(times)
             yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
@@ -86,16 +86,16 @@ def test_steps_agree_with_the_twin(batches: list[list[list[int]]], stops: list[i
     streams: dict[str, list[Row]] = {}
     for stream, each in enumerate(batches):
         rows = enumerate(ts for batch in each for ts in batch)
-        streams[str(stream)] = [{"ts": ts, "seq": seq} for seq, ts in rows]
+        streams[str(stream)] = [{"ts": ts, "_seq": seq} for seq, ts in rows]
     twin, clock = merged(streams), START_OF_TIME_US
     for until in [*sorted(stops), END_OF_TIME_US]:
         while clock < until:
             step = merge.step(until)
             assert clock < step.border_us <= until
             found: list[tuple[str, dict[str, Any]]] = [
-                (str(stream), {"ts": ts, "seq": seq})
+                (str(stream), {"ts": ts, "_seq": seq})
                 for stream, rows in enumerate(step.rows)
-                for ts, seq in zip(times(rows), rows.column("seq").to_pylist(), strict=True)
+                for ts, seq in zip(times(rows), rows.column("_seq").to_pylist(), strict=True)
             ]
             assert sorted(found, key=str) == sorted(due(twin, clock, step.border_us), key=str)
             clock = step.border_us

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from eventide.batch import END_OF_TIME_US
 from eventide.ingest.ordering import Ordering
 
-SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("seq", pa.int64())])
+SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("_seq", pa.int64())])
 
 
 def arrivals(times: list[int], first_seq: int = 0) -> pa.RecordBatch:
-    rows = [{"ts": ts, "seq": first_seq + i} for i, ts in enumerate(times)]
+    rows = [{"ts": ts, "_seq": first_seq + i} for i, ts in enumerate(times)]
     return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
 
 def times_and_numbers(rows: pa.RecordBatch) -> list[tuple[int, int]]:
     times = rows.column("ts").cast(pa.int64()).to_pylist()
-    return list(zip(times, rows.column("seq").to_pylist(), strict=True))
+    return list(zip(times, rows.column("_seq").to_pylist(), strict=True))
 
 
 def test_events_wait_for_the_watermark() -> None:

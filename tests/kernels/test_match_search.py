@@ -231,7 +231,7 @@ def test_too_many_of_all_matches_are_given_up(monkeypatch: pytest.MonkeyPatch) -
 
 def equal_rows(count: int, x: int = 1) -> list[dict[str, object]]:
     row = {"k": None, "x": x, "y": 0.5, "label": "a"}
-    return [{"ts": place, "seq": place, **row} for place in range(count)]
+    return [{"ts": place, "_seq": place, **row} for place in range(count)]
 
 
 def test_equal_rows_are_one_state() -> None:

@@ -32,9 +32,9 @@ def events(schema: str, seed: int) -> pa.Table:
         "decimal": [None],
     }
     for name, data_type in CATALOG[schema].fields():
-        if name not in ("ts", "seq"):
+        if name not in ("ts", "_seq"):
             columns[name] = [chance.choice(choices[data_type.kind]) for _ in times]
-    types = [(name, kind.arrow) for name, kind in CATALOG[schema].fields() if name != "seq"]
+    types = [(name, kind.arrow) for name, kind in CATALOG[schema].fields() if name != "_seq"]
     return pa.table(columns, schema=pa.schema(types))
 
 

@@ -120,7 +120,7 @@ hint: write 5""",
 no column 'zzz' in cars
   SELECT count(zzz) FROM cars
                ^^^
-hint: there are ts, seq, car, speed, lane, toll""",
+hint: there are ts, _seq, car, speed, lane, toll""",
     ),
     (
         BindError,

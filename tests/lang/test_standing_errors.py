@@ -103,7 +103,7 @@ hint: put a window behind the stream beside it, as in orders [RANGE UNBOUNDED] A
 no column 'deleted' in companies
   SELECT deleted FROM companies
          ^^^^^^^
-hint: there are ts, seq, sym, name""",
+hint: there are ts, _seq, sym, name""",
     ),
     (
         BindError,

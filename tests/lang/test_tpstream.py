@@ -53,9 +53,9 @@ def mask_of(pattern: str, more: str = "") -> int:
     return constraint.mask
 
 
-@pytest.mark.parametrize("name", allen.NAMES)
+@pytest.mark.parametrize("name", allen.WORDS)
 def test_every_relation_has_its_mask(name: str) -> None:
-    relation = allen.relation_named(name)
+    relation = allen.mask_named(name)
     assert relation is not None
     spellings = {name, name.replace(" ", "_"), name.upper(), name.replace(" ", "-")}
     assert {mask_of(f"a {each} b") for each in spellings} == {relation}
@@ -80,6 +80,10 @@ def test_finishes_means_what_the_dialect_says(dialect: str, mask: int) -> None:
         "(a meets b; b overlapped_by a)",
         "((a meets b) or (a overlaps b))",
         "a meets b; a overlaps b; a during b AND a meets b; a overlaps b; a equals b",
+        "a meets; overlaps b",
+        "a meets OR overlaps b",
+        "(b met-by;overlapped by a)",
+        "a precedes; overlaps b AND a meets;overlaps;contains b",
     ],
 )
 def test_alternatives_are_one_mask(pattern: str) -> None:
@@ -93,6 +97,8 @@ def test_alternatives_are_one_mask(pattern: str) -> None:
         "a before b AND b overlaps c AND (a meets c OR a before c)",
         "(a before b AND (b overlaps c)) AND c after a; c met by a",
         "c overlapped by b after a AND a before c; a meets c",
+        "a before b overlaps c AND a precedes c",
+        "c overlapped by b after a AND c after; met by a; c follows a",
     ],
 )
 def test_chains_and_brackets_are_constraints_of_pairs(pattern: str) -> None:
@@ -102,6 +108,13 @@ def test_chains_and_brackets_are_constraints_of_pairs(pattern: str) -> None:
         Constraint(0, 2, allen.BEFORE | allen.MEETS),
         Constraint(1, 2, allen.OVERLAPS),
     )
+
+
+def test_situations_may_be_called_like_relations() -> None:
+    define = "DEFINE meets AS speed > 1, intersects AS lane > 1"
+    text = f"FROM cars {define} PATTERN meets meets; precedes intersects WITHIN 5 s "
+    (constraint,) = temporal_of(f"{text} RETURN count(meets.*) AS n").constraints
+    assert constraint.mask == allen.MEETS | allen.BEFORE
 
 
 def test_cross_combines_what_nothing_relates() -> None:

@@ -72,7 +72,7 @@ FIELDS = st.fixed_dictionaries(
 
 
 def rows(most: int = 12) -> st.SearchStrategy[list[Row]]:
-    """Draw rows in order of (ts, seq): small values, ties and gaps in time."""
+    """Draw rows in order of (ts, _seq): small values, ties and gaps in time."""
     # Now and then none at all; but few rows seldom match.
     few, more = st.lists(FIELDS, max_size=4), st.lists(FIELDS, min_size=4, max_size=most)
     return st.one_of(more, more, few).map(in_time)
@@ -82,7 +82,7 @@ def in_time(found: list[Row]) -> list[Row]:
     """Return rows with their times, given how many seconds each is behind the one before."""
     times = accumulate(row["ts"] for row in found)
     return [
-        {**row, "ts": ts * SECOND, "seq": seq}
+        {**row, "ts": ts * SECOND, "_seq": seq}
         for seq, (row, ts) in enumerate(zip(found, times, strict=True))
     ]
 

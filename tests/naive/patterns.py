@@ -92,7 +92,7 @@ def naive_match(
 ) -> list[Event]:
     """Return the rows that come out of a bound node over the rows of its source, in any order.
 
-    Events are dictionaries with `ts` (int microseconds), `seq` and the columns of the source.
+    Events are dictionaries with `ts` (int microseconds), `_seq` and the columns of the source.
     Raise TooMuch when more than `most` rows and ways have been tried.
     """
     budget = Budget(most)

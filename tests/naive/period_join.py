@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from eventide.plan.allen import relation_between
@@ -10,6 +11,8 @@ from eventide.plan.nodes import PeriodJoin
 from eventide.plan.situations import Period
 
 Row = Mapping[str, Any]
+LATER = 1 << 50
+"""Later than every end that is known."""
 
 
 def join_periods(node: PeriodJoin, left: Sequence[Row], right: Sequence[Row]) -> Iterator[Row]:
@@ -17,8 +20,11 @@ def join_periods(node: PeriodJoin, left: Sequence[Row], right: Sequence[Row]) ->
     nothing = dict.fromkeys(name for _, name in node.keys)
     nothing |= dict.fromkeys((node.second.start, node.second.end))
     for one in left:
+        partners: Sequence[Row]
         partners = [other for other in right if belong_together(node, one, other)]
-        if node.outer and not partners:
+        if node.kind in ("semi", "anti"):
+            partners = [nothing] if bool(partners) == (node.kind == "semi") else []
+        elif node.kind == "left" and not partners:
             partners = [nothing]
         for other in partners:
             both = {**one, **other}
@@ -30,11 +36,16 @@ def belong_together(node: PeriodJoin, one: Row, other: Row) -> bool:
     for left, right in node.keys:
         if one[left] is None or other[right] is None or one[left] != other[right]:
             return False
-    a, b = period_of(one, node.first), period_of(other, node.second)
-    return a is not None and b is not None and bool(relation_between(a, b) & node.mask)
+    a, b = (futures(*each, node.open_ends) for each in ((one, node.first), (other, node.second)))
+    relations = [relation_between(x, y) for x, y in product(a, b)]
+    return bool(relations) and all(each & node.mask for each in relations)
 
 
-def period_of(row: Row, period: Period) -> tuple[int, int] | None:
-    """Return the period of a row, or None if it has none."""
+def futures(row: Row, period: Period, open_ends: bool) -> list[tuple[int, int]]:
+    """Return the periods that a row may come to have: none, one, or several if it goes on."""
     start, end = row[period.start], row[period.end]
-    return None if start is None or end is None or end <= start else (start, end)
+    if start is None or (end is None and not open_ends):
+        return []
+    if end is None:
+        return [(start, LATER), (start, LATER + 1)]
+    return [] if end <= start else [(start, end)]

@@ -66,7 +66,7 @@ BASES = (0, 0, MIN_TS_US, MAX_TS_US - 200 * SECOND)
 
 @st.composite
 def rows(draw: st.DrawFn, most: int = 14, keys: Sequence[Any] = ("p", "q", None)) -> list[Row]:
-    """Draw rows in order of (ts, seq): every flag turns from time to time, and may be unknown."""
+    """Draw rows in order of (ts, _seq): every flag turns from time to time, and may be unknown."""
     base = draw(st.sampled_from(BASES))
     flags: dict[Any, int] = {}
     found = []
@@ -80,7 +80,7 @@ def rows(draw: st.DrawFn, most: int = 14, keys: Sequence[Any] = ("p", "q", None)
         if fields["unknown"]:
             row[fields["unknown"]] = None
         values = {name: fields[name] for name in "vnw"}
-        found.append({"ts": base, "seq": seq, "k": key, **row, **values})
+        found.append({"ts": base, "_seq": seq, "k": key, **row, **values})
     return found
 
 

@@ -31,7 +31,7 @@ from tests.naive.windows import Event, in_order
 Row = tuple[Any, ...]
 Bag = Counter[Row]
 Streams = Mapping[str, list[Event]]
-SQL_TYPES = {"ts": "TIMESTAMP", "seq": "BIGINT", "k": "VARCHAR", "g": "BIGINT", "v": "BIGINT"}
+SQL_TYPES = {"ts": "TIMESTAMP", "_seq": "BIGINT", "k": "VARCHAR", "g": "BIGINT", "v": "BIGINT"}
 SQL_TYPES |= {"f": "DOUBLE", "w": "BIGINT", "deleted": "BOOLEAN", "_id": "BIGINT"}
 
 
@@ -160,7 +160,7 @@ class Truth:
     def __post_init__(self) -> None:
         self.events = {
             alias: [
-                {**event, "_id": 1000 * number + event["seq"]}
+                {**event, "_id": 1000 * number + event["_seq"]}
                 for event in in_order(self.streams[window.stream])
             ]
             for number, (alias, window) in enumerate(self.question.windows.items())
@@ -338,7 +338,7 @@ def accumulated(reports: Iterable[Mapping[str, Any]], now: int) -> Bag:
 
 
 COLUMNS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys("abcd", ("ts", "seq", "k", "g", "v", "f", "_id")),
-    "r": ("ts", "seq", "k", "w", "deleted", "_id"),
+    **dict.fromkeys("abcd", ("ts", "_seq", "k", "g", "v", "f", "_id")),
+    "r": ("ts", "_seq", "k", "w", "deleted", "_id"),
 }
 """The columns of the streams that questions are about."""

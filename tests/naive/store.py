@@ -15,7 +15,7 @@ Row = dict[str, object]
 
 @dataclass
 class NaiveStream:
-    """Rows with `ts` in microseconds and `seq`, in order of arrival."""
+    """Rows with `ts` in microseconds and `_seq`, in order of arrival."""
 
     rows: list[Row] = field(default_factory=list)
     commit_ids: set[str] = field(default_factory=set)
@@ -28,7 +28,7 @@ class NaiveStream:
             return 0
         if commit_id is not None:
             self.commit_ids.add(commit_id)
-        self.rows += [{**row, "seq": self.next_seq + at} for at, row in enumerate(rows)]
+        self.rows += [{**row, "_seq": self.next_seq + at} for at, row in enumerate(rows)]
         self.next_seq += len(rows)
         return len(rows)
 
@@ -50,13 +50,13 @@ class NaiveStream:
         time_range: TimeRange = ALL_TIME,
         where: Mapping[str, ValueRange] | None = None,
     ) -> list[tuple[object, ...]]:
-        """Return the rows of a time range that meet all conditions, in order of (ts, seq)."""
+        """Return the rows of a time range that meet all conditions, in order of (ts, _seq)."""
         found = [
             row
             for row in self.inside(time_range)
             if all(qualifies(row.get(name), wanted) for name, wanted in (where or {}).items())
         ]
-        found.sort(key=lambda row: (number(row["ts"]), number(row["seq"])))
+        found.sort(key=lambda row: (number(row["ts"]), number(row["_seq"])))
         return [tuple(row.get(column) for column in columns) for row in found]
 
     def aggregate(

@@ -79,7 +79,7 @@ def told(
             death = exp
         if at >= (exp if death is None else death):
             continue
-        changes.append(((at, 1, place), (at, 1, event["seq"], exp)))
+        changes.append(((at, 1, place), (at, 1, event["_seq"], exp)))
         if death is not None:
-            changes.append(((death, -1, place), (death, -1, event["seq"], exp)))
+            changes.append(((death, -1, place), (death, -1, event["_seq"], exp)))
     return [change for _, change in sorted(changes)]

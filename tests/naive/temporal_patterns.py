@@ -307,7 +307,7 @@ def step_by_step(
     """Return the rows of a bound node in the order in which they become known."""
     lives: dict[Key, Life] = {}
     found: list[Event] = []
-    for event in sorted(events, key=lambda each: (each["ts"], each["seq"])):
+    for event in sorted(events, key=lambda each: (each["ts"], each["_seq"])):
         key = tuple(of_row(each.expression, event, None) for each in node.keys)
         found += lives.setdefault(key, Life(node, key)).row(event)
     for life in lives.values():

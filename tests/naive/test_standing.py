@@ -15,7 +15,9 @@ from tests.naive.windows import Event
 
 def events(*ticks: int) -> list[Event]:
     blank = {"k": "p", "g": 1, "f": 0.0}
-    return [{"ts": tick * SECOND, "seq": seq, "v": tick, **blank} for seq, tick in enumerate(ticks)]
+    return [
+        {"ts": tick * SECOND, "_seq": seq, "v": tick, **blank} for seq, tick in enumerate(ticks)
+    ]
 
 
 @pytest.mark.parametrize(

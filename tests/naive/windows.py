@@ -11,7 +11,7 @@ Event = dict[str, Any]
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
-    return sorted(events, key=lambda event: (event["ts"], event["seq"]))
+    return sorted(events, key=lambda event: (event["ts"], event["_seq"]))
 
 
 def aggregate(function: str, values: list[Any]) -> Any:  # noqa: ANN401
@@ -140,10 +140,10 @@ def rows_frames(
     for event in ordered:
         key = tuple(event[name] for name in keys)
         counts[key] = counts.get(key, 0) + 1
-        ranks[event["seq"]] = counts[key]
+        ranks[event["_seq"]] = counts[key]
 
     def holds(event: Event, other: Event) -> bool:
-        return ranks[event["seq"]] - preceding <= ranks[other["seq"]] <= ranks[event["seq"]]
+        return ranks[event["_seq"]] - preceding <= ranks[other["_seq"]] <= ranks[event["_seq"]]
 
     return framed(ordered, keys, holds, aggregates)
 

@@ -43,7 +43,7 @@ def events(
     return tuple(
         {
             "ts": (at[number] if at else number) * SECOND,
-            "seq": number,
+            "_seq": number,
             "k": keys[number] if keys else "p",
             "x": xs[number] if xs else number + 1,
             "y": ys[number] if ys else None,

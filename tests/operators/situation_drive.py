@@ -77,7 +77,7 @@ def drawn(lines: Mapping[str, str], at: Sequence[int] = (), k: str | None = "p")
     times = at or range(max(map(len, lines.values())))
     blank: Row = {"k": k, **dict.fromkeys(FLAGS, False), "v": None, "n": None, "w": None}
     return [
-        {"ts": ts * SECOND, "seq": place, **blank}
+        {"ts": ts * SECOND, "_seq": place, **blank}
         | {name.lower(): known[line[place]] for name, line in lines.items()}
         for place, ts in enumerate(times)
     ]

@@ -50,7 +50,7 @@ readings = st.fixed_dictionaries(
 arrivals = (
     st.integers(0, 40)
     .flatmap(lambda count: st.lists(readings, min_size=count, max_size=count))
-    .map(lambda rows: [{**row, "seq": seq} for seq, row in enumerate(rows)])
+    .map(lambda rows: [{**row, "_seq": seq} for seq, row in enumerate(rows)])
 )
 cuts = st.lists(st.integers(0, 40), max_size=6)
 
@@ -99,11 +99,11 @@ def test_live_a_window_leaves_when_the_watermark_has_passed_its_last_event(
     for start in range(0, len(arrived), batch_size):
         state, arrival = engine.push(state, to_batch(arrived[start : start + batch_size]))
         state = engine.load(engine.dump(state))
-        late |= set(arrival.late.column("seq").to_pylist())
+        late |= set(arrival.late.column("_seq").to_pylist())
         found += plain_rows(arrival.results)
         told.append((arrival.watermark_us, list(found)))
     state, arrival = engine.finish(state)
-    on_time = [row for row in arrived if row["seq"] not in late]
+    on_time = [row for row in arrived if row["_seq"] not in late]
     expected = naive.count_windows(on_time, keys, size, slide, ALL_AGGREGATES)
     same_bag(found + plain_rows(arrival.results), expected)
     for watermark_us, so_far in told:
@@ -175,7 +175,7 @@ def test_a_pattern_over_windows_by_count_goes_with_their_ends() -> None:
           PATTERN (A B) DEFINE B AS mean > PREV(mean))"""
     engine = LiveEngine.of(plan_sql(text, {"cars": SCHEMA}), {"cars": SCHEMA}, 0)
     rows = [
-        event(ts, seq=seq, speed=speed)
+        event(ts, _seq=seq, speed=speed)
         for seq, (ts, speed) in enumerate([(0, 1.0), (3, 3.0), (5, 6.0), (9, 8.0), (9, 7.0)])
     ]
     state, first = engine.push(engine.initial_state(), to_batch(rows))

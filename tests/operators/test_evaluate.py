@@ -39,7 +39,7 @@ SCHEMA = Schema.of(
         "z": "binary",
     }
 )
-COLUMNS = ("ts", "seq", "a", "b", "x", "y", "s", "t", "d", "e", "p", "q", "z")
+COLUMNS = ("ts", "_seq", "a", "b", "x", "y", "s", "t", "d", "e", "p", "q", "z")
 NAN, INF = math.nan, math.inf
 
 

@@ -31,7 +31,7 @@ def compiled(defines: str, pattern: str = "A B+ C", more: str = "") -> Condition
 
 def events(*xs: int | None) -> list[Row]:
     return [
-        {"ts": place, "seq": place, "k": None, "x": x, "y": None, "label": None}
+        {"ts": place, "_seq": place, "k": None, "x": x, "y": None, "label": None}
         for place, x in enumerate(xs)
     ]
 

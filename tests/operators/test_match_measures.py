@@ -23,7 +23,7 @@ def test_a_column_may_be_called_like_the_classifier(name: str, rows: str) -> Non
         {rows} PATTERN (A B) DEFINE B AS B.x > A.x)"""
     pipeline = build_pipeline(plan_sql(text, {"s": schema}))
     events = [
-        {"ts": place, "seq": place, "x": place, **{each: f" {each} {place}" for each in NAMES}}
+        {"ts": place, "_seq": place, "x": place, **{each: f" {each} {place}" for each in NAMES}}
         for place in range(2)
     ]
     batch = pa.RecordBatch.from_pylist(events, schema=schema.arrow)

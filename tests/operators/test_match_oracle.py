@@ -149,7 +149,7 @@ def test_against_regular_expressions(pattern: Pattern, satisfied: list[frozenset
         Scan("s", columns), (), (), pattern, conditions, measures, skip=Skip("next row")
     )
     given_rows = [
-        {"ts": place, "seq": place, **{name: name in each for name in "ABC"}}
+        {"ts": place, "_seq": place, **{name: name in each for name in "ABC"}}
         for place, each in enumerate(satisfied)
     ]
     try:

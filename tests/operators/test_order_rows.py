@@ -32,12 +32,12 @@ cuts = st.lists(st.integers(0, 20), max_size=6)
 
 @st.composite
 def rows(draw: st.DrawFn) -> list[Row]:
-    """Rows in order of (ts, seq), with many ties and nulls."""
+    """Rows in order of (ts, _seq), with many ties and nulls."""
     times = sorted(draw(st.lists(st.integers(-3, 5), max_size=20)))
     return [
         {
             "ts": ts,
-            "seq": seq,
+            "_seq": seq,
             "x": draw(st.sampled_from([None, 0, 1, 2])),
             "y": draw(st.sampled_from([None, -1.5, 0.0, 2.25])),
             "label": draw(st.sampled_from([None, "", "a", "b"])),
@@ -103,10 +103,10 @@ def test_orders_that_begin_with_time(
 
 
 def test_an_expression_orders_rows() -> None:
-    events = [{"ts": n, "seq": n, "x": x} for n, x in enumerate([1, None, 3, 2, 3])]
+    events = [{"ts": n, "_seq": n, "x": x} for n, x in enumerate([1, None, 3, 2, 3])]
     whole = pa.RecordBatch.from_pylist(events, schema=SCHEMA)
     ordered = OrderRows((OrderKey(NEGATED, nulls_first=True),), SCHEMA).sorted(whole)
-    assert ordered.column("seq").to_pylist() == [1, 2, 4, 3, 0]
+    assert ordered.column("_seq").to_pylist() == [1, 2, 4, 3, 0]
 
 
 @pytest.mark.parametrize(

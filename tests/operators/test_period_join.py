@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from eventide.operators import period_join
 from eventide.operators.period_join import join_periods, pieces, searches_for
-from eventide.plan.allen import ANY, CONTAINS, NAMES, OVERLAPS
-from eventide.plan.nodes import PeriodJoin, Scan
+from eventide.plan.allen import ANY, CONTAINS, GROUPS, NAMES, OVERLAPS, SHORTHANDS
+from eventide.plan.nodes import PairKind, PeriodJoin, Scan
 from eventide.plan.situations import Period
 from eventide.schema import FLOAT64, INT64, STRING, TIMESTAMP
 from tests.naive.period_join import join_periods as join_by_trying
@@ -36,11 +36,15 @@ NODE = PeriodJoin(
 BY_NOTHING = replace(NODE, keys=())
 BY_BOTH = replace(NODE, keys=(("a_car", "b_car"), ("a_lane", "b_lane")))
 
+KINDS: st.SearchStrategy[PairKind] = st.sampled_from(["inner", "left", "semi", "anti"])
+WHOLE = (*GROUPS, GROUPS[0] | GROUPS[1], ANY & ~GROUPS[2], *SHORTHANDS.values())
+"""Masks that two periods that go on may be certain to have."""
+
 Rows = list[dict[str, Any]]
 
 
 def rows_of(side: str) -> st.SearchStrategy[Rows]:
-    times = st.one_of(st.integers(0, 9), st.none()) if side == "b" else st.integers(0, 9)
+    times = st.one_of(st.integers(0, 9), st.none())
     row = st.tuples(
         st.sampled_from(["x", "y", None]), st.sampled_from([0.0, -0.0, 1.5, None]), times, times
     )
@@ -87,11 +91,18 @@ def test_each_relation(mask: int, left: Rows, right: Rows) -> None:
 
 @pytest.mark.parametrize("node", [NODE, BY_NOTHING, BY_BOTH], ids=["car", "nothing", "both"])
 @settings(deadline=None)  # the first example waits for the compiler
-@given(left=rows_of("a"), right=rows_of("b"), mask=st.integers(1, ANY), outer=st.booleans())
+@given(
+    left=rows_of("a"),
+    right=rows_of("b"),
+    mask=st.one_of(st.integers(1, ANY), st.sampled_from(WHOLE)),
+    kind=KINDS,
+    open_ends=st.booleans(),
+)
 def test_several_relations(
-    node: PeriodJoin, left: Rows, right: Rows, mask: int, outer: bool
+    node: PeriodJoin, left: Rows, right: Rows, mask: int, kind: PairKind, open_ends: bool
 ) -> None:
-    node = replace(node, mask=mask, outer=outer)
+    columns = node.columns[:1] if kind in ("semi", "anti") else node.columns
+    node = replace(node, mask=mask, kind=kind, open_ends=open_ends, columns=columns)
     assert bag(joined(node, left, right)) == bag(join_by_trying(node, left, right))
 
 
@@ -128,6 +139,21 @@ def test_periods_that_do_not_fit_cost_nothing(mask: int, factor: int) -> None:
     node = replace(BY_NOTHING, mask=mask, columns=("a_n", "b_n"))
     schema = pa.schema([("a_n", pa.int64()), ("b_n", pa.int64())])
     assert not list(join_periods(node, left, right, schema))
+
+
+def test_who_has_a_partner_costs_no_pairs() -> None:
+    # Each of 50,000 left rows has 50,000 partners: making the pairs would not end.
+    count = 50_000
+    numbers = np.arange(count)
+    left = periods("a", numbers, numbers + 3 * count)
+    right = periods("b", numbers + count, numbers + 5 * count)
+    schema = pa.schema([("a_n", pa.int64())])
+    for mask in (OVERLAPS, GROUPS[0]):
+        node = replace(BY_NOTHING, mask=mask, columns=("a_n",))
+        every: dict[PairKind, int] = {"semi": count, "anti": 0}
+        for kind, found in every.items():
+            batches = join_periods(replace(node, kind=kind), left, right, schema)
+            assert sum(batch.num_rows for batch in batches) == found
 
 
 def periods(side: str, start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> pa.Table:

@@ -198,7 +198,7 @@ def test_keys_do_not_end_each_other(key: str | None) -> None:
     one = drawn({"A": "##."}, at=[0, 2, 4])
     other = drawn({"A": "#.."}, at=[1, 3, 5], k=key)
     events = sorted([*one, *other], key=lambda row: row["ts"])
-    events = [{**row, "seq": place} for place, row in enumerate(events)]
+    events = [{**row, "_seq": place} for place, row in enumerate(events)]
     found = {(row["k"], row["start_ts"], row["end_ts"]) for row in run(holding(A), events)}
     assert found == {("p", 0, 4 * SECOND), (key, SECOND, 3 * SECOND)}
 

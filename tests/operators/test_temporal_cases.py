@@ -151,7 +151,7 @@ def test_limits_count_in_the_order_of_definitions(names: str, linked: str, answe
 
 def test_limits_are_of_each_key(answer: Answer) -> None:
     events = [*drawn({"A": "#.#"}), *drawn({"A": "#.#"}, k="q"), *drawn({"A": "#.#"}, k=None)]
-    events = [{**row, "seq": place} for place, row in enumerate(events)]
+    events = [{**row, "_seq": place} for place, row in enumerate(events)]
     events.sort(key=lambda row: row["ts"])
     node = bound_pattern(replace(pattern("A", {}, limit=1), keys=KEY))
     assert {(row["k"], row["ts"]) for row in answer(node, events)} == {

@@ -139,7 +139,7 @@ def over(events: list[Row]) -> list[Row]:
     nothing = {**dict.fromkeys(FLAGS, False), "v": None, "n": 9, "w": None}
     keys: tuple[Any, ...] = ("p", "q", None)
     added = [
-        {"ts": last + SECOND + place, "seq": len(events) + place, "k": key, **nothing}
+        {"ts": last + SECOND + place, "_seq": len(events) + place, "k": key, **nothing}
         for place, key in enumerate(keys)
     ]
     return [*events, *added]
@@ -287,7 +287,7 @@ def test_what_is_reported_stays_true(case: Case, later: list[Row]) -> None:
     last = events[-1]["ts"] if events else 0
     begin = later[0]["ts"] if later else 0
     behind = [
-        {**row, "ts": last + 1 + row["ts"] - begin, "seq": len(events) + row["seq"]}
+        {**row, "ts": last + 1 + row["ts"] - begin, "_seq": len(events) + row["_seq"]}
         for row in apart(later)
     ]
     whole = over([*events, *behind])
@@ -303,7 +303,7 @@ def test_nothing_is_reported_later_than_it_is_certain(case: Case) -> None:
     flags = FLAGS[: len(node.situations)]
     for starts, detected in configurations(node, run(node, events)).items():
         before = [row for row in events if row["ts"] < detected]
-        first, second = ({"ts": detected + more, "seq": 99 + more} for more in (0, 1))
+        first, second = ({"ts": detected + more, "_seq": 99 + more} for more in (0, 1))
         blank = {"k": None, **dict.fromkeys(FLAGS, False), "v": None, "n": None, "w": None}
         futures = product(product([False, True], repeat=len(flags)), repeat=2)
         assert any(

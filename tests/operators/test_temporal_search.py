@@ -149,7 +149,7 @@ def wandering(seed: int, count: int) -> list[Row]:
             if chance.random() < often:
                 flags[key][place] = not flags[key][place]
         values = {"v": chance.choice([0.5, 1.5, None]), "n": seq, "w": None}
-        row = {"ts": seq * SECOND, "seq": seq, "k": key, **values}
+        row = {"ts": seq * SECOND, "_seq": seq, "k": key, **values}
         found.append({**row, **dict(zip(FLAGS, flags[key], strict=True))})
     return found
 
@@ -192,7 +192,7 @@ def test_plans_that_change_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     node = bound_pattern(pattern("ABC", {"AB": BEFORE, "BC": BEFORE, "AC": BEFORE}, within=50))
     seldom = drawn({"A": "#." * 200, "B": "#..." * 100, "C": ("#" + "." * 39) * 10})
     often = drawn({"A": ("#" + "." * 39) * 10, "B": "#..." * 100, "C": "#." * 200})
-    later = [row | {"ts": row["ts"] + 400 * SECOND, "seq": row["seq"] + 400} for row in often]
+    later = [row | {"ts": row["ts"] + 400 * SECOND, "_seq": row["_seq"] + 400} for row in often]
     events = seldom + later
     pipeline = build_pipeline(optimise(node))
     states, _ = pipeline.step(
@@ -207,7 +207,7 @@ def test_a_burst_is_forgotten_though_little_follows() -> None:
     pipeline = build_pipeline(optimise(node))
     burst = drawn({"A": "#." * 6000, "B": "." * 12_000})
     rest = [
-        row | {"ts": (10_000_000 + place) * SECOND, "seq": 12_000 + place}
+        row | {"ts": (10_000_000 + place) * SECOND, "_seq": 12_000 + place}
         for place, row in enumerate(drawn({"A": "." * 7100, "B": "." * 7100}))
     ]
     states = pipeline.initial_state()

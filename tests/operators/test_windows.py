@@ -44,7 +44,7 @@ SCHEMA = Schema.of(
 )
 
 ALL_AGGREGATES: list[tuple[str, str, str]] = [
-    ("n", "count(*)", "seq"),
+    ("n", "count(*)", "_seq"),
     *(
         (f"{f}_speed", f, "speed")
         for f in ("count", "sum", "avg", "min", "max", "stddev", "first", "last")
@@ -99,7 +99,7 @@ events = st.lists(
         }
     ),
     max_size=25,
-).map(lambda rows: naive.in_order({**row, "seq": i} for i, row in enumerate(rows)))
+).map(lambda rows: naive.in_order({**row, "_seq": i} for i, row in enumerate(rows)))
 
 
 def to_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
@@ -132,7 +132,7 @@ def plain_rows(rows: pa.RecordBatch) -> list[dict[str, Any]]:
 
 def same_bag(found: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
     def rank(row: dict[str, Any]) -> str:
-        return repr([row.get(name) for name in ("window_start", "seq", *KEYS)])
+        return repr([row.get(name) for name in ("window_start", "_seq", *KEYS)])
 
     found, expected = sorted(found, key=rank), sorted(expected, key=rank)
     assert len(found) == len(expected)
@@ -181,7 +181,7 @@ def test_rows_frames(rows: list[dict[str, Any]], preceding: int, cuts: list[int]
 
 
 def event(ts: int, **values: Any) -> dict[str, Any]:  # noqa: ANN401
-    return {"seq": ts, "car": "a", "lane": 1, "ts": ts} | values
+    return {"_seq": ts, "car": "a", "lane": 1, "ts": ts} | values
 
 
 def test_a_sum_that_does_not_fit_is_an_error() -> None:
@@ -205,7 +205,7 @@ def test_a_sum_of_long_decimals_does_not_wrap_around() -> None:
         pipeline = build_pipeline(bind(plan, {"cars": schema}))
         most = 10**38 - 1
         for tolls, total in [([most, 1 - most, 5], 6), ([most, most, most], None)]:
-            rows = [{"ts": i, "seq": i, "toll": Decimal(toll)} for i, toll in enumerate(tolls)]
+            rows = [{"ts": i, "_seq": i, "toll": Decimal(toll)} for i, toll in enumerate(tolls)]
             batch = Batch(pa.RecordBatch.from_pylist(rows, schema=schema.arrow), END_OF_TIME_US)
             if total is None:
                 with pytest.raises(EvaluationError, match=r"does not fit decimal\(38,0\)"):

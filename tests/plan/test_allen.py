@@ -22,17 +22,19 @@ from eventide.plan.allen import (
     MET_BY,
     NAMES,
     OVERLAPS,
+    SHORTHANDS,
     STARTS,
     ContradictionError,
     compose,
     compositions,
     inverse,
+    mask_named,
     names_of,
     path_consistent,
     possible_relations,
     relation_between,
-    relation_named,
     relations_of,
+    words_of,
 )
 
 PERIODS = list(combinations(range(6), 2))
@@ -76,20 +78,20 @@ def test_what_goes_on_may_become_what_its_later_ends_make_of_it() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_relation_has_one_name(name: str) -> None:
-    relation = relation_named(name)
+    relation = mask_named(name)
     assert relation is not None
     assert names_of(relation) == (name,)
 
 
 def test_what_is_no_relation_has_no_mask() -> None:
-    assert relation_named("beside") is None
+    assert mask_named("beside") is None
 
 
 def test_the_paper_calls_two_relations_differently() -> None:
-    assert relation_named("finishes", "paper") == FINISHED_BY
-    assert relation_named("finished by", "paper") == FINISHES
+    assert mask_named("finishes", "paper") == FINISHED_BY
+    assert mask_named("finished by", "paper") == FINISHES
     others = [name for name in NAMES if not name.startswith("finish")]
-    assert all(relation_named(name, "paper") == relation_named(name) for name in others)
+    assert all(mask_named(name, "paper") == mask_named(name) for name in others)
 
 
 def test_the_inverse_is_the_relation_from_the_other_side() -> None:
@@ -167,3 +169,20 @@ def test_no_relation_of_real_periods_is_lost(
         assert left[i][j] & relation_between(periods[i], periods[j])
         if i < j:
             assert left[i][j] & ~asked[i, j] == 0
+
+
+def test_shorthands_say_what_their_words_do() -> None:
+    periods = [(start, end) for start in range(5) for end in range(start + 1, 6)]
+    for a, b in product(periods, repeat=2):
+        relation = relation_between(a, b)
+        shared = set(range(*a)) & set(range(*b))
+        assert bool(relation & SHORTHANDS["intersects"]) == bool(shared)
+        assert bool(relation & SHORTHANDS["precedes"]) == (a[1] <= b[0])
+        assert bool(relation & SHORTHANDS["follows"]) == (b[1] <= a[0])
+
+
+@given(st.integers(1, ANY))
+def test_words_of_a_mask_mean_it(mask: int) -> None:
+    masks = [mask_named(word) or 0 for word in words_of(mask)]
+    assert sum(masks) == mask
+    assert len(masks) <= len(names_of(mask))

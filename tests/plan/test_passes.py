@@ -105,7 +105,7 @@ def test_what_overflows_is_left_to_the_engine() -> None:
 
 @pytest.mark.parametrize("function", ["sum", "last"])
 def test_seq_is_not_read_for_order(function: str) -> None:
-    """Scans hand rows over in order; only a query that names `seq` reads it."""
+    """Scans hand rows over in order; only a query that names `_seq` reads it."""
     aggregates = (NamedAggregate("a", Aggregate(function, N, INT64)),)
     plan = optimise(WindowAggregate(SCAN, (), Window(10, 10), aggregates))
     assert isinstance(plan, WindowAggregate)

@@ -39,7 +39,7 @@ def steady(seed: int, count: int) -> list[Event]:
     choose = random.Random(seed)
     times = sorted(choose.randrange(600 * SECOND) for _ in range(count))
     values = {"k": None, "g": 1, "v": 1, "f": None}
-    return [{"ts": ts, "seq": number, **values} for number, ts in enumerate(times)]
+    return [{"ts": ts, "_seq": number, **values} for number, ts in enumerate(times)]
 
 
 @pytest.mark.parametrize(

@@ -277,7 +277,7 @@ def test_situations_by_key_over_one_axis() -> None:
 
 def test_a_stored_stream_of_situations_has_its_own_keys() -> None:
     stored = SITUATIONS.add_column(0, "ts", at(5, 12, 30, 60)).add_column(
-        1, "seq", pa.array(range(4))
+        1, "_seq", pa.array(range(4))
     )
     assert scene_of_situations(stored) == scene_of_situations(SITUATIONS)
     assert "(ts)" in scene_of_situations(stored, by=["ts"]).told

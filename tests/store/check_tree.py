@@ -24,7 +24,7 @@ def check_tree(snapshot: Snapshot) -> None:
     for segment in (each for each in snapshot.segments if not each.thinned):
         numbers += Walk(snapshot.path, segment).check()
     for rows in snapshot.memory:
-        numbers += int64_view(rows.column("seq")).tolist()
+        numbers += int64_view(rows.column("_seq")).tolist()
     assert len(numbers) == snapshot.row_count
     assert len(set(numbers)) == len(numbers)
     assert all(0 <= number < snapshot.view.next_seq for number in numbers)
@@ -42,7 +42,7 @@ class Walk:
         self.leaves = 0
 
     def check(self) -> list[int]:
-        """Check everything; return the `seq` of every row."""
+        """Check everything; return the `_seq` of every row."""
         segment, levels = self.segment, self.tree.levels
         for level in reversed(range(len(levels))):
             assert levels[level].num_rows < tree.FAN_OUT
@@ -90,7 +90,7 @@ class Walk:
         summary = form.layout.summarise(rows, all_of(rows))
         own = leaf_entries(rows, all_of(rows), [frame], summary, in_order=form.in_order)
         assert same(entry, own)
-        ts, seq = (int64_view(rows.column(name)).tolist() for name in ("ts", "seq"))
+        ts, seq = (int64_view(rows.column(name)).tolist() for name in ("ts", "_seq"))
         self.keys += zip(ts, seq, strict=True)
         self.leaves += 1
 

@@ -19,7 +19,7 @@ from eventide.store.writing.open_stream import OPENED
 from tests.naive.store import Row
 
 SCHEMA = Schema.of({"car": "string", "speed": "float64", "lane": "int64"})
-COLUMNS = ["ts", "seq", "car", "speed", "lane"]
+COLUMNS = ["ts", "_seq", "car", "speed", "lane"]
 
 rows = st.fixed_dictionaries(
     {

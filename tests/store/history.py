@@ -29,7 +29,7 @@ TYPES: dict[str, DataType] = {
     "mark": BINARY,
 }
 EVERY_TYPE = Schema.of({name: str(kind) for name, kind in TYPES.items()})
-NAMES = ["ts", "seq", *TYPES]
+NAMES = ["ts", "_seq", *TYPES]
 FIRST_TS, LAST_TS = -30, 130
 
 Pools = Mapping[str, Sequence[object]]
@@ -67,7 +67,7 @@ def as_table(rows: Sequence[Row], schema: Schema = EVERY_TYPE) -> pa.Table:
 
 def scanned_rows(snapshot: Snapshot, **asked: Any) -> list[str]:  # noqa: ANN401
     """Return a scan of all columns so that NaNs are equal, and the two zeros are not."""
-    names = ["ts", "seq", *snapshot.schema.names]
+    names = ["ts", "_seq", *snapshot.schema.names]
     found: list[str] = []
     for batch in snapshot.scan(names, **asked):
         assert batch.num_rows

@@ -108,7 +108,7 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, durability: Durab
     assert acknowledged == list(range(0, 3 * len(acknowledged), 3))
     with tiny_files():
         stream = reopened(stream)
-        found = scanned(stream.snapshot(), ["seq"])
+        found = scanned(stream.snapshot(), ["_seq"])
         assert len(found) in (3 * len(acknowledged), 3 * len(acknowledged) + 3)
         assert sorted(found) == [(seq,) for seq in range(len(found))]
         assert stream.append(at(1)).first_seq == len(found)
@@ -127,18 +127,24 @@ def test_batch_syncs_each_append_before_it_returns(tmp_path: Path) -> None:
         assert isinstance(disk.trace.changes[-2], SyncFolder)
 
 
-def test_group_syncs_many_appends_at_once_and_soon(tmp_path: Path) -> None:
-    stream = new_stream(tmp_path, "group", interval_ms=300)
-    log = stream.path / stream.snapshot().manifest.log
+def test_group_syncs_many_appends_at_once(tmp_path: Path) -> None:
+    stream = new_stream(tmp_path, "group", HOUR_MS)
     with recorded(tmp_path) as disk:
         for count in range(20):
             stream.append(at(count))
-        assert disk.syncs() <= 2
-        deadline = time.monotonic() + 10
-        while not disk.is_synced(log) and time.monotonic() < deadline:
+        assert disk.syncs() == 0
+        COMMITS.finish()
+        assert disk.is_synced(stream.path / stream.snapshot().manifest.log)
+        assert disk.syncs() == 1
+
+
+def test_group_syncs_by_itself(tmp_path: Path) -> None:
+    stream = new_stream(tmp_path, "group", interval_ms=20)
+    log = stream.path / stream.snapshot().manifest.log
+    with recorded(tmp_path) as disk:
+        stream.append(at(1))
+        while not disk.is_synced(log):  # without a limit: a loaded machine may take its time
             time.sleep(0.01)
-        assert disk.is_synced(log)
-        assert 1 <= disk.syncs() <= 3
 
 
 def test_group_syncs_every_stream_whatever_number_its_file_has(tmp_path: Path) -> None:
@@ -210,9 +216,9 @@ def test_two_processes_take_turns(tmp_path: Path, durability: Durability) -> Non
             if turn % 10 == 5:
                 stream.flush(seal=turn % 20 == 5)
                 stream.compact()
-            found = scanned(stream.snapshot(), ["seq", "ts"])
+            found = scanned(stream.snapshot(), ["_seq", "ts"])
             assert sorted(found) == list(enumerate(expected))
-        assert scanned(reopened(stream).snapshot(), ["seq", "ts"]) == found
+        assert scanned(reopened(stream).snapshot(), ["_seq", "ts"]) == found
 
 
 @pytest.mark.parametrize("attempts", [READ_ATTEMPTS, 0])
@@ -225,13 +231,12 @@ def test_readers_see_whole_batches_in_the_order_of_appends(
     seen = [0]
     with child(APPEND_FOREVER, stream) as process:
         output(process).readline()
-        deadline = time.monotonic() + 1
         with tiny_files():
-            while time.monotonic() < deadline:
+            while len(set(seen)) < 6:
+                assert process.poll() is None, "the writer has ended"
                 snapshot = stream.snapshot()
-                found = sorted(scanned(snapshot, ["seq"]))
+                found = sorted(scanned(snapshot, ["_seq"]))
                 assert found == [(seq,) for seq in range(len(found))]
                 assert len(found) % 3 == 0
                 assert len(found) == snapshot.row_count >= seen[-1]
                 seen.append(len(found))
-    assert len(set(seen)) > 3, "the reader and the writer hardly met"

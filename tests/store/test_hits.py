@@ -37,7 +37,7 @@ NUMBERS = Schema.of({"x": "int64", "y": "float64", "label": "string"})
 
 def rows_of(snapshot: Snapshot) -> list[Row]:
     """Return all events in order, times as integers."""
-    names = ["ts", "seq", *snapshot.schema.names]
+    names = ["ts", "_seq", *snapshot.schema.names]
     names = list(dict.fromkeys(names))
     found: list[Row] = []
     for batch in snapshot.scan(names):
@@ -50,7 +50,7 @@ def naive_hits(
     rows: Sequence[Row], atoms: Sequence[Atom], time_range: TimeRange = ALL_TIME
 ) -> list[Event]:
     return [
-        (row["ts"], row["seq"])
+        (row["ts"], row["_seq"])
         for row in rows
         if time_range.start_us <= row["ts"] < time_range.end_us
         and any(qualifies(row[name], wanted) for name, wanted in atoms)
@@ -81,7 +81,7 @@ def check(snapshot: Snapshot, *asked: Sequence[Atom]) -> None:
 def check_units(snapshot: Snapshot, atoms: Sequence[Atom] = ()) -> Units:
     """Check that units are what is read in order, and that none is ruled out that has a row."""
     units, rows = units_of(snapshot), rows_of(snapshot)
-    names = ["ts", "seq"]
+    names = ["ts", "_seq"]
     ends = np.cumsum(units.rows).tolist()
     assert (ends[-1] if ends else 0) == len(rows)
     read: list[Event] = []
@@ -97,8 +97,8 @@ def check_units(snapshot: Snapshot, atoms: Sequence[Atom] = ()) -> Units:
         assert (min(times), max(times)) == (units.ts_min[unit], units.ts_max[unit])
         read += events
     # Units one after another are all rows in order.
-    assert read == [(row["ts"], row["seq"]) for row in rows]
-    numbers = [row["seq"] for row in rows]
+    assert read == [(row["ts"], row["_seq"]) for row in rows]
+    numbers = [row["_seq"] for row in rows]
     first = numbers[0] if numbers else 0
     if units.in_order:
         assert numbers == list(range(first, first + len(numbers)))

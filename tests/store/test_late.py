@@ -285,7 +285,7 @@ def test_ties_across_the_border_of_leaves_stay_in_order_of_arrival(tmp_path: Pat
         twins.stream.flush()
         twins.check()
         assert paths[REWRITTEN] == 1
-        assert scanned(twins.stream.snapshot(), ["seq"], TimeRange(5, 6)) == [
+        assert scanned(twins.stream.snapshot(), ["_seq"], TimeRange(5, 6)) == [
             (seq,) for seq in (1, 2, 3, 4, 5, 6, 9, 10, 12)
         ]
 

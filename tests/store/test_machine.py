@@ -60,7 +60,7 @@ stream_options = st.builds(
 
 def content(snapshot: Snapshot, **asked: Any) -> list[tuple[object, ...]]:  # noqa: ANN401
     """Return all columns of a scan."""
-    names = ["ts", "seq", *snapshot.schema.names]
+    names = ["ts", "_seq", *snapshot.schema.names]
     found: list[tuple[object, ...]] = []
     # What is left of a thinned stream: reading it as a whole is refused otherwise.
     with patch.object(Snapshot, "check_whole"):
@@ -296,8 +296,8 @@ class StreamMachine(RuleBasedStateMachine):
     def lost(self) -> list[Row]:
         """Take those rows out of the twin that the stream has no more, and return them."""
         left = {row[1] for row in content(self.stream.snapshot())}
-        gone = [row for row in self.naive.rows if row["seq"] not in left]
-        self.naive.rows = [row for row in self.naive.rows if row["seq"] in left]
+        gone = [row for row in self.naive.rows if row["_seq"] not in left]
+        self.naive.rows = [row for row in self.naive.rows if row["_seq"] in left]
         return gone
 
     @rule(name=st.sampled_from(list(ADDED)))
@@ -328,7 +328,7 @@ class StreamMachine(RuleBasedStateMachine):
     # What is read.
 
     def expected(self, **asked: Any) -> list[tuple[object, ...]]:  # noqa: ANN401
-        return self.naive.scan(["ts", "seq", *self.names], **asked)
+        return self.naive.scan(["ts", "_seq", *self.names], **asked)
 
     @rule(pickled=st.booleans())
     def take_a_snapshot(self, pickled: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pickle
 import threading
@@ -45,7 +46,7 @@ def stream(tmp_path: Path) -> StoredStream:
     ("events", "message"),
     [
         (pa.table({"ts": [1]}), "the events have ts int64"),
-        (at(1).append_column("seq", pa.array([1])), "seq int64"),
+        (at(1).append_column("_seq", pa.array([1])), "_seq int64"),
         (table([{"ts": None}]), "ts is null"),
         (at(MAX_TS_US + 1), "outside the years"),
     ],
@@ -154,7 +155,7 @@ def test_readers_see_whole_appends_while_writers_go_on(stream: StoredStream) -> 
     counts: list[int] = []
     while not done.is_set():
         snapshot = stream.snapshot()
-        found = scanned(snapshot, ["ts", "seq"])
+        found = scanned(snapshot, ["ts", "_seq"])
         assert sorted(seq for _, seq in found) == list(range(snapshot.row_count))  # type: ignore[type-var]
         counts.append(len(found))
     writer.join()
@@ -174,7 +175,7 @@ def test_two_processes_write_without_losing_events(stream: StoredStream, tmp_pat
         jobs = [pool.submit(append_many, str(tmp_path / "db"), 15) for _ in range(2)]
         for job in jobs:
             job.result()
-    found = scanned(stream.snapshot(), ["ts", "seq"])
+    found = scanned(stream.snapshot(), ["ts", "_seq"])
     assert sorted(seq for _, seq in found) == list(range(60))  # type: ignore[type-var]
     assert [ts for ts, _ in found] == [ts for ts in range(15) for _ in range(4)]
 
@@ -189,6 +190,40 @@ def test_a_writer_that_waits_too_long_says_why(stream: StoredStream) -> None:
     assert times(stream.snapshot()) == []
     assert segment_files(stream) == []
     stream.append(at(1))
+
+
+def test_who_waits_for_the_lock_is_next(stream: StoredStream) -> None:
+    turns: list[str] = []
+
+    def write(name: str) -> threading.Thread:
+        def run() -> None:
+            with write_lock(stream.path):
+                turns.append(name)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread
+
+    with write_lock(stream.path):
+        first = write("first")
+        while not is_locked(stream.path):
+            time.sleep(0.001)
+        second = write("second")
+    first.join()
+    second.join()
+    assert turns == ["first", "second"]
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether somebody waits for the lock of a folder, and so has locked the folder itself."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def test_small_appends_stay_in_the_log_until_it_is_long(stream: StoredStream) -> None:

@@ -122,9 +122,9 @@ def test_a_table_reads_like_a_sorted_list(
     if with_seq:
         # Numbers against the order of the rows: the table's own numbers must win.
         numbers = list(range(len(events)))[::-1]
-        chunked = chunked.append_column("seq", pa.array(numbers, pa.int64()))
+        chunked = chunked.append_column("_seq", pa.array(numbers, pa.int64()))
         naive.rows = [
-            {**row, "seq": number} for row, number in zip(naive.rows, numbers, strict=True)
+            {**row, "_seq": number} for row, number in zip(naive.rows, numbers, strict=True)
         ]
     with tiny_files():
         source = pickle.loads(pickle.dumps(TableSource("cars", SCHEMA, chunked)))

@@ -49,7 +49,7 @@ def test_slices_count_rows_exactly() -> None:
         (pa.table({"ts": [1], "speed": [1.0]}), "'ts' has type int64"),
         (
             pa.table({"ts": pa.array([None], pa.timestamp("us")), "speed": [1.0]}),
-            "ts or seq is null",
+            "ts or _seq is null",
         ),
     ],
 )

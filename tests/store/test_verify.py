@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from eventide.errors import StoreError
-from eventide.schema import SEQ
+from eventide.schema import SEQ, Schema
 from eventide.store import Snapshot
+from eventide.store.options import StreamOptions
 from eventide.store.segments.manifest import encode_manifest, manifest_path
 from eventide.store.segments.segment import Segment
+from eventide.store.upkeep.repair import Repair, repair_stream
 from eventide.store.upkeep.verify import check_invariants, check_view, verify_stream
 from eventide.store.writing.view import View
 from tests.store.damage import Original, make
-from tests.store.events import tiny_files
+from tests.store.events import new_stream, tiny_files
 
 
 @pytest.fixture(scope="module")
@@ -140,4 +144,25 @@ def test_all_that_is_wrong_is_named(original: Original) -> None:
 def test_columns_of_the_log_that_are_wrong(original: Original) -> None:
     view = original.snapshot.view
     batch = pa.RecordBatch.from_pydict({SEQ: [1]})
-    assert "the tail has columns ['seq']" in wrong_with(original, replace(view, tail=(batch,)))
+    assert "the tail has columns ['_seq']" in wrong_with(original, replace(view, tail=(batch,)))
+
+
+WIDE: dict[str, list[object]] = {
+    "int64": [-(2**63), 1, 2**63 - 1],
+    "float64": [-1.7e308, -2.0, 2.0, 1.7e308],
+    "decimal(38, 0)": [Decimal(-(10**38) + 1), Decimal(0), Decimal(10**38 - 1)],
+    "timestamp": [datetime(1, 1, 1), datetime(9999, 12, 31)],
+    "string": ["", "\U0010ffff"],
+}
+
+
+@pytest.mark.parametrize("kind", WIDE)
+def test_index_keys_as_far_apart_as_can_be_are_no_damage(tmp_path: Path, kind: str) -> None:
+    schema = Schema.of({"far": kind})
+    stream = new_stream(tmp_path, options=StreamOptions(indexes=("far",)), schema=schema)
+    rows = [{"ts": ts, "far": value} for ts, value in enumerate(WIDE[kind])]
+    stream.append(pa.Table.from_pylist(rows, schema=schema.arrow.remove(1)))
+    stream.flush(seal=True)
+    assert list(verify_stream(stream)) == []
+    assert repair_stream(stream) == Repair((), ())
+    assert stream.snapshot().segments[0].indexes

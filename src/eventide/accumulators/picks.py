@@ -56,7 +56,7 @@ class Extreme(Pick):
 
 @dataclass(frozen=True)
 class Edge(Pick):
-    """The value of the first or last event in order of (ts, seq), null or not."""
+    """The value of the first or last event in order of (ts, _seq), null or not."""
 
     first: bool
 

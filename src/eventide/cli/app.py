@@ -13,12 +13,14 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any
 
 import click
 
 from eventide.cli.terminal import print_error
-from eventide.errors import BindError, EventideError, ParseError
+from eventide.errors import BindError, EventideError, ParseError, StoreError
+from eventide.local_path import local_path
 
 FAILED, ASKED_WRONGLY, INTERRUPTED, PIPE_CLOSED = 1, 2, 130, 141
 
@@ -63,6 +65,25 @@ class Failure(click.ClickException):
     def show(self, file: object = None) -> None:  # noqa: ARG002
         """Print the paragraph."""
         print_error(self.message)
+
+
+class LocalPath(click.Path):
+    """A path, or a `file:` address; an address elsewhere is refused."""
+
+    def __init__(self, *, folder: bool = True, file: bool = True) -> None:
+        super().__init__(dir_okay=folder, file_okay=file, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Return the path that was meant."""
+        return super().convert(asked_path(value), param, ctx)
+
+
+def asked_path(text: str | Path) -> Path:
+    """Return the path that somebody asks for, or fail."""
+    try:
+        return local_path(text)
+    except StoreError as error:
+        raise Failure(str(error), ASKED_WRONGLY) from None
 
 
 class Command(click.Command):

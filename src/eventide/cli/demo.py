@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from eventide.cli.app import Command
+from eventide.cli.app import Command, LocalPath
 from eventide.cli.terminal import output
 
 
@@ -20,7 +20,7 @@ from eventide.cli.terminal import output
 )
 @click.option(
     "--folder",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file=False),
     default=Path("demo"),
     metavar="PATH",
     help="Where to put the events, the database and the page [demo]. "

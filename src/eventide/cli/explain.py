@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from eventide.cli.app import ASKED_WRONGLY, Command, Failure
+from eventide.cli.app import ASKED_WRONGLY, Command, Failure, LocalPath
 from eventide.cli.query import COMPILING, database_argument, query_argument, query_text
 from eventide.cli.terminal import notices, output
 
@@ -21,7 +21,7 @@ PICTURES = (".svg", ".html")
     "--plot",
     "target",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=LocalPath(folder=False),
     help="Draw it as well: FILE.svg, or FILE.html with the text.",
 )
 def explain(database: Path, query: str, analyze: bool, target: Path | None) -> None:

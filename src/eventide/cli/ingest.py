@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eventide.cli.app import ASKED_WRONGLY, Command, Failure
+from eventide.cli.app import ASKED_WRONGLY, Command, Failure, LocalPath
 from eventide.cli.terminal import notices, output
 from eventide.errors import StoreError
 from eventide.sinks.words import plural, span_text
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command, short_help="Store the events of files in a stream.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE…")
+@click.argument("files", nargs=-1, required=True, type=LocalPath(), metavar="FILE…")
 @click.option(
     "--into",
     "database",
     required=True,
     metavar="DB",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="The database: a folder.",
 )
 @click.option("--stream", "name", required=True, metavar="NAME", help="The stream to append to.")

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from eventide.cli.app import ASKED_WRONGLY, FAILED, Command, Failure
+from eventide.cli.app import ASKED_WRONGLY, FAILED, Command, Failure, LocalPath
 from eventide.cli.terminal import UNLIMITED, notices, output, table_of
 from eventide.sinks.words import plural
 
@@ -24,7 +24,7 @@ FORMATS = ("table", "csv", "jsonl", "parquet")
 COMPILING = "compiling, once for this machine: some seconds, for some patterns half a minute"
 SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
-database_argument = click.argument("database", metavar="DB", type=click.Path(path_type=Path))
+database_argument = click.argument("database", metavar="DB", type=LocalPath())
 query_argument = click.argument("query", metavar="QUERY")
 
 
@@ -38,7 +38,7 @@ output_option = click.option(
     "--output",
     "target",
     metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=LocalPath(folder=False),
     help="Write to a file. Parquet needs one.",
 )
 limit_option = click.option(
@@ -65,7 +65,7 @@ def sql(
 ) -> None:
     """Answer QUERY over all that the database DB has stored. With - the query comes from stdin.
 
-    Every stream has a column ts, the time in UTC, and seq, the order of arrival.
+    Every stream has a column ts, the time in UTC, and _seq, the order of arrival.
 
     Examples:
       eventide sql traffic.ev "SELECT * FROM cars WHERE speed > 130 ORDER BY ts LIMIT 10"

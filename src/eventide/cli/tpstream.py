@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eventide.cli.app import ASKED_WRONGLY, Command, Failure
+from eventide.cli.app import ASKED_WRONGLY, Command, Failure, asked_path
 from eventide.cli.explain import PICTURES
 from eventide.cli.query import (
     COMPILING,
@@ -111,7 +111,7 @@ def check_plot(plot: str | None, form: str, target: Path | None) -> None:
         if form != "table" and target is None:
             text = f"a drawing among {form} is neither\nhint: add --output rows.{form}"
             raise Failure(text, ASKED_WRONGLY)
-    elif Path(plot).suffix.lower() not in PICTURES:
+    elif asked_path(plot).suffix.lower() not in PICTURES:
         text = f"cannot tell what to draw into {plot}\nhint: name a file .svg or .html, or -"
         raise Failure(text, ASKED_WRONGLY)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eventide.cli.app import Command
+from eventide.cli.app import Command, LocalPath
 from eventide.cli.query import database_argument
 from eventide.cli.terminal import notices, output
 from eventide.sinks.words import plural, size_text, span_text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, short_help="Copy a database while others write to it.")
 @database_argument
-@click.argument("target", metavar="COPY", type=click.Path(path_type=Path))
+@click.argument("target", metavar="COPY", type=LocalPath())
 def backup(database: Path, target: Path) -> None:
     """Copy the database DB, as it is now, into the new folder COPY.
 

@@ -60,7 +60,7 @@ def run_live(
 def check_against_history(question: Question, events: pa.Table, run: LiveRun) -> None:
     """Refuse a live answer that is not the history's answer without the late events."""
     on_time = np.ones(events.num_rows, np.bool_)
-    # seq counts arrivals from 0, and so is the row in `events`.
-    on_time[run.late["seq"].to_numpy()] = False
+    # _seq counts arrivals from 0, and so is the row in `events`.
+    on_time[run.late["_seq"].to_numpy()] = False
     history = sql(question.text, cars=events.filter(pa.array(on_time)))
     check_agree(f"{question.name}, live and over history", run.rows, history.to_arrow())

@@ -115,7 +115,7 @@ class LiveEngine(Stateful[LiveState]):
     def push(
         self, state: LiveState, arrived: pa.RecordBatch, newest_us: int | None = None
     ) -> tuple[LiveState, Arrival]:
-        """Take events in arrival order; they have `ts`, `seq` and the columns of the scan."""
+        """Take events in arrival order; they have `ts`, `_seq` and the columns of the scan."""
         check_present(self.ordering.schema, arrived.schema, self.stream)
         wanted = arrived.select(self.ordering.schema.names)
         ordering, batch, late = self.ordering.step(state.ordering, wanted, newest_us)
@@ -131,6 +131,23 @@ class LiveEngine(Stateful[LiveState]):
         after, arrival = self.push(state, arrived[self.stream], clock_us)
         late = {self.stream: arrival.late}
         return after, Reported(arrival.results, late, arrival.watermark_us)
+
+    def advance(
+        self, state: LiveState, until_us: int, stream: str | None = None
+    ) -> tuple[LiveState, Reported]:
+        """Move the watermark to a time, if it is not there yet: no earlier event will come."""
+        self.check_stream(stream or self.stream)
+        nothing = pa.RecordBatch.from_pylist([], schema=self.ordering.schema)
+        watermark_us = max(state.ordering.watermark_us, until_us)
+        ordering, batch = self.ordering.release(state.ordering, nothing, watermark_us)
+        after, arrival = self.forward(LiveState(ordering, state.operators), batch, nothing)
+        return after, Reported(arrival.results, {}, arrival.watermark_us)
+
+    def check_stream(self, stream: str) -> None:
+        """Refuse a stream that the query does not read."""
+        if stream != self.stream:
+            message = f"the query does not read {stream!r}"
+            raise SchemaError(message, hint=f"it reads {self.stream}")
 
     def end(self, state: LiveState) -> tuple[LiveState, Reported]:
         """Complete all that is open."""

@@ -156,8 +156,10 @@ def check_known(names: Sequence[str], types: Mapping[str, DataType]) -> None:
     """Refuse columns that the stream does not have."""
     unknown = [name for name in names if name not in types]
     if SEQ in unknown:
-        message = "the events have a column 'seq', which the stream numbers by itself"
-        raise SchemaError(message, hint="drop the column, or rename it to keep its values")
+        message = f"the events have a column {SEQ!r}, which the stream numbers by itself"
+        raise SchemaError(
+            message, hint=f"drop the column, or rename it: {SEQ.strip('_')!r} is free"
+        )
     if unknown:
         message = f"the stream has no attribute {listed([repr(name) for name in unknown])}"
         folded = {name.lower(): name for name in types}

@@ -85,7 +85,7 @@ class Ordering:
 
 
 def in_order(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows in order of (ts, seq)."""
+    """Return the rows in order of (ts, _seq)."""
     order = sorting_order(times(rows), rows.column(SEQ).to_numpy())
     return rows if order is None else rows.take(pa.array(order))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int32s, Int64s, inlined, kernel
+from eventide.kernels.compiled import Bools, Int32s, Int64s, inlined, kernel
 
 
 @kernel
@@ -88,6 +88,13 @@ def count_above(tree: Int64s, low: Int64s, high: Int64s, limits: Int64s, counts:
                 count += 1
             place += 1
         counts[i] = count
+
+
+@kernel
+def any_above(tree: Int64s, low: Int64s, high: Int64s, limits: Int64s, found: Bools) -> None:
+    """Tell for which ranges a leaf of [low, high) is above the limit."""
+    for i in range(len(low)):
+        found[i] = low[i] < high[i] and next_above(tree, low[i], limits[i]) < high[i]
 
 
 @kernel

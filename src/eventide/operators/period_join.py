@@ -18,6 +18,7 @@ import pyarrow as pa
 from eventide.accumulators.columns import int64s
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.period_join import (
+    any_above,
     count_above,
     fill_above,
     fill_between,
@@ -111,6 +112,12 @@ class Periods:
         rows = rows[np.lexsort((end[rows], start[rows], keys[rows]))]
         return cls(rows, frozen(keys[rows]), frozen(start[rows]), frozen(end[rows]))
 
+    def only(self, fit: Bools) -> Periods:
+        """Return some of the rows."""
+        return Periods(
+            self.rows[fit], frozen(self.keys[fit]), frozen(self.start[fit]), frozen(self.end[fit])
+        )
+
     def value(self, name: Value) -> Int64s:
         """Return a bound of each row, or the same time for all."""
         match name:
@@ -173,11 +180,10 @@ class Ordered:
         return frozen(found)
 
 
-class Joining:
-    """Finds the pairs of two sides, search by search."""
+class Partners:
+    """The rows of the right side, among which those of left rows are looked up."""
 
-    def __init__(self, left: Periods, right: Periods, keys: int) -> None:
-        self.left = left
+    def __init__(self, right: Periods, keys: int) -> None:
         offsets = frozen(np.searchsorted(right.keys, np.arange(keys + 1)).astype(np.int64))
         self.by_start = Ordered(right, "start", offsets)
 
@@ -188,28 +194,57 @@ class Joining:
         order = np.lexsort((right.start, right.end, right.keys))
         return Ordered(right.taken(order), "end", self.by_start.offsets)
 
-    def pairs(self, search: Search) -> Iterator[tuple[Int64s, Int64s]]:
-        """Yield numbers of left rows and of their partners, some at a time."""
+    def looked_up(self, left: Periods, search: Search) -> Range:
+        """Return where the partners of each left row stand."""
         order = self.by_start if search.by == "start" else self.by_end
-        low, high = order.places(self.left, search.low), order.places(self.left, search.high)
+        low, high = order.places(left, search.low), order.places(left, search.high)
         if search.beyond is None:
-            counts = np.maximum(high - low, 0)
-        else:
-            sign, limit = search.beyond
-            tree = order.greater if sign > 0 else order.less
-            limits = self.left.value(limit)
-            limits = limits if sign > 0 else frozen(~limits)
+            return Range(left, order, low, high)
+        sign, limit = search.beyond
+        limits = left.value(limit)
+        if sign > 0:
+            return Range(left, order, low, high, (order.greater, limits))
+        return Range(left, order, low, high, (order.less, frozen(~limits)))
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Where the partners of left rows stand in an order of the right ones: from low to high.
+
+    With `beyond`, a tree and limits, they are those of the range that are above the limit.
+    """
+
+    left: Periods
+    order: Ordered
+    low: Int64s
+    high: Int64s
+    beyond: tuple[Int64s, Int64s] | None = None
+
+    def pairs(self) -> Iterator[tuple[Int64s, Int64s]]:
+        """Yield numbers of left rows and of their partners, some at a time."""
+        low, high = self.low, self.high
+        counts = np.maximum(high - low, 0)
+        if self.beyond is not None:
+            tree, limits = self.beyond
             counts = np.empty(len(low), np.int64)
             count_above(tree, low, high, limits, counts)
         for first, last in pieces(counts, MOST_PAIRS):
             ones, others = np.empty((2, int(counts[first:last].sum())), np.int64)
-            if search.beyond is None:
+            if self.beyond is None:
                 fill_between(low[first:last], high[first:last], ones, others)
             else:
+                tree, limits = self.beyond
                 fill_above(
                     tree, low[first:last], high[first:last], limits[first:last], ones, others
                 )
-            yield self.left.rows[ones + first], order.periods.rows[others]
+            yield self.left.rows[ones + first], self.order.periods.rows[others]
+
+    def matched(self) -> Int64s:
+        """Return the numbers of the left rows that have a partner; pairs are not made."""
+        found = self.low < self.high
+        if self.beyond is not None:
+            any_above(self.beyond[0], self.low, self.high, self.beyond[1], found)
+        return self.left.rows[found]
 
 
 def pieces(counts: Int64s, most: int) -> Iterator[tuple[int, int]]:
@@ -230,35 +265,44 @@ def pieces(counts: Int64s, most: int) -> Iterator[tuple[int, int]]:
 def join_periods(
     node: PeriodJoin, left: pa.Table, right: pa.Table, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the pairs of two tables, in no particular order."""
-    keys, count = numbered_keys(node, left, right)
-    one = periods_of(left, node.first, [name for name, _ in node.keys], keys[: left.num_rows])
-    other = periods_of(right, node.second, [name for _, name in node.keys], keys[left.num_rows :])
+    """Yield the rows of a join of two tables, in no particular order."""
     columns = {**columns_of(left, schema), **columns_of(right, schema)}
+
+    def rows(own: pa.Array, partner: pa.Array) -> pa.RecordBatch:
+        taken = [
+            columns[name].take(own if name in left.schema.names else partner)
+            for name in schema.names
+        ]
+        return pa.RecordBatch.from_arrays(taken, schema=schema)
+
     lonely = np.ones(left.num_rows, np.bool_)
-    if len(one.rows) and len(other.rows):
-        joining = Joining(one, other, count)
-        for search in searches_for(node.mask):
-            for ones, others in joining.pairs(search):
-                lonely[ones] = False
-                own, partner = pa.array(ones), pa.array(others)
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        columns[name].take(own if name in left.schema.names else partner)
-                        for name in schema.names
-                    ],
-                    schema=schema,
-                )
-    if node.outer and lonely.any():
-        alone = pa.array(np.flatnonzero(lonely))
-        nothing = pa.nulls(len(alone), pa.int64())
-        yield pa.RecordBatch.from_arrays(
-            [
-                columns[name].take(alone if name in left.schema.names else nothing)
-                for name in schema.names
-            ],
-            schema=schema,
-        )
+    for found in looked_up(node, left, right):
+        if node.kind in ("semi", "anti"):
+            lonely[found.matched()] = False
+            continue
+        for ones, others in found.pairs():
+            lonely[ones] = False
+            yield rows(pa.array(ones), pa.array(others))
+    if node.kind != "inner":
+        alone = pa.array(np.flatnonzero(~lonely if node.kind == "semi" else lonely))
+        if len(alone):
+            yield rows(alone, pa.nulls(len(alone), pa.int64()))
+
+
+def looked_up(node: PeriodJoin, left: pa.Table, right: pa.Table) -> Iterator[Range]:
+    """Yield where the partners of left rows stand, for one search after another."""
+    keys, count = numbered_keys(node, left, right)
+    names, others = ([each[side] for each in node.keys] for side in (0, 1))
+    one = periods_of(left, node.first, names, keys[: left.num_rows], node.open_ends)
+    other = periods_of(right, node.second, others, keys[left.num_rows :], node.open_ends)
+    partners = Partners(other, count)
+    goes_on = one.end == _MOST
+    masks = ((~goes_on, node.mask), (goes_on, allen.mask_of_open(node.mask)))
+    for fit, mask in masks if node.open_ends else ((goes_on | True, node.mask),):
+        some = one if fit.all() else one.only(fit)
+        if len(some.rows) and len(other.rows):
+            for search in searches_for(mask):
+                yield partners.looked_up(some, search)
 
 
 def numbered_keys(node: PeriodJoin, left: pa.Table, right: pa.Table) -> tuple[Int32s, int]:
@@ -271,10 +315,18 @@ def numbered_keys(node: PeriodJoin, left: pa.Table, right: pa.Table) -> tuple[In
     return keys, count
 
 
-def periods_of(table: pa.Table, period: Period, names: list[str], keys: Int32s) -> Periods:
-    """Return the rows of a table whose period lasts for a while and whose keys are there."""
+def periods_of(
+    table: pa.Table, period: Period, names: list[str], keys: Int32s, open_ends: bool
+) -> Periods:
+    """Return the rows of a table whose period lasts for a while and whose keys are there.
+
+    With `open_ends`, the end of time is in the place of an end that is null.
+    """
     bounds = [whole(table.column(name)) for name in (period.start, period.end)]
     start, end = map(int64s, bounds)
+    if open_ends and bounds[1].null_count:
+        end = frozen(np.where(bounds[1].is_valid().to_numpy(zero_copy_only=False), end, _MOST))
+        bounds.pop()
     fit = start < end
     for column in (*bounds, *(table.column(name) for name in names)):
         if column.null_count:

@@ -62,20 +62,33 @@ GROUPS = (
 )
 """What two periods that are both still open may become: a began first, together, or last."""
 
+SHORTHANDS: Mapping[str, int] = {
+    "intersects": sum(GROUPS),
+    "precedes": BEFORE | MEETS,
+    "follows": AFTER | MET_BY,
+}
+"""Words for several relations: a and b share an instant; a ends at or before the start of b."""
+WORDS = (*NAMES, *SHORTHANDS)
+"""All that may stand between two situations or periods."""
+
 _FAR = 1 << 62
 """Later than every end that is known."""
 
 _IN_THE_PAPER: Mapping[str, str] = {"finishes": "finished by", "finished by": "finishes"}
 
 
-def relation_named(name: str, dialect: Dialect = "allen") -> int | None:
-    """Return the relation of a name in lower case, words parted by one space, or None.
+def mask_named(name: str, dialect: Dialect = "allen") -> int | None:
+    """Return the relations of a word in lower case, its parts parted by one space, or None.
 
     In the dialect of the TPStream paper, a finishes b when a began first and both end together.
 
-    >>> relation_named("met by") == MET_BY, relation_named("finishes", "paper") == FINISHED_BY
+    >>> mask_named("met by") == MET_BY, mask_named("finishes", "paper") == FINISHED_BY
     (True, True)
+    >>> names_of(mask_named("precedes"))
+    ('before', 'meets')
     """
+    if name in SHORTHANDS:
+        return SHORTHANDS[name]
     meant = _IN_THE_PAPER.get(name, name) if dialect == "paper" else name
     return 1 << NAMES.index(meant) if meant in NAMES else None
 
@@ -87,6 +100,18 @@ def names_of(mask: int) -> tuple[str, ...]:
     ('before', 'finished by')
     """
     return tuple(name for bit, name in enumerate(NAMES) if mask >> bit & 1)
+
+
+def words_of(mask: int) -> tuple[str, ...]:
+    """Return the fewest words for the relations of a mask, as Allen uses them.
+
+    >>> words_of(BEFORE | MEETS | FINISHED_BY)
+    ('precedes', 'finished by')
+    """
+    short = tuple(word for word, meant in SHORTHANDS.items() if meant & ~mask == 0)
+    for word in short:
+        mask &= ~SHORTHANDS[word]
+    return (*short, *names_of(mask))
 
 
 def relations_of(mask: int) -> Iterator[int]:
@@ -144,6 +169,23 @@ def possible_relations(a: tuple[int, int | None], b: tuple[int, int | None]) -> 
         return GROUPS[(a[0] > b[0]) - (a[0] < b[0]) + 1]
     ends = [_FAR if end is None else end for _, end in (a, b)]
     return relation_between((a[0], ends[0]), (b[0], ends[1]))
+
+
+def mask_of_open(mask: int) -> int:
+    """Return a mask for periods of which the first goes on, with the end of time for its end.
+
+    Two that both go on then end together. They belong to a mask if all that they may become does.
+
+    >>> names_of(mask_of_open(SHORTHANDS["intersects"]) & ~SHORTHANDS["intersects"])
+    ()
+    >>> names_of(mask_of_open(BEFORE | EQUALS | GROUPS[0]))
+    ('before', 'overlaps', 'contains', 'finished by')
+    """
+    certain = mask & ~(FINISHED_BY | EQUALS | FINISHES)
+    for group, together in zip(GROUPS, (FINISHED_BY, EQUALS, FINISHES), strict=True):
+        if group & ~mask == 0:
+            certain |= together
+    return certain
 
 
 @cache

@@ -312,7 +312,8 @@ def _check_join(node: PeriodJoin, left: Row, right: Row) -> None:
         _check_present(node, left, one)
         _check_present(node, right, other)
         _require(left[one] == right[other], f"{one} and {other} differ in type")
-    _check_present(node, {**left, **right}, *node.columns)
+    shown = left if node.kind in ("semi", "anti") else {**left, **right}
+    _check_present(node, shown, *node.columns)
     _check_names(node.columns)
 
 

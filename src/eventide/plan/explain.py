@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.plan.allen import ANY, names_of
+from eventide.plan.allen import ANY, words_of
 from eventide.plan.expressions import ALWAYS, At, Expression, MatchAggregate, Named, rebuild
 from eventide.plan.nodes import (
     CountWindow,
@@ -113,7 +113,7 @@ def describe(plan: Plan) -> str:
         case TemporalPattern():
             return _temporal(plan)
         case PeriodJoin():
-            kind = "PeriodJoin outer" if plan.outer else "PeriodJoin"
+            kind = "PeriodJoin" if plan.kind == "inner" else f"PeriodJoin {plan.kind}"
             by = f", {keys_text(plan)}" if plan.keys else ""
             related = f"{kind} {related_text(plan)}{by}"
             return f"{related}: {', '.join(plan.columns)}"
@@ -221,7 +221,8 @@ def _equal(keys: tuple[tuple[Expression, ...], ...]) -> str:
 
 def related_text(node: PeriodJoin) -> str:
     """Return which relations a join of periods asks for."""
-    return _related(node.first.name, node.mask, node.second.name)
+    related = _related(node.first.name, node.mask, node.second.name)
+    return f"{related}, open ends" if node.open_ends else related
 
 
 def keys_text(node: PeriodJoin) -> str:
@@ -266,7 +267,7 @@ def _temporal(node: TemporalPattern) -> str:
 
 
 def _related(first: str, mask: int, second: str) -> str:
-    relations = " or ".join(names_of(mask)) if mask != ANY else "anyhow beside"
+    relations = " or ".join(words_of(mask)) if mask != ANY else "anyhow beside"
     return f"{first} {relations} {second}"
 
 

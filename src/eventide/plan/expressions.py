@@ -85,7 +85,7 @@ class RangeFrame:
 
 @dataclass(frozen=True, slots=True)
 class RowsFrame:
-    """The event and the `preceding` ones before it in order of (ts, seq)."""
+    """The event and the `preceding` ones before it in order of (ts, _seq)."""
 
     preceding: int
 

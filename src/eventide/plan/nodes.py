@@ -43,7 +43,7 @@ Row = Mapping[str, DataType]
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The events of a stream, of one span of time, in order of (ts, seq)."""
+    """The events of a stream, of one span of time, in order of (ts, _seq)."""
 
     stream: str
     columns: tuple[tuple[str, DataType], ...] = ()
@@ -175,7 +175,7 @@ class SlidingAggregate:
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
-    """One item of ORDER BY. Equal rows stay in order of (ts, seq)."""
+    """One item of ORDER BY. Equal rows stay in order of (ts, _seq)."""
 
     expression: Expression
     descending: bool = False
@@ -186,7 +186,7 @@ class OrderKey:
 class MatchRecognize:
     """Matches of a row pattern among the rows of each key, in order.
 
-    `order` is empty for the order of (ts, seq). `defines` has the condition of every variable of
+    `order` is empty for the order of (ts, _seq). `defines` has the condition of every variable of
     the pattern, in the order of `variables`; `subsets` are names for several of them.
     """
 
@@ -262,6 +262,7 @@ class Situations:
         }
 
 
+PairKind = Choice["inner", "left", "semi", "anti"]
 Detection = Choice["early", "final"]
 
 
@@ -311,9 +312,11 @@ class PeriodJoin:
 
     `mask` has the relations of `plan.allen` that the period of the left row may have to that of
     the right one. Null keys are equal to nothing; periods that end before they last, or with a
-    bound that is null, relate to nothing. With `outer`, a left row without a partner comes once,
-    beside nulls. The two plans share no name; `columns` are those that come out. It stands below
-    a `Relational` or another join of periods, nowhere else.
+    bound that is null, relate to nothing. With `open_ends`, one without an end goes on: it has the
+    relations that it will have whenever it ends. Of kind "left", a left row without a partner
+    comes once, beside nulls; "semi" and "anti" are the left rows with and without a partner, each
+    once. The two plans share no name; `columns` are those that come out. It stands below a
+    `Relational` or another join of periods, nowhere else.
     """
 
     left: Plan
@@ -323,7 +326,8 @@ class PeriodJoin:
     keys: tuple[tuple[str, str], ...]
     mask: int
     columns: tuple[str, ...]
-    outer: bool = False
+    kind: PairKind = "inner"
+    open_ends: bool = False
     span: Span | None = field(default=None, compare=False)
 
     @property

@@ -81,7 +81,7 @@ class SinceWindow:
 
 @dataclass(frozen=True, slots=True)
 class RowsWindow:
-    """`[ROWS n]`: the last `count` events in order of (ts, seq), of each key if there are keys.
+    """`[ROWS n]`: the last `count` events in order of (ts, _seq), of each key if there are keys.
 
     `keys` are columns of the scan. With one row for each key it is a relation: an event replaces
     the one before, and if its column `deleted` is true it only removes it.

@@ -16,7 +16,7 @@ from eventide.schema import TS
 
 
 def in_order(plan: Plan) -> bool:
-    """Whether rows come in order of (ts, seq), `ts` being that of the events."""
+    """Whether rows come in order of (ts, _seq), `ts` being that of the events."""
     match plan:
         case Scan():
             return True

@@ -41,7 +41,7 @@ class MergedEvents:
         if parts:
             table = pa.Table.from_batches(parts, self.schema).combine_chunks()
             if len(parts) > 1:
-                # Stable: the streams stand in their order, each in its own of (ts, seq).
+                # Stable: the streams stand in their order, each in its own of (ts, _seq).
                 order = np.argsort(np.concatenate([times(part) for part in parts]), kind="stable")
                 table = table.take(pa.array(order))
             yield self.name, table
@@ -88,7 +88,7 @@ def replay_merged(
 
 
 def united(schemas: Mapping[str, pa.Schema]) -> pa.Schema:
-    """Return the columns of a merge: `ts`, `stream`, `seq`, and every attribute of any stream."""
+    """Return the columns of a merge: `ts`, `stream`, `_seq`, and every attribute of any stream."""
     fields: dict[str, tuple[str, pa.DataType]] = {}
     for stream, schema in schemas.items():
         for field in schema:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from eventide.errors import PlanError, StoreError
+from eventide.local_path import local_path
 
 FORMATS = (".svg", ".html")
 
@@ -29,7 +30,7 @@ def checked_path(path: object) -> Path:
     if not isinstance(path, str | Path):
         message = f"a picture is saved to a path, not to {type(path).__name__}"
         raise PlanError(message, hint='name a file, as in "matches.svg"')
-    target = Path(path)
+    target = local_path(path)
     if target.suffix.lower() not in FORMATS:
         message = f"cannot tell from {target.name!r} what to draw"
         raise PlanError(message, hint="name a file that ends with .svg or .html")

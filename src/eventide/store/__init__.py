@@ -7,7 +7,7 @@ source.py    what engines read: the `EventSource` protocol, and balanced slices 
 memory.py    an Arrow table as an event source
 options.py   how a stream is kept
 stats.py     what a stream looks like inside
-order.py     rows in order of (ts, seq)
+order.py     rows in order of (ts, _seq)
 
 files/       bytes on disk                     segments/  events that are their own index
 index/       what the index knows of events    writing/   from an append to the disk

@@ -25,15 +25,15 @@ SMALL_CHUNK_ROWS = 1 << 18
 
 
 class TableSource:
-    """Events held in memory. The table has the schema's columns; `seq` may be left out.
+    """Events held in memory. The table has the schema's columns; `_seq` may be left out.
 
-    Without `seq`, arrival order is the order of the rows. A table in order of (ts, seq) is used
+    Without `_seq`, arrival order is the order of the rows. A table in order of (ts, _seq) is used
     as it is, and scans are slices of it; any other is sorted once.
 
     >>> table = pa.table({"ts": pa.array([20, 10], pa.timestamp("us")), "car": ["b", "a"]})
     >>> source = TableSource("cars", Schema.of({"car": "string"}), table)
-    >>> next(source.scan(["seq", "car"])).to_pydict()
-    {'seq': [1, 0], 'car': ['a', 'b']}
+    >>> next(source.scan(["_seq", "car"])).to_pydict()
+    {'_seq': [1, 0], 'car': ['a', 'b']}
     """
 
     __slots__ = ("name", "schema", "table")
@@ -70,7 +70,7 @@ class TableSource:
         time_range: TimeRange = ALL_TIME,
         where: Where | None = None,  # noqa: ARG002 - a table has no index to skip rows by
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the events of a time range in order of (ts, seq), in batches, none empty."""
+        """Yield the events of a time range in order of (ts, _seq), in batches, none empty."""
         check_columns(self.schema, columns)
         start, end = self.rows_in(time_range)
         part = self.table.select(list(columns)).slice(start, max(0, end - start))
@@ -99,7 +99,7 @@ class TableSource:
 
 
 def checked(schema: Schema, table: pa.Table) -> pa.Table:
-    """Return the columns in the schema's order, `seq` added if absent, or say what is wrong."""
+    """Return the columns in the schema's order, `_seq` added if absent, or say what is wrong."""
     if SEQ not in table.column_names:
         table = table.append_column(SEQ, pa.array(np.arange(table.num_rows, dtype=np.int64)))
     expected = schema.arrow
@@ -113,13 +113,13 @@ def checked(schema: Schema, table: pa.Table) -> pa.Table:
             message = f"column {field.name!r} has type {field.type}, not {wanted}"
             raise SchemaError(message, hint="convert it with ingest.coerce.to_events")
     if table.column(TS).null_count or table.column(SEQ).null_count:
-        message = "ts or seq is null in some row"
+        message = f"{TS} or {SEQ} is null in some row"
         raise SchemaError(message, hint="every event has a time; drop those rows")
     return joined(table)
 
 
 def joined(table: pa.Table) -> pa.Table:
-    """Return the table in chunks that are large enough to scan well, `ts` and `seq` in one."""
+    """Return the table in chunks that are large enough to scan well, `ts` and `_seq` in one."""
     chunks = max(column.num_chunks for column in table.columns)
     if chunks > 1 and table.num_rows < chunks * SMALL_CHUNK_ROWS:
         return table.combine_chunks()
@@ -130,6 +130,6 @@ def joined(table: pa.Table) -> pa.Table:
 
 
 def in_order(table: pa.Table) -> pa.Table:
-    """Return the table sorted by (ts, seq); the same object if it is."""
+    """Return the table sorted by (ts, _seq); the same object if it is."""
     order = sorting_order(int64_view(table.column(TS)), int64_view(table.column(SEQ)))
     return table if order is None else table.take(pa.array(order))

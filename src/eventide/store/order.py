@@ -1,4 +1,4 @@
-"""Rows in order of (ts, seq); nothing is done where they are."""
+"""Rows in order of (ts, _seq); nothing is done where they are."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide.interrupts import interruptible
 from eventide.kernels.ordering import sorting_order
 from eventide.schema import SEQ, TS
 
@@ -35,14 +36,21 @@ def int64_array(values: Int64s) -> pa.Array:
 
 def is_ascending(values: Int64s) -> bool:
     """Whether no value is smaller than the one before."""
+    # Compared, not subtracted: values further apart than 2**63 have a difference that wraps.
     return bool((values[1:] >= values[:-1]).all())
 
 
 def sort_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows in order of (ts, seq); the same object where they are."""
+    """Return the rows in order of (ts, _seq); the same object where they are."""
     ts, seq = int64_view(rows.column(TS)), int64_view(rows.column(SEQ))
     # A process that only opens a stream is spared the loading of compiled code.
     if len(ts) <= FEW_ROWS and is_ascending(seq) and is_ascending(ts):
         return rows
+    taken = interruptible(taken_in_order) if len(ts) > FEW_ROWS else taken_in_order
+    return taken(rows, ts, seq)
+
+
+def taken_in_order(rows: pa.RecordBatch, ts: Int64s, seq: Int64s) -> pa.RecordBatch:
+    """Return rows, whose times and numbers these are, in order of (ts, _seq)."""
     order = sorting_order(ts, seq)
     return rows if order is None else rows.take(pa.array(order))

@@ -143,7 +143,7 @@ class Snapshot:
         time_range: TimeRange = ALL_TIME,
         where: Where | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the events of a time range in order of (ts, seq), in batches, none empty.
+        """Yield the events of a time range in order of (ts, _seq), in batches, none empty.
 
         With `where`, only those whose attributes meet every condition; leaves that cannot have
         such events are not read.

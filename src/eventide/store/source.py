@@ -36,7 +36,7 @@ class TimeSlice:
 
 
 class EventSource(Protocol):
-    """Events in order of (ts, seq). Sources are immutable, and can be pickled."""
+    """Events in order of (ts, _seq). Sources are immutable, and can be pickled."""
 
     @property
     def name(self) -> str:
@@ -64,7 +64,7 @@ class EventSource(Protocol):
         time_range: TimeRange = ALL_TIME,
         where: Where | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the events of a time range in order of (ts, seq), in batches, none empty.
+        """Yield the events of a time range in order of (ts, _seq), in batches, none empty.
 
         Events that do not meet a condition of `where` may be left out, and need not be.
         """

@@ -17,6 +17,7 @@ import uuid
 from pathlib import Path
 
 from eventide.errors import StoreError, listed
+from eventide.local_path import local_path
 from eventide.schema import Schema
 from eventide.store.files import disk
 from eventide.store.files.disk import sync_folder, write_atomically
@@ -50,7 +51,7 @@ class Store:
     @classmethod
     def open(cls, path: str | Path, *, create: bool = True) -> Store:
         """Open a database folder, making a new one where there is nothing yet."""
-        folder = Path(path).absolute()
+        folder = local_path(path).absolute()
         try:
             if not (folder / MARKER).exists():
                 initialise(folder, create=create)
@@ -112,7 +113,7 @@ class Store:
 
         Only streams: what was measured of this machine stays here.
         """
-        target = Path(path).absolute()
+        target = local_path(path).absolute()
         if target.exists() or target.is_relative_to(self.path):
             problem = "exists already" if target.exists() else "lies inside the database"
             message = f"{target} {problem}"

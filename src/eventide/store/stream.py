@@ -86,7 +86,7 @@ class StoredStream:
     def append(
         self, events: pa.Table, *, producer: str | None = None, sequence: int | None = None
     ) -> Appended:
-        """Add events, in any order of time; `seq` numbers follow the order of the rows.
+        """Add events, in any order of time; `_seq` numbers follow the order of the rows.
 
         The events are `ts` and the attributes, with exactly the schema's types. When this returns
         they are as safe as the stream's durability says; if it raises, none of them is visible.

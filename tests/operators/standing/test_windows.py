@@ -77,7 +77,7 @@ def streams(draw: st.DrawFn) -> list[Event]:
     return [
         {
             "ts": ts,
-            "seq": seq,
+            "_seq": seq,
             "name": draw(names),
             "place": draw(places),
             "deleted": draw(st.sampled_from([True, False, None])),
@@ -107,7 +107,7 @@ def run(operator: WindowOperator, events: list[Event], cuts: list[int], *, reloa
 
 
 def listed(changes: Changes) -> list[naive.Told]:
-    seqs = changes.rows.column("w.seq").to_pylist()
+    seqs = changes.rows.column("w._seq").to_pylist()
     columns = [changes.at, changes.sign, seqs, changes.exp]
     return list(zip(*(map(int, column) for column in columns), strict=True))
 
@@ -125,11 +125,11 @@ def test_a_window_is_like_its_twin(
     changes = run(operator, events, cuts, reload=data.draw(st.booleans()))
     expected = naive.told(window, events, slide, execution)
     assert listed(changes) == [change for change in expected if change[0] < 150]
-    ids = leaf_ids(changes.rows.column("w.seq").to_numpy(), 3)
+    ids = leaf_ids(changes.rows.column("w._seq").to_numpy(), 3)
     assert changes.id.tolist() == ids.tolist()
-    given_rows = {event["seq"]: event for event in events}
-    for row in changes.rows.select(["w.seq", "w.name", "w.place"]).to_pylist():
-        event = given_rows[row["w.seq"]]
+    given_rows = {event["_seq"]: event for event in events}
+    for row in changes.rows.select(["w._seq", "w.name", "w.place"]).to_pylist():
+        event = given_rows[row["w._seq"]]
         assert (row["w.name"], row["w.place"]) == (event["name"], event["place"])
 
 
@@ -139,7 +139,7 @@ def many_events(count: int) -> list[Event]:
     ts = np.cumsum(draw.choice([0, 0, 1, 2, 20], count)) - 5000
     columns = [ts, draw.integers(0, 200, count), draw.integers(0, 4, count)]
     return [
-        {"ts": at, "seq": seq, "name": f"n{place % 50}", "place": place, "deleted": kept == 0}
+        {"ts": at, "_seq": seq, "name": f"n{place % 50}", "place": place, "deleted": kept == 0}
         for seq, (at, place, kept) in enumerate(zip(*(c.tolist() for c in columns), strict=True))
     ]
 
@@ -175,7 +175,7 @@ def test_many_events_are_forgotten_on_the_way(window: StreamWindow, execution: E
 
 
 def event(ts: int, seq: int, **values: Any) -> Event:  # noqa: ANN401
-    return {"ts": ts, "seq": seq, "name": None, "place": None, "deleted": None, **values}
+    return {"ts": ts, "_seq": seq, "name": None, "place": None, "deleted": None, **values}
 
 
 def test_what_is_rounded_to_a_later_instant_waits() -> None:

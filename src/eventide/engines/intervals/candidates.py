@@ -92,7 +92,7 @@ def spans_of(
 ) -> Spans:
     """Return spans in order that together hold every match; `hits` are those of the conditions.
 
-    With `numbered`, `seq` counts the rows among which the pattern is looked for.
+    With `numbered`, `_seq` counts the rows among which the pattern is looked for.
     """
     count = len(shape.skeleton.symbols)
     blocks = blocks_of(shape, list(hits), numbered=numbered)

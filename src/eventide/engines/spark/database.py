@@ -90,7 +90,7 @@ class SparkDatabase:
         aggregate.
         """
         answer = IndexAnswers(self.session)
-        asked = Stream(self.stored(stream), lambda _name, _events: None, answer)
+        asked = Stream(self.stored(stream), lambda *_: None, answer)
         return asked.aggregate(*calls, start=start, end=end, every=every, by=by, zone=zone)
 
     def compact(self, stream: str) -> int:

@@ -204,7 +204,7 @@ def columns_read(pipeline: Pipeline) -> list[str]:
 
 
 def numbered(batches: Batches) -> Batches:
-    """Yield rows with a `seq`; where there is none, by partition and place in it."""
+    """Yield rows with a `_seq`; where there is none, by partition and place in it."""
     context = TaskContext.get()
     place = (context.partitionId() if context else 0) << SEQ_BITS
     for rows in batches:

@@ -139,10 +139,11 @@ class EventideSource(ds.DataSource):
             raise StoreError(message, hint='.option("stream", name)')
         check_writing(self.options)
         wanted = stream_options(self.options)
+        attributes = attributes_of(schema)
         store, name = self.database(create=True), self.options["stream"]
         if name in store.streams():
             return store.stream(name)
-        return store.create_stream(name, Schema(attributes_of(schema)), wanted)
+        return store.create_stream(name, Schema(attributes), wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,7 @@ def stage(stream: StoredStream, rows: Iterator[pa.RecordBatch]) -> Staged:
 
 
 def without_seq(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Leave a `seq` column out: the store numbers events as they are committed."""
+    """Leave a `_seq` column out: the store numbers events as they are committed."""
     return rows.drop_columns([SEQ]) if SEQ in rows.schema.names else rows
 
 

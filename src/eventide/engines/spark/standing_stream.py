@@ -146,7 +146,7 @@ class StreamPacking:
                 yield self.labelled(everyone, leaf, told, nothing)
 
     def arrivals(self, batches: Batches, clocks: list[int]) -> Batches:
-        """Yield rows with exact types; where they have no `seq`, the bucket will number them."""
+        """Yield rows with exact types; where they have no `_seq`, the bucket will number them."""
         for rows in batches:
             if rows.num_rows:
                 if self.has_clock:
@@ -206,7 +206,7 @@ class StandingProcessor(StatefulProcessor, Stateful[BucketState]):
         self.going = going
         self.buckets = buckets
         self.unnumbered = unnumbered
-        """The streams whose rows have no `seq`."""
+        """The streams whose rows have no `_seq`."""
 
     @cached_property
     def owner(self) -> Owner:

@@ -109,7 +109,7 @@ class ArrivalSpread:
         )
 
     def arrivals(self, batches: Batches, clocks: list[int]) -> Batches:
-        """Yield rows with exact types; where they have no `seq`, the bucket will number them."""
+        """Yield rows with exact types; where they have no `_seq`, the bucket will number them."""
         for rows in batches:
             if rows.num_rows:
                 whole = rows

@@ -1,8 +1,8 @@
 """The store as a streaming source: the events of a time range once more, in order of time.
 
-    offset   {"ts": …, "seq": …}    every event before ts has been read, of those numbered below seq
+    offset   {"ts": …, "_seq": …}   events before ts have been read, of those numbered below _seq
 
-A query replays what was stored when it began. `seq` numbers events as they are stored, so the
+A query replays what was stored when it began. `_seq` numbers events as they are stored, so the
 number of the next one is a snapshot that a checkpoint can hold: after a restart, whatever was
 appended since, in whatever order of time, does not show, and a micro-batch that is tried again
 has the same rows. A border lies between two instants, so events of the same time are never
@@ -140,7 +140,7 @@ class ReplayReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
                 yield rows.select(list(self.wanted.columns))
 
     def present(self) -> Snapshot:
-        """Return a snapshot that is not too old; what came after the first is left out by `seq`."""
+        """Return a snapshot that is not too old; `_seq` leaves out what came after the first."""
         now_s = self.clock.now()
         if self.snapshot is None or now_s - self.taken_s > SNAPSHOT_S:
             self.snapshot, self.taken_s, self.ahead = self.stored.snapshot(), now_s, None

@@ -84,7 +84,11 @@ def schema_of(frame: DataFrame) -> Schema:
 
 
 def attributes_of(rows: t.StructType) -> tuple[Attribute, ...]:
-    """Return the columns of rows as attributes, without `ts` and `seq`."""
+    """Return the columns of rows as attributes, without `ts` and `_seq`."""
+    if SEQ in rows.fieldNames() and type_of(rows[SEQ].dataType, SEQ).kind != "int64":
+        found = rows[SEQ].dataType.simpleString()
+        message = f"column {SEQ!r} has type {found}, but it numbers the events"
+        raise SchemaError(message, hint=f"drop it, or rename it: {SEQ.strip('_')!r} is free")
     return tuple(
         Attribute(field.name, type_of(field.dataType, field.name))
         for field in rows.fields

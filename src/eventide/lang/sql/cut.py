@@ -21,6 +21,7 @@ from eventide.lang.sql.match_hints import hint_before_match
 from eventide.lang.sql.match_plan import plan_match
 from eventide.lang.sql.names import fresh, identifier
 from eventide.lang.sql.ordering import Around, around_of
+from eventide.lang.sql.period_conditions import Exists, find_exists
 from eventide.lang.sql.period_join import joined_sides, keep_joined
 from eventide.lang.sql.relation_rows import (
     as_input,
@@ -141,6 +142,7 @@ class Cutter:
 
     def _cut_select(self, select: exp.Select, ctes: Names, *, nested: bool) -> exp.Expr:
         matched = self._find_matches(select, ctes) | self._find_periods(select, ctes)
+        partners = [(each, self._periods(each.side, ctes)) for each in find_exists(select)]
         tables = list(sources_of(select))
         scope = self._sole_scope(select, tables, ctes, matched)
         if scope is not None:
@@ -163,7 +165,7 @@ class Cutter:
             if each is not None
         }
         refuse_as_of(select, known)
-        return self._keep(select, tables, known, ctes, nested=nested)
+        return self._keep(select, tables, known, ctes, partners, nested=nested)
 
     def _scope(self, table: exp.Expr, ctes: Names, matched: Mapping[int, Scope]) -> Scope | None:
         """Return the scope of a stream or of a row pattern's matches, None for anything else."""
@@ -333,11 +335,14 @@ class Cutter:
         tables: list[exp.Expr],
         scopes: dict[int, Scope],
         ctes: Names,
+        partners: list[tuple[Exists, Scope]],
         *,
         nested: bool,
     ) -> exp.Expr:
         """Leave a SELECT to the engine's SQL, over plans of the streams it reads."""
-        plans = keep_joined(select, tables, scopes, self.catalog, self.add, nested=nested)
+        plans = keep_joined(
+            select, tables, scopes, self.catalog, self.add, nested=nested, partners=partners
+        )
         for table in tables:
             if id(table) in plans:
                 scope = scopes[id(table)]

@@ -1,43 +1,57 @@
 """FROM x a JOIN y b ON a.car = b.car AND a OVERLAPS b → one input that holds the pairs.
 
-Such joins stand first among those of a SELECT. What a side has to deliver is found as for any
-other SELECT that stays SQL (remainder.py); then the sides become a `PeriodJoin`, whose columns
-are called `a_car`, and the SELECT reads these.
+Such joins stand first among those of a SELECT (period_conditions.py). What a side has to deliver
+is found as for any other SELECT that stays SQL (remainder.py); then the sides become a
+`PeriodJoin`, whose columns are called `a_car`, and the SELECT reads these. An EXISTS by relation
+is one more join.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
 from sqlglot import exp
 
-from eventide.errors import BindError
+from eventide.errors import BindError, Span
 from eventide.lang.sql.names import fresh, identifier
-from eventide.lang.sql.period_relations import PeriodRelation
+from eventide.lang.sql.period_conditions import (
+    SHAPE,
+    Exists,
+    conjoined,
+    mask_of,
+    relations_to_joins,
+    take_conditions,
+    written_out,
+)
+from eventide.lang.sql.period_relations import PeriodRelation, is_related, parts_of, relations_in
 from eventide.lang.sql.relation_rows import as_input
 from eventide.lang.sql.remainder import keep_select, own_nodes
 from eventide.lang.sql.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
-from eventide.plan.allen import inverse
+from eventide.plan.allen import ANY
 from eventide.plan.bind import bind, suggestion
-from eventide.plan.expressions import Named
-from eventide.plan.nodes import END_TS, START_TS, PeriodJoin, Plan, Project
+from eventide.plan.expressions import Column, Named
+from eventide.plan.nodes import END_TS, START_TS, PairKind, PeriodJoin, Plan, Project
 from eventide.plan.situations import Period
 from eventide.schema import TIMESTAMP, Schema
 
 Add = Callable[[Plan], exp.Table]
 """Makes a plan an input of the rest, and returns the table it is to it."""
 
-_SHAPE = "write JOIN … ON a.car = b.car AND a OVERLAPS b, or (a MEETS b OR a OVERLAPS b)"
 _OUTER_HINT = "filter before the join: LEFT JOIN (SELECT … FROM … WHERE …) b ON …"
+_EXISTS_HINT = (
+    "besides the relation it may compare columns of one type with =, and look at its own rows; "
+    "for more write SELECT DISTINCT … FROM … a JOIN … b ON …"
+)
 _KEY_HINT = "compare columns of one type, of the side that is joined and of an earlier one"
 _PERIOD_HINT = "a period has columns start_ts and end_ts; rename yours in a SELECT in brackets"
 
 
 def joined_sides(select: exp.Select) -> list[exp.Expr]:
     """Return what the joins by relation of a SELECT join; other conditions move to its WHERE."""
+    relations_to_joins(select)
     joins = _relation_joins(select)
     if not joins:
         return []
@@ -56,14 +70,14 @@ def _relation_joins(select: exp.Select) -> list[exp.Join]:
     if not relations:
         return []
     joins: list[exp.Join] = select.args.get("joins") or []
-    first = [join for join in joins if any(map(_is_related, _parts(join.args.get("on"))))]
-    if first != joins[: len(first)] or select.args["from_"].this.args.get("joins"):
+    first = [join for join in joins if any(map(is_related, parts_of(join.args.get("on"))))]
+    if first != joins[: len(first)]:
         what = "joins by the relation of periods come first"
         refuse(what, relations[0], "put them before other joins, without brackets around them")
     read = {id(each) for join in first for each in join.args["on"].find_all(PeriodRelation)}
     for relation in relations:
         if id(relation) not in read:
-            refuse("a relation of periods is a condition of its own", relation, _SHAPE)
+            refuse("a relation of periods is a condition of its own", relation, SHAPE)
     return first
 
 
@@ -71,39 +85,27 @@ def _is_strange(join: exp.Join) -> bool:
     return bool(join.method or join.kind not in ("", "INNER") or join.side not in ("", "LEFT"))
 
 
-def _parts(condition: exp.Expr | None) -> list[exp.Expr]:
-    """Return the conditions that an AND joins."""
-    if condition is None:
-        return []
-    inner = condition.unnest()
-    if not isinstance(inner, exp.And):
-        return [condition]
-    return [part for each in inner.flatten() for part in _parts(each)]
-
-
-def _is_related(part: exp.Expr) -> bool:
-    """Whether a condition is a relation, or several with OR between them."""
-    inner = part.unnest()
-    if isinstance(inner, exp.Or):
-        return all(map(_is_related, inner.flatten()))
-    return isinstance(inner, PeriodRelation)
-
-
 def _move_conditions(select: exp.Select, join: exp.Join) -> None:
     """Leave a join its relation and its equalities of columns; of an inner join, move the rest."""
     kept: list[exp.Expr] = []
     moved: list[exp.Expr] = []
-    for part in _parts(join.args["on"]):
-        if not _is_related(part) and part.find(PeriodRelation):
-            refuse("a relation of periods is a condition of its own", part, _SHAPE)
-        (kept if _is_related(part) or _is_equality(part) else moved).append(part)
-    related = [part for part in kept if _is_related(part)]
-    if len(related) > 1:
-        what = "a join by the relation of periods has one condition on it"
-        refuse(what, related[1], "put OR between the relations that may hold, and brackets around")
+    for part in parts_of(join.args["on"]):
+        if not is_related(part) and relations_in(part):
+            refuse("a relation of periods is a condition of its own", part, SHAPE)
+        (kept if is_related(part) or _is_equality(part) else moved).append(part)
+    related = [part for part in kept if is_related(part)]
+    pairs = [{name.lower() for name in relations_in(part)[0].aliases} for part in related]
+    for part, pair in zip(related, pairs, strict=True):
+        if pair == pairs[0]:
+            continue
+        if join.side or any(each.open_ends for each in relations_in(part)):
+            what = "a join by the relation of periods has a condition on one pair"
+            refuse(what, part, "relate each side to one before it, in joins of their own")
+        kept.remove(part)
+        moved.append(written_out(part))
     if moved and join.side:
         refuse("this condition in the ON of a LEFT JOIN by relation", moved[0], _OUTER_HINT)
-    join.set("on", exp.and_(*kept, copy=False))
+    join.set("on", conjoined(kept))
     add_condition(select, moved)
 
 
@@ -119,10 +121,10 @@ def add_condition(select: exp.Select, conditions: list[exp.Expr]) -> None:
     where = select.args.get("where")
     every = [*([where.this] if where is not None else []), *conditions]
     if conditions:
-        select.set("where", exp.Where(this=exp.and_(*every, copy=False)))
+        select.set("where", exp.Where(this=conjoined(every)))
 
 
-def keep_joined(
+def keep_joined(  # noqa: PLR0913 - all that is known of the SELECT
     select: exp.Select,
     tables: list[exp.Expr],
     scopes: dict[int, Scope],
@@ -130,10 +132,14 @@ def keep_joined(
     add: Add,
     *,
     nested: bool,
+    partners: list[tuple[Exists, Scope]],
 ) -> dict[int, Plan]:
-    """Prepare a SELECT as `keep_select` does, its joins by relation put into one table."""
+    """Prepare a SELECT as `keep_select` does, its joins by relation put into one table.
+
+    `partners` are the conditions that a partner exists, with what they read.
+    """
     joins = _relation_joins(select)
-    if not joins:
+    if not joins and not partners:
         return keep_select(select, tables, scopes, nested=nested)
     sides = [select.args["from_"].this, *(join.this for join in joins)]
     for side in sides:
@@ -141,21 +147,28 @@ def keep_joined(
             what = f"the columns of {side.alias_or_name} are not known here"
             hint = "write a SELECT from one stream in brackets, or a plain CTE, in its place"
             refuse(what, side, hint)
-    members = [_member_scope(scopes[id(side)], joins) for side in sides]
+    conditions = [join.args["on"] for join in joins]
+    conditions += [part for exists, _ in partners for part in exists.on]
+    members = [_member_scope(scopes[id(side)], conditions) for side in sides]
     all_known = all(id(table) in scopes for table in tables)
     _expand_stars(select, members if len(members) == len(tables) else None, all_known=all_known)
     plans = keep_select(select, tables, scopes, nested=nested)
     joining = _Joining(select, catalog, [])
     for scope, side in zip(members, sides, strict=True):
-        joining.add(scope, plans.pop(id(side)))
-    joining.put(joins, add)
+        joining.members.append(joining.member(scope, plans.pop(id(side))))
+    joined = [joining.condition(join, place + 1) for place, join in enumerate(joins)]
+    joined += [joining.exists(exists, scope) for exists, scope in partners]
+    for join in joins:
+        join.pop()
+    take_conditions(select, [exists.part for exists, _ in partners])
+    joining.put(joined, add)
     return plans
 
 
-def _member_scope(scope: Scope, joins: list[exp.Join]) -> Scope:
+def _member_scope(scope: Scope, conditions: list[exp.Expr]) -> Scope:
     """Return the scope of a side, which has to have a period if a relation is about it."""
-    for join in joins:
-        for relation in join.args["on"].find_all(PeriodRelation):
+    for condition in conditions:
+        for relation in relations_in(condition):
             if scope.alias.lower() not in (each.lower() for each in relation.aliases):
                 continue
             for name in (START_TS, END_TS):
@@ -210,13 +223,15 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """The ON of one join, the side before it first."""
+    """What one join asks for: the side that is joined, and one before it."""
 
+    new: _Member
     earlier: _Member
     keys: tuple[tuple[str, str], ...]
     mask: int
-    outer: bool
-    relation: PeriodRelation
+    open_ends: bool
+    kind: PairKind
+    span: Span | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +242,8 @@ class _Joining:
     catalog: Mapping[str, Schema]
     members: list[_Member]
 
-    def add(self, scope: Scope, plan: Plan) -> None:
-        """Take a side in, with names for its columns that no other side has."""
+    def member(self, scope: Scope, plan: Plan, taken: Iterable[str] = ()) -> _Member:
+        """Return a side, with names for its columns that no other side has."""
         bound = bind(plan, self.catalog)
         assert isinstance(bound, Project)
         for name in (scope.find(START_TS) or START_TS, scope.find(END_TS) or END_TS):
@@ -236,39 +251,35 @@ class _Joining:
                 message = f"{name} of {scope.alias} is {bound.row[name]}, not a timestamp"
                 span = next(map(span_of, self.select.find_all(PeriodRelation)), None)
                 raise BindError(message, span=span, hint=_PERIOD_HINT)
-        taken = [name for member in self.members for name in member.names.values()]
+        used = [*taken, *(name for member in self.members for name in member.names.values())]
         names: dict[str, str] = {}
         for name in bound.row:
-            names[name] = fresh(f"{scope.alias}_{name}", [*taken, *names.values()])
+            names[name] = fresh(f"{scope.alias}_{name}", [*used, *names.values()])
         items = tuple(Named(names[item.name], item.expression) for item in bound.items)
-        self.members.append(_Member(scope, Project(bound.source, items), names))
+        return _Member(scope, Project(bound.source, items), names)
 
-    def put(self, joins: list[exp.Join], add: Add) -> None:
+    def put(self, conditions: list[_Condition], add: Add) -> None:
         """Put the pairs in the place of the sides, and give the SELECT their columns."""
-        conditions = [self.condition(join, place + 1) for place, join in enumerate(joins)]
-        for join in joins:
-            join.pop()
         read = self.rename()
         plan = as_input(self.members[0].plan)
-        for place, (member, each) in enumerate(
-            zip(self.members[1:], conditions, strict=True), start=1
-        ):
+        for place, each in enumerate(conditions, start=1):
             needed = {column.name for column in read}
             for later in conditions[place:]:
                 period = later.earlier.period()
                 needed |= {period.start, period.end, *(key for key, _ in later.keys)}
-            both = [*plan.row, *member.plan.row]
+            both = [*plan.row, *(() if each.kind in ("semi", "anti") else each.new.plan.row)]
             columns = tuple(name for name in both if name in needed) or (both[0],)
             plan = PeriodJoin(
                 plan,
-                as_input(member.plan),
+                as_input(each.new.plan),
                 each.earlier.period(),
-                member.period(),
+                each.new.period(),
                 each.keys,
                 each.mask,
                 columns,
-                each.outer,
-                span_of(each.relation),
+                each.kind,
+                each.open_ends,
+                each.span,
             )
         table = add(plan)
         self.select.args["from_"].set("this", table)
@@ -278,35 +289,62 @@ class _Joining:
     def condition(self, join: exp.Join, place: int) -> _Condition:
         """Return what a join asks for; equalities between unlike types become conditions."""
         new, before = self.members[place], self.members[:place]
-        (related,) = [part for part in _parts(join.args["on"]) if _is_related(part)]
-        relations = list(related.find_all(PeriodRelation))
+        kind: PairKind = "left" if join.side else "inner"
+        found, others = self.asked(parts_of(join.args["on"]), new, before, kind)
+        if others and join.side:
+            refuse("this condition in the ON of a LEFT JOIN by relation", others[0], _KEY_HINT)
+        add_condition(self.select, others)
+        return found
+
+    def exists(self, exists: Exists, scope: Scope) -> _Condition:
+        """Return what an EXISTS asks for, of a side that nobody else sees."""
+        on = [_qualified(part, scope) for part in exists.on]
+        _member_scope(scope, on)
+        named = {scope.find(START_TS), scope.find(END_TS)}
+        columns = (column for part in on for column in part.find_all(exp.Column))
+        named |= {scope.find(column.name) for column in columns if scope.owns(column)}
+        items = [Named(name, Column(name)) for name in scope.fields if name in named]
+        new = self.member(scope, Project(scope.source, tuple(items)))
+        found, others = self.asked(on, new, self.members, exists.kind)
+        if others:
+            refuse(
+                "this condition in an EXISTS by the relation of periods", others[0], _EXISTS_HINT
+            )
+        return found
+
+    def asked(
+        self, parts: list[exp.Expr], new: _Member, before: list[_Member], kind: PairKind
+    ) -> tuple[_Condition, list[exp.Expr]]:
+        """Return what conditions ask of a side and those before it, and which they do not say."""
+        related = [part for part in parts if is_related(part)]
+        relations = [relation for part in related for relation in relations_in(part)]
         earlier = self.partner(relations[0], new, before)
-        mask = 0
         for relation in relations:
             if self.partner(relation, new, before) is not earlier:
                 what = "relations with OR between them are about one pair"
                 refuse(what, relation, f"relate {earlier.scope.alias} and {new.scope.alias}")
-            turned = relation.aliases[0].lower() == new.scope.alias.lower()
-            mask |= inverse(relation.relation) if turned else relation.relation
+        mask = ANY
+        for part in related:
+            mask &= mask_of(part, earlier.scope.alias)
+        if not mask:
+            what = "no two periods can be all that"
+            refuse(what, relations[-1], "put OR between the relations that may hold")
         keys: list[tuple[str, str]] = []
         others: list[exp.Expr] = []
-        for part in _parts(join.args["on"]):
-            if part is related:
-                continue
-            key = self.key(part.unnest(), new, before)
-            if key is None:
-                others.append(part)
-            else:
+        for part in parts:
+            key = None if part in related else self.key(part.unnest(), new, before)
+            if key is not None:
                 keys.append(key)
-        if others and join.side:
-            refuse("this condition in the ON of a LEFT JOIN by relation", others[0], _KEY_HINT)
-        add_condition(self.select, others)
-        return _Condition(earlier, tuple(keys), mask, bool(join.side), relations[0])
+            elif part not in related:
+                others.append(part)
+        open_ends = any(each.open_ends for each in relations)
+        span = span_of(relations[0])
+        return _Condition(new, earlier, tuple(keys), mask, open_ends, kind, span), others
 
     def partner(self, relation: PeriodRelation, new: _Member, before: list[_Member]) -> _Member:
         """Return the side that a relation is about besides the one that is joined."""
         names = [each.lower() for each in relation.aliases]
-        known = {member.scope.alias.lower(): member for member in self.members}
+        known = {member.scope.alias.lower(): member for member in (*self.members, new)}
         for name in names:
             if name not in known:
                 aliases = [member.scope.alias for member in self.members]
@@ -325,7 +363,8 @@ class _Joining:
 
     def key(self, part: exp.Expr, new: _Member, before: list[_Member]) -> tuple[str, str] | None:
         """Return the columns that have to be equal, or None if the rest has to compare them."""
-        assert isinstance(part, exp.EQ)
+        if not _is_equality(part):
+            return None
         for one, other in ((part.this, part.expression), (part.expression, part.this)):
             owner = next((member for member in before if member.scope.owns(one)), None)
             if owner is not None and new.scope.owns(other):
@@ -369,6 +408,14 @@ class _Joining:
                 return None
             inner = inner.find_ancestor(exp.Select)
         return owners[0]
+
+
+def _qualified(part: exp.Expr, scope: Scope) -> exp.Expr:
+    """Return a condition of an EXISTS in which plain names of its own columns are qualified."""
+    for column in part.find_all(exp.Column):
+        if not column.table and scope.owns(column):
+            column.set("table", identifier(scope.alias))
+    return part
 
 
 def _refuse_absent(relation: PeriodRelation, new: _Member) -> NoReturn:

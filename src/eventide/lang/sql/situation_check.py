@@ -17,9 +17,9 @@ from eventide.plan.allen import (
     Dialect,
     compose,
     inverse,
+    mask_named,
     names_of,
     path_consistent,
-    relation_named,
 )
 from eventide.plan.check import MOST_SITUATIONS
 from eventide.plan.situations import Constraint
@@ -134,7 +134,7 @@ def _one_pair(text: Alternatives, names: tuple[Name, ...], dialect: Dialect) -> 
             message = f"{relation} is no alternative for {pairs}"
             hint = "alternatives are of one pair; AND joins constraints on several"
             raise BindError(message, span=relation.span, hint=hint)
-        found = relation_named(relation.name, dialect)
+        found = mask_named(relation.name, dialect)
         assert found is not None
         mask |= found if one == first else inverse(found)
     return _Asked(text, first, second, mask)

@@ -340,6 +340,8 @@ class SituationParser(MatchParser):
             number, unit = self._prev, self._curr
             if not unit or not unit.text.isidentifier() or self._ends_length(unit):
                 hint = f"write {behind} {number.text} SECONDS, or MINUTES"
+                if behind == "BETWEEN":
+                    hint = f"write BETWEEN {number.text} SECONDS AND 30 SECONDS, or MINUTES"
                 self._fail("expected a unit of time", number, hint)
             self._advance()
             amounts.append(f"{number.text} {unit.text}")
@@ -390,7 +392,8 @@ class SituationParser(MatchParser):
 def over_situations(span: Span) -> UnsupportedError:
     """Return the error for a clause that reads what another one finds."""
     message = "situations and patterns of what another clause finds"
-    return UnsupportedError(message, span=span, hint="say it in one PATTERN, or join the two")
+    hint = "say it in one PATTERN, join the two, or store what the first one finds as a stream"
+    return UnsupportedError(message, span=span, hint=hint)
 
 
 def _table_of(table: exp.Expr, clause: SituationClause) -> SituationTable:

@@ -72,16 +72,18 @@ def foreign_part(kind: str, name: str, span: Span) -> ParseError | None:
 
 def unread_hint(kind: str, before: Token, word: Token, following: Token) -> str:
     """Return what may be meant by a word that no part begins with."""
+    if word.text == ";" and following.text.upper() in ("FROM", "SELECT", "WITH"):
+        return "a text is one query: run the next one by itself"
     if word.text == ";":
         return "; stands between alternatives of PATTERN only; elsewhere it is a comma"
     if word.text.upper() in _LASTING:
         return "write AT LEAST 5 SECONDS behind a condition, AT MOST or BETWEEN … AND …"
+    if following.token_type == TokenType.ALIAS:
+        return "a comma is missing before it"
     if before.token_type == TokenType.NUMBER and word.token_type == TokenType.VAR:
         return f"numbers of a condition have no unit: leave out {word.text}"
     if word.text.upper() == "PARTITION":
         return PARTITION_HINT
-    if following.token_type == TokenType.ALIAS:
-        return "a comma is missing before it"
     return _SHAPES[kind]
 
 

@@ -42,6 +42,10 @@ _PART_HINTS: Mapping[Part, str] = {
     "duration": "every situation has its times: write end_ts - start_ts in the SELECT",
 }
 _NAVIGATION = ("prev", "next", "classifier", "match_number")
+_FRAME_HINT = (
+    "compute it below: FROM (SELECT *, AVG(x) OVER (PARTITION BY k ORDER BY ts "
+    "ROWS BETWEEN 10 PRECEDING AND CURRENT ROW) AS mean FROM …)"
+)
 _ONE_EVENT_HINT = "a condition looks at one event alone, so that it is clear when it holds"
 
 
@@ -96,6 +100,9 @@ class ConditionTranslator(Translator):
             hint = "compute it first, and write its value"
             raise UnsupportedError(message, span=self.span(node), hint=hint)
         _refuse_star(node, self.span(node))
+        if isinstance(node, exp.Window) and self.place != "RETURN":
+            message = f"OVER stands in {self.place}, which looks at one event alone"
+            raise BindError(message, span=self.span(node), hint=_FRAME_HINT)
         part = part_of_period(node)
         if part is not None and self.place == "RETURN":
             message = f"{part.upper()} belongs to RETURN of TPSTREAM"

@@ -3,7 +3,7 @@
     pattern      conjunction [CROSS]
     conjunction  alternatives {AND alternatives}
     alternatives term {(; | OR) term}
-    term         ( conjunction ) | situation {relation situation}
+    term         ( conjunction ) | situation {relation {(; | OR) relation} situation}
 
 Unlike in SQL, OR binds closer than AND: `a meets b; a overlaps b AND b before c` has two parts.
 """
@@ -21,20 +21,20 @@ from eventide.lang.sql.match_pattern import Name
 from eventide.lang.sql.situation_hints import spare_comma
 from eventide.lang.sql.situation_tokens import MARK, PARTS, is_spare_comma
 from eventide.lang.sql.spans import union
-from eventide.plan.allen import NAMES
+from eventide.plan.allen import NAMES, WORDS
 from eventide.plan.bind import suggestion
 
 _TWO_WORDS = frozenset(name.removesuffix(" by") for name in NAMES if name.endswith(" by"))
 MEANT = {
-    "precedes": "before",
-    "preceded": "after",
-    "follows": "after",
-    "then": "before",
+    "preceded": "follows",
+    "followed": "precedes",
+    "succeeds": "follows",
+    "then": "precedes",
     "equal": "equals",
     "is": "equals",
     "inside": "during",
     "includes": "contains",
-    "intersects": "overlaps",
+    "while": "intersects",
     "ends": "finishes",
 }
 """What other languages call a relation."""
@@ -42,6 +42,10 @@ _JOIN_HINT = "constraints are joined with AND, alternatives of one pair with ; o
 _ROWS_HINT = (
     "between two situations stands a relation, such as before, meets, overlaps or during; "
     "rows one after the other are a MATCH_RECOGNIZE"
+)
+_NOT_HINT = (
+    "write the relations that may hold, as in a before; overlaps b; that there is no such b is "
+    "asked of rows: FROM … SITUATIONS (…) a WHERE NOT EXISTS (SELECT … WHERE a MEETS b)"
 )
 _FIRST_HINT = "write PATTERN a overlaps b, or a situation alone"
 
@@ -186,17 +190,30 @@ class _Reader:
         first = self.situation(_FIRST_HINT)
         part = _Part(first.span)
         while not _ends(self.current):
-            name = self.relation(first)
-            second = self.situation(f"write {first.text} {name} and the other situation")
-            part.constraints.append(Alternatives((Relation(first, name, second),)))
+            names = self.relations(first)
+            second = self.situation(f"write {first.text} {names[-1]} and the other situation")
+            either = tuple(Relation(first, name, second) for name in names)
+            part.constraints.append(Alternatives(either))
             part.span = Span(part.span.start, second.span.end)
             first = second
         if not part.constraints:
             part.alone.append(first)
         return part
 
+    def relations(self, first: Name) -> list[str]:
+        """Read `meets`, or alternatives of it: `meets; overlaps`."""
+        names = [self.relation(first)]
+        while self.current is not None and self.current.token_type in (MARK, TokenType.OR):
+            following = self.tokens[self.place + 1] if self.place + 1 < len(self.tokens) else None
+            if following is None or not _relates(following):
+                break
+            self.place += 1
+            names.append(self.relation(first))
+        return names
+
     def situation(self, hint: str) -> Name:
         token = self.current
+        self.refuse_not()
         quoted = token is not None and token.token_type == TokenType.IDENTIFIER
         if token is None or not (quoted or _is_word(token)):
             if self.before.token_type in (MARK, TokenType.AND, TokenType.OR):
@@ -208,6 +225,7 @@ class _Reader:
     def relation(self, first: Name) -> str:
         token = self.current
         assert token is not None
+        self.refuse_not()
         if is_spare_comma(self.tokens, self.place):
             raise spare_comma(Span(token.start, token.end + 1), self.tokens[self.place + 1])
         if not _is_word(token):
@@ -221,13 +239,17 @@ class _Reader:
                 self.fail(f"{token.text} is half a relation", f"write {name} by", token)
             self.place += 1
             return f"{name} by"
-        if name not in NAMES:
+        if name not in WORDS:
             related = self.current is not None and _is_word(self.current)
-            hint = suggestion(name, list(NAMES), "relation") if related else _ROWS_HINT
-            if name in MEANT:
-                hint = f"write {first.text} {MEANT[name]} …"
+            hint = suggestion(name, list(WORDS), "relation") if related else _ROWS_HINT
+            if name.removesuffix(" by") in MEANT:
+                hint = f"write {first.text} {MEANT[name.removesuffix(' by')]} …"
             self.fail(f"no relation {token.text!r}", hint, token)
         return name
+
+    def refuse_not(self) -> None:
+        if self.current is not None and self.current.token_type == TokenType.NOT:
+            self.fail("NOT stands in PATTERN", _NOT_HINT)
 
     def fail(self, message: str, hint: str, token: Token | None = None) -> NoReturn:
         place = token or self.current or self.before
@@ -236,6 +258,12 @@ class _Reader:
 
 def _is_word(token: Token) -> bool:
     return token.text.isidentifier() and not _ends(token)
+
+
+def _relates(token: Token) -> bool:
+    """Whether a token is a relation, or the first word of one."""
+    name = token.text.lower().replace("_", " ")
+    return _is_word(token) and (name in WORDS or name in _TWO_WORDS)
 
 
 def _ends(token: Token | None) -> bool:

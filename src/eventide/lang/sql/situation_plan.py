@@ -51,7 +51,7 @@ def plan_situations(clause: SituationClause, scope: Scope, text: str) -> Plan:
     """Return the plan of a clause over what `scope` reads, without types."""
     if not in_order(scope.source):
         message = f"{clause.kind} reads events in order of time, and these rows are not"
-        hint = "read a stream, or a SELECT with its own ts"
+        hint = "read a stream, or a SELECT of its events with their ts; store others as a stream"
         raise UnsupportedError(message, span=clause.span, hint=hint)
     planner = _Planner(clause, scope, text, check_definitions(clause))
     return planner.temporal() if clause.kind == "TPSTREAM" else planner.situations()

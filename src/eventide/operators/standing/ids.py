@@ -9,7 +9,7 @@ from eventide.kernels.hashing import Hashes, spread_words
 
 
 def leaf_ids(seq: Int64s, number: int) -> Int64s:
-    """Return the ids of events of a leaf; different for different `seq` of one leaf."""
+    """Return the ids of events of a leaf; different for different `_seq` of one leaf."""
     leaf = _spread(np.full(1, number, np.uint64))
     return _spread(seq.astype(np.int64).view(np.uint64) ^ leaf).view(np.int64)
 

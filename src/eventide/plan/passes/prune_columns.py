@@ -47,7 +47,7 @@ Names = frozenset[str]
 def prune_columns(plan: Plan) -> Plan:
     """Project(a, Scan(a, b)) -> Project(a, Scan(a)). `ts` always stays.
 
-    No operator needs `seq`: whoever reads a scan hands its rows over in order of (ts, seq).
+    No operator needs `_seq`: whoever reads a scan hands its rows over in order of (ts, _seq).
     """
     return _prune(plan, frozenset(plan.row))
 

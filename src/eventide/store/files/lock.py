@@ -55,17 +55,43 @@ def check_same_file(descriptor: int, folder: Path) -> None:
 
 def acquire(descriptor: int, folder: Path) -> None:
     """Lock, or say what stands in the way."""
-    if sys.platform == "win32":
-        return
     deadline = time.monotonic() + WAIT_S
+    with waiting_first(folder, deadline) as waits_first:
+        if waits_first and locked_until(descriptor, deadline):
+            return
+    message = f"another writer has held {folder / LOCK_FILE} for {WAIT_S:g} s"
+    hint = "try again when it is done; a lock dies with the process that holds it"
+    raise StoreError(message, hint=hint)
+
+
+@contextlib.contextmanager
+def waiting_first(folder: Path, deadline: float) -> Iterator[bool]:
+    """Be the one whose turn is next: who has just written has to wait as well.
+
+    Without it a writer that writes again and again leaves others only moments to find the lock
+    free, and on a loaded machine they may miss every one. The folder itself is what is locked.
+    """
+    with contextlib.ExitStack() as held:
+        try:
+            gate = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, gate)
+            first = locked_until(gate, deadline)
+            held.callback(fcntl.flock, gate, fcntl.LOCK_UN)
+        except OSError:
+            first = True  # some file systems lock files only: then whoever is lucky is next
+        yield first
+
+
+def locked_until(descriptor: int, deadline: float) -> bool:
+    """Lock an open file or folder; return whether that was possible before the deadline."""
+    if sys.platform == "win32":
+        return False
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() >= deadline:
-                message = f"another writer has held {folder / LOCK_FILE} for {WAIT_S:g} s"
-                hint = "try again when it is done; a lock dies with the process that holds it"
-                raise StoreError(message, hint=hint) from None
+                return False
             time.sleep(POLL_S)
         else:
-            return
+            return True

@@ -111,7 +111,7 @@ class Units:
     ts_max: Int64s
     rows: Int64s
     in_order: bool
-    """Whether events came in the order of their times: `seq` counts up from row to row."""
+    """Whether events came in the order of their times: `_seq` counts up from row to row."""
     first_seq: int = 0
     possible: dict[tuple[str, ValueRange], Bools] = field(default_factory=dict, repr=False)
 

@@ -1,4 +1,4 @@
-"""Single rows of a snapshot, by their numbers: row n is the n-th in order of (ts, seq).
+"""Single rows of a snapshot, by their numbers: row n is the n-th in order of (ts, _seq).
 
 Most units are one leaf, and of those only what is asked for is touched: heads of many leaves are
 checked in one call, times at even distances are computed, doubles are taken from where they lie.

@@ -1,4 +1,4 @@
-"""Read leaves of many segments, and rows in memory, as one sequence sorted by (ts, seq).
+"""Read leaves of many segments, and rows in memory, as one sequence sorted by (ts, _seq).
 
 Pieces (a leaf, or rows in memory) are taken in order of their first key. One that overlaps no
 other is passed on as it is: only the wanted columns are read, and nothing is compared. Where pieces
@@ -152,7 +152,7 @@ def memory_piece(rows: pa.RecordBatch) -> MemoryPiece:
 
 
 def with_seq_offset(rows: pa.RecordBatch, offset: int) -> pa.RecordBatch:
-    """Return the rows with `offset` added to `seq`, where they have that column."""
+    """Return the rows with `offset` added to `_seq`, where they have that column."""
     index = rows.schema.get_field_index(SEQ)
     if index < 0 or not offset:
         return rows

@@ -6,7 +6,7 @@ The head says what the columns are. A root makes everything before it reachable;
 the log while the segment is open, says which root counts. frame.py has the layout of a frame,
 leaf.py of a leaf, tree.py of nodes and roots.
 
-A segment's `seq` column may count from 0: `Segment.seq_offset`, which lives in the manifest, is
+A segment's `_seq` column may count from 0: `Segment.seq_offset`, which lives in the manifest, is
 added on reading. So a file can be written before its place in the stream is known.
 """
 
@@ -37,7 +37,7 @@ INDEX_NAME = re.compile(r"seg-[0-9a-f]{32}-\d+\.ix")
 
 Message: TypeAlias = bytes
 Key = tuple[int, int]
-"""(ts, seq): unique in a stream, and its order."""
+"""(ts, _seq): unique in a stream, and its order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +182,12 @@ class Segment:
 
     @property
     def first_key(self) -> Key:
-        """The smallest (ts, seq)."""
+        """The smallest (ts, _seq)."""
         return self.ts_min, self.seq_offset + self.first_seq
 
     @property
     def last_key(self) -> Key:
-        """The largest (ts, seq)."""
+        """The largest (ts, _seq)."""
         return self.ts_max, self.seq_offset + self.last_seq
 
     @property

@@ -43,7 +43,7 @@ PLACES = [
         "leaves",
         "ts_min",
         "ts_max",
-        "first_seq",  # the number of the row with the smallest (ts, seq)
+        "first_seq",  # the number of the row with the smallest (ts, _seq)
         "last_seq",  # of the row with the largest
         "seq_max",
     )
@@ -90,7 +90,7 @@ def leaf_entries(
 
 
 def extreme_keys(ts: Int64s, seq: Int64s, bounds: Int64s) -> tuple[Int64s, Int64s]:
-    """Return the rows with the smallest and the largest (ts, seq) of each run."""
+    """Return the rows with the smallest and the largest (ts, _seq) of each run."""
     runs = len(bounds) - 1
     first, last = np.empty(runs, np.int64), np.empty(runs, np.int64)
     for run in range(runs):

@@ -28,7 +28,7 @@ from eventide.store.files.mapped import map_file, stamp_of
 from eventide.store.index.secondary.index import SecondaryReader
 from eventide.store.index.secondary.keys import hashes_of, sort_keys, ties_ascend
 from eventide.store.index.secondary.run import SECTOR_BLOCKS, DamagedRunError
-from eventide.store.order import int64_view
+from eventide.store.order import int64_view, is_ascending
 from eventide.store.segments.encodings import DamagedLeafError
 from eventide.store.segments.leaf import decode_leaf
 from eventide.store.segments.segment import Key, Segment, SegmentForm, SegmentIndex
@@ -263,7 +263,7 @@ class SegmentCheck:
                 page = run.page(number)
                 ts, seq = (page[name].to_numpy() for name in ("ts", "seq"))
                 keys = sort_keys(page["value"])
-                if (np.diff(keys) < 0).any() or not ties_ascend(keys, ts, seq):
+                if not is_ascending(keys) or not ties_ascend(keys, ts, seq):
                     message = f"page {number} of the run at byte {run.offset} is out of order"
                     raise DamagedRunError(message)
                 found.add(page["value"], ts, seq)

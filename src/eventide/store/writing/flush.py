@@ -223,7 +223,7 @@ class Flush:
 
 
 def ordered_parts(view: View) -> list[pa.RecordBatch]:
-    """Return the tail in order of (ts, seq), in batches that were not copied where they fit."""
+    """Return the tail in order of (ts, _seq), in batches that were not copied where they fit."""
     batches = list(view.tail)
     keys = [(int64_view(batch.column(TS)), int64_view(batch.column(SEQ))) for batch in batches]
     in_order = all(sorting_order(ts, seq) is None for ts, seq in keys) and all(

@@ -93,12 +93,12 @@ class View:
 
     @cached_property
     def sorted_tail(self) -> pa.RecordBatch:
-        """The tail in order of (ts, seq)."""
+        """The tail in order of (ts, _seq)."""
         return sort_rows(joined(self.tail, self.manifest.schema.arrow))
 
     @cached_property
     def sorted_queue(self) -> pa.RecordBatch:
-        """The late events in order of (ts, seq)."""
+        """The late events in order of (ts, _seq)."""
         return sort_rows(joined(self.queue, self.manifest.schema.arrow))
 
     def with_rows(self, rows: pa.RecordBatch) -> View:
@@ -212,7 +212,7 @@ def rows_in(message: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def numbered(events: pa.RecordBatch, first_seq: int, manifest: Manifest) -> pa.RecordBatch:
-    """Return events with their `seq`."""
+    """Return events with their `_seq`."""
     seq = int64_array(np.arange(first_seq, first_seq + events.num_rows, dtype=np.int64))
     columns = [events.column(0), seq, *events.columns[1:]]
     return pa.RecordBatch.from_arrays(columns, schema=manifest.schema.arrow)

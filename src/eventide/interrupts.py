@@ -1,0 +1,87 @@
+"""Ctrl-C that is obeyed at once, whatever compiled code is running.
+
+Python looks for signals between two steps of the main thread, never inside a kernel, a sort or a
+query of DuckDB. So work that may take long runs in a thread of its own, while the main thread
+waits and can be interrupted at any time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import wraps
+from typing import Generic, ParamSpec, TypeVar
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+GRACE_S = 0.3
+"""How long an interrupt waits for the work to stop, so that mostly nothing goes on behind it."""
+
+
+class Interrupted(SystemExit):
+    """Raised in the thread that does the work; a thread ends with it in silence."""
+
+
+def interruptible(work: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """Let Ctrl-C end a call within a second.
+
+    What the call was computing is dropped: at the end of the kernel it is in, the work stops. So
+    this is for calls that change nothing but what they return, or whose changes are dropped too.
+    """
+
+    @wraps(work)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
+        if threading.current_thread() is not threading.main_thread():
+            return work(*args, **kwargs)  # signals reach the main thread only
+        return Task(lambda: work(*args, **kwargs)).result()
+
+    return call
+
+
+class Task(Generic[Returned]):
+    """Work that runs in a thread of its own."""
+
+    def __init__(self, work: Callable[[], Returned]) -> None:
+        self.work = work
+        self.done = threading.Event()
+        self.returned: Returned | None = None
+        self.failure: BaseException | None = None
+        # A daemon: a program that was interrupted may end while a kernel still runs.
+        self.thread = threading.Thread(
+            target=copy_context().run, args=(self.run,), name="eventide query", daemon=True
+        )
+
+    def run(self) -> None:
+        """Do the work, and say when it is done."""
+        try:
+            self.returned = self.work()
+        except BaseException as failure:
+            self.failure = failure
+        finally:
+            self.done.set()
+
+    def result(self) -> Returned:
+        """Return what the work returns, or raise what it raises; stop it if interrupted."""
+        self.thread.start()
+        try:
+            self.done.wait()
+        except BaseException:
+            self.stop()
+            raise
+        if self.failure is not None:
+            try:
+                raise self.failure
+            finally:
+                # Or the traceback keeps this frame alive, and the frame the traceback.
+                self.failure = None
+        return self.returned  # type: ignore[return-value]
+
+    def stop(self) -> None:
+        """Make the thread raise `Interrupted` as soon as it is back in Python."""
+        if self.thread.ident is not None and not self.done.is_set():
+            thread = ctypes.c_ulong(self.thread.ident)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(Interrupted))
+            self.done.wait(GRACE_S)
