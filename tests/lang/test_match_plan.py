@@ -127,3 +127,28 @@ def test_columns_named_like_keywords_are_columns() -> None:
         "PATTERN (A) DEFINE A AS running AND final > 1 AND final IN (2, 3))"
     )
     assert plan_sql(text, words)
+
+
+@pytest.mark.parametrize("word", ["DROP", "create", "JOIN", "Select", "ON", "END", "first"])
+def test_any_word_is_a_variable(word: str) -> None:
+    text = over(
+        f"MEASURES LAST({word}.speed) AS m, CLASSIFIER({word}) AS c "
+        f"AFTER MATCH SKIP TO LAST {word} "
+        f"PATTERN (A {word}+) DEFINE {word} AS {word}.speed < PREV({word}.speed)"
+    )
+    node = match_of(text)
+    assert node.variables == ("A", word)
+    parts = [part for each in node.measures for part in walk(each.expression)]
+    named = {part.variable for part in parts if isinstance(part, At)}
+    assert named == {word}
+
+
+def test_a_quoted_name_in_upper_case_is_the_plain_one() -> None:
+    text = over(
+        'MEASURES "A".speed AS m, b.lane AS n AFTER MATCH SKIP TO "B" PATTERN (a "B"+) '
+        'SUBSET u = ("A", b) DEFINE "A" AS "U".speed > 1, b AS "B".speed > a.speed'
+    )
+    node = match_of(text)
+    assert [item.name for item in node.defines] == ["a", "B"]
+    assert node.subsets == (("u", ("a", "B")),)
+    assert node.skip == Skip("last", "B")

@@ -258,7 +258,18 @@ CLASSIFIERS = (
     "FIRST(CLASSIFIER())",
     "LAST(CLASSIFIER(), 1)",
     "PREV(LAST(CLASSIFIER({v}), 1))",
+    "NEXT(CLASSIFIER())",
+    "NEXT(FIRST(CLASSIFIER({v})), 2)",
+    "NEXT(RUNNING LAST(CLASSIFIER({v}), 1), 2)",
 )
+
+FINAL_ROWS = (
+    "PREV(FINAL LAST(CLASSIFIER({v})))",
+    "NEXT(FINAL FIRST(CLASSIFIER({v}), 1))",
+    "PREV(FINAL LAST({v}.x, 1), 2)",
+    "NEXT(COALESCE(CLASSIFIER({v}), '-') || {v}.label)",
+)
+"""Only measures see rows that come later."""
 
 
 def value(
@@ -322,6 +333,7 @@ def measures(variables: Sequence[str], *, numbered: bool) -> st.SearchStrategy[s
         value(firsts, variables, times),
         value(AGGREGATES, variables, times),
         value(CLASSIFIERS, variables),
+        value(FINAL_ROWS, variables),
         st.builds("{} - {}".format, value(firsts, variables, times), value(NAVIGATIONS, variables)),
         st.builds("COALESCE({}, -1)".format, value(AGGREGATES[:4], variables, times)),
     ]

@@ -550,7 +550,8 @@ def value_at(at: At, view: View) -> Any:  # noqa: ANN401
     row = chosen.row + at.shift
     if not 0 <= row < len(view.rows):
         return None
-    return of_row(at.argument, view.rows[row], variable_at(row, path))
+    # PREV and NEXT go to a row of the partition: the match maps it or not, whatever is running.
+    return of_row(at.argument, view.rows[row], variable_at(row, view.whole))
 
 
 def value_of_aggregate(item: MatchAggregate, view: View) -> Any:  # noqa: ANN401

@@ -56,14 +56,17 @@ class AllRows(Measures):
         rows = np.where(places >= 0, self.paths.row[places], -1) if len(on) else places
         return rows, nodes_at(self.paths, places)
 
-    def label_nodes(self, leaf: At, rows: Int64s) -> Int64s:
-        """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match."""
+    def label_nodes(self, rows: Int64s) -> Int64s:
+        """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match.
+
+        Where they lead is a row of the whole match, also where the way there was a running one.
+        """
         places = np.empty(self.count, np.int64)
         place_of_row(
             frozen(self.paths.offsets),
             frozen(self.paths.row),
             frozen(self.items.match),
-            frozen(self.until(final=leaf.final)),
+            frozen(self.until(final=True)),
             frozen(rows),
             places,
         )

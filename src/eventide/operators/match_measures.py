@@ -274,7 +274,7 @@ class Measures(ABC):
         """Find where a leaf looks before PREV and NEXT."""
 
     @abstractmethod
-    def label_nodes(self, leaf: At, rows: Int64s) -> Int64s:
+    def label_nodes(self, rows: Int64s) -> Int64s:
         """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match."""
 
     @abstractmethod
@@ -292,7 +292,7 @@ class Measures(ABC):
         if isinstance(leaf.argument, Column):
             return self.by_key.value_at(rows, leaf.argument.name)
         if leaf.shift and reads_name(leaf.argument):
-            nodes = self.label_nodes(leaf, rows)
+            nodes = self.label_nodes(rows)
         values = self.evaluated(leaf.argument, rows, nodes)
         if not len(rows) or rows.min() >= 0:
             return values

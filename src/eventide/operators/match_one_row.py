@@ -91,7 +91,7 @@ class OneRow(Measures):
             elements = at_heads(on, matches.head, missing=-1)
         return self.rows_and_nodes(elements)
 
-    def label_nodes(self, leaf: At, rows: Int64s) -> Int64s:  # noqa: ARG002 - all is final here
+    def label_nodes(self, rows: Int64s) -> Int64s:
         """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match."""
         nodes = []
         for part, paths in self.matches.unrolled():

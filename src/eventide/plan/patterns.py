@@ -173,13 +173,22 @@ def render_pattern(pattern: Pattern) -> str:
     'A (B | C)+?'
     """
     variables = variables_of(pattern)
-    folded = Counter(name.lower() for name in variables)
+    folded = Counter(map(fold, variables))
     # Without quotes, names that differ in case only are one name.
     names = {
-        name: variable_text(name) if folded[name.lower()] == 1 else _quoted(name)
+        name: variable_text(name) if folded[fold(name)] == 1 else _quoted(name)
         for name in variables
     }
     return _text(pattern, names)
+
+
+def fold(name: str) -> str:
+    """Return what SQL takes a name for that has no quotes around it.
+
+    >>> fold("down_2")
+    'DOWN_2'
+    """
+    return name.upper()
 
 
 def variable_text(name: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import ClassVar, NoReturn, cast
+from typing import ClassVar, NoReturn, TypeVar, cast
 
 from sqlglot import exp
 from sqlglot.parsers.duckdb import DuckDBParser
@@ -34,6 +34,7 @@ _CLAUSES = frozenset(
     )
 )
 """The words that a clause inside MATCH_RECOGNIZE starts with, and its end."""
+_NO_WORDS = (TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)
 _STRATEGIES: tuple[Strategy, ...] = ("contiguous", "skip_till_next", "skip_till_any")
 
 
@@ -102,6 +103,7 @@ def pattern_over_matches(span: Span) -> UnsupportedError:
     return UnsupportedError(message, span=span, hint="say it in one PATTERN")
 
 
+_Node = TypeVar("_Node", bound=exp.Expr)
 _PartReader = Callable[[MatchClause], None]
 
 
@@ -171,6 +173,44 @@ class MatchParser(DuckDBParser):
             names or following.token_type in self.FUNC_TOKENS - set(self.RANGE_PARSERS)
         )
 
+    def validate_expression(self, expression: _Node, args: list[exp.Expr] | None = None) -> _Node:
+        """Refuse a function of a match that has too few arguments, or too many."""
+        if (
+            self._match_depth
+            and isinstance(expression, exp.Func)
+            and expression.error_messages(args)
+        ):
+            opening, depth = self._index - 1, 1
+            while depth and opening > 0:
+                kind = self._tokens[opening].token_type
+                depth += (kind == TokenType.R_PAREN) - (kind == TokenType.L_PAREN)
+                opening -= 1
+            called = self._tokens[opening]
+            name, given = called.text.upper(), len(args or ())
+            hint = f"write {name}(x)"
+            if isinstance(expression, exp.First | exp.Last):
+                hint = f"write {name}(x) or {name}(x, 2)"
+            self._fail(f"{name} does not take {given} arguments", called, hint)
+        return super().validate_expression(expression, args)
+
+    def _free_names(self) -> None:
+        """Let every word be a variable where only one can stand: DROP.x, CLASSIFIER(DROP)."""
+        depth = 1
+        for index in range(self._index, len(self._tokens) - 1):
+            token, following = self._tokens[index], self._tokens[index + 1]
+            kind = token.token_type
+            depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+            if not depth:
+                break
+            before = self._tokens[index - 2 : index]
+            classified = following.token_type == TokenType.R_PAREN and [
+                each.text.upper() for each in before
+            ] == ["CLASSIFIER", "("]
+            named = following.token_type == TokenType.DOT or classified
+            if named and token.text.isidentifier() and kind not in _NO_WORDS:
+                token.token_type = TokenType.VAR
+        self._advance(0)
+
     def _match_clause(self, keyword: Token) -> MatchClause:
         """Read the clause from its opening bracket to its closing one."""
         clause = MatchClause(_span(keyword))
@@ -178,6 +218,7 @@ class MatchParser(DuckDBParser):
         if not self._match(TokenType.L_PAREN):
             self._fail("MATCH_RECOGNIZE has no brackets", keyword, _SHAPE)
         self._match_depth += 1
+        self._free_names()
         while not self._match(TokenType.R_PAREN):
             if not self._curr:
                 self._unclosed("MATCH_RECOGNIZE", opening)
@@ -290,7 +331,8 @@ class MatchParser(DuckDBParser):
         quoted = self._curr.token_type == TokenType.IDENTIFIER
         word = self._curr.token_type == TokenType.VAR and self._curr.text.upper() not in _CLAUSES
         if quoted or word:
-            self._fail(f"AS is missing before {self._curr.text!r}", self._curr, _MEASURES)
+            hint = f"write AS {_span(self._curr).of(self.sql)}"
+            self._fail(f"AS is missing before {self._curr.text!r}", self._curr, hint)
         return Item(node, None)
 
     def _match_expression(self) -> exp.Expr:

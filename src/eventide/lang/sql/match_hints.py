@@ -8,11 +8,12 @@ from sqlglot import exp
 
 from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.expressions import AROUND_HINT, no_clock
+from eventide.lang.sql.match_clause import SEMANTICS
 from eventide.lang.sql.spans import close_brackets, span_of
 
 FUNCTIONS = ("prev", "next", "first", "last", "match_number", "classifier")
 """The functions that only a match has."""
-_AGGREGATES = ("count", "sum", "avg", "min", "max", "stddev")
+AGGREGATES = ("count", "sum", "avg", "min", "max", "stddev")
 _TIMES = ("datesub", "date_sub", "age")
 _NAVIGATION: dict[type[exp.Expr], str] = {
     exp.Lag: "PREV",
@@ -70,8 +71,14 @@ def _instead(node: exp.Expr, place: str) -> str:
                 return hint
         case exp.AggFunc() | exp.IgnoreNulls():
             around = "use ALL ROWS PER MATCH and GROUP BY around it"
-            known = ", ".join(each.upper() for each in _AGGREGATES)
-            return around if place == "MEASURES" else f"a condition has {known}; else {around}"
+            known = ", ".join(each.upper() for each in AGGREGATES)
+            if node.meta.get(SEMANTICS, ("",))[0] == "RUNNING":
+                shown = node.sql(dialect="duckdb")
+                over = f"{shown} OVER (PARTITION BY …, match ORDER BY ts)"
+                return f"measure MATCH_NUMBER() AS match, and select {over} around it"
+            if place == "MEASURES":
+                return around
+            return f"a condition has {known}; for others {around}, with HAVING"
     if place == "MEASURES":
         return "measure what it is computed from, and compute it in the SELECT list"
     return _BEFORE_HINT
@@ -103,7 +110,7 @@ def function_hint(column: exp.Column) -> str | None:
         return None
     if word in ("running", "final"):
         return f"{name.name} stands before FIRST, LAST or an aggregate: {word.upper()} LAST(x)"
-    if word not in FUNCTIONS + _AGGREGATES:
+    if word not in FUNCTIONS + AGGREGATES:
         return None
     argument = column.name if qualified else _beside(column)
     if word in ("match_number", "classifier"):

@@ -15,6 +15,7 @@ from eventide.lang.sql.expressions import Translator, unknown_function
 from eventide.lang.sql.functions import aggregate_name, has_more
 from eventide.lang.sql.match_clause import SEMANTICS
 from eventide.lang.sql.match_hints import (
+    AGGREGATES,
     FUNCTIONS,
     beyond_match,
     difference_hint,
@@ -43,7 +44,13 @@ from eventide.schema import INT64, NULL
 _PHYSICAL = ("prev", "next")
 _FARTHEST = 2**31 - 1
 """More rows than a partition holds; sums with a row's number stay inside 64 bits."""
-_NESTING_HINT = "only PREV and NEXT take another one inside: PREV(LAST(A.x, 1))"
+_NESTING_HINT = "each picks a row of the match: leave one out; only PREV and NEXT take one inside"
+_OTHER_WAY = {
+    "PREV": "NEXT goes the other way",
+    "NEXT": "PREV goes the other way",
+    "FIRST": "FIRST(x, 1) is the second row, PREV(FIRST(x)) the one before the first",
+    "LAST": "LAST(x, 1) is the last row but one, NEXT(LAST(x)) the one behind the last",
+}
 _AGGREGATE_HINT = "put it beside the aggregate, or compute it in a SELECT around this one"
 
 
@@ -63,7 +70,7 @@ class Variables:
 
     def find(self, name: Name) -> str | None:
         """Return how a variable or subset is spelled, or None if there is none of that name."""
-        return name.among(self.names) or name.among(self.subsets)
+        return name.among((*self.names, *self.subsets))
 
     def resolve(self, name: Name) -> str:
         """Return how a variable or subset is spelled; it has to exist."""
@@ -126,7 +133,7 @@ class _Names(Translator):
 
     def unknown_function(self, node: exp.Anonymous) -> EventideError:
         """Return the error for a function that nobody knows."""
-        error = unknown_function(node, self.span(node), FUNCTIONS)
+        error = unknown_function(node, self.span(node), (*FUNCTIONS, *AGGREGATES))
         if is_difference(node.name):
             error.hint = difference_hint()
         return error
@@ -136,7 +143,8 @@ class _Names(Translator):
         qualifier = node.args.get("table")
         if node.args.get("db") is not None:
             message = f"{node.sql(dialect='duckdb')} has two qualifiers"
-            raise BindError(message, span=self.span(node), hint="write A.x: a variable, a column")
+            hint = f"write {node.table}.{node.name}: a variable, a column"
+            raise BindError(message, span=self.span(node), hint=hint)
         variable = None
         if isinstance(qualifier, exp.Identifier):
             variable = self.variable(qualifier, node)
@@ -154,7 +162,8 @@ class _Names(Translator):
         if found is None and name.text.lower() in stream:
             message = f"{name.text} is what MATCH_RECOGNIZE reads, not a pattern variable"
             first = self.variables.names[0].text if self.variables.names else "A"
-            hint = f"leave it out for the current row, or name a variable, as in {first}.x"
+            column = node.name if isinstance(node, exp.Column) else "x"
+            hint = f"write {column} for the current row, or name a variable, as in {first}.{column}"
             raise BindError(message, span=span, hint=hint)
         if found is None:
             error = unknown_variable(name, self.variables.known)
@@ -274,6 +283,10 @@ class RowTranslator(_Names):
         elif outer in ("PREV", "NEXT") and inner in ("FIRST", "LAST"):
             message = f"{inner} is only a part of what stands inside {outer}"
             hint = f"put the rest inside too, as in {outer}({inner}(A.x + 1))"
+        elif inner == outer and inner in ("PREV", "NEXT"):
+            hint = f"say how many rows at once, as in {outer}(x, 2)"
+        elif inner in ("PREV", "NEXT"):
+            hint = f"turn them round: {inner}({outer}(x))"
         else:
             hint = _NESTING_HINT
         return BindError(message, span=self.span(node), hint=hint)
@@ -388,8 +401,7 @@ class MatchTranslator(_Names):
             return default
         if not (isinstance(far, exp.Literal) and far.is_int):
             message = f"how far {_shown(node)} goes has to be a whole number, not negative"
-            opposite = {"PREV": "NEXT", "NEXT": "PREV", "FIRST": "LAST", "LAST": "FIRST"}
-            hint = f"write the number itself; {opposite[_shown(node)]} goes the other way"
+            hint = "write the number itself; " + _OTHER_WAY[_shown(node)]
             raise BindError(message, span=self.span(far), hint=hint)
         return min(int(far.name), _FARTHEST)
 
@@ -397,12 +409,11 @@ class MatchTranslator(_Names):
         word, span = node.meta.get(SEMANTICS) or (None, None)
         if word is None:
             return
+        if _is_unknown(node):
+            return
         if not (isinstance(node, exp.First | exp.Last) or _is_aggregate(node)):
             message = f"{word} stands before something that is no FIRST, LAST or aggregate"
-            hint = f"write {word} LAST(…)"
-            if navigation_of(node):
-                hint = f"put it inside: {_shown(node)}({word} LAST(…))"
-            raise BindError(message, span=span, hint=hint)
+            raise BindError(message, span=span, hint=_semantics_hint(node, word))
         if word == "FINAL" and self.place == "DEFINE":
             message = "FINAL stands in DEFINE, where the match is not complete yet"
             hint = "leave it out: a condition sees the rows up to its own"
@@ -417,6 +428,30 @@ class MatchTranslator(_Names):
         """Return where a node stands, with the RUNNING or FINAL before it."""
         _, word = node.meta.get(SEMANTICS) or (None, None)
         return union([word, self.span(node)])
+
+
+def _is_unknown(node: exp.Expr) -> bool:
+    """Whether a function is none of a match's: that is said of it, whatever stands before it."""
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() not in FUNCTIONS
+    plain = node.this if isinstance(node, exp.Filter) else node
+    known = _is_aggregate(node) or navigation_of(plain) is not None
+    return isinstance(plain, exp.AggFunc) and not known
+
+
+def _semantics_hint(node: exp.Expr, word: str) -> str:
+    """Return where a RUNNING or FINAL belongs that stands before something else."""
+    if navigation_of(node):
+        inner = node.expressions[0] if node.expressions else None
+        what = "…" if inner is None else _as_written(inner)
+        if isinstance(inner, exp.First | exp.Last):
+            return f"put it inside: {_shown(node)}({word} {what})"
+        return f"put it inside: {_shown(node)}({word} LAST({what}))"
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "match_number":
+        return f"leave it out: {node.name.upper()}() is the same for all rows of a match"
+    if isinstance(node, exp.Column | exp.Anonymous):
+        return f"write {word} LAST({_as_written(node)})"
+    return f"write {word} before each FIRST, LAST or aggregate inside"
 
 
 def _as_written(node: exp.Expr) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
@@ -21,6 +21,7 @@ from eventide.plan.patterns import (
     Permute,
     Repeat,
     Variable,
+    fold,
     variables_of,
 )
 from eventide.plan.program import MOST_INSTRUCTIONS
@@ -43,21 +44,22 @@ class Name:
     quoted: bool
     span: Span
 
+    @property
+    def folded(self) -> str:
+        """What the name is to SQL: without quotes, case does not matter."""
+        return self.text if self.quoted else fold(self.text)
+
     def among(self, names: Iterable[Name]) -> str | None:
-        """Return the spelling of the name meant: case matters only if either is quoted.
+        """Return the spelling of the name meant: `b` is `"B"`, and `"b"` if there is no such.
 
         >>> names = [Name("b", True, Span(0, 3)), Name("B", False, Span(4, 5))]
         >>> Name("b", False, Span(9, 10)).among(names), Name("b", True, Span(9, 12)).among(names)
         ('B', 'b')
         """
         known = list(names)
-        plain = (
-            each.text
-            for each in known
-            if not (each.quoted or self.quoted) and each.text.lower() == self.text.lower()
-        )
-        same = (each.text for each in known if each.text == self.text)
-        return next(plain, None) or next(same, None)
+        same = (each.text for each in known if each.folded == self.folded)
+        alike = (each.text for each in known if each.text == self.text)
+        return next(same, None) or next(alike, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,13 +207,14 @@ class _Reader:
         if opening.text != "{":
             return _QUANTIFIERS[opening.text]
         self.refuse_comment(opening)
-        least = self.count()
-        most = self.count() if self.takes(",") else least
+        least = most = self.count()
+        if self.takes(","):
+            most = self.count()
+        elif least is None:
+            self.wrong_times(opening)
         if not self.takes("}"):
             self.wrong_times(opening)
         span = Span(opening.span.start, self.last.end)
-        if least is None and most is None:
-            self.wrong_times(opening)
         if most == 0:
             message = "a part cannot repeat 0 times"
             hint = "leave it out, or write {,1} for at most once"
@@ -306,12 +309,20 @@ class _Reader:
         raise ParseError(message, span=word.span, hint=hint)
 
     def spelled(self, mark: _Mark) -> str:
-        """Return a variable as it was spelled at first sight."""
+        """Return a variable as it was spelled at first sight.
+
+        Where `"a"` is another variable, `a` is called `A`, which it is to SQL.
+        """
         name = Name(mark.text, mark.kind == "quoted", mark.span)
-        found = name.among(self.names)
-        if found is None:
-            self.names.append(name)
-        return found or name.text
+        for each in self.names:
+            if each.folded == name.folded:
+                return each.text
+        if not name.quoted and any(
+            each.kind == "quoted" and each.text == name.text for each in self.marks
+        ):
+            name = replace(name, text=name.folded)
+        self.names.append(name)
+        return name.text
 
     @property
     def last(self) -> Span:
