@@ -20,7 +20,7 @@ class Arrival:
 
     number: int
     stream: str
-    events: pa.Table
+    events: pa.RecordBatch
     first_seq: int
 
 
@@ -39,7 +39,7 @@ class Delivery:
         self.owed = 0
         """The number of the last arrival that thread has to deliver."""
 
-    def publish(self, stream: str, events: pa.Table, first_seq: int) -> None:
+    def publish(self, stream: str, events: pa.RecordBatch, first_seq: int) -> None:
         """Hand new events to the live queries over a stream, in the order of appending.
 
         They are numbered from `first_seq` on.

@@ -65,6 +65,10 @@ class StoreError(EventideError, OSError):
     """A database folder cannot be read or written as asked."""
 
 
+class BusyError(StoreError):
+    """Another writer holds a stream's lock: nothing was tried, and later it can be."""
+
+
 class ParseError(EventideError, ValueError):
     """A query text does not follow the grammar."""
 

@@ -21,6 +21,7 @@ from eventide.store import Appended, Snapshot, StoredStream, StreamOptions
 from eventide.store.index.aggregates import registered
 from eventide.store.order import Int64s
 from eventide.store.reading.aggregate import Call, aggregate
+from eventide.store.reading.scan import Columns
 from eventide.store.source import Where
 from eventide.store.stats import StreamStats
 from eventide.store.stream import AddedHow
@@ -28,7 +29,7 @@ from eventide.store.writing.feed import Feed, Ticket
 
 Time = str | int | np.integer[Any] | np.datetime64 | date | datetime
 """An instant: ISO text, microseconds since 1970 UTC, a date or datetime (UTC without a zone)."""
-Publish = Callable[[str, pa.Table, int], None]
+Publish = Callable[[str, pa.RecordBatch, int], None]
 Answer = Callable[[Snapshot, Sequence[Call], Sequence[int], Int64s | None], pa.RecordBatch]
 """Answers aggregates over spans as `store.aggregate.aggregate` does: here, or on Spark."""
 
@@ -66,15 +67,23 @@ class Stream:
         `data` is an Arrow table, a pandas or polars frame, or a list of dictionaries. All of it
         is stored, or, with an error that names the row, none. When this returns the events are
         as safe as the stream's durability says: on the disk, unless it was created otherwise.
-        Only an error of a standing query or its callback comes after that; its notes say so.
+        Only an error of a standing query or its callback comes after that, and its notes say so,
+        or one of the disk, which says that the events are visible but may not be safe.
 
         A producer that numbers its batches can send one again: with `producer` and `sequence`,
         a batch that is stored already adds nothing.
         """
-        events = to_events(data, self.schema)
-        appended = self.stored.append(events, producer=producer, sequence=sequence)
-        if appended.rows:
-            self.publish(self.name, events, appended.first_seq)
+        columns = self.stored.columns
+        events = to_events(data, columns.schema)
+        outcome = self.stored.store(events, columns, producer=producer, sequence=sequence)
+        appended = outcome.appended
+        try:
+            # Live queries see what readers see, whatever the disk says then.
+            if appended.rows:
+                self.publish(self.name, outcome.events, appended.first_seq)
+        finally:
+            if outcome.error is not None:
+                raise outcome.error
         return appended
 
     def feed(self, capacity_rows: int = 1_000_000) -> StreamFeed:
@@ -245,23 +254,23 @@ class StreamFeed(Feed):
     """A feed that takes whatever `append` takes, and hands it to standing queries too."""
 
     def __init__(self, stream: Stream, capacity_rows: int) -> None:
-        def publish(events: pa.Table, first_seq: int) -> None:
+        def publish(events: pa.RecordBatch, first_seq: int) -> None:
             stream.publish(stream.name, events, first_seq)
 
         super().__init__(stream.stored, capacity_rows, publish)
 
-    def put(self, data: object, timeout: float | None = None) -> Ticket:
+    def put(
+        self, data: object, timeout: float | None = None, columns: Columns | None = None
+    ) -> Ticket:
         """Put events into the queue; the ticket's `result()` returns once they are stored."""
-        return super().put(to_events(data, self.stream.schema), timeout)
+        columns = columns or self.stream.columns
+        return super().put(to_events(data, columns.schema), timeout, columns)
 
 
-def numbered(events: pa.Table, first_seq: int) -> pa.RecordBatch:
+def numbered(events: pa.RecordBatch, first_seq: int) -> pa.RecordBatch:
     """Return events in arrival order with their numbers."""
     seq = np.arange(first_seq, first_seq + events.num_rows, dtype=np.int64)
-    table = events.append_column(SEQ, pa.array(seq)).combine_chunks()
-    return pa.RecordBatch.from_arrays(
-        [chunks.combine_chunks() for chunks in table.columns], schema=table.schema
-    )
+    return events.append_column(SEQ, pa.array(seq))
 
 
 def call_of(text: str) -> Call:

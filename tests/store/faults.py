@@ -2,7 +2,8 @@
 
 `RecordingDisk` does everything for real and writes it down. From its trace, `crash_images` makes
 what a disk may hold after a crash at any moment: what was synced is there; of the rest anything
-may be missing, sector by sector and name by name. `FailingDisk` does everything but one call.
+may be missing, sector by sector and name by name. `FailingDisk` does everything but one call, or
+two; `FaultyDisk` records, and does everything but some calls.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -58,6 +59,13 @@ class Sync:
 
 
 @dataclass(frozen=True, slots=True)
+class LostSync:
+    """A sync of a file failed: what was not safe by then never becomes so by another sync."""
+
+    file: int
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """A new file or folder got its name."""
 
@@ -87,7 +95,7 @@ class SyncFolder:
     path: Path
 
 
-Change: TypeAlias = Write | Truncate | Sync | Link | Rename | Unlink | SyncFolder
+Change: TypeAlias = Write | Truncate | Sync | LostSync | Link | Rename | Unlink | SyncFolder
 Names: TypeAlias = dict[Path, int]
 Image: TypeAlias = dict[Path, bytes | None]
 """What a disk holds, by paths below its root: the bytes of files, None for folders."""
@@ -198,11 +206,69 @@ class RecordingDisk(Disk):
         return sum(isinstance(change, Sync) for change in self.trace.changes)
 
 
-class FailingDisk(Disk):
-    """Raises an error at the n-th call; a write fails half way. A dead disk goes on failing."""
+class FaultyDisk(RecordingDisk):
+    """Records, and raises an error at some calls, which are counted from 1."""
 
-    def __init__(self, step: int, error: BaseException, *, dead: bool) -> None:
+    def __init__(self, root: Path, steps: Collection[int], error: BaseException) -> None:
+        super().__init__(root)
+        self.steps = steps
+        self.error = error
+        self.calls = 0
+
+    def let(self, before: Callable[[], object] = lambda: None) -> None:
+        """Let a call pass, or fail after it has done some of its work."""
+        self.calls += 1
+        if self.calls in self.steps:
+            before()
+            raise self.error
+
+    def open(self, path: Path, *, create: bool) -> int:
+        """See `Disk`."""
+        self.let()
+        return super().open(path, create=create)
+
+    def write(self, descriptor: int, pieces: Sequence[Piece], offset: int) -> None:
+        """See `Disk`."""
+        content = b"".join(map(bytes, pieces))
+        half = [content[: len(content) // 2]]
+        self.let(lambda: RecordingDisk.write(self, descriptor, half, offset))
+        super().write(descriptor, pieces, offset)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        """See `Disk`."""
+        self.let()
+        super().truncate(descriptor, size)
+
+    def sync(self, descriptor: int) -> None:
+        """See `Disk`."""
+        self.let(lambda: self.note(LostSync(self.number(descriptor))))
+        super().sync(descriptor)
+
+    def sync_folder(self, path: Path) -> None:
+        """See `Disk`."""
+        self.let()
+        super().sync_folder(path)
+
+    def rename(self, source: Path, target: Path) -> None:
+        """See `Disk`."""
+        self.let()
+        super().rename(source, target)
+
+    def unlink(self, path: Path) -> None:
+        """See `Disk`."""
+        self.let()
+        super().unlink(path)
+
+
+class FailingDisk(Disk):
+    """Raises an error at the n-th call, and perhaps at one soon after; a write fails half way.
+
+    A dead disk goes on failing.
+    """
+
+    def __init__(self, step: int, error: BaseException, *, dead: bool, then: int = 0) -> None:
         self.step = step
+        self.then = then
         self.error = error
         self.dead = dead
         self.calls = 0
@@ -212,9 +278,10 @@ class FailingDisk(Disk):
     def count(self, before: Callable[[], object] = lambda: None) -> None:
         """Let a call pass, or fail after it has done some of its work."""
         self.calls += 1
-        if self.calls == self.step:
+        fails = self.calls in (self.step, self.step + self.then)
+        if fails:
             before()
-        if self.calls == self.step or (self.dead and self.calls > self.step):
+        if fails or (self.dead and self.calls > self.step):
             raise self.error
 
     def open(self, path: Path, *, create: bool) -> int:
@@ -295,6 +362,8 @@ class Remains:
     pending: list[Link | Rename | Unlink]
     versions: dict[int, list[bytes]]
     """Of each file, its safe bytes and then those after each change since."""
+    without: dict[int, bytes] = field(default_factory=dict)
+    """Of files of which a sync failed, their bytes without what that should have made safe."""
 
 
 def remains(trace: Trace, upto: int) -> Remains:
@@ -308,8 +377,14 @@ def remains(trace: Trace, upto: int) -> Remains:
         match change:
             case Write() | Truncate():
                 at.versions[change.file].append(change.on(at.versions[change.file][-1]))
+                if change.file in at.without:
+                    at.without[change.file] = change.on(at.without[change.file])
+            case LostSync():
+                at.without.setdefault(change.file, at.versions[change.file][0])
             case Sync():
-                at.versions[change.file] = at.versions[change.file][-1:]
+                newest = at.versions[change.file][-1]
+                least = at.without.get(change.file, newest)
+                at.versions[change.file] = [newest] if least == newest else [least, newest]
             case SyncFolder():
                 safe = [each for each in at.pending if change.path in folders_of(each)]
                 at.pending = [each for each in at.pending if change.path not in folders_of(each)]

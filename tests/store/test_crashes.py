@@ -12,9 +12,11 @@ from unittest.mock import patch
 import pytest
 
 from eventide.errors import StoreError
-from eventide.store import StagedSegment, Store, StoredStream
+from eventide.schema import INT64
+from eventide.store import Snapshot, StagedSegment, Store, StoredStream
 from eventide.store.files.disk import Disk
 from eventide.store.options import StreamOptions
+from eventide.store.reading.scan import Columns
 from eventide.store.segments.manifest import MANIFEST_NAME, decode_manifest
 from eventide.store.upkeep.compaction import is_ours
 from eventide.store.writing.open_stream import OPENED, OpenStream
@@ -31,27 +33,29 @@ class Crash(BaseException):
 
 @dataclass(frozen=True)
 class Failure:
-    """What goes wrong, and whether everything does from then on."""
+    """What goes wrong, and whether everything does from then on, or one more call soon after."""
 
     error: BaseException
-    dead: bool
+    dead: bool = False
+    then: int = 0
 
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
 FAILURES = {
-    "a full disk": Failure(FULL, dead=False),
+    "a full disk": Failure(FULL),
+    "twice in a row": Failure(FULL, then=1),
+    "twice": Failure(FULL, then=2),
     "a disk that stays full": Failure(FULL, dead=True),
-    "an interruption": Failure(KeyboardInterrupt(), dead=False),
+    "an interruption": Failure(KeyboardInterrupt()),
     "a crash": Failure(Crash(), dead=True),
 }
 
 
 @dataclass(frozen=True)
 class Action:
-    """Something done to a stream, and the times that it adds."""
+    """Something done to a stream."""
 
     act: Callable[[StoredStream], object]
-    added: Sequence[int] = ()
     prepare: Callable[[StoredStream], object] = lambda _: None
     log_bytes: int = 6000
 
@@ -73,17 +77,26 @@ def stage_and_commit(stream: StoredStream) -> None:
         raise
 
 
-ACTIONS = {
-    "a small append": Action(lambda stream: stream.append(at(52, 1)), (52, 1)),
-    "a bulk append": Action(lambda stream: stream.append(at(*range(60, 85))), range(60, 85)),
-    "a long log": Action(lambda stream: stream.append(at(52)), (52,), log_bytes=100),
+OF_EVENTS = {
+    "a small append": Action(lambda stream: stream.append(at(52, 1))),
+    "a bulk append": Action(lambda stream: stream.append(at(*range(60, 85)))),
+    "a long log": Action(lambda stream: stream.append(at(52)), log_bytes=100),
     "late events": Action(
         lambda stream: stream.flush(), prepare=lambda stream: stream.append(at(3, 5, 7, 9, -1))
     ),
-    "a commit": Action(stage_and_commit, (5, 1)),
+    "a commit": Action(stage_and_commit),
     "a merge": Action(lambda stream: stream.compact(), prepare=stage_and_commit),
     "a seal": Action(lambda stream: stream.flush(seal=True)),
 }
+OF_THE_STREAM = {
+    "a sync": Action(lambda stream: stream.sync()),
+    "one attribute more": Action(lambda stream: stream.add_column("more", INT64)),
+    "one attribute less": Action(lambda stream: stream.drop_column("speed")),
+    "an index": Action(lambda stream: stream.add_index("speed", "backfill")),
+    "an aggregate": Action(lambda stream: stream.add_aggregate("max2", "speed", "backfill")),
+    "retention": Action(lambda stream: stream.drop_before(23)),
+}
+ACTIONS = {**OF_EVENTS, **OF_THE_STREAM}
 
 
 @pytest.fixture(autouse=True)
@@ -103,17 +116,26 @@ def prepared(folder: Path, name: str) -> StoredStream:
     return stream
 
 
-@pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(
+    ("action", "failure"),
+    [
+        *((action, failure) for action in OF_EVENTS for failure in FAILURES),
+        *((action, failure) for action in OF_THE_STREAM for failure in ("a full disk", "twice")),
+    ],
+)
 def test_whichever_call_fails_the_state_is_old_or_new(
     tmp_path: Path, action: str, failure: str
 ) -> None:
     chosen, fails = ACTIONS[action], FAILURES[failure]
+    healthy = prepared(tmp_path, "healthy")
+    chosen.prepare(healthy)
+    failing(chosen, healthy, FailingDisk(0, FULL, dead=False))
+    after = times(healthy.snapshot())
     for step in range(1, MANY):
         stream = prepared(tmp_path, f"cars{step}")
         chosen.prepare(stream)
-        before, listed = times(stream.snapshot()), stream.snapshot().view.files
-        disk = FailingDisk(step, fails.error, dead=fails.dead)
+        before, columns = times(stream.snapshot()), stream.columns
+        disk = FailingDisk(step, fails.error, dead=fails.dead, then=fails.then)
         raised = failing(chosen, stream, disk)
         if isinstance(raised, StoreError):
             assert "No space left on device" in raised.message
@@ -121,17 +143,42 @@ def test_whichever_call_fails_the_state_is_old_or_new(
         if isinstance(fails.error, Crash):
             stream = reopened(stream)
         found = times(stream.snapshot())
-        after = sorted_times([*before, *chosen.added])
         assert found == after or (raised is not None and found == before)
+        check_words(raised, found, seen_by_others(stream), before, after)
         if disk.calls < step:
             assert raised is None
-            assert step > 2, "nothing was injected"
+            assert step > 1, "nothing was injected"
             return
-        if not fails.dead:
+        if not fails.dead and not fails.then:
             # What was listed stays if it is not certain that the new list is on the disk.
-            assert leaked(stream) <= disk.spared | listed
-        go_on(stream, found)
+            assert leaked(stream) <= disk.spared | listed_once(stream)
+        go_on(stream, found, columns)
     pytest.fail("the action never finished")
+
+
+def seen_by_others(stream: StoredStream) -> list[object]:
+    """Return what another process sees."""
+    return times(Snapshot(stream.path, OpenStream(stream.path).view()))
+
+
+def check_words(
+    raised: BaseException | None,
+    found: list[object],
+    others: list[object],
+    before: list[object],
+    after: list[object],
+) -> None:
+    """An error says what is so: for this process, and for others that read the same files."""
+    hint = str(raised.hint) if isinstance(raised, StoreError) else ""
+    if "may be there when the stream is opened again" in hint:
+        assert found == before
+        assert others in (before, after)
+        return
+    assert others == found
+    if "nothing was stored" in hint:
+        assert found == before
+    if "what was done is visible" in hint:
+        assert found == after
 
 
 def sorted_times(values: Sequence[object]) -> list[object]:
@@ -155,9 +202,16 @@ def leaked(stream: StoredStream) -> set[str]:
     return found - stream.snapshot().view.files
 
 
-def go_on(stream: StoredStream, found: list[object]) -> None:
+def listed_once(stream: StoredStream) -> set[str]:
+    """Return the files that some kept version of the manifest lists."""
+    paths = (path for path in stream.path.iterdir() if MANIFEST_NAME.fullmatch(path.name))
+    return {name for path in paths for name in decode_manifest(path.read_bytes(), path).files}
+
+
+def go_on(stream: StoredStream, found: list[object], columns: Columns) -> None:
     """Append, read and compact as if nothing had happened; leftovers are swept in the end."""
-    stream.append(at(99))
+    assert stream.store(at(99), columns).error is None
+    assert seen_by_others(stream) == [*found, 99]
     assert times(stream.snapshot()) == [*found, 99]
     stream.flush()
     stream = reopened(stream)
@@ -172,7 +226,7 @@ def test_nothing_is_listed_before_it_is_on_the_disk(tmp_path: Path) -> None:
     commits = 0
     with recorded(tmp_path) as disk:
         stream = prepared(tmp_path, "cars")
-        for action in ACTIONS.values():
+        for action in OF_EVENTS.values():
             action.prepare(stream)
             action.act(stream)
     for upto, change in enumerate(disk.trace.changes):

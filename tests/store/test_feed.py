@@ -15,12 +15,16 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
+import eventide as ev
 from eventide.errors import SchemaError, StoreError
+from eventide.schema import INT64, STRING
 from eventide.store import Appended, Store, StoredStream
 from eventide.store.files.disk import Disk, Piece
 from eventide.store.options import Order, StreamOptions
 from eventide.store.writing.adaptation import Mode
 from eventide.store.writing.feed import Feed
+from eventide.store.writing.open_stream import OpenStream, opened
+from eventide.store.writing.view import View
 from tests.naive.store import Row
 from tests.store.events import (
     COLUMNS,
@@ -267,17 +271,24 @@ def test_a_refusal_that_nobody_has_read_shows_when_the_feed_is_closed(
 
 def test_what_was_stored_in_spite_of_an_error_is_not_stored_again(stream: StoredStream) -> None:
     """A defect after the events were written: whatever it is, trying again would double them."""
-    original = StoredStream.append
+    original = StoredStream.add
 
-    def append(self: StoredStream, events: pa.Table) -> Appended:
-        original(self, events)
+    def add(
+        self: StoredStream,
+        opened: OpenStream,
+        view: View,
+        events: pa.RecordBatch,
+        producer: str | None,
+        sequence: int | None,
+    ) -> None:
+        original(self, opened, view, events, producer, sequence)
         message = "afterwards"
         raise ValueError(message)
 
     feed = Feed(stream, 100)
     with held_up(feed) as disk:
         tickets = [feed.put(at(1)), feed.put(at(2))]
-        with patch.object(StoredStream, "append", append):
+        with patch.object(StoredStream, "add", add):
             disk.gate.set()
             wait(tickets, LONG_S)
     for ticket in tickets:
@@ -326,9 +337,13 @@ def test_a_disk_that_fails_stops_the_feed(stream: StoredStream) -> None:
 def test_a_stream_that_is_dropped_stops_its_feed(stream: StoredStream) -> None:
     feed = Feed(stream, 10)
     feed.put(at(1)).result(LONG_S)
-    Store.open(stream.path.parent.parent).drop_stream(stream.name)
+    with waiting(stream):
+        ticket = feed.put(at(2))
+        Store.open(stream.path.parent.parent).drop_stream(stream.name)
+    with pytest.raises(StoreError, match=r"was dropped|no stream|cannot write"):
+        ticket.result(LONG_S)
     with pytest.raises(StoreError):
-        feed.put(at(2)).result(LONG_S)
+        feed.put(at(3))
     with pytest.raises(StoreError, match="has stopped"):
         feed.close()
 
@@ -566,3 +581,90 @@ def test_nothing_is_lost_or_doubled_under_any_load(
         stream = reopened(stream)
         stream.compact()
         assert len(scanned(stream.snapshot(), COLUMNS)) == len(expected)
+
+
+@contextlib.contextmanager
+def waiting(stream: StoredStream) -> Iterator[None]:
+    """Keep other threads from appending; this one may change the stream."""
+    with opened(stream.path).mutex:
+        yield
+
+
+def test_a_table_put_before_an_attribute_came_has_null_in_it(stream: StoredStream) -> None:
+    with Feed(stream, 100) as feed:
+        with waiting(stream):
+            before = [feed.put(at(1)), feed.put(at(2))]
+            stream.add_column("more", INT64)
+            grown = pa.Table.from_pylist(
+                [{"ts": 3, "lane": 3, "more": 7}], schema=stream.schema.arrow.remove(1)
+            )
+            after = feed.put(grown)
+        results = [ticket.result(LONG_S) for ticket in (*before, after)]
+    assert results == [Appended(1, 0), Appended(1, 1), Appended(1, 2)]
+    (rows,) = stream.snapshot().scan(["lane", "more"])
+    assert rows.to_pylist() == [
+        {"lane": 0, "more": None},
+        {"lane": 0, "more": None},
+        {"lane": 3, "more": 7},
+    ]
+
+
+def test_a_table_put_before_an_attribute_went_is_stored_without_it(stream: StoredStream) -> None:
+    event: Row = {"ts": 1, "car": "a", "speed": 5.0, "lane": 9}
+    with Feed(stream, 100) as feed:
+        with waiting(stream):
+            ticket = feed.put(table([event]))
+            stream.drop_column("speed")
+            # Another one under the name of the first has none of its values.
+            stream.add_column("speed", STRING)
+        assert ticket.result(LONG_S) == Appended(1, 0)
+    (rows,) = stream.snapshot().scan(["car", "speed", "lane"])
+    assert rows.to_pylist() == [{"car": "a", "speed": None, "lane": 9}]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stream: stream.add_index("speed", "backfill"),
+        lambda stream: stream.drop_index("lane"),
+        lambda stream: stream.add_aggregate("max2", "speed", "backfill"),
+        lambda stream: stream.set_options(StreamOptions(order="arrival"), split=True),
+        lambda stream: stream.compact(),
+        lambda stream: stream.drop_before(0),
+    ],
+)
+def test_nothing_done_to_a_stream_keeps_a_feed_from_storing(
+    tmp_path: Path, change: Callable[[StoredStream], object]
+) -> None:
+    stream = new_stream(tmp_path, options=StreamOptions(indexes=("lane",)))
+    with Feed(stream, 100) as feed:
+        with waiting(stream):
+            first = feed.put(at(1))
+            change(stream)
+            second = feed.put(at(2))
+        assert [first.result(LONG_S).rows, second.result(LONG_S).rows] == [1, 1]
+    assert times(stream.snapshot()) == [1, 2]
+
+
+def test_live_queries_see_the_columns_that_are_stored(tmp_path: Path) -> None:
+    database = ev.open(tmp_path / "db")
+    cars = database.create_stream("cars", {"lane": "int64"})
+    seen: list[Row] = []
+    database.subscribe("SELECT lane FROM cars", lambda rows: seen.extend(rows.rows()))
+    with cars.feed() as feed:
+        with waiting(cars.stored):
+            tickets = [feed.put([{"ts": ts, "lane": ts}]) for ts in (1, 2, 3)]
+            cars.add_attribute("more", "int64")
+        for ticket in tickets:
+            ticket.result(LONG_S)
+    assert seen == [{"lane": 1}, {"lane": 2}]
+
+
+def test_an_append_made_for_columns_of_before_is_stored(stream: StoredStream) -> None:
+    columns = stream.columns
+    stream.add_column("more", INT64)
+    outcome = stream.store(at(1), columns)
+    assert outcome.events.schema.names == ["ts", "car", "speed", "lane", "more"]
+    with pytest.raises(SchemaError, match="the events have"):
+        stream.append(at(1))
+    assert times(stream.snapshot()) == [1]

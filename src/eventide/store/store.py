@@ -24,6 +24,7 @@ from eventide.store.files.disk import sync_folder, write_atomically
 from eventide.store.files.lock import write_lock
 from eventide.store.options import StreamOptions
 from eventide.store.segments.manifest import Manifest, versions_in, write_manifest
+from eventide.store.segments.segment import SEGMENT_NAME
 from eventide.store.stream import StoredStream
 from eventide.store.upkeep.backup import Advance, backup_stream
 from eventide.store.writing.log import RecordKind, create_log
@@ -46,7 +47,7 @@ class Store:
         self.path = path
 
     def __repr__(self) -> str:
-        return f"<Store {self.path}: {listed(self.streams()) or 'no streams'}>"
+        return f"<Store {self.path}>"
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool = True) -> Store:
@@ -65,10 +66,22 @@ class Store:
 
     def streams(self) -> tuple[str, ...]:
         """Return the names of the streams, sorted."""
-        folder = self.path / STREAMS
-        if not folder.is_dir():
-            return ()
-        return tuple(sorted(entry.name for entry in folder.iterdir() if versions_in(entry)))
+        return tuple(entry.name for entry in self.folders() if versions_in(entry))
+
+    def folders(self) -> list[Path]:
+        """Return the folders of streams, sorted, also those that a crash left without a stream."""
+        try:
+            return sorted((self.path / STREAMS).iterdir())
+        except FileNotFoundError:
+            # The first stream makes that folder. A database that is gone must not look empty.
+            if (self.path / MARKER).exists():
+                return []
+            message = f"{self.path} is no longer there"
+            hint = "it was moved or deleted, or its disk is not mounted"
+            raise StoreError(message, hint=hint) from None
+        except OSError as error:
+            message = f"cannot read {self.path}: {error.strerror or error}"
+            raise StoreError(message, hint="check the disk and the permissions") from error
 
     def create_stream(
         self, name: str, schema: Schema, options: StreamOptions | None = None
@@ -96,8 +109,13 @@ class Store:
             except StoreError:
                 raise
             except OSError as error:
+                if versions_in(folder):
+                    message = f"{folder} is created, but may not survive a power failure: {error}"
+                    hint = f"db.stream({name!r}) opens it; check the disk first"
+                    raise StoreError(message, hint=hint) from error
                 message = f"cannot create {folder}: {error}"
                 raise StoreError(message, hint="check the disk and the permissions") from error
+            opened(folder).safe_version = manifest.version
         return StoredStream(name, folder, manifest.stream_id)
 
     def stream(self, name: str) -> StoredStream:
@@ -118,16 +136,21 @@ class Store:
             problem = "exists already" if target.exists() else "lies inside the database"
             message = f"{target} {problem}"
             raise StoreError(message, hint="a backup goes into a folder of its own")
+        for folder in self.folders():
+            check_listed(folder)
+        snapshots = [self.stream(name).snapshot() for name in self.streams()]
         partial = target.with_name(f"{target.name}.{uuid.uuid4().hex}.partial")
         try:
             copy = Store.open(partial)
-            for snapshot in [self.stream(name).snapshot() for name in self.streams()]:
+            for snapshot in snapshots:
                 backup_stream(snapshot, copy.path / STREAMS / snapshot.name, advance)
             # The name appears once all of it is there.
             disk.DISK.rename(partial, target)
             sync_folder(target.parent)
-        except BaseException:
+        except BaseException as error:
             shutil.rmtree(partial, ignore_errors=True)
+            if isinstance(error, OSError) and not isinstance(error, StoreError):
+                raise cannot_back_up(self.path, target, error) from error
             raise
         return Store(target)
 
@@ -138,12 +161,43 @@ class Store:
                 raise no_stream(name, self.streams())
             folder = self.path / STREAMS / name
             with write_lock(folder):
-                # The rename is the moment it is gone; deleting many files is not atomic.
-                disk.DISK.rename(folder, self.path / f"{DROPPED}{uuid.uuid4().hex}")
-                forget(folder)
-                sync_folder(folder.parent)
+                try:
+                    # The rename is the moment it is gone; deleting many files is not atomic.
+                    disk.DISK.rename(folder, self.path / f"{DROPPED}{uuid.uuid4().hex}")
+                    forget(folder)
+                    sync_folder(folder.parent)
+                except OSError as error:
+                    raise cannot_drop(folder, error) from error
             for leftover in self.path.glob(f"{DROPPED}*"):
                 shutil.rmtree(leftover, ignore_errors=True)
+
+
+def check_listed(folder: Path) -> None:
+    """Refuse a folder with events that no manifest lists: a backup would be without them."""
+    if folder.is_dir() and not versions_in(folder):
+        for path in folder.iterdir():
+            if SEGMENT_NAME.fullmatch(path.name):
+                message = f"{folder} has {path.name}, but no manifest"
+                hint = "run `eventide repair` first, or the backup would lack its events"
+                raise StoreError(message, hint=hint)
+
+
+def cannot_back_up(source: Path, target: Path, error: OSError) -> StoreError:
+    """Return the error of a backup that failed."""
+    if target.exists():
+        message = f"{target} is written, but may not survive a power failure: {error}"
+        return StoreError(message, hint="check the disk, and take the backup again")
+    message = f"cannot back up {source} to {target}: {error}"
+    return StoreError(message, hint="nothing is left of it; check the disk's free space")
+
+
+def cannot_drop(folder: Path, error: OSError) -> StoreError:
+    """Return the error of a stream that could not be dropped for good."""
+    if folder.exists():
+        message = f"cannot drop {folder}: {error}"
+        return StoreError(message, hint="nothing was dropped; check the disk and the permissions")
+    message = f"{folder} is dropped, but may be back after a power failure: {error}"
+    return StoreError(message, hint="check the disk")
 
 
 def begin_stream(folder: Path, schema: Schema, options: StreamOptions) -> Manifest:

@@ -19,9 +19,15 @@ from eventide.store.files.disk import remove
 from eventide.store.index.aggregates import registered
 from eventide.store.options import StreamOptions
 from eventide.store.order import int64_view, sort_rows
+from eventide.store.reading.scan import Columns
 from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment, StagedSegment, placed
-from eventide.store.segments.segment_writer import SEGMENT_BYTES, SEGMENT_ROWS, write_segments
+from eventide.store.segments.segment_writer import (
+    SEGMENT_BYTES,
+    SEGMENT_ROWS,
+    cannot_write,
+    write_segments,
+)
 from eventide.store.snapshot import Snapshot
 from eventide.store.stats import StreamStats, stats_of
 from eventide.store.upkeep.changes import (
@@ -71,6 +77,17 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an append: what readers see of it, and what went wrong after that."""
+
+    appended: Appended
+    events: pa.RecordBatch
+    """The added events as they are stored, without their numbers."""
+    error: BaseException | None = None
+    """Why they may not be as safe as the stream's durability says, if something failed."""
+
+
+@dataclass(frozen=True, slots=True)
 class StoredStream:
     """A stream in a folder. Holds no state of its own: `open_stream.py` has it."""
 
@@ -83,31 +100,65 @@ class StoredStream:
         """The attributes of the events, as they are now."""
         return self.current().manifest.schema
 
+    @property
+    def columns(self) -> Columns:
+        """The columns as they are now, with the identities that outlive their names."""
+        manifest = self.current().manifest
+        return Columns(manifest.schema, manifest.column_ids)
+
     def append(
         self, events: pa.Table, *, producer: str | None = None, sequence: int | None = None
     ) -> Appended:
         """Add events, in any order of time; `_seq` numbers follow the order of the rows.
 
         The events are `ts` and the attributes, with exactly the schema's types. When this returns
-        they are as safe as the stream's durability says; if it raises, none of them is visible.
+        they are as safe as the stream's durability says; if it raises, none of them is visible,
+        unless the error says otherwise.
 
         With `producer` and `sequence`, a batch whose sequence is not above the producer's last
         one was stored before: it adds nothing, so that a retry is safe.
         """
+        outcome = self.store(events, producer=producer, sequence=sequence)
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.appended
+
+    def store(
+        self,
+        events: pa.Table,
+        columns: Columns | None = None,
+        *,
+        producer: str | None = None,
+        sequence: int | None = None,
+    ) -> Outcome:
+        """Append events, and say what went wrong once they were visible; raise what did before.
+
+        `columns` are those that the events were made for, if others may have come or gone since:
+        the events have null in those that came, and lose those that went, like all before them.
+        """
         check_producer(producer, sequence)
         with self.writing() as (stream, found):
             view = found
-            rows = checked_rows(events, view.manifest.schema)
+            present = Columns(view.manifest.schema, view.manifest.column_ids)
+            rows = fitted(checked_rows(events, (columns or present).schema), columns, present)
+            nothing = Outcome(Appended(0, view.next_seq), rows.slice(0, 0))
             if producer is not None and sequence is not None:
                 if sequence <= view.producers.get(producer, -1):
-                    return Appended(0, view.next_seq)
+                    return nothing
             elif not rows.num_rows:
-                return Appended(0, view.next_seq)
+                return nothing
             if view.log_end >= MOST_LOG_BYTES:
                 # Earlier appends could not make segments of it: better refused than ever slower.
                 view = flush(stream, view)
-            self.add(stream, view, rows, producer, sequence)
-            return Appended(rows.num_rows, view.next_seq)
+            appended = Appended(rows.num_rows, view.next_seq)
+            try:
+                self.add(stream, view, rows, producer, sequence)
+            except BaseException as error:
+                stream.close()
+                if not stream.shows(view.next_seq):
+                    raise
+                return Outcome(appended, rows, error)
+            return Outcome(appended, rows)
 
     def add(
         self,
@@ -206,7 +257,15 @@ class StoredStream:
     def sync(self) -> None:
         """Return once everything appended so far is on the disk, whatever the durability."""
         with self.writing() as (stream, view):
-            stream.opened_log(view).file.sync()
+            try:
+                stream.sync_log(stream.opened_log(view))
+            except OSError as error:
+                message = f"cannot sync {self.path}: {error}"
+                hint = (
+                    "all events are visible, but the last may not survive a power failure; the "
+                    "next append writes them anew"
+                )
+                raise StoreError(message, hint=hint) from error
 
     def split(self, reduced: Reduced | None = None, note: str | None = None) -> None:
         """End the open segment now; the next one does without what `reduced` says.
@@ -239,7 +298,12 @@ class StoredStream:
         were committed; one whose segments have been replaced by then is not.
         """
         jobs = plan(self.current().manifest)
-        results = run(jobs)
+        try:
+            results = run(jobs)
+        except StoreError:
+            raise
+        except OSError as error:
+            raise cannot_write(self.path, error) from error
         with self.writing() as (stream, view):
             return commit_jobs(stream, view, jobs, results, note=note)
 
@@ -286,7 +350,15 @@ class StoredStream:
 
         self.set_options(added, split=how != "next")
         if how == "backfill":
-            self.rebuild_indexes()
+            try:
+                self.rebuild_indexes()
+            except StoreError as error:
+                message = (
+                    f"{attribute!r} is indexed from now on, but not all that was stored before: "
+                    f"{error.message}"
+                )
+                hint = "rebuild_indexes() builds the rest once that is mended"
+                raise StoreError(message, hint=hint) from error
 
     def drop_index(self, attribute: str) -> None:
         """Keep no secondary index of an attribute from the next segment on."""
@@ -480,6 +552,19 @@ def checked_rows(events: pa.Table, schema: Schema) -> pa.RecordBatch:
         message = "ts lies outside the years 0001 to 9999 in some row"
         raise SchemaError(message, hint="ts counts microseconds since 1970-01-01 UTC")
     return pa.RecordBatch.from_arrays(columns, schema=expected)
+
+
+def fitted(rows: pa.RecordBatch, made_for: Columns | None, present: Columns) -> pa.RecordBatch:
+    """Return rows that were made for some columns with those that there are now."""
+    if made_for is None or made_for.ids == present.ids:
+        return rows
+    known = dict(zip(made_for.ids, rows.columns[1:], strict=True))
+    expected = present.schema.arrow.remove(1)
+    columns = [
+        known[identity] if identity in known else pa.nulls(rows.num_rows, field.type)
+        for identity, field in zip(present.ids, list(expected)[1:], strict=True)
+    ]
+    return pa.RecordBatch.from_arrays([rows.column(0), *columns], schema=expected)
 
 
 def joined_chunks(column: pa.ChunkedArray) -> pa.Array:

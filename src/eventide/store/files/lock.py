@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from eventide.errors import StoreError
+from eventide.errors import BusyError, StoreError
 
 if sys.platform != "win32":
     import fcntl
@@ -61,7 +61,7 @@ def acquire(descriptor: int, folder: Path) -> None:
             return
     message = f"another writer has held {folder / LOCK_FILE} for {WAIT_S:g} s"
     hint = "try again when it is done; a lock dies with the process that holds it"
-    raise StoreError(message, hint=hint)
+    raise BusyError(message, hint=hint)
 
 
 @contextlib.contextmanager

@@ -189,7 +189,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     except OSError as error:
         if path.exists():
             message = f"{path} is written, but may not survive a power failure: {error}"
-            hint = "the events are visible; check the disk before you append them again"
+            hint = "what was done is visible; check the disk before you do it again"
         else:
             message = f"cannot commit {path}: {error}"
             hint = "nothing was stored; check the disk's free space and the folder's permissions"

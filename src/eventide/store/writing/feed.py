@@ -16,18 +16,19 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 
-from eventide.errors import SchemaError, StoreError
+from eventide.errors import BusyError, SchemaError, StoreError
+from eventide.store.reading.scan import Columns
 from eventide.store.segments.manifest import KEPT_DECISIONS
-from eventide.store.stream import BULK_BYTES, Appended, StoredStream
+from eventide.store.stream import BULK_BYTES, Appended, Outcome, StoredStream
 from eventide.store.writing.adaptation import Configuration, Mode, QueueState, decide
 from eventide.store.writing.open_stream import opened
-from eventide.store.writing.view import View
+from eventide.store.writing.view import View, copied
 
 JOINED_ROWS = 1 << 18
 JOINED_BYTES = 4 * BULK_BYTES
@@ -38,8 +39,8 @@ IDLE_S = 1.0
 """After so long without events the load is low, and missed indexes are built."""
 REMEMBERED_REFUSALS = 16
 
-OnStored = Callable[[pa.Table, int], None]
-"""Told of each table that was stored, and the number of its first event."""
+OnStored = Callable[[pa.RecordBatch, int], None]
+"""Told of the events of each table that was stored, and the number of the first."""
 
 log = logging.getLogger(__name__)
 
@@ -73,9 +74,10 @@ class Ticket(Future[Appended]):
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A table in the queue."""
+    """A table in the queue, and the columns that it was made for."""
 
     events: pa.Table
+    columns: Columns
     ticket: Ticket
 
 
@@ -143,25 +145,29 @@ class Feed:
     ) -> None:
         self.close()
 
-    def put(self, events: pa.Table, timeout: float | None = None) -> Ticket:
+    def put(
+        self, events: pa.Table, timeout: float | None = None, columns: Columns | None = None
+    ) -> Ticket:
         """Put a table in line; its events are numbered in the order of puts.
 
         While the queue is full this waits, `timeout` seconds at most: then it raises, and nothing
-        was put in. A table larger than the queue is taken when it is empty.
+        was put in. A table larger than the queue is taken when it is empty. The table has the
+        stream's columns as they are now, or were before; what comes and goes after that the table
+        gains and loses like all that is stored.
         """
         self.check_process()
         if not isinstance(events, pa.Table):
             message = f"a feed takes Arrow tables, not {type(events).__name__}"
             raise SchemaError(message, hint="pa.Table.from_batches([...]), or from_pylist([...])")
-        ticket = Ticket()
+        put = Put(events, columns or self.stream.columns, Ticket())
         with self.arrived:
             self.wait_for_room(events.num_rows, timeout)
-            self.waiting.append(Put(events, ticket))
+            self.waiting.append(put)
             self.puts += 1
             self.queued_rows += events.num_rows
             self.most_queued_rows = max(self.most_queued_rows, self.queued_rows)
             self.arrived.notify()
-        return ticket
+        return put.ticket
 
     def wait_for_room(self, rows: int, timeout: float | None) -> None:
         """Return when the queue has room for this table, and no other waits longer."""
@@ -274,7 +280,8 @@ class Feed:
         try:
             while puts := self.next_puts():
                 self.taken = puts
-                self.store(puts)
+                for _, alike in groupby(puts, key=lambda put: put.columns):
+                    self.store(list(alike))
                 self.taken = ()
                 self.adapt()
         except BaseException as error:
@@ -308,40 +315,55 @@ class Feed:
 
     def store(self, puts: Sequence[Put]) -> None:
         """Append puts as one; one by one if that shows that some of them do not fit."""
-        before = self.stream.current().next_seq
         try:
-            appended = self.stream.append(pa.concat_tables([put.events for put in puts]))
+            outcome = self.appended(pa.concat_tables([put.events for put in puts]), puts[0].columns)
         except OSError:
             raise
         except Exception as error:
-            # Whether a table fits is found out before anything is written. After any other
-            # error, what was stored all the same must not be stored again.
-            if not isinstance(error, SchemaError) and self.stream.current().next_seq != before:
-                raise
+            # What was stored all the same would be in an outcome: none of these was.
             if len(puts) == 1:
                 self.refuse(puts[0], error)
                 return
             for put in puts:
                 self.store([put])
         else:
-            self.acknowledge(puts, appended)
+            self.acknowledge(puts, outcome)
+            if outcome.error is not None:
+                raise outcome.error
 
-    def acknowledge(self, puts: Sequence[Put], appended: Appended) -> None:
-        """Tell producers which numbers their events have."""
+    def appended(self, events: pa.Table, columns: Columns) -> Outcome:
+        """Append events, waiting for another writer as long as the feed is open."""
+        while True:
+            try:
+                return self.stream.store(events, columns)
+            except BusyError as error:
+                if self.is_closed:
+                    raise
+                log.warning("the feed of stream %s waits: %s", self.stream.name, error.message)
+
+    def acknowledge(self, puts: Sequence[Put], outcome: Outcome) -> None:
+        """Tell producers which numbers their events have, or that those may not be safe."""
         counts = [put.events.num_rows for put in puts]
-        firsts = list(accumulate(counts, initial=appended.first_seq))[:-1]
-        for put, first_seq in zip(puts, firsts, strict=True):
-            put.ticket.set_result(Appended(put.events.num_rows, first_seq))
+        starts = list(accumulate(counts, initial=0))[:-1]
+        first = outcome.appended.first_seq
+        for put, start in zip(puts, starts, strict=True):
+            if outcome.error is None:
+                put.ticket.set_result(Appended(put.events.num_rows, first + start))
+            else:
+                put.ticket.set_exception(outcome.error)
         # Live queries may be busy with somebody who waits for one of these tickets.
-        for put, first_seq in zip(puts, firsts, strict=True):
-            self.tell(put.events, first_seq)
+        if self.on_stored is not None:
+            for count, start in zip(counts, starts, strict=True):
+                # A copy: who keeps the events of one put need not keep those of all.
+                events = outcome.events.slice(start, count)
+                self.tell(copied(events) if len(puts) > 1 else events, first + start)
         with self.moved:
             self.appends += 1
             self.joined_puts += len(puts) if len(puts) > 1 else 0
             self.done_puts += len(puts)
             self.moved.notify_all()
 
-    def tell(self, events: pa.Table, first_seq: int) -> None:
+    def tell(self, events: pa.RecordBatch, first_seq: int) -> None:
         """Hand stored events on. What goes wrong there does not concern the producer."""
         if self.on_stored is None:
             return

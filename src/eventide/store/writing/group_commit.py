@@ -81,6 +81,11 @@ def sync_soon(file: AppendFile, within_s: float) -> None:
     COMMITS.later(file, within_s)
 
 
+def note_lost(path: Path) -> None:
+    """Remember that a sync of a file failed: the system forgets what it could not write."""
+    COMMITS.failed.add(path)
+
+
 def was_lost(path: Path) -> bool:
-    """Whether a sync of a file failed: then the system forgets what it could not write."""
+    """Whether a sync of a file failed, so that syncing it again would only seem to help."""
     return path in COMMITS.failed

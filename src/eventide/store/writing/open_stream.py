@@ -5,6 +5,11 @@ sorted and written to the open segment as leaves (`flush.py`), and a checkpoint 
 
 Several processes may read and write: a writer holds the folder's lock, and first catches up with
 what others have logged. Nothing that readers look at is ever overwritten.
+
+An append that fails takes its record back. If the disk refuses that too, nobody can tell whether
+the record will be there when the stream is opened again, and the error says so. This process does
+not show it, and the next writer takes it back first. A log that could not be synced is not trusted
+any more: the next writer begins another.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +29,7 @@ from eventide.store.files.mapped import damaged
 from eventide.store.segments.manifest import is_newest, load_manifest, write_manifest
 from eventide.store.segments.segment_writer import SegmentWriter, cannot_write
 from eventide.store.writing.findings import Findings
-from eventide.store.writing.group_commit import was_lost
+from eventide.store.writing.group_commit import note_lost, was_lost
 from eventide.store.writing.load import LoadMeter
 from eventide.store.writing.log import (
     DamagedLogError,
@@ -42,6 +47,22 @@ from eventide.store.writing.view import View
 READ_ATTEMPTS = 5
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The end of a log that a failed append could not take back, as that has left it."""
+
+    log: str
+    end: int
+    """Where the log ends all the same."""
+    size: int
+    modified_ns: int
+
+    def is_as_left(self, log: str, found: os.stat_result) -> bool:
+        """Whether nobody has written to the log since, to go on behind the record or to cut it."""
+        left = (self.log, self.size, self.modified_ns)
+        return left == (log, found.st_size, found.st_mtime_ns)
+
+
 class OpenStream:
     """The newest view of a stream that this process has seen, and the files it writes to."""
 
@@ -51,6 +72,9 @@ class OpenStream:
         self.held: View | None = None
         self.log: LogWriter | None = None
         self.writer: SegmentWriter | None = None
+        self.refused: Refused | None = None
+        self.safe_version: int | None = None
+        """The version of the manifest whose name is known to be on the disk."""
         self.meter = LoadMeter()
         self.findings = Findings()
 
@@ -67,9 +91,19 @@ class OpenStream:
         if not is_newest(self.folder, view.manifest.version):
             return False
         try:
-            return os.stat(f"{self.folder}/{view.manifest.log}").st_size == view.log_end  # noqa: PTH116
+            found = os.stat(f"{self.folder}/{view.manifest.log}")  # noqa: PTH116
         except FileNotFoundError:
             return False
+        return (
+            found.st_size == view.log_end or self.end_of(view.manifest.log, found) == view.log_end
+        )
+
+    def end_of(self, log: str, found: os.stat_result) -> int:
+        """Return where a log ends: before what was refused, as long as that is the last."""
+        refused = self.refused
+        if refused is not None and refused.is_as_left(log, found):
+            return refused.end
+        return found.st_size
 
     def refreshed(self, *, locked: bool = False) -> View:
         """Catch up with what is on the disk, and return it."""
@@ -119,8 +153,9 @@ class OpenStream:
         with path.open("rb") as file:
             if held.log_end and not is_still_there(file, held.log_header, held.log_end):
                 held = View(held.manifest)
+            end = self.end_of(path.name, os.fstat(file.fileno()))
             file.seek(held.log_end)
-            content = file.read()
+            content = file.read(max(0, end - held.log_end))
         if not content and held.log_end:
             return held
         schema = held.manifest.schema.arrow
@@ -152,6 +187,7 @@ class OpenStream:
             view = self.refreshed(locked=True)
             self.keep_handles_of(view)
             try:
+                self.make_safe(view)
                 if was_lost(self.folder / view.manifest.log):
                     # Syncing it again would only seem to help: a new log gets all of it, from here.
                     view = self.commit(view)
@@ -161,6 +197,20 @@ class OpenStream:
                 if isinstance(error, OSError) and not isinstance(error, StoreError):
                     raise cannot_write(self.folder, error) from error
                 raise
+
+    def make_safe(self, view: View) -> None:
+        """Sync the name of a version that somebody else has committed, and those that lead to it.
+
+        They may have died, or failed, before that. What is added to a log that only this version
+        names would be lost with it.
+        """
+        if self.safe_version == view.manifest.version:
+            return
+        sync_folder(self.folder)
+        if self.safe_version is None:
+            for above in list(self.folder.parents)[:2]:
+                sync_folder(above)
+        self.safe_version = view.manifest.version
 
     def keep_handles_of(self, view: View) -> None:
         """Close files that another process has gone on without."""
@@ -211,15 +261,42 @@ class OpenStream:
         try:
             log.append(kind, facts, batches)
             if sync:
-                log.file.sync()
-        except BaseException:
-            with suppress(OSError):
-                log.file.cut(view.log_end)
+                self.sync_log(log)
+        except BaseException as error:
+            if not self.take_back(log.file, view.log_end) and isinstance(error, Exception):
+                raise cannot_tell(self.folder, error) from error
             raise
         self.held = replace(
             following, log_end=log.file.end, log_records=log.number, log_header=log.header
         )
         return self.held
+
+    def sync_log(self, log: LogWriter) -> None:
+        """Return once a log is on the disk."""
+        try:
+            log.file.sync()
+        except BaseException:
+            note_lost(log.file.path)
+            raise
+
+    def take_back(self, file: AppendFile, end: int) -> bool:
+        """Cut off a record that was not acknowledged; return whether it is gone for good."""
+        try:
+            file.cut(end)
+        except BaseException as error:
+            note_lost(file.path)
+            found = os.fstat(file.descriptor)
+            self.refused = Refused(file.path.name, end, found.st_size, found.st_mtime_ns)
+            if not isinstance(error, OSError):
+                raise
+            return False
+        return True
+
+    def shows(self, seq: int) -> bool:
+        """Whether readers see the event with a number, as far as can be found out."""
+        with suppress(OSError):
+            return self.refreshed(locked=True).next_seq > seq
+        return False
 
     def commit(self, following: View) -> View:
         """Commit a manifest with a new log that holds the whole open end.
@@ -246,6 +323,7 @@ class OpenStream:
             if not is_listed(self.folder, log.file.path.name):
                 remove(log.file.path)
             raise
+        self.safe_version = manifest.version
         if self.log is not None:
             self.log.file.close()
         self.log = log
@@ -262,15 +340,26 @@ class OpenStream:
     def commit_manifest(self, following: View) -> View:
         """Commit a manifest that changes nothing about the open end."""
         # The manifest counts what is in the log, and may say that it is always synced.
-        self.opened_log(following).file.sync()
+        self.sync_log(self.opened_log(following))
         manifest = replace(
             following.manifest,
             version=following.manifest.version + 1,
             next_seq=following.next_seq,
         )
         write_manifest(self.folder, manifest)
+        self.safe_version = manifest.version
         self.held = replace(following, manifest=manifest)
         return self.held
+
+
+def cannot_tell(folder: Path, error: BaseException) -> StoreError:
+    """Return the error of a record that could be neither stored nor taken back."""
+    message = f"cannot write to {folder}, and not take back what was written: {error}"
+    hint = (
+        "this process shows none of it, but it may be there when the stream is opened again: look "
+        "before you append it again, or append with a producer and a sequence"
+    )
+    return StoreError(message, hint=hint)
 
 
 def is_listed(folder: Path, log: str) -> bool:
