@@ -56,7 +56,7 @@ def test_plot_writes_a_picture(database: Path, tmp_path: Path, name: str) -> Non
 def test_plot_draws_here(database: Path, tmp_path: Path) -> None:
     result = run("tpstream", database, QUERY, "--plot", "-")
     assert result.exit_code == 0, result.stderr
-    assert "car M-AX 417, detected 08:00:22" in result.stdout
+    assert "car M-AX 417, detected 2026-03-02 08:00:22" in result.stdout
     assert "  fast     " in result.stdout
     assert "━━━━" in result.stdout
     assert "2 rows" in result.stdout  # a table stands over it, though this is no terminal

@@ -7,9 +7,12 @@ from html.parser import HTMLParser
 
 import numpy as np
 
+from eventide.lang.sql.situation_tokens import CLAUSES, PARTS, SPOKEN
+from eventide.plan import allen
 from eventide.sinks.chart import Chart, Line, Panel
 from eventide.sinks.page import (
     Code,
+    Drawing,
     Facts,
     Figure,
     Heading,
@@ -17,8 +20,8 @@ from eventide.sinks.page import (
     Paragraph,
     Table,
     render,
-    sql_html,
 )
+from eventide.sinks.query_words import query_html
 
 LINE = Line("v", np.array([0, 1_000_000]), np.array([1.0, 2.0]))
 PAGE = Page(
@@ -80,8 +83,38 @@ def test_a_titled_query_is_folded_away() -> None:
 
 
 def test_a_query_is_marked_up_and_otherwise_unchanged() -> None:
-    html = sql_html("SELECT 'a<b' AS x -- SELECT 1\nFROM ages LIMIT 10")
+    html = query_html("SELECT 'a<b' AS x -- SELECT 1\nFROM ages LIMIT 10")
     assert "<b class=\"text\">'a&lt;b'</b>" in html
     assert '<b class="comment">-- SELECT 1</b>' in html
     assert re.sub(r"</?b[^>]*>", "", html).replace("&lt;", "<").startswith("SELECT 'a<b' AS x")
     assert ">ages<" not in html
+
+
+def test_names_in_quotes_and_columns_are_no_words() -> None:
+    html = query_html("SELECT \"end\", t.start, /* FROM */ 'it''s FROM' FROM t")
+    assert re.findall(r'class="keyword">(\w+)<', html) == ["SELECT", "FROM"]
+
+
+def test_every_word_of_the_language_is_marked() -> None:
+    relations = {part.upper() for word in allen.WORDS for part in word.split()}
+    situations = "EARLY FINAL ALLEN PAPER LEAST MOST PER KEY NULLS OPEN START END DURATION EXISTS"
+    rows = "MATCH_RECOGNIZE MEASURES ONE ALL AFTER TIMEOUT STRATEGY SUBSET SKIP PERMUTE CLASSIFIER"
+    standing = "RANGE NOW ROWS LATEST TUMBLE LANDMARK SINCE SESSION JUMP SLIDE UNTIL ISTREAM ASOF"
+    words = {*PARTS, *SPOKEN, *CLAUSES, *relations, *f"{situations} {rows} {standing}".split()}
+    for word in words:
+        for each in (word, word.lower()):
+            assert query_html(each) == f'<b class="keyword">{each}</b>'
+
+
+def test_a_drawing_that_can_be_looked_at_nearer_brings_its_script() -> None:
+    page = Page("t", "l", (Drawing("<svg></svg>", zoom=True), Drawing("<svg></svg>", zoom=True)))
+    html = render(page)
+    assert html.count("<script>") == 1
+    assert html.count('<div class="zoom" hidden>') == 2
+    assert not re.search(r"(src|href)=|url\(|@import|fetch|innerHTML|eval", html)
+    assert "<script" not in render(Page("t", "l", (Drawing("<svg></svg>"),)))
+
+
+def test_plain_text_is_not_marked() -> None:
+    html = render(Page("t", "l", (Code("FROM <1> BY", "As text", plain=True),)))
+    assert "<code>FROM &lt;1&gt; BY</code>" in html

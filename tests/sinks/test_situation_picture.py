@@ -77,17 +77,25 @@ def test_bars_stand_where_their_times_are() -> None:
     detected = float(moment.get("x1", "nan"))
     # fast is [0, 6), detected at 8: as far behind its start as 8 is to 6.
     assert detected - left == pytest.approx((right - left) * 8 / 6, abs=0.2)
-    assert brake.get("d", "").startswith(f"M{detected:.1f} ")  # known up to the detection
-    (goes_on,) = marks(root, "ev-goes-on")
-    assert goes_on.get("d", "").startswith(f"M{detected:.1f} ")
+    assert place(brake)[1] == pytest.approx(detected, abs=0.2)  # known up to the detection
+    goes_on, tip, *legend = marks(root, "ev-goes-on")
+    assert place(goes_on)[0] == pytest.approx(detected, abs=0.2)
+    assert tip.get("d", "").startswith(f"M{place(goes_on)[1]:.1f} ")
+    assert len(legend) == 2
 
 
 def test_all_that_is_known_is_said() -> None:
     text = "\n".join("".join(each.itertext()) for each in drawn(SCENE).iter())
-    for words in ("car <a>", "detected 08:00:08", "top 96.5", "fast overlaps brake", "6 s"):
+    for words in (
+        "car <a>",
+        "detected 1970-01-01 08:00:08",
+        "top 96.5",
+        "fast overlaps brake",
+        "6 s",
+    ):
         assert words in text
     assert "and 1 more match" in text
-    assert "brake, 08:00:04, goes on" in text
+    assert "brake, 1970-01-01 08:00:04, goes on" in text
 
 
 def test_no_text_leaves_the_picture() -> None:
@@ -118,7 +126,7 @@ def test_a_match_in_a_terminal() -> None:
             "Matches & more",
             "2 matches",
             "",
-            "car <a>, detected 08:00:08",
+            "car <a>, detected 1970-01-01 08:00:08",
             "  fast   ━━━━━━━━━━━━━━━━━━╸     │              6 s",
             "  brake              ╺━━━━━━━━━━━┿╍╍╍╍╍╍╍╍╍╍╍→  4 s, goes on",
             "         ┬───────────────────────┴──────┬─────",
@@ -150,9 +158,49 @@ def test_half_columns_and_others() -> None:
 def test_the_shortest_situation_is_seen() -> None:
     line = Timeline("k", (lane("a", 1, 1),), start_us=us(0), end_us=us(100_000))
     scene = Scene("t", "s", (line,))
-    (bar,) = marks(drawn(scene), "ev-period")
+    (mark, legend) = marks(drawn(scene), "ev-instant")
+    assert mark.get("d") == legend.get("d") == "M-5 0L0 -8L5 0L0 8z"
+    assert mark.get("data-at") == str(SECOND)
+    text = scene_text(scene, 60)
+    assert text.splitlines()[4].count("◆") == 1
+    assert text.splitlines()[-1] == "◆ begins and ends at one instant"
+    assert "* begins" in scene_text(scene, 60, ascii_only=True)
+    short = Timeline("k", (lane("a", 1, 2),), start_us=us(0), end_us=us(100_000))
+    (bar,) = marks(drawn(Scene("t", "s", (short,))), "ev-period")
     assert place(bar)[1] - place(bar)[0] >= 2
-    assert "╺" in scene_text(scene, 60) or "╸" in scene_text(scene, 60)
+
+
+def test_what_pale_marks_mean_is_said() -> None:
+    plain = Timeline("k", (lane("a", 1, 4),))
+    assert "not known" not in draw_scene(Scene("t", "s", (plain,)))
+    others = replace(plain, lanes=(replace(plain.lanes[0], others=(Bar(us(2), us(3)),)),))
+    many = Timeline("k", (Lane("a", (Bar(us(0), us(9), 40),)),))
+    for timeline, words in (
+        (MATCH, "goes on, until when is not known"),
+        (others, "of the same key, in other matches"),
+        (many, "several, too close to be told apart"),
+    ):
+        said = draw_scene(Scene("t", "s", (timeline,)))
+        assert f">{words}</text>" in said
+        assert said.count("not known") == (timeline is MATCH)
+
+
+def test_marks_say_when_they_are() -> None:
+    """A page moves them by these numbers: they have to be those of the times."""
+    root = drawn(SCENE)
+    (line,) = marks(root, "ev-timeline")
+    assert (line.get("data-start"), line.get("data-span")) == (str(us(0)), str(12 * SECOND))
+    left, right = (float(root.get(f"data-{side}", "nan")) for side in ("left", "right"))
+    times = [each for each in line.iter() if each.get("data-s")]
+    assert len(times) == 3
+    for each in times:
+        end = each.get("data-e")
+        until = right - 7 if end is None else left + int(end) / (12 * SECOND) * (right - left)
+        start = left + int(each.get("data-s", "")) / (12 * SECOND) * (right - left)
+        assert place(each)[0] == pytest.approx(start, abs=0.1)
+        assert place(each)[1] == pytest.approx(until, abs=0.2)
+    moments = [each for each in line.iter() if each.get("data-at")]
+    assert {each.get("data-at") for each in moments} == {str(8 * SECOND)}
 
 
 MATCHES = pa.table(
@@ -262,7 +310,7 @@ SITUATIONS = pa.table(
 
 def test_situations_by_key_over_one_axis() -> None:
     scene = scene_of_situations(SITUATIONS)
-    assert scene.told == "4 situations of 2 keys (car)"
+    assert scene.told == "4 situations of 2 keys (car), 1970-01-01 08:00:00 to 08:00:50"
     a, b = scene.timelines
     assert a.span == b.span
     assert [each.name for each in a.lanes] == [each.name for each in b.lanes] == ["fast", "brake"]
@@ -319,7 +367,7 @@ def test_a_picture_saves_itself(tmp_path: Path) -> None:
 def test_a_picture_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     picture = SituationPicture(SCENE)
     for path in (tmp_path / "no" / "x.svg", "a\0b.svg"):
-        with pytest.raises(StoreError, match="cannot write") as error:
+        with pytest.raises(StoreError, match=r"cannot write|is not a path") as error:
             picture.save(path)
         assert error.value.hint is not None
     with pytest.raises(PlanError, match="not to int"):

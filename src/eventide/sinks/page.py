@@ -1,4 +1,7 @@
-"""One self-contained HTML page: text, facts, charts, tables, code. No scripts, no requests."""
+"""One self-contained HTML page: text, facts, charts, tables, code. No requests.
+
+The one script there is belongs to drawings that a reader may come nearer to (zoom.py).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from typing import assert_never
 
 from eventide.sinks.chart import Chart, draw
 from eventide.sinks.page_style import PAGE_STYLE
+from eventide.sinks.query_words import query_html
 from eventide.sinks.words import escape
+from eventide.sinks.zoom import ZOOM_CONTROLS, ZOOM_SCRIPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +47,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """An SVG that is drawn already."""
+    """An SVG that is drawn already; with `zoom`, one over time that can be drawn in parts."""
 
     svg: str
+    zoom: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +64,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text as it was typed; with `title`, folded away under it, or at least foldable."""
+    """Text as it was typed; with `title`, folded away under it, or at least foldable.
+
+    Words of a query are marked, unless it is `plain` text.
+    """
 
     text: str
     title: str = ""
     unfolded: bool = False
+    plain: bool = False
 
 
 Block = Heading | Paragraph | Facts | Figure | Drawing | Table | Code
@@ -82,6 +92,8 @@ def render(page: Page) -> str:
     """Return the page as an HTML document."""
     body = "\n".join(block_html(block) for block in page.blocks)
     footer = f"<footer>{inline(page.footer)}</footer>" if page.footer else ""
+    nearer = any(isinstance(block, Drawing) and block.zoom for block in page.blocks)
+    script = f"<script>{ZOOM_SCRIPT}</script>" if nearer else ""
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -95,7 +107,7 @@ def render(page: Page) -> str:
 <header><h1>{escape(page.title)}</h1><p class="lead">{inline(page.lead)}</p></header>
 {body}
 {footer}
-</main></body>
+</main>{script}</body>
 </html>
 """
 
@@ -112,12 +124,14 @@ def block_html(block: Block) -> str:
         case Figure(chart, caption):
             told = f"<figcaption>{inline(caption)}</figcaption>" if caption else ""
             return f'<figure><div class="chart">{draw(chart)}</div>{told}</figure>'
-        case Drawing(svg):
-            return f'<figure><div class="chart">{svg}</div></figure>'
+        case Drawing(svg, zoom):
+            controls = ZOOM_CONTROLS if zoom else ""
+            return f'<figure>{controls}<div class="chart">{svg}</div></figure>'
         case Table():
             return table_html(block)
-        case Code(text, title, unfolded):
-            code = f"<pre><code>{sql_html(text)}</code></pre>"
+        case Code(text, title, unfolded, plain):
+            marked = escape(text, quote=False) if plain else query_html(text)
+            code = f"<pre><code>{marked}</code></pre>"
             opening = f"<details{' open' if unfolded else ''}><summary>{inline(title)}</summary>"
             return f"{opening}{code}</details>" if title else code
     assert_never(block)
@@ -154,29 +168,3 @@ def inline(text: str) -> str:
     'a &lt; <code>b</code>'
     """
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
-
-
-KEYWORDS = (
-    "SELECT|FROM|WHERE|GROUP|ORDER|BY|AS|AND|OR|NOT|IN|ON|IS|NULL|JOIN|LEFT|HAVING|LIMIT|WITH|"
-    "OVER|PARTITION|RANGE|ROWS|BETWEEN|PRECEDING|CURRENT|ROW|INTERVAL|SECOND|MINUTE|HOUR|DAY|"
-    "DESC|ASC|TUMBLE|HOP|AVG|COUNT|SUM|MIN|MAX|STDDEV|FIRST|LAST|CASE|WHEN|THEN|ELSE|END|USING|"
-    "DEFINE|PATTERN|WITHIN|RETURN"
-)
-TOKENS = re.compile(
-    rf"(?P<comment>(?:--|\#)[^\n]*)|(?P<text>'[^']*')|(?P<keyword>\b(?:{KEYWORDS})\b)"
-    r"|(?P<number>\b\d+(?:\.\d+)?\b)"
-)
-
-
-def sql_html(text: str) -> str:
-    """Return a query with its words marked for the style sheet.
-
-    >>> sql_html("SELECT 1")
-    '<b class="keyword">SELECT</b> <b class="number">1</b>'
-    """
-    pieces, done = [], 0
-    for token in TOKENS.finditer(text):
-        pieces.append(escape(text[done : token.start()], quote=False))
-        pieces.append(f'<b class="{token.lastgroup}">{escape(token[0], quote=False)}</b>')
-        done = token.end()
-    return "".join([*pieces, escape(text[done:], quote=False)])

@@ -31,6 +31,10 @@ figure{margin:22px 0 24px}
 .chart{border:1px solid var(--line);border-radius:12px;background:var(--card);overflow-x:auto;
 padding:6px}
 .chart svg{display:block;width:100%;min-width:680px;height:auto}
+.zoom{display:flex;align-items:center;gap:8px;margin:0 0 8px;font-size:14px;color:var(--soft)}
+.zoom[hidden]{display:none}.zoom input{flex:1;max-width:420px;accent-color:var(--accent)}
+.zoom button{font:inherit;color:var(--ink);background:var(--card);border:1px solid var(--line);
+border-radius:8px;padding:3px 12px;cursor:pointer}.zoom button:hover{border-color:var(--accent)}
 figcaption{max-width:720px;margin:10px 2px 0;font-size:14px;line-height:1.5;color:var(--soft)}
 .table{overflow-x:auto;border:1px solid var(--line);border-radius:12px;background:var(--card);
 margin:18px 0}

@@ -71,6 +71,25 @@ def clock_text(ts_us: int) -> str:
     return at.time().isoformat(exact if at.microsecond % 1000 == 0 else "microseconds")
 
 
+def moment_text(ts_us: int) -> str:
+    """Return a date and a time of day in UTC, as exact as it is.
+
+    >>> moment_text(61_250_000)
+    '1970-01-01 00:01:01.250'
+    """
+    return f"{moment(ts_us).date()} {clock_text(ts_us)}"
+
+
+def period_text(start_us: int, end_us: int) -> str:
+    """Return from when until when something was; a date that is the same is not said twice.
+
+    >>> period_text(0, 1_500_000)
+    '1970-01-01 00:00:00 to 00:00:01.500'
+    """
+    same = moment(start_us).date() == moment(end_us).date()
+    return f"{moment_text(start_us)} to {(clock_text if same else moment_text)(end_us)}"
+
+
 def lasting_text(us: int) -> str:
     """Return how long something lasted, in its two largest units.
 

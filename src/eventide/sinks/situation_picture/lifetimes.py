@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from eventide.sinks.situation_picture.model import Bar, Lane, Scene, Timeline
-from eventide.sinks.words import lasting_text, plural, time_text
+from eventide.sinks.words import lasting_text, plural, span_text
 
 AT, EXP, SIGN = "at", "exp", "sign"
 
@@ -38,7 +38,8 @@ def scene_of_lifetimes(answers: Mapping[str, pa.Table], most: int) -> Scene:
         hull = Timeline("", (Lane("", tuple(known)),)).span
         timelines = [replace(each, start_us=hull[0], end_us=hull[1]) for each in timelines]
     count = sum(map(len, lives.values()))
-    since = f", the first at {time_text(min(starts))}" if starts else ""
+    ends = [bar.end_us for bar in known if bar.end_us is not None]
+    since = f", {span_text(min(starts), max([*starts, *ends]))}" if starts else ""
     left_out = sum(max(0, len(lanes) - most) for lanes in drawn.values())
     rest = f"{plural(left_out, 'more lane')} not drawn" if left_out else ""
     told = plural(count, "row") + since

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eventide.sinks.words import clock_text, lasting_text, plural
+from eventide.sinks.words import lasting_text, moment_text, period_text, plural
 from eventide.visible import visible
 
 MARGIN = 0.04
@@ -30,11 +30,18 @@ class Bar:
             raise ValueError(message)
 
     @property
+    def is_instant(self) -> bool:
+        """Whether it ends when it starts: with events of one time, a situation may."""
+        return self.end_us == self.start_us
+
+    @property
     def words(self) -> str:
         """When it was, for who points at it."""
         if self.end_us is None:
-            return f"{clock_text(self.start_us)}, goes on"
-        times = f"{clock_text(self.start_us)} to {clock_text(self.end_us)}"
+            return f"{moment_text(self.start_us)}, goes on"
+        if self.is_instant:
+            return f"{moment_text(self.start_us)}, an instant"
+        times = period_text(self.start_us, self.end_us)
         if self.count > 1:
             return f"{times}, {plural(self.count, 'situation')}"
         return f"{times}, {lasting_text(self.end_us - self.start_us)}"
@@ -90,6 +97,11 @@ class Timeline:
         start = first - int(MARGIN * length) if self.start_us is None else self.start_us
         end = last + int(right * length) if self.end_us is None else self.end_us
         return start, max(end, start + 1)
+
+    @property
+    def all_bars(self) -> tuple[Bar, ...]:
+        """The bars of all lanes, others too."""
+        return tuple(bar for lane in self.lanes for bar in (*lane.bars, *lane.others))
 
     @property
     def known_until_us(self) -> int:

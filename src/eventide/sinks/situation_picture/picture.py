@@ -32,7 +32,8 @@ class SituationPicture:
         blocks: list[Block] = [Code(self.query.strip())] if self.query.strip() else []
         if self.scene.timelines:
             drawn = draw_scene(self.scene, headed=False)
-            blocks += [Drawing(drawn), Code(scene_text(self.scene, 100), "The same as text")]
+            text = Code(scene_text(self.scene, 100), "The same as text", plain=True)
+            blocks += [Drawing(drawn, zoom=True), text]
         return render(Page(self.scene.title, self.scene.told, tuple(blocks)))
 
     def text(self, width: int | None = None, *, ascii_only: bool = False) -> str:

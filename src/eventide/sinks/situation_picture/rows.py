@@ -15,15 +15,15 @@ from eventide.schema import SEQ, TS
 from eventide.sinks.chart.model import Times
 from eventide.sinks.situation_picture.model import MARGIN, Bar, Lane, Scene, Timeline
 from eventide.sinks.text import cell
-from eventide.sinks.words import clock_text, lasting_text, plural, span_text, time_text
+from eventide.sinks.words import lasting_text, moment_text, plural, span_text, time_text
 
 MOST_DRAWN = 12
 """So many matches, or keys with their situations, are drawn if nothing else is said."""
 MOST_OTHERS = 100
-MOST_BARS = 300
+MOST_BARS = 1_000
 """More bars than that in a lane are joined where the eye cannot part them."""
-EYE = 1500
-"""How many places along the axis an eye can part."""
+EYE = 6_000
+"""How many places along the axis an eye can part, where a page lets it come nearer."""
 MOST_WORDS = 60
 MOST_NUMBERS = 1 << 22
 """Rows are numbered with gaps up to here."""
@@ -237,6 +237,7 @@ def scene_of_situations(
     told = plural(table.num_rows, "situation")
     if keys:
         told += f" of {plural(len(groups), 'key')} ({', '.join(keys)})"
+    told += f", {span_text(*known_span(start, end))}"
     left = len(groups) - len(timelines)
     rest = f"and {plural(left, 'more key')}" if left else ""
     return Scene(f"Situations {listed(names)}", told, timelines, rest, one_axis=True)
@@ -300,12 +301,18 @@ def joined(start_us: Times, end_us: Times, span: tuple[int, int]) -> list[Bar]:
     ]
 
 
-def whole_span(start: pa.ChunkedArray, end: pa.ChunkedArray) -> tuple[int, int]:
-    """Return the times that all situations lie in, with a margin."""
+def known_span(start: pa.ChunkedArray, end: pa.ChunkedArray) -> tuple[int, int]:
+    """Return the first and the last time that situations have."""
     edges = [pc.min(start).as_py(), pc.max(start).as_py(), pc.max(end).as_py()]
     known = [edge for edge in edges if edge is not None] or [0]
-    margin = int(MARGIN * max(max(known) - min(known), 1_000)) // 2
-    return min(known) - margin, max(known) + margin
+    return min(known), max(known)
+
+
+def whole_span(start: pa.ChunkedArray, end: pa.ChunkedArray) -> tuple[int, int]:
+    """Return the times that all situations lie in, with a margin."""
+    first, last = known_span(start, end)
+    margin = int(MARGIN * max(last - first, 1_000)) // 2
+    return first - margin, last + margin
 
 
 def distinct(table: pa.Table, keys: Sequence[str]) -> list[dict[str, object]]:
@@ -349,6 +356,6 @@ def value_text(value: object) -> str:
             return lasting_text(value // timedelta(microseconds=1))
         case datetime():
             since = value.replace(tzinfo=None) - datetime(1970, 1, 1)
-            return clock_text(since // timedelta(microseconds=1))
+            return moment_text(since // timedelta(microseconds=1))
         case _:
             return cell(value, MOST_WORDS)

@@ -1,4 +1,4 @@
-"""A scene as lines of text: ━ a situation, ─ another of the same key, │ the detection.
+"""A scene as lines of text: ━ a situation, ─ another of its key, ◆ an instant, │ the detection.
 
 Half a column is told apart, so a bar may begin with ╺ and end with ╸. Where a terminal has no
 such letters, = - | do.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from eventide.sinks.chart.ticks import clock_ticks, day_text
 from eventide.sinks.situation_picture.model import Bar, Lane, Scene, Timeline
-from eventide.sinks.words import clock_text, cut, pad, text_width
+from eventide.sinks.words import cut, moment_text, pad, text_width
 
 NARROWEST = 40
 MOST_NAME, MOST_NOTE = 18, 26
@@ -31,6 +31,7 @@ class Letters:
     crossed: tuple[str, str, str]
     goes_on: str
     arrow: str
+    instant: str
     axis: str
     tick: str
     foot: str
@@ -43,6 +44,7 @@ BOX = Letters(
     crossed=("│├┝", "┤┼┾", "┥┽┿"),
     goes_on="╍",
     arrow="→",
+    instant="◆",
     axis="─",
     tick="┬",
     foot="┴",
@@ -54,6 +56,7 @@ ASCII = Letters(
     crossed=("|||", "|||", "|||"),
     goes_on=".",
     arrow=">",
+    instant="*",
     axis="-",
     tick="+",
     foot="|",
@@ -94,10 +97,22 @@ def scene_text(scene: Scene, width: int, *, ascii_only: bool = False) -> str:
         lines.append("")
         for line in timeline_lines(timeline, name, room, letters, not scene.one_axis or last):
             lines.append(cut(line.rstrip(), wide, letters.dots))
+    said = legend_text(scene, letters)
+    lines += ["", cut(said, wide, letters.dots)] if said else []
     if scene.rest:
         lines += ["", cut(scene.rest, wide, letters.dots)]
     text = "\n".join(line for line in lines)
     return text.encode("ascii", "replace").decode("ascii") if ascii_only else text
+
+
+def legend_text(scene: Scene, letters: Letters) -> str:
+    """Return what marks mean that do not explain themselves, if there are any."""
+    said = []
+    if any(lane.others for timeline in scene.timelines for lane in timeline.lanes):
+        said.append(f"{letters.cells[OTHER][OTHER]} of the same key, in other matches")
+    if any(bar.is_instant for timeline in scene.timelines for bar in timeline.all_bars):
+        said.append(f"{letters.instant} begins and ends at one instant")
+    return "; ".join(said)
 
 
 def timeline_lines(
@@ -108,7 +123,7 @@ def timeline_lines(
     columns = Columns(start, end, room)
     detected = timeline.detected_us
     moment = None if detected is None else columns.column(detected)
-    said = "" if detected is None else f", detected {clock_text(detected)}"
+    said = "" if detected is None else f", detected {moment_text(detected)}"
     yield f"{timeline.title}{said}"
     for lane in timeline.lanes:
         drawn = lane_line(lane, columns, moment, timeline.known_until_us, letters)
@@ -140,6 +155,9 @@ def lane_line(
     if moment is not None:
         left, right = pairs[moment]
         cells[moment] = letters.crossed[left][right]
+    for bar in (*lane.others, *lane.bars):
+        if bar.is_instant and columns.start_us <= bar.start_us <= columns.end_us:
+            cells[columns.column(bar.start_us)] = letters.instant
     if any(bar.end_us is None for bar in lane.bars):
         behind = columns.column(known_until_us) + 1
         cells[behind:] = letters.goes_on * (columns.count - behind)
