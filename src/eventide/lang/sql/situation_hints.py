@@ -47,6 +47,10 @@ _ROW_PATTERNS: Mapping[str, str] = {
 _QUERY = ("WHERE", "ORDER BY", "GROUP BY", "HAVING", "QUALIFY", "OFFSET", "UNION", "SELECT")
 """What belongs to the SELECT around a clause."""
 _JOINS = frozenset(("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "ASOF", "NATURAL", "UNION"))
+_STREAMS_HINT = (
+    "relate the situations of several: SELECT … FROM cars SITUATIONS (…) a "
+    "JOIN trucks SITUATIONS (…) b ON a.k = b.k AND a OVERLAPS b"
+)
 _LASTING = ("FOR", "LASTING", "ATLEAST")
 """What AT LEAST may be called elsewhere."""
 _NEAR = 0.8
@@ -139,8 +143,7 @@ def wrong_statement(tokens: Sequence[Token]) -> ParseError | None:
         return ParseError(message, span=span, hint=hint)
     if word.token_type == TokenType.COMMA or name in _JOINS:
         message = "a TPStream statement reads one stream"
-        hint = "append the events of both to one; or join what two TPSTREAM (…) find in a SELECT"
-        return ParseError(message, span=span, hint=hint)
+        return ParseError(message, span=span, hint=_STREAMS_HINT)
     if name == "PARTITION":
         key = tokens[place + 1].text
         return ParseError("PARTITION lacks BY", span=span, hint=f"write PARTITION BY {key}")
