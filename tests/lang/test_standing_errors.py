@@ -367,7 +367,7 @@ hint: did you mean 'speed'?""",
 no stream 'c' in this FROM
   SELECT c.speed FROM cars a [ROWS 3]
          ^^^^^^^
-hint: there are a""",
+hint: its columns are a.…, or plain""",
     ),
     (
         BindError,
@@ -687,7 +687,7 @@ hint: put the condition in a SELECT around this one""",
 no stream 'a' in this FROM
   SELECT a.* FROM cars c [ROWS 3]
          ^^^
-hint: there are c""",
+hint: its columns are c.…, or plain""",
     ),
     (
         BindError,

@@ -28,7 +28,7 @@ rest.py         what remains, as DuckDB's and Spark's text
 outside.py      what it may not do: read files, ask the time, throw dice
 expressions.py  scalar expressions; functions.py, literals.py and intervals.py are its tables
 scope.py        what the names in a SELECT mean; stream_name.py which stream a table is
-names.py        what its columns are called
+names.py        what its columns are called; qualifiers.py what may stand in front of a dot
 spans.py        where in the text it stands
 fragments.py    names and expressions that become part of a query's text
 explain.py      EXPLAIN and EXPLAIN ANALYZE in front of a query

@@ -10,6 +10,7 @@ from sqlglot import exp
 from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.expressions import Translator
 from eventide.lang.sql.names import check_names, fresh, item_name
+from eventide.lang.sql.qualifiers import check_left_out
 from eventide.lang.sql.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.window import is_window, window_and_keys
@@ -92,6 +93,7 @@ def expand_stars(nodes: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
             raise BindError(message, span=span_of(node), hint="name the columns")
         if star.args.get("replace") or star.args.get("rename"):
             refuse("* REPLACE and * RENAME are beyond our operators", node, "name the columns")
+        check_left_out(star, scope.starred)
         left_out = {each.name.lower() for each in star.args.get("except_") or ()}
         kept = [name for name in scope.starred if name.lower() not in left_out]
         for name in kept:

@@ -23,6 +23,7 @@ from eventide.lang.sql.names import fresh, identifier
 from eventide.lang.sql.ordering import Around, around_of
 from eventide.lang.sql.period_conditions import Exists, find_exists
 from eventide.lang.sql.period_join import joined_sides, keep_joined
+from eventide.lang.sql.qualifiers import check_qualifiers
 from eventide.lang.sql.relation_rows import (
     as_input,
     is_of_rows,
@@ -62,6 +63,7 @@ def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Pl
     # A name that the query uses itself would hide what we put under it.
     prefix = fresh("eventide", re.findall(r"eventide(?:_\d+)*(?=_\d)", text, re.IGNORECASE))
     cutter = Cutter(catalog, text, prefix)
+    check_qualifiers(query)
     query = query.copy()
     inline_ctes(query)
     inline_standing(query)

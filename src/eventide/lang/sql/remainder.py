@@ -10,6 +10,7 @@ from eventide.errors import BindError, EventideError
 from eventide.lang.sql.block import refuse_aggregates
 from eventide.lang.sql.expressions import Translator, conjoin
 from eventide.lang.sql.names import check_names, identifier, item_name
+from eventide.lang.sql.qualifiers import check_left_out
 from eventide.lang.sql.scope import Scope, column_hint
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
@@ -145,11 +146,15 @@ def _expand_stars(select: exp.Select, scopes: list[Scope]) -> None:
     expanded: list[exp.Expr] = []
     for item in select.expressions:
         star = item.this if isinstance(item, exp.Column) else item
-        if not isinstance(star, exp.Star) or any(star.args.values()):
+        if not isinstance(star, exp.Star):
             expanded.append(item)
             continue
         table = item.table if isinstance(item, exp.Column) else ""
         meant = [scope for scope in scopes if not table or scope.alias.lower() == table.lower()]
+        check_left_out(star, [name for scope in meant for name in scope.starred])
+        if any(star.args.values()):
+            expanded.append(item)
+            continue
         expanded += _meant(star, meant, frozenset() if table else merged)
     select.set("expressions", expanded)
 

@@ -11,6 +11,7 @@ from eventide.errors import BindError, Span
 from eventide.lang.sql.block import refuse_aggregates
 from eventide.lang.sql.names import check_names, fresh, identifier, item_name
 from eventide.lang.sql.ordering import output_column
+from eventide.lang.sql.qualifiers import check_left_out
 from eventide.lang.sql.scope import refuse
 from eventide.lang.sql.spans import span_of, union
 from eventide.lang.sql.standing_clause import report_of
@@ -250,10 +251,7 @@ def expand_stars(nodes: Sequence[exp.Expr], scope: JoinedScope) -> list[exp.Expr
             refuse("* REPLACE and * RENAME are beyond our operators", node, "name the columns")
         table = node.table if isinstance(node, exp.Column) else ""
         meant = [each for each in scope.sources if table.lower() in ("", each.alias.lower())]
-        if not meant:
-            message = f"no stream {table!r} in this FROM"
-            known = ", ".join(each.alias for each in scope.sources)
-            raise BindError(message, span=span_of(node), hint=f"there are {known}")
+        check_left_out(star, [name for each in meant for name in each.starred])
         left_out = {each.name.lower() for each in star.args.get("except_") or ()}
         columns = list(_meant(star, meant, {} if table else scope.merged, left_out))
         starred += columns
