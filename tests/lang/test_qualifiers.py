@@ -65,7 +65,6 @@ def test_a_qualifier_that_is_in_from_is_read(query: str) -> None:
     [
         "SELECT * EXCLUDE (nosuch) FROM cars",
         "SELECT * EXCLUDE (nosuch) FROM cars [ROWS 2]",
-        
     ],
 )
 def test_a_star_leaves_out_columns_that_it_has(query: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
 from eventide.batch import ALL_TIME, TimeRange
-from eventide.errors import PlanError, Span
+from eventide.errors import PlanError, Span, UnsupportedError
 from eventide.plan.expressions import (
     Aggregate,
     Column,
@@ -342,12 +342,13 @@ class Relational:
     """Ordinary SQL around our operators: the rest of the query, over their results.
 
     The text comes in the dialect of each engine that can run it; `inputs` are the names it uses
-    for the plans below.
+    for the plans below. `spark_gap` says why Spark cannot run it, if it cannot.
     """
 
     inputs: tuple[tuple[str, Plan], ...]
     duckdb_sql: str
     spark_sql: str
+    spark_gap: UnsupportedError | None = None
 
     @property
     def row(self) -> Row:

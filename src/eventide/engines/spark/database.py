@@ -126,6 +126,8 @@ class SparkDatabase:
         beside = streams_of(standing_blocks(plan))
         if not isinstance(plan, Relational):
             return self.block(plan, frames, beside)
+        if plan.spark_gap is not None:
+            raise plan.spark_gap
         inputs = [(name, self.input(source, frames, beside)) for name, source in plan.inputs]
         # A view is only a name while Spark reads the text; the DataFrame no longer needs it.
         for name, frame in inputs:

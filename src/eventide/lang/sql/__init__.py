@@ -25,6 +25,8 @@ standing_exists.py   EXISTS and IN; standing_check.py what can be wrong with the
 relation_rows.py     a relation in ordinary SQL: a standing input with its rows
 remainder.py    a SELECT that stays SQL, and what its streams deliver
 rest.py         what remains, as DuckDB's and Spark's text
+spark_functions.py   its functions in Spark's words; kinds.py what they give, formats.py of times
+arguments.py    no argument of a function is lost while it is read
 outside.py      what it may not do: read files, ask the time, throw dice
 expressions.py  scalar expressions; functions.py, literals.py and intervals.py are its tables
 scope.py        what the names in a SELECT mean; stream_name.py which stream a table is

@@ -72,8 +72,10 @@ def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Pl
         rest = rest.this
     if len(cutter.inputs) == 1 and rest.meta.get("is_input"):
         return cutter.inputs[0][1]
-    duckdb_sql, spark_sql = rest_sql(rest, dict(cutter.inputs), catalog)
-    return Relational(tuple(cutter.inputs), duckdb_sql, spark_sql)
+    duckdb_sql, spark = rest_sql(rest, dict(cutter.inputs), catalog)
+    if isinstance(spark, UnsupportedError):
+        return Relational(tuple(cutter.inputs), duckdb_sql, "", spark.located_in(text))
+    return Relational(tuple(cutter.inputs), duckdb_sql, spark)
 
 
 @dataclass

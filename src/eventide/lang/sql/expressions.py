@@ -13,15 +13,17 @@ from eventide.lang.sql.functions import (
     DATE_PARTS,
     FIXED,
     PART_ALIASES,
+    READ,
     STANDING_NODES,
     aggregate_name,
     has_more,
+    unread,
 )
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.literals import data_type, is_timestamp, number, timestamp
 from eventide.lang.sql.over import frame_of, order_columns, window_of
 from eventide.lang.sql.scope import Scope, refuse
-from eventide.lang.sql.spans import close_brackets, open_call, span_of
+from eventide.lang.sql.spans import close_brackets, open_call, span_of, written
 from eventide.plan.aggregates import DECAYED
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import Aggregate, Call, Cast, Column, Expression, Literal, Over
@@ -31,6 +33,23 @@ from eventide.plan.times import unit_us
 from eventide.schema import BOOL, INT64, INTERVAL, NULL, SEQ, STRING, TS
 
 _NULL = Literal(None, NULL)
+_UNARY = ("this",)
+_OTHERS = {
+    "age": "write ts - other, or date_diff('day', other, ts)",
+    "date_format": "write strftime(ts, '%Y-%m-%d'), or to_char(ts, 'YYYY-MM-DD')",
+    "dateadd": "write ts + INTERVAL '1' DAY",
+    "format_string": "put texts together with ||",
+    "printf": "put texts together with ||",
+    "strlen": "write length(x)",
+    "to_date": "write date_trunc('day', strptime(x, '%Y-%m-%d'))",
+    "unix_timestamp": "write epoch(ts)",
+    "from_unixtime": "write make_timestamp(x * 1000000)",
+}
+"""What to write for functions of other databases."""
+NTH_HINT = (
+    "FIRST and LAST take one expression; FIRST(x, n) is for MATCH_RECOGNIZE, and elsewhere "
+    "nth_value(x, n) OVER (ORDER BY ts) gives the n-th"
+)
 AROUND_HINT = "compute it in a SELECT around this one"
 _STANDING_HINT = "it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]"
 
@@ -52,6 +71,10 @@ class Translator:
     def translate(self, node: exp.Expr) -> Expression:  # noqa: PLR0911, PLR0912
         """Return our form of an expression; `UnsupportedError` if our operators have none."""
         fixed = FIXED.get(type(node))
+        read = fixed[1] if fixed is not None else READ.get(type(node))
+        read = _UNARY if type(node) in DATE_PARTS else read
+        if read is not None and unread(node, *read) is not None:
+            raise self.beyond(node)
         if fixed is not None:
             return self.call(node, fixed[0], *self.parts(node, fixed[1]))
         if aggregate_name(node) is not None:
@@ -91,7 +114,7 @@ class Translator:
 
     def beyond(self, node: exp.Expr) -> EventideError:
         """Return the error for what our operators have no form of."""
-        what = f"{node.sql(dialect='duckdb')} is beyond Eventide's own operators"
+        what = f"{written(node)} is beyond Eventide's own operators"
         hint = _STANDING_HINT if type(node) in STANDING_NODES else AROUND_HINT
         return UnsupportedError(what, span=span_of(node), hint=hint)
 
@@ -237,8 +260,10 @@ class Translator:
         name, argument = aggregate_name(node), node.this
         assert name is not None
         if isinstance(argument, exp.Distinct | exp.Order) or has_more(node):
-            what = f"{node.sql(dialect='duckdb')} is beyond Eventide's own windows"
+            what = f"{written(node)} is beyond Eventide's own windows"
             hint = "an aggregate takes one expression, without DISTINCT and ORDER BY"
+            if isinstance(node, exp.First | exp.Last) and node.args.get("expression"):
+                hint = NTH_HINT
             if isinstance(node, exp.Count) and isinstance(argument, exp.Distinct):
                 hint = f"{hint}; COUNT(DISTINCT x) goes over a window in square brackets"
             refuse(what, node, hint)
@@ -305,7 +330,7 @@ def unknown_function(
         return BindError(f"{name.upper()} is for standing queries", span=span, hint=_STANDING_HINT)
     if name in ("now", "today", "get_current_timestamp"):
         return no_clock(span)
-    hint = suggestion(name, known, "function")
+    hint = _OTHERS.get(name) or suggestion(name, known, "function")
     return BindError(f"no function {name!r}", span=span, hint=hint)
 
 

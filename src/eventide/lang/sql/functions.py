@@ -76,7 +76,7 @@ FIXED: Mapping[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Round: ("round", ("this", "decimals")),
     exp.Substring: ("substring", ("this", "start", "length")),
     exp.Replace: ("replace", ("this", "expression", "replacement")),
-    exp.RegexpLike: ("regexp_matches", ("this", "expression", "flag")),
+    exp.RegexpLike: ("regexp_matches", ("this", "expression")),
     exp.Coalesce: ("coalesce", ("this", "expressions")),
     exp.Greatest: ("greatest", ("this", "expressions")),
     exp.Least: ("least", ("this", "expressions")),
@@ -84,11 +84,28 @@ FIXED: Mapping[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
 }
 """A node whose arguments are ours, in order."""
 
+READ: Mapping[type[exp.Expr], tuple[str, ...]] = {
+    exp.Between: ("this", "low", "high"),
+    exp.Case: ("this", "ifs", "default"),
+    exp.Cast: ("this", "to"),
+    exp.DateTrunc: ("this", "unit"),
+    exp.Extract: _BINARY,
+    exp.If: ("this", "true", "false"),
+    exp.In: ("this", "expressions", "query", "unnest"),
+    exp.Log: _BINARY,
+    exp.TimestampTrunc: ("this", "unit"),
+    exp.Trim: _BINARY,
+    exp.TryCast: ("this", "to"),
+    exp.UnixToTime: ("this", "scale"),
+}
+"""The arguments of other nodes of ours."""
+
 DATE_PARTS: Mapping[type[exp.Expr], str] = {
     exp.Year: "year",
     exp.Quarter: "quarter",
     exp.Month: "month",
     exp.Week: "week",
+    exp.WeekOfYear: "week",
     exp.Day: "day",
     exp.DayOfMonth: "day",
     exp.DayOfWeek: "dow",
@@ -151,6 +168,18 @@ def aggregate_name(node: exp.Expr) -> str | None:
     return _AGGREGATES.get(type(node))
 
 
+def unread(node: exp.Expr, *keys: str) -> exp.Expr | None:
+    """Return the first argument of a node that is under none of some keys, if there is one.
+
+    sqlglot has room for arguments that other dialects know: FLOOR(x, 2), FIRST(x, 2).
+    """
+    for key, value in node.args.items():
+        for each in value if isinstance(value, list) else [value]:
+            if key not in keys and isinstance(each, exp.Expr):
+                return each
+    return None
+
+
 def has_more(aggregate: exp.Expr) -> bool:
     """Whether an aggregate has more arguments than ours take: COUNT(a, b), MAX(a, 3)."""
-    return bool(aggregate.expressions) or aggregate.args.get("count") is not None
+    return unread(aggregate, "this") is not None

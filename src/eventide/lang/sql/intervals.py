@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from eventide.errors import BindError
 from eventide.lang.sql.scope import refuse
-from eventide.lang.sql.spans import span_of
+from eventide.lang.sql.spans import span_of, written
 from eventide.plan.times import UNIT_US, parse_duration, scaled_duration
 
 _VARIABLE = ("month", "year", "quarter", "decade", "century", "millennium", "mon")
@@ -19,11 +19,11 @@ def interval_us(node: exp.Interval) -> int:
     """Return the length of a constant interval."""
     amount, unit = node.this, node.args.get("unit")
     if not isinstance(amount, exp.Literal):
-        what = f"{node.sql(dialect='duckdb')} is not a constant interval"
+        what = f"{written(node)} is not a constant interval"
         refuse(what, node, "write it as INTERVAL '10' SECOND")
     text = str(amount.this)
     if isinstance(unit, exp.IntervalSpan):
-        message = f"an interval of {unit.sql(dialect='duckdb')} has two units"
+        message = f"an interval of {written(unit)} has two units"
         hint = "write each amount with its unit: INTERVAL '5 minutes 30 seconds'"
         raise BindError(message, span=span_of(node), hint=hint)
     words = f"{text} {unit.name if unit is not None else ''}".lower().split()

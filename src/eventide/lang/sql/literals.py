@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from eventide.errors import BindError, Span
 from eventide.lang.sql.scope import refuse
-from eventide.lang.sql.spans import span_of
+from eventide.lang.sql.spans import span_of, written
 from eventide.plan.expressions import Literal
 from eventide.plan.times import parse_timestamp
 from eventide.plan.types import MAX_PRECISION
@@ -79,7 +79,7 @@ def data_type(node: exp.DataType, span: Span | None) -> DataType:
         return _decimal(node, span)
     found = _TYPES.get(node.this)
     if found is None or node.expressions:
-        what = f"the type {node.sql(dialect='duckdb')} is beyond Eventide's own operators"
+        what = f"the type {written(node)} is beyond Eventide's own operators"
         hint = "use boolean, bigint, double, varchar, timestamp, decimal(p,s) or blob"
         refuse(what, node, hint, span=span)
     return found

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NoReturn, TypeVar, cast
 
 from sqlglot import exp
-from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import ParseError, Span, UnsupportedError
+from eventide.lang.sql.arguments import ArgumentParser
 from eventide.lang.sql.match_pattern import Name, PatternText, comment_hint, read_pattern
 from eventide.plan.bind import suggestion
 from eventide.plan.patterns import Output, SkipTo, Strategy
@@ -111,13 +111,13 @@ def _span(token: Token) -> Span:
     return Span(token.start, token.end + 1)
 
 
-class MatchParser(DuckDBParser):
+class MatchParser(ArgumentParser):
     """DuckDB's grammar with MATCH_RECOGNIZE behind a table or a subquery."""
 
     # The clause belongs to one table, not to the whole SELECT as sqlglot has it.
     QUERY_MODIFIER_PARSERS: ClassVar = {
         token: parser
-        for token, parser in DuckDBParser.QUERY_MODIFIER_PARSERS.items()
+        for token, parser in ArgumentParser.QUERY_MODIFIER_PARSERS.items()
         if token != TokenType.MATCH_RECOGNIZE
     }
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.expressions import AROUND_HINT, no_clock
 from eventide.lang.sql.match_clause import SEMANTICS
-from eventide.lang.sql.spans import close_brackets, span_of
+from eventide.lang.sql.spans import close_brackets, span_of, written
 
 FUNCTIONS = ("prev", "next", "first", "last", "match_number", "classifier")
 """The functions that only a match has."""
@@ -46,7 +46,7 @@ def beyond_match(node: exp.Expr, place: str, span: Span | None) -> BindError | U
     """Return the error for an expression that neither conditions nor measures have."""
     if isinstance(node, exp.CurrentTimestamp | exp.CurrentDate | exp.CurrentTime):
         return no_clock(span)
-    what = f"{node.sql(dialect='duckdb')} is beyond Eventide's own operators"
+    what = f"{written(node)} is beyond Eventide's own operators"
     return UnsupportedError(what, span=span, hint=_instead(node, place))
 
 
@@ -54,7 +54,7 @@ def _instead(node: exp.Expr, place: str) -> str:
     name = _NAVIGATION.get(type(node))
     if name is not None:
         far = node.args.get("offset")
-        parts = [each.sql(dialect="duckdb") for each in (node.this, far) if each is not None]
+        parts = [written(each) for each in (node.this, far) if each is not None]
         return f"write {name}({', '.join(parts)})"
     match node:
         case exp.Window():
@@ -126,7 +126,7 @@ def _beside(column: exp.Column) -> str:
     if isinstance(parent, exp.Binary):
         other = parent.expression if parent.this is column else parent.this
         if isinstance(other, exp.Column):
-            return str(other.sql(dialect="duckdb"))
+            return written(other)
     return "x"
 
 

@@ -26,7 +26,7 @@ from eventide.lang.sql.match_hints import (
 )
 from eventide.lang.sql.match_pattern import Name
 from eventide.lang.sql.scope import column_hint, refuse
-from eventide.lang.sql.spans import span_of, union
+from eventide.lang.sql.spans import span_of, union, written
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import (
     At,
@@ -142,7 +142,7 @@ class _Names(Translator):
         """Return the column and the variable that a name of the query means."""
         qualifier = node.args.get("table")
         if node.args.get("db") is not None:
-            message = f"{node.sql(dialect='duckdb')} has two qualifiers"
+            message = f"{written(node)} has two qualifiers"
             hint = f"write {node.table}.{node.name}: a variable, a column"
             raise BindError(message, span=self.span(node), hint=hint)
         variable = None
@@ -370,7 +370,7 @@ class MatchTranslator(_Names):
         if isinstance(argument, exp.Distinct) and len(argument.expressions) == 1:
             distinct, argument = True, argument.expressions[0]
         if isinstance(argument, exp.Distinct | exp.Order) or has_more(call):
-            what = f"{call.sql(dialect='duckdb')} is beyond Eventide's own operators"
+            what = f"{written(call)} is beyond Eventide's own operators"
             refuse(what, node, "an aggregate over a match takes one expression")
         value = None if argument is None else self._argument(argument, row, distinct=distinct)
         for condition in conditions:
@@ -455,4 +455,4 @@ def _semantics_hint(node: exp.Expr, word: str) -> str:
 
 
 def _as_written(node: exp.Expr) -> str:
-    return str(node.sql(dialect="duckdb"))
+    return written(node)

@@ -11,10 +11,10 @@ from collections.abc import Collection
 from sqlglot import exp
 
 from eventide.errors import BindError
-from eventide.lang.sql.expressions import no_clock, unknown_function
-from eventide.lang.sql.functions import ANONYMOUS
+from eventide.lang.sql.expressions import NTH_HINT, no_clock, unknown_function
+from eventide.lang.sql.functions import ANONYMOUS, has_more
 from eventide.lang.sql.scope import refuse
-from eventide.lang.sql.spans import span_of
+from eventide.lang.sql.spans import span_of, written
 from eventide.plan.functions import DATE_PARTS, FUNCTIONS
 
 _CLOCKS = (
@@ -55,8 +55,11 @@ def refuse_outside(rest: exp.Expr, inputs: Collection[str]) -> None:
         message = "a query has no dice: its answer depends on the events alone"
         raise BindError(message, span=span_of(chance), hint="sample in Python, after the query")
     for session in rest.find_all(*_SESSION):
-        message = f"{session.sql(dialect='duckdb')} asks about the engine, not about events"
+        message = f"{written(session)} asks about the engine, not about events"
         raise BindError(message, span=span_of(session), hint="leave it out")
+    for node in rest.find_all(exp.First, exp.Last):
+        if has_more(node):
+            refuse(f"{written(node)} is no aggregate", node, NTH_HINT)
     for node in rest.find_all(exp.Anonymous):
         name = node.name.lower()
         if not (
@@ -70,12 +73,12 @@ def _refuse_tables(rest: exp.Expr, inputs: Collection[str]) -> None:
     for table in rest.find_all(exp.Table):
         known = isinstance(table.this, exp.Identifier) and not table.db
         if not (known and table.name.lower() in ctes.union(inputs)):
-            refuse(f"{table.sql(dialect='duckdb')} cannot be read here", table, _FROM_HINT)
+            refuse(f"{written(table)} cannot be read here", table, _FROM_HINT)
     for lateral in rest.find_all(exp.Lateral):
         if not isinstance(lateral.this, exp.Query | exp.Unnest | exp.Explode):
-            refuse(f"{lateral.this.sql(dialect='duckdb')} is not a stream", lateral, _FROM_HINT)
+            refuse(f"{written(lateral.this)} is not a stream", lateral, _FROM_HINT)
     for read in rest.find_all(*_READS):
-        refuse(f"{read.sql(dialect='duckdb')} is not a stream", read, _FROM_HINT)
+        refuse(f"{written(read)} is not a stream", read, _FROM_HINT)
 
 
 def _refuse_changes(rest: exp.Expr) -> None:

@@ -3,36 +3,133 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sqlglot import ErrorLevel, exp
+from sqlglot.errors import SqlglotError
+from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
+from eventide.errors import Span, UnsupportedError
+from eventide.lang.sql.formats import as_codes, read_letters
+from eventide.lang.sql.functions import unread
+from eventide.lang.sql.kinds import column_kinds
 from eventide.lang.sql.literals import is_timestamp, timestamp
 from eventide.lang.sql.outside import refuse_outside
+from eventide.lang.sql.spans import span_of, written
+from eventide.lang.sql.spark_functions import in_sparks_words
 from eventide.plan.bind import bind
 from eventide.plan.nodes import Plan
 from eventide.plan.times import format_timestamp
 from eventide.schema import Schema
 
-_SPARK_NAMES = {
-    "epoch_us": "unix_micros",
-    "prefix": "startswith",
-    "suffix": "endswith",
-    "isnan": "isnan",
-}
+_ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}
+_ELSEWHERE = "write it with other functions; docs/sql.md lists those of texts and times"
 
 
 def rest_sql(
     rest: exp.Expr, inputs: Mapping[str, Plan], catalog: Mapping[str, Schema]
-) -> tuple[str, str]:
-    """Return what remains of a query as DuckDB's SQL and as Spark's."""
+) -> tuple[str, str | UnsupportedError]:
+    """Return what remains of a query as DuckDB's SQL and as Spark's, or why Spark has none."""
     refuse_outside(rest, inputs)
     common = rest.transform(_null_on_zero).transform(_in_utc).transform(_as_our_types)
+    common = common.transform(_as_codes)
     integers = _integer_columns(inputs, catalog)
-    duckdb = _narrow_sums(common.copy(), integers)
-    spark = common.transform(_spark_names)
-    # What Spark lacks is Spark's error to raise, not a warning to someone who does not use it.
-    spark_sql = spark.sql(dialect="spark", unsupported_level=ErrorLevel.IGNORE)
-    return duckdb.sql(dialect="duckdb"), spark_sql
+    duckdb = said(_narrow_sums(common.copy(), integers).transform(_narrow_lengths), "duckdb")
+    try:
+        spark = in_sparks_words(common.copy(), column_kinds(inputs, catalog))
+        # Who does not use Spark need not hear what it lacks.
+        return duckdb, said(spark, "spark")
+    except UnsupportedError as error:
+        return duckdb, error
+
+
+def said(rest: exp.Expr, dialect: str) -> str:
+    """Return SQL in a dialect; what the dialect cannot say is an error with its place."""
+    try:
+        text = rest.sql(dialect=dialect, unsupported_level=ErrorLevel.RAISE)
+    except SqlglotUnsupportedError as error:
+        culprit = _culprit(rest, dialect)
+        reason = str(error).splitlines()[0].removesuffix(".")
+        what = written(culprit)
+        message = f"{what} has no form in {_ENGINES[dialect]}'s SQL: {reason}"
+        raise UnsupportedError(message, span=span_of(culprit), hint=_ELSEWHERE) from None
+    for node in rest.find_all(exp.Func):
+        lost = _lost(node, dialect)
+        if lost is not None:
+            name = node.sql_name()
+            message = f"this argument of {name} has no form in {_ENGINES[dialect]}'s SQL"
+            place = span_of(lost) or span_of(node)
+            raise UnsupportedError(message, span=place, hint="leave it out")
+    return text
+
+
+def _culprit(rest: exp.Expr, dialect: str) -> exp.Expr:
+    """Return the innermost node that a dialect cannot say."""
+    for node in reversed(list(rest.walk())):
+        try:
+            node.sql(dialect=dialect, unsupported_level=ErrorLevel.RAISE)
+        except SqlglotUnsupportedError:
+            return node
+    return rest
+
+
+_SIMPLE = (exp.Column, exp.Func, exp.Binary, exp.Unary, exp.Case, exp.Query)
+
+
+def _lost(node: exp.Expr, dialect: str) -> exp.Expr | None:
+    """Return an argument that leaves no trace in a dialect: with it and without, it is one text."""
+    if isinstance(node, exp.Cast | exp.Case | exp.AggFunc | exp.Anonymous | exp.Connector):
+        return None
+    shape = {
+        key: exp.column("x")
+        if isinstance(value, _SIMPLE) and not isinstance(value, exp.Interval)
+        else value
+        for key, value in node.args.items()
+    }
+    for key, value in node.args.items():
+        # What sqlglot itself puts in, such as the group of a regular expression, has no place.
+        if not isinstance(value, exp.Expr) or key == "this" or span_of(value) is None:
+            continue
+        without = {name: each for name, each in shape.items() if name != key}
+        if _text(type(node), shape, dialect) == _text(type(node), without, dialect):
+            return value
+    return None
+
+
+def _text(kind: type[exp.Expr], arguments: dict[str, Any], dialect: str) -> str:
+    copied = {
+        key: value.copy() if isinstance(value, exp.Expr) else value
+        for key, value in arguments.items()
+    }
+    try:
+        return kind(**copied).sql(dialect=dialect, unsupported_level=ErrorLevel.IGNORE)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, SqlglotError):
+        # A generator that needs the argument does not lose it.
+        return repr(sorted(arguments))
+
+
+def _as_codes(node: exp.Expr) -> exp.Expr:
+    """TO_CHAR(ts, 'YYYY-MM-DD') -> STRFTIME(ts, '%Y-%m-%d')."""
+    if not isinstance(node, exp.ToChar):
+        return node
+    written = node.args.get("format")
+    if not (isinstance(written, exp.Literal) and written.is_string) or unread(
+        node, "this", "format"
+    ):
+        message = "TO_CHAR takes a time and a format that is written in the query"
+        hint = "write TO_CHAR(ts, 'YYYY-MM-DD HH24:MI:SS')"
+        raise UnsupportedError(message, span=span_of(node), hint=hint)
+    try:
+        codes = as_codes(read_letters(written.name))
+    except UnsupportedError as error:
+        whole = span_of(written)
+        if whole is not None and error.span is not None:
+            inside = error.span
+            error.span = Span(whole.start + 1 + inside.start, whole.start + 1 + inside.end)
+        raise
+    form = exp.TimeToStr(this=node.this, format=exp.Literal.string(codes))
+    form.meta.update(node.meta)
+    return form
 
 
 def _null_on_zero(node: exp.Expr) -> exp.Expr:
@@ -100,6 +197,13 @@ def _narrow_sums(rest: exp.Expr, integers: frozenset[str]) -> exp.Expr:
     return rest
 
 
+def _narrow_lengths(node: exp.Expr) -> exp.Expr:
+    """LPAD(s, n, '-') -> LPAD(s, CAST(n AS INT), '-'): DuckDB's takes a short integer only."""
+    if isinstance(node, exp.Pad) and not isinstance(node.expression, exp.Literal):
+        node.set("expression", exp.cast(node.expression, exp.DType.INT))
+    return node
+
+
 def _is_integer(node: exp.Expr, integers: frozenset[str]) -> bool:
     """Whether an expression is surely an int64."""
     match node:
@@ -113,9 +217,3 @@ def _is_integer(node: exp.Expr, integers: frozenset[str]) -> bool:
         case exp.Add() | exp.Sub() | exp.Mul():
             return _is_integer(node.this, integers) and _is_integer(node.expression, integers)
     return False
-
-
-def _spark_names(node: exp.Expr) -> exp.Expr:
-    if isinstance(node, exp.Anonymous) and node.name.lower() in _SPARK_NAMES:
-        return exp.Anonymous(this=_SPARK_NAMES[node.name.lower()], expressions=node.expressions)
-    return node

@@ -18,7 +18,7 @@ from eventide.lang.sql.functions import aggregate_name, has_more
 from eventide.lang.sql.match_hints import hint_before_match
 from eventide.lang.sql.match_pattern import Name
 from eventide.lang.sql.scope import column_hint, refuse
-from eventide.lang.sql.spans import span_of
+from eventide.lang.sql.spans import span_of, written
 from eventide.plan.aggregates import AGGREGATES
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import (
@@ -108,7 +108,7 @@ class ConditionTranslator(Translator):
             message = f"{part.upper()} belongs to RETURN of TPSTREAM"
             raise BindError(message, span=self.span(node), hint=_PART_HINTS[part])
         if part is not None:
-            self._refuse_situation(node, node.sql(dialect="duckdb"))
+            self._refuse_situation(node, written(node))
         return super().translate(node)
 
     def column(self, node: exp.Column) -> Expression:
@@ -117,7 +117,7 @@ class ConditionTranslator(Translator):
         if isinstance(qualifier, exp.Identifier) and not self._is_stream(qualifier):
             name = _name_of(qualifier).among(self.situations)
             if name is not None:
-                self._refuse_situation(node, node.sql(dialect="duckdb"))
+                self._refuse_situation(node, written(node))
         return super().column(node)
 
     def beyond(self, node: exp.Expr) -> EventideError:
@@ -205,13 +205,13 @@ class _EventTranslator(Translator):
         shown = (aggregate_name(aggregate) or "count").upper()
         if not self.used:
             first = self.situations[0].text
-            message = f"{aggregate.sql(dialect='duckdb')} names no situation"
+            message = f"{written(aggregate)} names no situation"
             hint = f"write {shown}({first}.x); COUNT(*) counts the matches"
             raise BindError(message, span=self.span(aggregate), hint=hint)
         situation, first_node = self.used[0]
         for other, node in self.used[1:]:
             if other != situation:
-                one, two = (each.sql(dialect="duckdb") for each in (first_node, node))
+                one, two = (written(each) for each in (first_node, node))
                 message = f"{one} and {two} stand in one {shown}"
                 hint = "all columns inside have to be of one situation; split it in two"
                 raise BindError(message, span=self.span(node), hint=hint)
@@ -246,7 +246,7 @@ class ReturnTranslator(Translator):
 
     def column(self, node: exp.Column) -> Expression:
         """Refuse a column outside of an aggregate: a situation has many events."""
-        shown = str(node.sql(dialect="duckdb"))
+        shown = written(node)
         if not node.table and node.name.lower() in (key.lower() for key in self.keys):
             message = f"{shown} is a key, which comes out anyway"
             raise BindError(message, span=self.span(node), hint="leave it out of RETURN")
@@ -276,7 +276,7 @@ class ReturnTranslator(Translator):
         if isinstance(call, exp.CountIf):
             conditions, argument = [*conditions, argument], None
         if isinstance(argument, exp.Distinct | exp.Order) or has_more(call):
-            what = f"{call.sql(dialect='duckdb')} is beyond Eventide's own operators"
+            what = f"{written(call)} is beyond Eventide's own operators"
             refuse(what, node, "an aggregate takes one expression, without DISTINCT and ORDER BY")
         starred = isinstance(argument, exp.Star)
         inside = [each for each in (argument, *conditions) if each is not None and not starred]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from eventide.errors import Span
 
@@ -22,6 +22,11 @@ def span_of(node: exp.Expr) -> Span | None:
     sqlglot marks names, literals and the names of functions; the rest is what lies between.
     """
     return union(_marked(part) for part in node.walk())
+
+
+def written(node: exp.Expr) -> str:
+    """Return a node as SQL, to be shown; what DuckDB would say to it does not matter."""
+    return node.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
 
 
 def open_call(span: Span, node: exp.Expr, text: str) -> Span:

@@ -11,7 +11,7 @@ from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.block import refuse_aggregates
 from eventide.lang.sql.relation_rows import relation_window
 from eventide.lang.sql.scope import refuse
-from eventide.lang.sql.spans import span_of, union
+from eventide.lang.sql.spans import span_of, union, written
 from eventide.lang.sql.standing_as_of import as_of_join, versioned_join
 from eventide.lang.sql.standing_clause import WindowClause, report_of, window_of_table
 from eventide.lang.sql.standing_find import conjuncts_of
@@ -74,7 +74,7 @@ class FromReader:
         if isinstance(table, exp.Table):
             return self.stream(table)
         if not isinstance(table, exp.Subquery):
-            what = f"{table.sql(dialect='duckdb')} cannot stand beside windows of streams"
+            what = f"{written(table)} cannot stand beside windows of streams"
             refuse(what, table, "store its rows as a stream first")
         report = report_of(table)
         if report is not None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from eventide.errors import BindError, EventideError, Span, UnsupportedError
 from eventide.lang.sql.expressions import AROUND_HINT, Translator
-from eventide.lang.sql.functions import STANDING_NODES
+from eventide.lang.sql.functions import STANDING_NODES, unread
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.scope import Scope, column_hint
 from eventide.lang.sql.spans import span_of
@@ -180,6 +180,8 @@ class StandingTranslator(Translator):
         if type(node) in STANDING_NODES:
             name, place = STANDING_NODES[type(node)]
             parameter = None if place is None else node.args.get(place)
+            if unread(node, "this", *([] if place is None else [place])) is not None:
+                raise self.beyond(node)
             return self._aggregate(node, name, node.this, parameter)
         if isinstance(node, exp.Anonymous) and node.name.lower() == "top_k":
             value, parameter, *more = (*node.expressions, None, None)

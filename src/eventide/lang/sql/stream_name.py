@@ -9,7 +9,7 @@ from sqlglot import exp
 from eventide.errors import BindError
 from eventide.lang.sql.match_ctes import NO_CTE
 from eventide.lang.sql.scope import refuse
-from eventide.lang.sql.spans import span_of
+from eventide.lang.sql.spans import span_of, written
 from eventide.plan.bind import suggestion
 from eventide.schema import Schema
 
@@ -25,7 +25,7 @@ def stream_named(
     `read` are the parts of a table, beside its name and alias, that its reader understands.
     """
     if not isinstance(table.this, exp.Identifier):
-        what = f"{table.sql(dialect='duckdb')} is not a stream"
+        what = f"{written(table)} is not a stream"
         refuse(what, table, "FROM takes streams, CTEs and subqueries")
     name = table.name
     if not table.db and name.lower() in ctes and not table.meta.get(NO_CTE):
