@@ -368,7 +368,7 @@ hint: put them before other joins, without brackets around them""",
         """\
 no stream 'c' in this FROM
   SELECT a.car FROM trips a JOIN stops b ON a.car = b.car WHERE a MEETS c
-                                                                ^^^^^^^^^
+                                                                        ^
 hint: there are a, b""",
     ),
     (

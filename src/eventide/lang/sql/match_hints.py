@@ -73,7 +73,7 @@ def _instead(node: exp.Expr, place: str) -> str:
             around = "use ALL ROWS PER MATCH and GROUP BY around it"
             known = ", ".join(each.upper() for each in AGGREGATES)
             if node.meta.get(SEMANTICS, ("",))[0] == "RUNNING":
-                shown = node.sql(dialect="duckdb")
+                shown = written(node)
                 over = f"{shown} OVER (PARTITION BY …, match ORDER BY ts)"
                 return f"measure MATCH_NUMBER() AS match, and select {over} around it"
             if place == "MEASURES":
