@@ -57,9 +57,9 @@ def refuse_outside(rest: exp.Expr, inputs: Collection[str]) -> None:
     for session in rest.find_all(*_SESSION):
         message = f"{written(session)} asks about the engine, not about events"
         raise BindError(message, span=span_of(session), hint="leave it out")
-    for node in rest.find_all(exp.First, exp.Last):
-        if has_more(node):
-            refuse(f"{written(node)} is no aggregate", node, NTH_HINT)
+    for nth in rest.find_all(exp.First, exp.Last):
+        if has_more(nth):
+            refuse(f"{written(nth)} is no aggregate", nth, NTH_HINT)
     for node in rest.find_all(exp.Anonymous):
         name = node.name.lower()
         if not (
