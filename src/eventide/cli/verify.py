@@ -34,14 +34,16 @@ def verify(database: Path, name: str | None, no_progress: bool) -> None:
     """Read all of the database DB, and say what is damaged. Nothing is changed.
 
     Checked are the manifest, the log, every block and index of every segment, and that what the
-    indexes say of the events is so. The exit code is 0 if everything is whole, and 1 if not.
+    indexes say of the events is so. The exit code is 0 if everything is whole, and 1 if not. A
+    commit notes how long the log is; that a log was cut off behind that cannot be seen, which is
+    said.
 
     Examples:
       eventide verify traffic.ev
       eventide verify traffic.ev --stream cars
     """
     from eventide.sinks.progress import counting
-    from eventide.store.upkeep.verify import verify_stream
+    from eventide.store.upkeep.verify import not_known, verify_stream
 
     damaged = 0
     for folder in folders_of(database, name):
@@ -49,7 +51,10 @@ def verify(database: Path, name: str | None, no_progress: bool) -> None:
             found = list(verify_stream(folder, advance))
         damage = [finding for finding in found if finding.severity == "damage"]
         damaged += bool(damage)
+        unknown = not_known(folder)
+        notes = () if damage or unknown is None else (f"not known: {unknown}",)
         print_findings(folder.name, damage, len(found) - len(damage))
+        print_lines(notes)
     if damaged:
         text = (
             f"{plural(damaged, 'stream')} damaged\nhint: see what `eventide repair --dry-run` says"
@@ -148,7 +153,13 @@ def print_repair(name: str, planned: Repair) -> None:
 
 def print_list(title: str, lines: Sequence[object]) -> None:
     """Print a title and what belongs to it; a long list is cut short."""
-    shown = [f"  {line}" for line in lines[:MOST_SHOWN]]
+    print_lines((title,), "")
+    print_lines(lines[:MOST_SHOWN])
     if len(lines) > MOST_SHOWN:
-        shown.append(f"  … and {len(lines) - MOST_SHOWN:,} more")
-    output().print("\n".join([title, *shown]), markup=False, soft_wrap=True)
+        print_lines((f"… and {len(lines) - MOST_SHOWN:,} more",))
+
+
+def print_lines(lines: Sequence[object], margin: str = "  ") -> None:
+    """Print lines as they are."""
+    for line in lines:
+        output().print(f"{margin}{line}", markup=False, soft_wrap=True)

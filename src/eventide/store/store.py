@@ -14,6 +14,7 @@ import json
 import re
 import shutil
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 from eventide.errors import StoreError, listed
@@ -217,6 +218,7 @@ def begin_stream(folder: Path, schema: Schema, options: StreamOptions) -> Manife
     log.file.sync()
     log.file.close()
     sync_folder(folder)
+    manifest = replace(manifest, log_end=log.file.end)
     write_manifest(folder, manifest)
     return manifest
 

@@ -6,7 +6,8 @@ rename, sync of the folder. So a crash leaves version n or version n + 1, both c
 `KEPT_VERSIONS` files stay, for repair; readers need only the newest.
 
 The manifest lists the sealed segments and names the log; the log knows the open segment and the
-events that are in none yet. `next_seq` is a lower bound: the log may have counted on.
+events that are in none yet. `next_seq` is a lower bound, and `log_end` too: the log may have grown
+and counted on. A log that is shorter than that was cut off.
 
 The file is one JSON object: `format`, `checksum` (CRC-32C of the text of `stream`), `stream`.
 """
@@ -62,6 +63,8 @@ class Manifest:
     schema: Schema
     column_ids: tuple[int, ...]
     log: str
+    log_end: int = 0
+    """How long the log was when this was committed: all of that was acknowledged."""
     options: StreamOptions = field(default_factory=StreamOptions)
     next_column_id: int = 0
     next_seq: int = 0
@@ -87,6 +90,7 @@ class Manifest:
                 )
             ],
             "log": self.log,
+            "log_end": self.log_end,
             "options": self.options.to_json(),
             "next_column_id": self.next_column_id,
             "next_seq": self.next_seq,
@@ -111,6 +115,8 @@ class Manifest:
             ),
             column_ids=tuple(int(identity) for _, _, identity in columns),
             log=str(entry["log"]),
+            # Folders that were written before it was known have none.
+            log_end=int(entry.get("log_end", 0)),
             options=StreamOptions.from_json(entry["options"]),
             next_column_id=int(entry["next_column_id"]),
             next_seq=int(entry["next_seq"]),

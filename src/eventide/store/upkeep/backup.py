@@ -39,6 +39,7 @@ def backup_stream(snapshot: Snapshot, target: Path, advance: Advance = lambda _:
         snapshot.manifest,
         version=1,
         log=log.file.path.name,
+        log_end=log.file.end,
         next_seq=snapshot.view.next_seq,
         retired=(),
     )

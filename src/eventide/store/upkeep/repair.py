@@ -100,9 +100,21 @@ def repair_stream(stream: StoredStream | Path, *, dry_run: bool = False) -> Repa
         opened = OPENED.pop(folder, None)
         if opened is not None:
             opened.close()
-        turn = Repairing(folder, dry_run=dry_run)
-        turn.run()
+        try:
+            turn = Repairing(folder, dry_run=dry_run)
+            turn.run()
+        except StoreError:
+            raise
+        except OSError as error:
+            raise cannot_repair(folder, error) from error
     return Repair(tuple(turn.steps), tuple(turn.losses), tuple(dict.fromkeys(turn.hints)))
+
+
+def cannot_repair(folder: Path, error: OSError) -> StoreError:
+    """Return the error of a disk that fails while a stream is repaired."""
+    message = f"cannot repair {folder}: {error}"
+    hint = "no file was deleted or written over; check the disk's free space, and try again"
+    return StoreError(message, hint=hint)
 
 
 class Repairing:
@@ -490,10 +502,12 @@ class Repairing:
         log.append(RecordKind.CHECKPOINT, *view.checkpoint())
         log.file.sync()
         log.file.close()
+        sync_folder(self.folder)
         following = replace(
             manifest,
             version=self.highest + 1,
             log=log.file.path.name,
+            log_end=log.file.end,
             next_seq=view.next_seq,
             segments=sealed,
             decisions=(*manifest.decisions, Decision(time.time(), "; ".join(self.steps))),

@@ -71,7 +71,7 @@ def read_log(folder: Path, manifest: Manifest, name: str) -> LogReading:
     synced, stamp = manifest.options.durability == "batch", stamp_of(name)
     view, reason = View(manifest, next_seq=manifest.next_seq), None
     gaps: list[range] = []
-    start, number, unread = 0, 0, 0
+    start, number, unread, reached = 0, 0, 0, 0
     is_skipped = is_first_lost = False
     while True:
         place = {"origin": start, "number": number}
@@ -82,8 +82,8 @@ def read_log(folder: Path, manifest: Manifest, name: str) -> LogReading:
                     gaps.clear()
                     is_first_lost = False
                 elif is_skipped:
-                    gaps.append(range(view.next_seq, record.facts["first_seq"]))
-                view, is_skipped = following, False
+                    gaps.append(range(reached, record.facts["first_seq"]))
+                view, is_skipped, reached = following, False, reached_by(record)
                 start, number = record.end, number + 1
             break
         except DamagedLogError as error:
@@ -96,9 +96,20 @@ def read_log(folder: Path, manifest: Manifest, name: str) -> LogReading:
             start, number = found
     if not view.log_records:
         return LogReading(name, None, reason or "its first record is missing", unread=unread)
+    if name == manifest.log and view.log_end < manifest.log_end and not unread:
+        # It was cut off at a record's end, or inside one that now looks as if it was torn.
+        reason = reason or f"it ends at byte {view.log_end} of {manifest.log_end}"
+        gaps.append(range(reached, manifest.next_seq))
     view = replace(view, next_seq=max(view.next_seq, manifest.next_seq))
     lost = tuple(gap for gap in gaps if gap)
     return LogReading(name, view, reason, lost, view.log_end, unread, is_first_lost)
+
+
+def reached_by(record: Record) -> int:
+    """Return from where on numbers were free after a record: the manifest may know of more."""
+    if record.kind == RecordKind.CHECKPOINT:
+        return int(record.facts["next_seq"])
+    return int(record.facts["first_seq"]) + int(record.batches[0].num_rows)
 
 
 def checked(view: View, record: Record) -> View:

@@ -38,7 +38,7 @@ from eventide.store.upkeep.verify_segment import (
 from eventide.store.writing.open_stream import OpenStream
 from eventide.store.writing.view import View
 
-__all__ = ["Advance", "Finding", "check_invariants", "check_view", "verify_stream"]
+__all__ = ["Advance", "Finding", "check_invariants", "check_view", "not_known", "verify_stream"]
 
 NO_END = 2**63
 
@@ -72,6 +72,18 @@ def verify_stream(stream: StoredStream | Path, advance: Advance = uncounted) -> 
         yield Finding(view.manifest.log, view.log_end, what, "info")
     yield from check_view(folder, view, advance)
     yield from check_files(folder, view)
+
+
+def not_known(folder: Path) -> str | None:
+    """Return what nobody can tell of a stream that can be opened, as a sentence."""
+    try:
+        view = OpenStream(folder).view()
+    except StoreError:
+        return None
+    return (
+        f"whether events that were appended after version {view.manifest.version} was committed "
+        f"were cut off the end of its log, behind byte {view.log_end:,}"
+    )
 
 
 def check_lost_log(folder: Path, manifest: Manifest, error: StoreError) -> Iterator[Finding]:

@@ -73,6 +73,8 @@ class OpenStream:
         self.log: LogWriter | None = None
         self.writer: SegmentWriter | None = None
         self.refused: Refused | None = None
+        self.acknowledged = ("", 0)
+        """A log, and how long it was when this process last added to it."""
         self.safe_version: int | None = None
         """The version of the manifest whose name is known to be on the disk."""
         self.meter = LoadMeter()
@@ -156,7 +158,7 @@ class OpenStream:
             end = self.end_of(path.name, os.fstat(file.fileno()))
             file.seek(held.log_end)
             content = file.read(max(0, end - held.log_end))
-        if not content and held.log_end:
+        if not content and held.log_end and held.log_end >= held.manifest.log_end:
             return held
         schema = held.manifest.schema.arrow
         schemas = {RecordKind.CHECKPOINT: schema, RecordKind.EVENTS: schema.remove(1)}
@@ -174,6 +176,7 @@ class OpenStream:
                 # The first checkpoint is synced before a manifest names the log: it cannot be torn.
                 no_checkpoint = "its first record is missing"
                 raise DamagedLogError(no_checkpoint)
+            check_length(held, self.acknowledged)
         except DamagedLogError as error:
             if strict:
                 raise damaged(path, str(error)) from error
@@ -269,6 +272,7 @@ class OpenStream:
         self.held = replace(
             following, log_end=log.file.end, log_records=log.number, log_header=log.header
         )
+        self.acknowledged = (log.file.path.name, log.file.end)
         return self.held
 
     def sync_log(self, log: LogWriter) -> None:
@@ -315,6 +319,7 @@ class OpenStream:
                 following.manifest,
                 version=following.manifest.version + 1,
                 log=log.file.path.name,
+                log_end=log.file.end,
                 next_seq=following.next_seq,
             )
             write_manifest(self.folder, manifest)
@@ -344,12 +349,22 @@ class OpenStream:
         manifest = replace(
             following.manifest,
             version=following.manifest.version + 1,
+            log_end=following.log_end,
             next_seq=following.next_seq,
         )
         write_manifest(self.folder, manifest)
         self.safe_version = manifest.version
         self.held = replace(following, manifest=manifest)
         return self.held
+
+
+def check_length(view: View, acknowledged: tuple[str, int]) -> None:
+    """Refuse a log that ends before what it is known to have held: it was cut off."""
+    log, end = acknowledged
+    known = max(view.manifest.log_end, end if log == view.manifest.log else 0)
+    if view.log_end < known:
+        message = f"it ends at byte {view.log_end}, and {known} were acknowledged"
+        raise DamagedLogError(message)
 
 
 def cannot_tell(folder: Path, error: BaseException) -> StoreError:
