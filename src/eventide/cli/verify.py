@@ -115,9 +115,8 @@ def folders_of(database: Path, name: str | None) -> Iterator[Path]:
 
 def has_stream_files(folder: Path) -> bool:
     """Whether a folder has a file that only a stream has."""
-    from eventide.store.segments.manifest import MANIFEST_NAME
+    from eventide.store.segments.manifest import LOG_NAME, MANIFEST_NAME
     from eventide.store.segments.segment import SEGMENT_NAME
-    from eventide.store.upkeep.compaction import LOG_NAME
 
     patterns = (MANIFEST_NAME, SEGMENT_NAME, LOG_NAME)
     return folder.is_dir() and any(

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from math import isfinite
 from pathlib import Path
 
+from eventide.errors import StoreError
 from eventide.store.files.disk import write_atomically
 
 log = logging.getLogger(__name__)
@@ -112,7 +113,11 @@ class Weights:
     def save(self, folder: Path) -> None:
         """Keep the weights with a database; what was kept before is there until all of it is."""
         content = json.dumps({"version": VERSION, "weights": asdict(self)}, indent=1)
-        write_atomically(folder / FILE, content.encode())
+        try:
+            write_atomically(folder / FILE, content.encode())
+        except OSError as error:
+            message = f"cannot write {folder / FILE}: {error}"
+            raise StoreError(message, hint="the usual weights are used; check the disk") from error
 
 
 DEFAULTS = Weights()

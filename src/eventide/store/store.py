@@ -22,6 +22,7 @@ from eventide.local_path import local_path
 from eventide.schema import Schema
 from eventide.store.files import disk
 from eventide.store.files.disk import sync_folder, write_atomically
+from eventide.store.files.json_text import read_json, whole
 from eventide.store.files.lock import write_lock
 from eventide.store.options import StreamOptions
 from eventide.store.segments.manifest import Manifest, versions_in, write_manifest
@@ -246,8 +247,8 @@ def initialise(folder: Path, *, create: bool) -> None:
 def check_format(marker: Path) -> None:
     """Refuse a database from a later Eventide, and one whose marker is damaged."""
     try:
-        version = int(json.loads(marker.read_bytes())["format"])
-    except (ValueError, KeyError, TypeError) as error:
+        version = whole(read_json(marker.read_bytes())["format"])
+    except (ValueError, LookupError, TypeError) as error:
         message = f"{marker} is damaged: {error}"
         hint = f'if the folder is a database, write {{"format": {FORMAT}}} into it'
         raise StoreError(message, hint=hint) from error

@@ -27,15 +27,19 @@ import google_crc32c
 from eventide.errors import EventideError, StoreError
 from eventide.schema import Attribute, DataType, Schema
 from eventide.store.files.disk import remove, write_atomically
+from eventide.store.files.json_text import read_json, whole
 from eventide.store.options import StreamOptions
 from eventide.store.segments.segment import Segment, SegmentForm
 
 FORMAT = 3
 KEPT_VERSIONS = 8
 KEPT_DECISIONS = 100
+LOG_NAME = re.compile(r"log-[0-9a-f]{32}\.log")
 MANIFEST_NAME = re.compile(r"manifest-(\d{20})\.json")
 # A reader that lists the folder just before a burst of commits may find its file swept.
 READ_ATTEMPTS = 20
+DAMAGED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a manifest may meet that says what no manifest of ours says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,24 +111,24 @@ class Manifest:
         columns = entry["columns"]
         dropped = entry["dropped_before"]
         return cls(
-            version=int(entry["version"]),
+            version=whole(entry["version"]),
             stream_id=str(entry["stream_id"]),
             schema=Schema(
                 tuple(Attribute(str(name), DataType.parse(kind)) for name, kind, _ in columns),
                 tuple(map(str, entry.get("key", ()))),
             ),
-            column_ids=tuple(int(identity) for _, _, identity in columns),
-            log=str(entry["log"]),
+            column_ids=tuple(whole(identity) for _, _, identity in columns),
+            log=checked_name(entry["log"]),
             # Folders that were written before it was known have none.
-            log_end=int(entry.get("log_end", 0)),
+            log_end=whole(entry.get("log_end", 0)),
             options=StreamOptions.from_json(entry["options"]),
-            next_column_id=int(entry["next_column_id"]),
-            next_seq=int(entry["next_seq"]),
+            next_column_id=whole(entry["next_column_id"]),
+            next_seq=whole(entry["next_seq"]),
             segments=tuple(Segment.from_json(segment) for segment in entry["segments"]),
             commit_ids=tuple(map(str, entry["commit_ids"])),
             retired=tuple(Retired(str(file), float(at_s)) for file, at_s in entry["retired"]),
             decisions=tuple(Decision(float(at_s), str(what)) for at_s, what in entry["decisions"]),
-            dropped_before=None if dropped is None else int(dropped),
+            dropped_before=None if dropped is None else whole(dropped),
         )
 
     @property
@@ -149,6 +153,14 @@ class Manifest:
             self.options.codec,
             in_order=self.options.order == "time",
         )
+
+
+def checked_name(name: object) -> str:
+    """Return the name of a log. None may point out of the folder."""
+    if not isinstance(name, str) or not LOG_NAME.fullmatch(name):
+        message = f"{name!r} is not the name of a log"
+        raise ValueError(message)
+    return name
 
 
 def manifest_path(folder: Path, version: int) -> Path:
@@ -205,6 +217,10 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
             remove(manifest_path(folder, version))
 
 
+class OtherFormatError(StoreError):
+    """A manifest is whole, but only another Eventide can read it."""
+
+
 def encode_manifest(manifest: Manifest) -> bytes:
     """Return the file's content."""
     stream = json.dumps(manifest.to_json(), separators=(",", ":"))
@@ -219,17 +235,23 @@ def checksum(stream: str) -> int:
 def decode_manifest(content: bytes, path: Path) -> Manifest:
     """Read a file's content, refusing one that is damaged or from another Eventide."""
     try:
-        entry = json.loads(content)
-        if entry["format"] != FORMAT:
-            message = f"{path} has format {entry['format']}; this Eventide reads {FORMAT}"
-            raise StoreError(message, hint="open the database with the version that wrote it")
-        stream = json.dumps(entry["stream"], separators=(",", ":"))
-        if entry["checksum"] == checksum(stream):
-            return Manifest.from_json(entry["stream"])
-        reason = "its checksum does not match"
-    except StoreError:
+        entry = read_json(content)
+        found = entry["format"]
+        if found == FORMAT:
+            stream = json.dumps(entry["stream"], separators=(",", ":"))
+            if entry["checksum"] == checksum(stream):
+                return Manifest.from_json(entry["stream"])
+            reason = "its checksum does not match"
+        elif type(found) is int:
+            message = f"{path} has format {found}; this Eventide reads {FORMAT}"
+            raise OtherFormatError(message, hint="open the database with the version that wrote it")
+        else:
+            reason = f"its format is {str(found)[:40]!r}"
+    except OtherFormatError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, EventideError) as error:
+    except EventideError as error:
+        reason = error.message
+    except DAMAGED as error:
         reason = f"{type(error).__name__}: {error}"
     message = f"{path} is damaged: {reason}"
     hint = "`eventide repair` goes back to the newest version that is whole; a backup has all"

@@ -18,14 +18,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_args
 
 import pyarrow as pa
 
 from eventide.batch import TimeRange
 from eventide.errors import StoreError
-from eventide.schema import Schema
+from eventide.schema import MAX_TS_US, MIN_TS_US, Schema
 from eventide.store.files.frame import Kind
+from eventide.store.files.json_text import whole
 from eventide.store.files.mapped import MAPPED, damaged
 from eventide.store.index.aggregates import BoundAggregate, find_registered
 from eventide.store.index.summaries import SummaryLayout
@@ -98,15 +99,17 @@ class SegmentForm:
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> SegmentForm:
         """Read what `to_json` wrote."""
-        return cls(
+        form = cls(
             schema=Schema.of(entry["schema"]),
-            column_ids=tuple(map(int, entry["column_ids"])),
+            column_ids=tuple(map(whole, entry["column_ids"])),
             summaries=tuple(map(str, entry["summaries"])),
             aggregates=tuple((str(name), str(on)) for name, on in entry["aggregates"]),
             aggregate_columns=base64.b64decode(entry["aggregate_columns"]),
             codec=entry["codec"],
             in_order=bool(entry["in_order"]),
         )
+        check_form(form)
+        return form
 
 
 def layout_of(
@@ -145,7 +148,7 @@ class SegmentIndex:
     def from_json(cls, entry: Iterable[Any]) -> SegmentIndex:
         """Read what `to_json` wrote."""
         attribute, file, spans = entry
-        return cls(str(attribute), str(file), tuple((int(a), int(b)) for a, b in spans))
+        return cls(str(attribute), str(file), tuple((whole(a), whole(b)) for a, b in spans))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +205,15 @@ class Segment:
 
     def summary(self) -> pa.RecordBatch:
         """Return the aggregates of all rows."""
-        message = pa.ipc.read_message(pa.py_buffer(self.totals))
-        return pa.ipc.read_record_batch(message, self.form.entry_schema)
+        try:
+            message = pa.ipc.read_message(pa.py_buffer(self.totals))
+            found = pa.ipc.read_record_batch(message, self.form.entry_schema)
+            found.validate(full=True)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise damaged(Path(self.file), f"the totals in its listing: {error}") from error
+        if found.num_rows != 1:
+            raise damaged(Path(self.file), f"the totals in its listing have {found.num_rows} rows")
+        return found
 
     def levels(self, folder: Path) -> Levels:
         """Read the root."""
@@ -235,15 +245,21 @@ class Segment:
     @classmethod
     def from_json(cls, entry: Mapping[str, Any]) -> Segment:
         """Read what `to_json` wrote."""
-        return cls(
+        segment = cls(
             file=str(entry["file"]),
-            **{name: int(entry[name]) for name in NUMBERS},
+            **checked_numbers(entry),
             form=SegmentForm.from_json(entry["form"]),
             totals=base64.b64decode(entry["totals"]),
             sealed=bool(entry["sealed"]),
             indexes=tuple(SegmentIndex.from_json(index) for index in entry["indexes"]),
             correlation=tuple((str(name), float(tc)) for name, tc in entry["correlation"]),
         )
+        for index in segment.indexes:
+            below = any(min(span) < 0 for span in index.spans)
+            if below or index.attribute not in segment.form.schema.names:
+                message = f"{index.file} cannot be an index of {index.attribute!r}"
+                raise ValueError(message)
+        return segment
 
 
 NUMBERS = (
@@ -261,6 +277,27 @@ NUMBERS = (
     "wasted",
     "thinned",
 )
+
+
+def checked_numbers(entry: Mapping[str, Any]) -> dict[str, int]:
+    """Return the numbers of a listing, refusing those that no segment has."""
+    numbers = {name: whole(entry[name]) for name in NUMBERS}
+    times = numbers["ts_min"], numbers["ts_max"]
+    below = [name for name in NUMBERS if not name.startswith("ts_") and numbers[name] < 0]
+    if below or not numbers["rows"] or not MIN_TS_US <= times[0] <= times[1] <= MAX_TS_US:
+        message = f"no segment has {', '.join(f'{name} {numbers[name]}' for name in NUMBERS)}"
+        raise ValueError(message)
+    return numbers
+
+
+def check_form(form: SegmentForm) -> None:
+    """Refuse a form that no segment has."""
+    names = form.schema.names
+    known = {*form.summaries, *(on for _, on in form.aggregates)} <= set(names)
+    if not known or len(form.column_ids) != len(names) or form.codec not in get_args(Codec):
+        message = "the form of a segment has columns, aggregates or a codec that do not fit"
+        raise ValueError(message)
+    pa.ipc.read_schema(pa.py_buffer(form.aggregate_columns))
 
 
 @lru_cache(maxsize=512)

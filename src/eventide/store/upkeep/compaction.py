@@ -13,7 +13,6 @@ that is only appended to does not grow by the files that its merges replaced.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -27,7 +26,7 @@ from eventide.store.files.disk import TEMPORARY_SUFFIX, remove
 from eventide.store.files.mapped import MAPPED
 from eventide.store.order import int64_view
 from eventide.store.reading.scan import Columns, Wanted, scan_parts
-from eventide.store.segments.manifest import Manifest, Retired
+from eventide.store.segments.manifest import LOG_NAME, Manifest, Retired
 from eventide.store.segments.segment import INDEX_NAME, SEGMENT_NAME, Key, Segment
 from eventide.store.segments.segment_writer import SEGMENT_BYTES, SEGMENT_ROWS, write_segments
 from eventide.store.writing.flush import pieces
@@ -38,7 +37,6 @@ MOST_WASTED = 0.5
 """A file of which more than this is out of reach is written anew."""
 RETIRED_KEPT_S = 3600.0
 ORPHANS_KEPT_S = 24 * 3600.0
-LOG_NAME = re.compile(r"log-[0-9a-f]{32}\.log")
 
 
 def is_full(segment: Segment) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 
 from eventide.errors import EventideError, StoreError
 from eventide.store.files.frame import read_frame
+from eventide.store.files.json_text import read_json
 from eventide.store.files.mapped import map_file, stamp_of
 from eventide.store.options import StreamOptions
 from eventide.store.segments.manifest import FORMAT, Manifest
@@ -20,7 +20,7 @@ from eventide.store.writing.log import log_name
 
 def form_in(content: pa.Buffer, stamp: bytes) -> SegmentForm:
     """Return the form that the head of a segment file has."""
-    head = json.loads(read_frame(content, 0, stamp).payload.to_pybytes())
+    head = read_json(read_frame(content, 0, stamp).payload.to_pybytes())
     return SegmentForm.from_json(head["form"])
 
 
@@ -59,7 +59,7 @@ def rebuilt_manifest(folder: Path, damaged: list[str]) -> Manifest:
 def refuse_other_format(path: Path) -> None:
     """Refuse a manifest that only another Eventide can read: it is not damaged."""
     try:
-        found = json.loads(path.read_bytes())["format"]
+        found = read_json(path.read_bytes())["format"]
     except (ValueError, LookupError, TypeError):
         return
     if found != FORMAT:

@@ -40,6 +40,7 @@ from eventide.store.files.mapped import MAPPED, map_file
 from eventide.store.files.mapped import stamp_of as segment_stamp
 from eventide.store.order import int64_view
 from eventide.store.segments.manifest import (
+    LOG_NAME,
     Decision,
     Manifest,
     decode_manifest,
@@ -49,7 +50,6 @@ from eventide.store.segments.manifest import (
 )
 from eventide.store.segments.segment import SEGMENT_NAME, Segment
 from eventide.store.stream import StoredStream
-from eventide.store.upkeep.compaction import LOG_NAME
 from eventide.store.upkeep.rebuild import form_in, rebuilt_manifest
 from eventide.store.upkeep.salvage import leaf_rows, leaves_behind, newest_root, rewritten, salvaged
 from eventide.store.upkeep.salvage_log import LogReading, read_log

@@ -17,6 +17,7 @@ from eventide.schema import SEQ, TS
 from eventide.store.files.lock import LOCK_FILE
 from eventide.store.order import int64_view
 from eventide.store.segments.manifest import (
+    LOG_NAME,
     MANIFEST_NAME,
     Manifest,
     decode_manifest,
@@ -26,7 +27,6 @@ from eventide.store.segments.manifest import (
 )
 from eventide.store.snapshot import Snapshot
 from eventide.store.stream import StoredStream
-from eventide.store.upkeep.compaction import LOG_NAME
 from eventide.store.upkeep.seq_set import SeqSet
 from eventide.store.upkeep.verify_segment import (
     MISSING,

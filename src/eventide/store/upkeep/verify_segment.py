@@ -7,7 +7,6 @@ this process has read before. One path from the root to a leaf is held at a time
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from eventide.kernels.compiled import Int64s
 from eventide.kernels.ordering import sorting_order
 from eventide.schema import SEQ, TS
 from eventide.store.files.frame import DamagedFrameError, Frame, Kind, read_frame
+from eventide.store.files.json_text import read_json
 from eventide.store.files.mapped import map_file, stamp_of
 from eventide.store.index.secondary.index import SecondaryReader
 from eventide.store.index.secondary.keys import hashes_of, sort_keys, ties_ascend
@@ -297,7 +297,7 @@ class Fingerprint:
 
 def check_head(frame: Frame, segment: Segment) -> None:
     """Refuse a head that is not that of a segment with these columns."""
-    head = json.loads(frame.payload.to_pybytes())
+    head = read_json(frame.payload.to_pybytes())
     form = SegmentForm.from_json(head["form"])
     if (
         (frame.kind, head["format"]) != (Kind.HEAD, FORMAT)

@@ -39,6 +39,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventide.store.files.disk import AppendFile
+from eventide.store.files.json_text import read_json
 
 MAGIC = b"EVL3"
 UNCHECKED = struct.Struct("<4sB3xQQ16sI")
@@ -214,7 +215,7 @@ def decode_payload(
     """Read what `encode_payload` wrote."""
     plain = pa.py_buffer(masked(payload))
     (length,) = struct.unpack("<Q", plain.slice(0, 8).to_pybytes())
-    facts = json.loads(plain.slice(8, length).to_pybytes())
+    facts = read_json(plain.slice(8, length).to_pybytes())
     start = 8 + -(-length // 8) * 8
     batches = []
     for size in facts["lengths"]:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from eventide.batch import START_OF_TIME_US
 from eventide.errors import EventideError
 from eventide.schema import SEQ, TS
+from eventide.store.files.json_text import whole
 from eventide.store.order import int64_array, int64_view, sort_rows
 from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment
@@ -174,14 +175,6 @@ class View:
             queue=tuple(batch for batch in record.batches[1:] if batch.num_rows),
             producers={name: whole(last) for name, last in facts["producers"].items()},
         )
-
-
-def whole(value: object) -> int:
-    """Return a whole number of a log's JSON, refusing anything else."""
-    if type(value) is not int or not -(2**63) <= value < 2**63:
-        message = f"{value!r} is not a whole number"
-        raise TypeError(message)
-    return value
 
 
 def text(value: object) -> str:
