@@ -7,6 +7,7 @@ import os
 import pickle
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 from multiprocessing import get_context
@@ -20,6 +21,7 @@ from eventide.batch import TimeRange
 from eventide.errors import SchemaError, StoreError
 from eventide.schema import MAX_TS_US, Schema
 from eventide.store import Snapshot, StagedSegment, Store, StoredStream
+from eventide.store.files.disk import Disk, Piece
 from eventide.store.files.lock import write_lock
 from eventide.store.segments.manifest import KEPT_VERSIONS
 from eventide.store.upkeep.compaction import FAN_IN, ORPHANS_KEPT_S, RETIRED_KEPT_S
@@ -35,6 +37,7 @@ from tests.store.events import (
     times,
     tiny_files,
 )
+from tests.store.faults import using
 
 
 @pytest.fixture
@@ -450,3 +453,52 @@ def test_a_producer_may_send_nothing_and_still_count(stream: StoredStream) -> No
     assert stream.append(at(), producer="a", sequence=5).rows == 0
     assert reopened(stream).append(at(1), producer="a", sequence=5).rows == 0
     assert times(stream.snapshot()) == []
+
+
+class CountingDisk(Disk):
+    """Counts the bytes that are written."""
+
+    written = 0
+
+    def write(self, descriptor: int, pieces: Sequence[Piece], offset: int) -> None:
+        self.written += sum(memoryview(piece).nbytes for piece in pieces)
+        super().write(descriptor, pieces, offset)
+
+
+@pytest.mark.parametrize("before", [0, 5])
+def test_small_appends_write_only_themselves_after_a_long_value(
+    tmp_path: Path, before: int
+) -> None:
+    stream = new_stream(tmp_path)
+    for ts in range(before):
+        stream.append(at(ts))
+    stream.append(table([{"ts": before, "car": "x" * 20_000_000, "lane": 0}]))
+    disk = CountingDisk()
+    with using(disk):
+        for ts in range(10, 20):
+            stream.append(at(ts))
+        assert disk.written < 20_000
+        stream.flush()
+        disk.written = 0
+        stream = reopened(stream)
+        for ts in range(20, 30):
+            stream.append(at(ts))
+        assert disk.written < 20_000
+    assert times(reopened(stream).snapshot()) == [*range(before + 1), *range(10, 30)]
+
+
+def test_a_log_that_begins_with_a_long_checkpoint_is_flushed_when_it_has_grown(
+    tmp_path: Path,
+) -> None:
+    """Its length alone says nothing; what has come since does, in whichever process."""
+    with tiny_files():
+        stream = new_stream(tmp_path)
+        stream.append(table([{"ts": 0, "car": "x" * 20_000, "lane": 0}]))
+        stream.flush()
+        log = stream.snapshot().manifest.log
+        for ts in range(1, 60):
+            stream.append(at(ts))
+            stream = reopened(stream)
+        assert stream.snapshot().manifest.log != log
+        assert stream.snapshot().view.log_growth < 6000
+        assert times(stream.snapshot()) == list(range(60))

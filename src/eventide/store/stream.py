@@ -147,7 +147,7 @@ class StoredStream:
                     return nothing
             elif not rows.num_rows:
                 return nothing
-            if view.log_end >= MOST_LOG_BYTES:
+            if view.log_growth >= MOST_LOG_BYTES:
                 # Earlier appends could not make segments of it: better refused than ever slower.
                 view = flush(stream, view)
             appended = Appended(rows.num_rows, view.next_seq)
@@ -185,7 +185,7 @@ class StoredStream:
         done = stream.record(view, following, RecordKind.EVENTS, facts, [message], sync=synced)
         if durability == "group" and stream.log is not None:
             sync_soon(stream.log.file, view.manifest.options.commit_interval_ms / 1000)
-        if done.log_end >= LOG_BYTES:
+        if done.log_growth >= LOG_BYTES:
             try:
                 self.settle(stream, view, flush(stream, done))
             except Exception as error:

@@ -27,6 +27,8 @@ LOG_BYTES = 16 << 20
 """How long a log grows before its events become leaves: this much is read again after a crash."""
 QUEUED_ROWS = 32_768
 QUEUED_BYTES = LOG_BYTES // 4
+HELD_BYTES = LOG_BYTES // 4
+"""How much of the tail waits at most: every checkpoint has it again."""
 LARGE_LEAVES = 4
 """A batch of this many leaves is not copied to join it to others."""
 
@@ -127,7 +129,7 @@ class Flush:
             times = [int64_view(part.column(TS)) for part in parts]
             passed = sum(int(np.searchsorted(ts, border)) for ts in times)
         held = (rows - passed) % capacity or min(capacity, rows - passed)
-        return rows - held
+        return rows - lighter(parts, held)
 
     def writer(self) -> SegmentWriter:
         """Return the writer of the open segment."""
@@ -231,6 +233,14 @@ def ordered_parts(view: View) -> list[pa.RecordBatch]:
         for before, after in pairwise(keys)
     )
     return batches if in_order else [view.sorted_tail]
+
+
+def lighter(parts: Sequence[pa.RecordBatch], held: int) -> int:
+    """Return how many of the last rows are held back: fewer if those asked for are too large."""
+    rows = sum(int(part.num_rows) for part in parts)
+    while held and sum(int(part.nbytes) for part in cut(parts, rows - held, rows)) > HELD_BYTES:
+        held //= 2
+    return held
 
 
 def cut(parts: Sequence[pa.RecordBatch], start: int, end: int) -> list[pa.RecordBatch]:

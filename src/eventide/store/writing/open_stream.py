@@ -270,7 +270,11 @@ class OpenStream:
                 raise cannot_tell(self.folder, error) from error
             raise
         self.held = replace(
-            following, log_end=log.file.end, log_records=log.number, log_header=log.header
+            following,
+            log_end=log.file.end,
+            log_records=log.number,
+            log_start=log.file.end if kind == RecordKind.CHECKPOINT else view.log_start,
+            log_header=log.header,
         )
         self.acknowledged = (log.file.path.name, log.file.end)
         return self.held
@@ -337,6 +341,7 @@ class OpenStream:
             manifest=manifest,
             log_end=log.file.end,
             log_records=log.number,
+            log_start=log.file.end,
             log_header=log.header,
         )
         remove(self.folder / old_log)

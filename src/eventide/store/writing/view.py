@@ -53,6 +53,8 @@ class View:
     manifest: Manifest
     log_end: int = 0
     log_records: int = 0
+    log_start: int = 0
+    """Where the log's last checkpoint ends: what lies behind it has come since."""
     log_header: bytes = b""
     """The header of the last record, by which it is told from another in its place."""
     next_seq: int = 0
@@ -86,6 +88,15 @@ class View:
         if self.reduced is not None:
             return self.reduced.in_order
         return self.manifest.options.order == "time"
+
+    @property
+    def log_growth(self) -> int:
+        """How many bytes of the log have come since its last checkpoint.
+
+        Not how long it is: the totals of a segment may have texts that alone are longer than a log
+        should be, and are written with every checkpoint.
+        """
+        return self.log_end - self.log_start
 
     @property
     def logged_rows(self) -> int:
@@ -167,6 +178,7 @@ class View:
         segment, reduced = facts["segment"], facts["reduced"]
         return replace(
             read,
+            log_start=record.end,
             next_seq=max(whole(facts["next_seq"]), self.manifest.next_seq),
             closed_ts=whole(facts["closed_ts"]),
             segment=None if segment is None else Segment.from_json(segment),
