@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,8 +47,10 @@ def no_code(automaton: Automaton) -> Code:
         by_variable=frozen(np.zeros((len(automaton.variables) + 1, 2), np.int64)),
         by_node=frozen(np.tile(np.array([0, 1]), (len(automaton.nodes) + 1, 1))),
         registers=frozen(np.empty(0, np.int64)),
+        of_registers=frozen(np.empty(0, np.int64)),
+        of_floats=frozen(np.empty(0, np.int64)),
+        thresholds=frozen(np.empty(0, np.int64)),
         float_registers=0,
-        reads_number=False,
         keeps_distinct=False,
     )
 
@@ -167,13 +171,76 @@ def test_nested_repetitions_stay_polynomial(pattern: Pattern) -> None:
     assert len(found.start) == 0
 
 
-def test_failures_are_remembered_from_start_to_start() -> None:
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each kernel was called: once for each piece of work."""
+    counted: Counter[str] = Counter()
+    for name in ("search_contiguous", "search_next", "search_any"):
+        kernel = getattr(match_search, name)
+
+        def spy(*arguments: object, name: str = name, kernel: Any = kernel) -> None:  # noqa: ANN401
+            counted[name] += 1
+            kernel(*arguments)
+
+        monkeypatch.setattr(match_search, name, spy)
+    return counted
+
+
+PIECES = Rules(piece=10_000)
+
+
+def test_failures_are_remembered_from_start_to_start(calls: Counter[str]) -> None:
     """Without memory, 20,000 starts would each walk to the end: 600 million steps."""
-    found_in(automaton_of(A), [[1]])
-    began = time.process_time()
-    found = found_in(automaton_of(Concat((Repeat(A, 0, None), B))), [[1] * 20_000])
+    found = found_in(automaton_of(Concat((Repeat(A, 0, None), B))), [[1] * 20_000], PIECES)
     assert len(found.start) == 0
-    assert time.process_time() - began < 2
+    assert 2 < calls["search_contiguous"] < 100
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "MATCH_NUMBER() < 0",
+        "MATCH_NUMBER() IN (-1, 0.5)",
+        "0 >= MATCH_NUMBER()",
+        "x < -MATCH_NUMBER()",
+        "COUNT(*) < 1",
+        "COUNT(A.*) BETWEEN 2 AND 4 AND x < 0",
+        "COUNT(*) > 2.5 AND MATCH_NUMBER() > 5",
+        "PREV(CLASSIFIER()) = 'Z'",
+        "PREV(CLASSIFIER(), 3) = 'Z' OR NEXT(CLASSIFIER()) = 'A'",
+        "PREV(LAST(CLASSIFIER(A), 1), 2) = 'Z'",
+        "NEXT(FIRST(CLASSIFIER()), 2) = 'Z'",
+        "A.x < 0",
+        "FIRST(x) < 0",
+        "LAST(x, 2) < 0",
+    ],
+)
+@pytest.mark.parametrize("strategy", ["contiguous", "skip_till_next"])
+def test_conditions_whose_work_grows_with_the_rows(
+    condition: str, strategy: str, calls: Counter[str]
+) -> None:
+    """All rows differ, and no match is found: twice the rows are twice the work, not four times."""
+    text = f"""SELECT * FROM s MATCH_RECOGNIZE (
+        MEASURES COUNT(*) AS n STRATEGY {strategy} PATTERN (A A+ B) DEFINE B AS {condition})"""
+    conditions = compile_conditions(match_node(plan_sql(text, CATALOG)))
+    needed = []
+    for count in (1_000, 2_000, 4_000):
+        rows = [{**row, "x": place + 1} for place, row in enumerate(equal_rows(count))]
+        calls.clear()
+        found = look(conditions, rows, piece=10_000)
+        assert found.status == 0
+        assert len(found.start) == 0
+        needed.append(calls.total())
+    assert needed[2] - needed[1] <= 2.5 * max(4, needed[1] - needed[0])
+
+
+def test_a_number_that_changes_is_told_apart() -> None:
+    """What failed for one number of a match is tried again for others that differ."""
+    text = """SELECT * FROM s MATCH_RECOGNIZE (
+        MEASURES COUNT(*) AS n PATTERN (A (X{70,} B | C)) DEFINE B AS MATCH_NUMBER() > 2)"""
+    conditions = compile_conditions(match_node(plan_sql(text, CATALOG)))
+    found = look(conditions, equal_rows(200))
+    assert np.diff(found.first).tolist() == [2, 2, 196]
 
 
 def test_output_grows() -> None:

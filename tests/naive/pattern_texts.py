@@ -10,7 +10,9 @@ from typing import Any, Literal
 from hypothesis import reject
 from hypothesis import strategies as st
 
-from eventide.errors import BindError
+from eventide.errors import BindError, UnsupportedError
+from eventide.lang.sql import plan_sql
+from eventide.operators.match_conditions import compile_conditions
 from eventide.plan.automaton import automaton_of
 from eventide.plan.patterns import (
     Absent,
@@ -29,7 +31,7 @@ from eventide.plan.patterns import (
     walk_pattern,
 )
 from eventide.schema import Schema
-from tests.naive.patterns import may_be_empty
+from tests.naive.patterns import match_node, may_be_empty
 
 Row = dict[str, Any]
 
@@ -250,6 +252,13 @@ AGGREGATES = (
     "STDDEV(x)",
 )
 
+NUMBERED = (
+    "SUM({v}.x + MATCH_NUMBER())",
+    "MAX(MATCH_NUMBER())",
+    "COUNT(DISTINCT {v}.x - MATCH_NUMBER())",
+    "COUNT(*) FILTER (WHERE x > MATCH_NUMBER())",
+)
+
 CLASSIFIERS = (
     "CLASSIFIER()",
     "CLASSIFIER({v})",
@@ -337,7 +346,8 @@ def measures(variables: Sequence[str], *, numbered: bool) -> st.SearchStrategy[s
         st.builds("{} - {}".format, value(firsts, variables, times), value(NAVIGATIONS, variables)),
         st.builds("COALESCE({}, -1)".format, value(AGGREGATES[:4], variables, times)),
     ]
-    return st.one_of([*choices, st.just("MATCH_NUMBER()")] if numbered else choices)
+    counted = value(NUMBERED, variables, times)
+    return st.one_of([*choices, st.just("MATCH_NUMBER()"), counted] if numbered else choices)
 
 
 # Queries
@@ -395,7 +405,14 @@ def queries(draw: st.DrawFn, kinds: Kinds = ANYTHING) -> str:
         f"SUBSET U = ({', '.join(draw(members(taken)))})" if subset else "",
         draw(define_clauses(kinds.conditions, variables, known, numbered=numbered)),
     ]
-    return f"SELECT * FROM s MATCH_RECOGNIZE ({' '.join(filter(None, clauses))})"
+    text = f"SELECT * FROM s MATCH_RECOGNIZE ({' '.join(filter(None, clauses))})"
+    if has(pattern, Absent):
+        try:
+            compile_conditions(match_node(plan_sql(text, CATALOG)))
+        except (BindError, UnsupportedError):
+            # Some NOTs that look at what comes later cannot be told.
+            reject()
+    return text
 
 
 SKIP_WAYS = ("FIRST ", "LAST ", "")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import islice, permutations
+from itertools import islice, pairwise, permutations
 from typing import Any, assert_never
 
 from eventide.errors import EvaluationError
@@ -38,6 +38,7 @@ from eventide.plan.patterns import (
     Permute,
     Repeat,
     Variable,
+    walk_pattern,
 )
 from eventide.schema import DataType
 from tests.naive.expressions import order, value_of
@@ -64,11 +65,15 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A row of the partition, by its place, as a variable."""
+    """A row of the partition, by its place, as a variable; `waiting` are NOTs that were before it.
+
+    Those are the ones that can be told only when the match is complete.
+    """
 
     row: int
     variable: str
     excluded: bool = False
+    waiting: tuple[Absent, ...] = ()
 
 
 Path = tuple[Taken, ...]
@@ -193,7 +198,7 @@ class Step:
 
     variable: str | None
     excluded: bool
-    absent: tuple[str, ...]
+    absent: tuple[Absent, ...]
     after: Callable[[], Iterator[Step]]
 
 
@@ -333,9 +338,9 @@ class Search:
         self,
         pattern: Pattern,
         count: int,
-        absent: tuple[str, ...],
+        absent: tuple[Absent, ...],
         excluded: bool,
-        then: Callable[[int, tuple[str, ...]], Iterator[Step]],
+        then: Callable[[int, tuple[Absent, ...]], Iterator[Step]],
     ) -> Iterator[Step]:
         """Yield the ways on through a pattern when `count` rows are taken, the preferred first.
 
@@ -346,8 +351,8 @@ class Search:
         match pattern:
             case Variable(name=name):
                 yield Step(name, excluded, absent, lambda: then(count + 1, ()))
-            case Absent(name=name):
-                yield from then(count, (*absent, name))
+            case Absent():
+                yield from then(count, (*absent, pattern))
             case Concat(parts=parts) if not parts:
                 yield from then(count, absent)
             case Concat(parts=parts):
@@ -379,13 +384,13 @@ class Search:
         repeat: Repeat,
         done: int,
         count: int,
-        absent: tuple[str, ...],
+        absent: tuple[Absent, ...],
         excluded: bool,
-        then: Callable[[int, tuple[str, ...]], Iterator[Step]],
+        then: Callable[[int, tuple[Absent, ...]], Iterator[Step]],
     ) -> Iterator[Step]:
         """Yield the ways on after `done` turns of a repeat, as `turns` does."""
 
-        def after_turn(new_count: int, new_absent: tuple[str, ...]) -> Iterator[Step]:
+        def after_turn(new_count: int, new_absent: tuple[Absent, ...]) -> Iterator[Step]:
             if done < repeat.at_least or new_count > count:
                 yield from self.turn_steps(repeat, done + 1, new_count, new_absent, excluded, then)
 
@@ -411,7 +416,37 @@ class Search:
     def is_open(self, step: Step, row: int, path: Path) -> bool:
         """Whether the rows skipped from the path to the row (left out) let the step be."""
         skipped = range(path[-1].row + 1, row) if path else range(0)
-        return not any(self.holds(name, each, path) for each in skipped for name in step.absent)
+        return not any(
+            self.holds(part.name, each, path)
+            for each in skipped
+            for part in step.absent
+            if not part.late
+        )
+
+    def stands(self, path: Path) -> bool:
+        """Whether no row that a complete match skipped is one that it was not to skip."""
+        return not any(
+            self.held(part, row, path[: number + 1], path)
+            for number, (before, taken) in enumerate(pairwise(path))
+            for part in taken.waiting
+            for row in range(before.row + 1, taken.row)
+        )
+
+    def held(self, part: Absent, row: int, so_far: Path, whole: Path) -> bool:
+        """Whether a row skipped behind a part of a match was a variable, as the whole tells."""
+        self.budget.spend()
+        [condition] = [item.expression for item in self.node.defines if item.name == part.name]
+        skipped = Taken(row, part.name)
+        view = View(
+            self.node,
+            self.rows,
+            (*so_far, skipped),
+            (*whole, skipped),
+            self.number,
+            part.late,
+            whole,
+        )
+        return value_in(condition, view) is True
 
     def takes(self, step: Step, row: int, path: Path) -> bool:
         return (
@@ -422,7 +457,10 @@ class Search:
 
     def next_paths(self, ways_on: Iterator[Step], path: Path) -> Iterator[Path]:
         """Yield the matches that follow `path` and take the next row that can be taken."""
-        steps = until_free_end(ways_on)
+        waits = any(
+            isinstance(each, Absent) and each.late for each in walk_pattern(self.node.pattern)
+        )
+        steps = list(ways_on) if waits else until_free_end(ways_on)
         accepted = next(
             (row for row in self.reach(path) if any(self.takes(step, row, path) for step in steps)),
             None,
@@ -431,10 +469,10 @@ class Search:
             self.note_alive(path)
         for step in steps:
             if step.variable is None:
-                if self.is_open(step, self.limit, path):
+                if self.is_open(step, self.limit, path) and self.stands(path):
                     yield path
             elif accepted is not None and self.takes(step, accepted, path):
-                taken = Taken(accepted, step.variable, step.excluded)
+                taken = Taken(accepted, step.variable, step.excluded, waiting(step))
                 yield from self.next_paths(step.after(), (*path, taken))
 
     def any_paths(self, ways_on: Iterator[Step], path: Path) -> Iterator[Path]:
@@ -444,12 +482,13 @@ class Search:
             for step in steps:
                 if self.takes(step, row, path):
                     assert step.variable is not None
-                    taken = Taken(row, step.variable, step.excluded)
+                    taken = Taken(row, step.variable, step.excluded, waiting(step))
                     yield from self.any_paths(step.after(), (*path, taken))
         if self.wants(steps, path):
             self.note_alive(path)
         for step in steps:
-            if step.variable is None and self.is_open(step, self.limit, path):
+            done = step.variable is None and self.is_open(step, self.limit, path)
+            if done and self.stands(path):
                 yield path
 
     def wants(self, steps: list[Step], path: Path) -> bool:
@@ -459,7 +498,12 @@ class Search:
         )
 
 
-def done(_: int, absent: tuple[str, ...]) -> Iterator[Step]:
+def waiting(step: Step) -> tuple[Absent, ...]:
+    """Return the NOTs of a step that need the complete match."""
+    return tuple(part for part in step.absent if part.late)
+
+
+def done(_: int, absent: tuple[Absent, ...]) -> Iterator[Step]:
     """Yield the way on at the end of the pattern."""
     yield Step(None, False, absent, lambda: iter(()))
 
@@ -518,13 +562,28 @@ def shown(node: MatchRecognize, event: Event, measured: Event) -> Event:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A match as seen from one of its rows: the rows up to it, and the whole."""
+    """A match as seen from one of its rows: the rows up to it, and the whole.
+
+    Of the variables in `late`, all rows of `complete` are seen.
+    """
 
     node: MatchRecognize
     rows: list[Event]
     running: Path
     whole: Path
     number: int | None
+    late: frozenset[str] = frozenset()
+    complete: Path = ()
+
+    def rows_of(self, variable: str | None, *, final: bool) -> Path:
+        """Return the rows that belong to a variable, a subset, or (None) to anything."""
+        if variable is None:
+            return self.whole if final else self.running
+        members = members_of(self.node, variable)
+        path = self.whole if final else self.running
+        if self.late.issuperset(members):
+            path = self.complete
+        return tuple(taken for taken in path if taken.variable in members)
 
 
 def value_in(expression: Expression, view: View) -> Any:  # noqa: ANN401
@@ -542,8 +601,7 @@ def value_in(expression: Expression, view: View) -> Any:  # noqa: ANN401
 
 
 def value_at(at: At, view: View) -> Any:  # noqa: ANN401
-    path = view.whole if at.final else view.running
-    candidates = rows_of(view.node, at.variable, path)
+    candidates = view.rows_of(at.variable, final=at.final)
     if at.offset >= len(candidates):
         return None
     chosen = candidates[at.offset] if at.edge == "first" else candidates[-1 - at.offset]
@@ -555,23 +613,16 @@ def value_at(at: At, view: View) -> Any:  # noqa: ANN401
 
 
 def value_of_aggregate(item: MatchAggregate, view: View) -> Any:  # noqa: ANN401
-    path = view.whole if item.final else view.running
-    group = rows_of(view.node, item.variable, path)
+    group = view.rows_of(item.variable, final=item.final)
     if item.argument is None:
         assert item.function == "count"
         return len(group)
-    values = [of_row(item.argument, view.rows[each.row], each.variable) for each in group]
+    values = [
+        of_row(item.argument, view.rows[each.row], each.variable, view.number) for each in group
+    ]
     if item.distinct:
         values = list({None if value is None else order(value): value for value in values}.values())
     return aggregate(item.function, values)
-
-
-def rows_of(node: MatchRecognize, variable: str | None, path: Path) -> Path:
-    """Return those rows of a path that belong to a variable, a subset, or (None) to anything."""
-    if variable is None:
-        return path
-    members = members_of(node, variable)
-    return tuple(taken for taken in path if taken.variable in members)
 
 
 def members_of(node: MatchRecognize, name: str) -> tuple[str, ...]:
@@ -582,14 +633,18 @@ def variable_at(row: int, path: Path) -> str | None:
     return next((taken.variable for taken in path if taken.row == row), None)
 
 
-def of_row(expression: Expression, event: Event, variable: str | None) -> Any:  # noqa: ANN401
-    """Return the value of an expression that one row and its variable suffice for."""
+def of_row(
+    expression: Expression, event: Event, variable: str | None, number: int | None = None
+) -> Any:  # noqa: ANN401
+    """Return the value of an expression that one row, its variable and its match suffice for."""
     match expression:
+        case MatchNumber():
+            return number
         case Column(name=name):
             return event[name]
         case Classifier():
             return variable
-    return combined(expression, lambda part: of_row(part, event, variable))
+    return combined(expression, lambda part: of_row(part, event, variable, number))
 
 
 def combined(expression: Expression, inner: Callable[[Expression], Any]) -> Any:  # noqa: ANN401

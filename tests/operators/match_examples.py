@@ -600,6 +600,70 @@ STRATEGIES = (
     ),
 )
 
+LATER = "PATTERN (A NOT B C) DEFINE A AS label = 'a', B AS label = 'b' AND x < C.x,"
+PAIRS = "MEASURES A.x AS a, FIRST(C.x) AS c, COUNT(*) AS n"
+
+LATE = (
+    Example(
+        "a NOT that reads what comes later, any row",
+        match(
+            "a, c, n",
+            PAIRS,
+            f"STRATEGY skip_till_any {LATER} C AS label = 'c'",
+        ),
+        events("abccbc", xs=[1, 5, 4, 6, 9, 8]),
+        table("a, c, n", (1, 4, 2)),
+    ),
+    Example(
+        "a NOT that reads what comes later, the next row",
+        match(
+            "a, c, n",
+            PAIRS,
+            f"AFTER MATCH SKIP TO NEXT ROW STRATEGY skip_till_next {LATER} C AS label = 'c'",
+        ),
+        events("abcaxbc", xs=[1, 5, 4, 2, 2, 3, 8]),
+        table("a, c, n", (1, 4, 2)),
+    ),
+    Example(
+        "a NOT that reads the end of a repetition and its beginning",
+        match(
+            "a, c, n",
+            PAIRS,
+            "STRATEGY skip_till_any PATTERN (A NOT B C+)",
+            "DEFINE A AS label = 'a', B AS label = 'b' AND x < C.x AND x > FIRST(C.x),",
+            "C AS label = 'c'",
+        ),
+        events("abccc", xs=[1, 5, 4, 7, 2]),
+        # Of 4 7, 5 lies between; of 4 2 and 4 7 2 it does not, nor of any that begins with 7.
+        table("a, c, n", (1, 4, 2), (1, 7, 2), (1, 2, 2), (1, 4, 3), (1, 4, 4), (1, 7, 3)),
+    ),
+    Example(
+        "a NOT between what comes before and what comes later",
+        match(
+            "a, c, n",
+            "MEASURES FIRST(A.x) AS a, FIRST(C.x) AS c, COUNT(*) AS n",
+            "STRATEGY skip_till_any PATTERN (A NOT B C A)",
+            "DEFINE A AS label = 'a', B AS label = 'b' AND x > A.x AND x < C.x + COUNT(*),",
+            "C AS label = 'c'",
+        ),
+        events("abcaba", xs=[3, 5, 4, 9, 1, 0]),
+        # A.x is 3 and COUNT(*) 2 where the b is, whatever follows.
+        table("a, c, n"),
+    ),
+    Example(
+        "a way without the NOT is another way",
+        match(
+            "a, c, n",
+            PAIRS,
+            "STRATEGY skip_till_any PATTERN (A (NOT B C | C D))",
+            "DEFINE A AS label = 'a', B AS label = 'b' AND x < C.x, C AS label = 'c',",
+            "D AS label = 'd'",
+        ),
+        events("abcd", xs=[1, 2, 3, 4]),
+        table("a, c, n", (1, 3, 3)),
+    ),
+)
+
 TIMES = (
     spans(
         "within two seconds",
@@ -654,5 +718,6 @@ EXAMPLES: tuple[Example, ...] = (
     *SKIPS,
     *EMPTY,
     *STRATEGIES,
+    *LATE,
     *TIMES,
 )

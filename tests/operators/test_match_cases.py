@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -186,3 +187,61 @@ def test_long_results_of_a_search_come_in_pieces(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(match_search, "MOST_TAKEN", 2_000)
     assert ev.sql(text, s=table).rows() == whole
     assert len(whole) == 299
+
+
+LONG = pa.table(
+    {
+        "ts": [0, 1, 2, 3, 4],
+        "n": [1, 2, 3, 4, 5],
+        "x": pa.array(
+            [
+                Decimal("1.12345678901234567890"),
+                Decimal("1.12345678901234567891"),
+                Decimal("-9999999999.5"),
+                Decimal("9999999999.00000000000000000001"),
+                None,
+            ],
+            pa.decimal128(30, 20),
+        ),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("condition", "pairs"),
+    [
+        ("x > A.x", [(1, 2), (3, 4)]),
+        ("x < PREV(A.x) OR x < A.x", [(2, 3)]),
+        ("x = GREATEST(MAX(A.x), x) AND x <> A.x", [(1, 2), (3, 4)]),
+        ("COALESCE(A.x, x) > A.x * 0.5 AND x IS NULL", [(4, 5)]),
+        ("CASE WHEN A.n = 1 THEN A.x ELSE x END IN (A.x, 2.5)", [(1, 2)]),
+        ("CAST(x AS double) - CAST(A.x AS double) > 1", [(3, 4)]),
+    ],
+)
+def test_long_decimals_compare_across_rows(condition: str, pairs: list[tuple[int, int]]) -> None:
+    text = f"MEASURES A.n AS a, B.n AS b PATTERN (A B) DEFINE B AS {condition}"
+    found = ev.sql(f"SELECT * FROM s MATCH_RECOGNIZE ({text})", s=LONG).rows()
+    assert [(row["a"], row["b"]) for row in found] == pairs
+
+
+def test_long_decimals_are_not_calculated_with_across_rows() -> None:
+    text = "MEASURES A.n AS a PATTERN (A B) DEFINE B AS x - A.x > 1"
+    with pytest.raises(EvaluationError, match=r"x - A.x takes values with more digits") as caught:
+        ev.sql(f"SELECT * FROM s MATCH_RECOGNIZE ({text})", s=LONG)
+    assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("rows", ["ONE ROW PER MATCH", "ALL ROWS PER MATCH"])
+def test_the_number_of_a_match_is_a_part_of_aggregates(rows: str) -> None:
+    text = f"""MEASURES FINAL SUM(n + MATCH_NUMBER()) AS total, MATCH_NUMBER() AS match,
+        FINAL COUNT(*) FILTER (WHERE n > 2 * MATCH_NUMBER()) AS more
+        {rows} AFTER MATCH SKIP TO NEXT ROW PATTERN (A+)"""
+    query = f"SELECT DISTINCT total, match, more FROM s MATCH_RECOGNIZE ({text}) ORDER BY match"
+    found = [tuple(row.values()) for row in ev.sql(query, s=LONG).rows()]
+    assert found == [(20, 1, 3), (22, 2, 1), (21, 3, 0), (17, 4, 0), (10, 5, 0)]
+
+
+def test_rows_far_beyond_a_match_are_not_looked_for_one_by_one() -> None:
+    text = f"MEASURES FIRST(n, {2**31}) AS far AFTER MATCH SKIP TO NEXT ROW PATTERN (A+)"
+    found = ev.sql(f"SELECT * FROM s MATCH_RECOGNIZE ({text})", s=LONG).rows()
+    assert found == [{"far": None}] * 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 from eventide.batch import END_OF_TIME_US, Batch
 from eventide.engines.build import build_pipeline
 from eventide.errors import EvaluationError
+from eventide.kernels.match_tables import Rules
 from eventide.lang.sql import plan_sql
-from eventide.operators import match_measures
+from eventide.operators import match_measures, match_rows
 from eventide.plan.nodes import Plan
 from eventide.schema import Schema
 from tests.naive.pattern_texts import ANYTHING, SCHEMA, Kinds, Row, queries, rows
@@ -137,6 +139,18 @@ def test_paths_that_share_their_tails(monkeypatch: pytest.MonkeyPatch) -> None:
         check(text, events, cuts)
 
     shared()
+
+
+def test_matchers_that_stop_after_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels return after a while to be called again, which must change nothing."""
+    monkeypatch.setattr(match_rows, "Rules", partial(Rules, piece=1))
+
+    @settings(SLOWLY, max_examples=60)
+    @given(st.one_of(queries(LOCAL), queries(SKIPPING), queries(ANYTHING)), rows(9), CUTS)
+    def stopping(text: str, events: list[Row], cuts: list[int]) -> None:
+        check(text, events, cuts)
+
+    stopping()
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)

@@ -60,7 +60,8 @@ class Code(NamedTuple):
     second register block or -1, distinct table or -1, width or code column). What conditions
     behind node q can still see are the `keys` from `by_node[q, SEEN]` on, each one (kind,
     register, value column, shift, register of the variable). `registers` are those before the
-    first row.
+    first row; `of_registers` and `of_floats` say of which variables each of them is. Between two
+    `thresholds` the number of a match makes no difference to any condition.
     """
 
     instructions: Int64s
@@ -69,8 +70,10 @@ class Code(NamedTuple):
     by_variable: Int64s
     by_node: Int64s
     registers: Int64s
+    of_registers: Int64s
+    of_floats: Int64s
+    thresholds: Int64s
     float_registers: int
-    reads_number: bool
     keeps_distinct: bool
 
 
@@ -119,6 +122,7 @@ class Place(NamedTuple):
     start: int
     deadline: int
     number: int
+    level: int
 
 
 # Places in Work.info.
@@ -138,8 +142,10 @@ class Place(NamedTuple):
     PENDING,
     KEY_AT,
     HITS,
-) = range(15)
-KEY = 15
+    BUDGET,
+    HELD,
+) = range(17)
+KEY = 17
 
 # Columns of Work.frames.
 (
@@ -154,10 +160,11 @@ KEY = 15
     FRAME_OPEN,
     FRAME_GOOD,
     FRAME_SET,
+    FRAME_AT,
     TIMED_ROW,
     TIMED_NODE,
     REGISTERS,
-) = range(14)
+) = range(15)
 
 # Columns of Code.by_variable and Code.by_node.
 PROGRAM, UPDATE = range(2)
@@ -233,7 +240,17 @@ SEEN, REMEMBERED = range(2)
 ) = range(10)
 
 # Kinds of what a remembered state consists of.
-KEY_REGISTER, KEY_FLOAT, KEY_PRESENT, KEY_LOAD_F, KEY_LOAD_I, KEY_NAMED = range(6)
+(
+    KEY_REGISTER,
+    KEY_FLOAT,
+    KEY_PRESENT,
+    KEY_LOAD_F,
+    KEY_LOAD_I,
+    KEY_NAMED,
+    KEY_COUNT,  # a count, as far as it makes a difference: up to what stands for the column
+    KEY_LEVEL,  # the number of the match, as far as it makes a difference
+    KEY_LABEL,  # the variable of the row a register stands for, so many rows on
+) = range(9)
 
 # The row that needs no register, and how a variable is found without one.
 CURRENT = -1

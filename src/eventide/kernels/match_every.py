@@ -12,6 +12,7 @@ import numpy as np
 
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.match_code import (
+    BUDGET,
     DEPTH,
     FAILED,
     FRAME_FROM,
@@ -21,6 +22,7 @@ from eventide.kernels.match_code import (
     FRAME_SET,
     FRAME_STEP,
     FRAME_VIOLATED,
+    HELD,
     KEEPING,
     KEY,
     KEY_AT,
@@ -48,6 +50,8 @@ from eventide.kernels.match_ground import (
     AWAITED,
     FAILURE,
     FIRST_STEP,
+    HELD_UP,
+    LATER,
     MATCHED,
     NODE_ABSENT,
     TAKEN,
@@ -72,6 +76,7 @@ from eventide.kernels.match_ground import (
     state_of,
     time_of,
     violates,
+    was_there,
 )
 from eventide.kernels.match_machine import accepts
 from eventide.kernels.match_registers import give_back, write_key
@@ -80,10 +85,14 @@ from eventide.kernels.match_tables import OK, OUT_OF_STEPS, Partitions, Rules
 
 
 class Sets(NamedTuple):
-    """The nodes of all frames, one after another, and of each the place of the one before it."""
+    """The nodes of all frames, one after another, and of each the place of the one before it.
+
+    `alive` are those that a complete match could really be at.
+    """
 
     node: Int64s
     origin: Int64s
+    alive: Int64s
     stamp: Int64s
 
 
@@ -175,6 +184,8 @@ def _any_on(
     variables = len(code.by_variable) - 1
     asked = _look_around(automaton, work, sets, place, time, depth)
     while work.frames[depth, FRAME_OPEN]:
+        if work.info[BUDGET] < 0:
+            return HELD_UP
         row = work.frames[depth, FRAME_ROW]
         state = state_of(time, place, row)
         if state != THERE:
@@ -217,6 +228,48 @@ def _is_new(
 
 
 @merged
+def _survive(
+    automaton: Automaton,
+    code: Code,
+    tables: Tables,
+    work: Work,
+    sets: Sets,
+    place: Place,
+    time: Time,
+    depth: int,
+) -> None:
+    """Note which nodes a complete match is at if rows that it skipped are looked at again."""
+    sets.alive[work.frames[0, FRAME_SET]] = 1
+    for gap in range(depth):
+        first, end = work.frames[gap + 1, FRAME_SET], work.frames[gap + 2, FRAME_SET]
+        for each in range(first, end):
+            sets.alive[each] = 0
+        for each in range(work.frames[gap, FRAME_SET], first):
+            node = sets.node[each]
+            if not sets.alive[each]:
+                continue
+            for step in range(
+                automaton.nodes[node, FIRST_STEP], automaton.nodes[node + 1, FIRST_STEP]
+            ):
+                if (
+                    automaton.steps[step, VARIABLE] != work.frames[gap, PATH_VARIABLE]
+                    or not _step_is_open(automaton, work, place, time, gap, step)
+                    or (
+                        automaton.steps[step, LATER]
+                        and was_there(automaton, code, tables, work, place, time, depth, gap, step)
+                    )
+                ):
+                    continue
+                for target in range(first, end):
+                    if (
+                        sets.node[target] == automaton.steps[step, TARGET]
+                        and not sets.alive[target]
+                    ):
+                        sets.alive[target] = 1
+                        sets.origin[target] = each
+
+
+@merged
 def _complete(
     automaton: Automaton,
     code: Code,
@@ -233,10 +286,14 @@ def _complete(
     that opens only at the deadline does not make it new again.
     """
     found = -1
+    if automaton.asks_later:
+        _survive(automaton, code, tables, work, sets, place, time, depth)
     for each in range(work.frames[depth, FRAME_SET], work.frames[depth + 1, FRAME_SET]):
         node = sets.node[each]
         for step in range(automaton.nodes[node, FIRST_STEP], automaton.nodes[node + 1, FIRST_STEP]):
             if automaton.steps[step, VARIABLE] >= 0:
+                continue
+            if automaton.asks_later and not sets.alive[each]:
                 continue
             row = work.frames[depth, FRAME_FROM]
             if automaton.steps[step, AT_START] and not (row == place.low and time.whole):
@@ -277,7 +334,7 @@ def _set_key(code: Code, tables: Tables, work: Work, sets: Sets, place: Place, d
 
 
 @merged
-def _every(
+def _every(  # noqa: PLR0912 - one loop over a stack
     automaton: Automaton,
     code: Code,
     tables: Tables,
@@ -290,6 +347,10 @@ def _every(
     """Go on from a frame to the next match; FAILURE when there is none from this start row."""
     while True:
         outcome = _any_on(automaton, code, tables, work, sets, place, time, depth)
+        if outcome == HELD_UP:
+            work.info[DEPTH] = depth
+            work.info[HELD] = 1
+            return HELD_UP
         if work.info[STATUS] != OK:
             return FAILURE
         if outcome == TAKEN:
@@ -347,16 +408,17 @@ def _search_every(
     info[WANTED] is the first start row, plus one, that further rows could make a match of.
     """
     while True:
-        if work.info[PENDING] == 0:
+        if work.info[PENDING] == 0 and work.info[HELD] == 0:
             start = first_fit(automaton, time, start, bounds[2])
             if start >= bounds[2]:
                 break
             forget(work)
-            begin(automaton, work, place_from(rules, time, bounds, start, numbers[key]))
+            begin(automaton, work, place_from(code, rules, time, bounds, start, numbers[key]))
             _stand(work, 0, start)
             sets.node[0] = 0
             work.frames[0, FRAME_SET] = 0
             work.frames[1, FRAME_SET] = 1
+        work.info[HELD] = 0
         while True:
             depth = work.info[DEPTH]
             if work.info[PENDING]:
@@ -364,11 +426,11 @@ def _search_every(
                     break
                 work.info[PENDING] = 0
                 numbers[key] += 1
-            place = place_from(rules, time, bounds, start, numbers[key] + 1)
+            place = place_from(code, rules, time, bounds, start, numbers[key] + 1)
             if _every(automaton, code, tables, work, sets, place, time, depth) != MATCHED:
                 break
             work.info[PENDING] = 1
-        if work.info[STATUS] != OK or work.info[PENDING]:
+        if work.info[STATUS] != OK or work.info[PENDING] or work.info[HELD]:
             break
         start += 1
     return start
@@ -390,6 +452,7 @@ def search_any(
 ) -> None:
     """Search partitions for all matches, from key info[KEY_AT] on, as long as they fit."""
     for key in range(work.info[KEY_AT], len(partitions.begin)):
+        work.info[BUDGET] -= 1
         time = time_of(rows, partitions, rules, key)
         bounds = bounds_of(partitions, key)
         start = _search_every(

@@ -12,18 +12,23 @@ import numpy as np
 
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.match_code import (
+    BUDGET,
     DEPTH,
     FAILED,
+    FRAME_AT,
     FRAME_FROM,
     FRAME_NODE,
     FRAME_ROW,
     FRAME_STEP,
     FRAME_VIOLATED,
+    HELD,
     HITS,
     KEEPING,
     KEY_AT,
     MATCHES,
+    PATH_ROW,
     PENDING,
+    REGISTERS,
     STATUS,
     STEPS,
     TIMED,
@@ -49,6 +54,7 @@ class Automaton(NamedTuple):
     nodes: Int64s
     first_masks: int
     may_be_empty: bool
+    asks_later: bool
 
 
 class Out(NamedTuple):
@@ -81,11 +87,11 @@ class Time(NamedTuple):
 
 
 # Columns of Automaton.steps and Automaton.nodes.
-VARIABLE, TARGET, AT_START, AT_END, ABSENT = range(5)
+VARIABLE, TARGET, AT_START, AT_END, ABSENT, LATER, LATE = range(7)
 FIRST_STEP, NODE_ABSENT = range(2)
 
-FAILURE, TAKEN, MATCHED, UNDECIDED = range(4)
-THERE, LATE, OVER, AWAITED = range(4)
+FAILURE, TAKEN, MATCHED, UNDECIDED, HELD_UP = range(5)
+THERE, TOO_LATE, OVER, AWAITED = range(4)
 
 _NO_DEADLINE = np.iinfo(np.int64).max
 
@@ -95,11 +101,11 @@ def state_of(time: Time, place: Place, row: int) -> int:
     """Whether a row can be tested, is too late, will never be, or is still to come."""
     if row < place.high:
         if time.ts[row] > place.deadline:
-            return LATE
+            return TOO_LATE
         return THERE if row < place.known else AWAITED
     if place.deadline == _NO_DEADLINE:
         return OVER if time.ended else AWAITED
-    return LATE if time.ended or time.watermark > place.deadline else AWAITED
+    return TOO_LATE if time.ended or time.watermark > place.deadline else AWAITED
 
 
 @merged
@@ -111,6 +117,7 @@ def holds(masks: Int64s, row: int, variable: int) -> bool:
 @merged
 def spend(time: Time, work: Work, place: Place) -> bool:
     """Count a step; whether there was none left."""
+    work.info[BUDGET] -= 1
     work.info[STEPS] += 1
     if work.info[STEPS] <= time.most_steps:
         return False
@@ -128,6 +135,7 @@ def enter(automaton: Automaton, work: Work, depth: int, node: int, row: int) -> 
     work.frames[depth, FRAME_STEP] = automaton.nodes[node, FIRST_STEP]
     work.frames[depth, FRAME_ROW] = -1
     work.frames[depth, FRAME_VIOLATED] = 0
+    work.frames[depth, FRAME_AT] = row
 
 
 @merged
@@ -195,6 +203,41 @@ def nothing_follows(
 
 
 @merged
+def was_there(
+    automaton: Automaton,
+    code: Code,
+    tables: Tables,
+    work: Work,
+    place: Place,
+    time: Time,
+    depth: int,
+    gap: int,
+    step: int,
+) -> bool:
+    """Whether, of a complete match, a row skipped before row number `gap` is what it may not be.
+
+    Its condition sees the match as it was there, but all rows of the variables that only come
+    later. So the registers for it are those after `gap` rows, or else after all of them.
+    """
+    asked, late = automaton.steps[step, LATER], automaton.steps[step, LATE]
+    bare = depth + 1
+    # No row that anyone asks for, and behind all that were taken.
+    work.frames[depth, PATH_ROW] = place.high
+    for register in range(len(code.of_registers)):
+        of = gap if code.of_registers[register] & ~late else depth
+        work.frames[bare, REGISTERS + register] = work.frames[of, REGISTERS + register]
+    for register in range(len(code.of_floats)):
+        of = gap if code.of_floats[register] & ~late else depth
+        work.float_registers[bare, register] = work.float_registers[of, register]
+    for row in range(work.frames[gap, FRAME_FROM], work.frames[gap, PATH_ROW]):
+        if spend(time, work, place):
+            return True
+        if violates(code, tables, work, place, bare, row, asked, time.masks) != 0:
+            return True
+    return False
+
+
+@merged
 def report(out: Out, work: Work, column: int, depth: int, about: tuple[int, int, int]) -> bool:
     """Write a match of `depth` rows, kept in a column and the one after it; False if it is full."""
     matches = work.info[MATCHES]
@@ -223,14 +266,19 @@ def first_fit(automaton: Automaton, time: Time, start: int, known: int) -> int:
 
 @merged
 def place_from(
-    rules: Rules, time: Time, bounds: tuple[int, int, int], start: int, number: int
+    code: Code, rules: Rules, time: Time, bounds: tuple[int, int, int], start: int, number: int
 ) -> Place:
     """Return what holds for a search from one start row."""
     low, high, known = bounds
     deadline = _NO_DEADLINE
     if rules.within_us >= 0:
         deadline = time.ts[start] + rules.within_us
-    return Place(low, high, known, start, deadline, number)
+    level = number
+    if len(code.thresholds):
+        level = int(np.int64(0))
+        while level < len(code.thresholds) and code.thresholds[level] <= number:
+            level += 1
+    return Place(low, high, known, start, deadline, number, level)
 
 
 @merged
@@ -259,7 +307,7 @@ def leave(work: Work, following: Int64s, key: int, start: int) -> bool:
     """Note how far a key has come; whether the search has to stop there."""
     following[key] = start
     work.info[KEY_AT] = key
-    if work.info[PENDING] or work.info[STATUS] != OK:
+    if work.info[PENDING] or work.info[STATUS] != OK or work.info[HELD]:
         return True
     if work.info[WANTED]:
         following[key] = work.info[WANTED] - 1

@@ -64,8 +64,9 @@ def further_on(heads: Int64s, following: Int64s, firsts: Int64s, offset: int, ou
         if found >= 0:
             found = firsts[found]
         for _ in range(offset):
-            if found >= 0:
-                found = following[found]
+            if found < 0:
+                break
+            found = following[found]
             if found >= 0:
                 found = firsts[found]
         out[match] = found

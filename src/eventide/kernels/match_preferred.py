@@ -11,12 +11,15 @@ from collections.abc import Callable
 
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.match_code import (
+    BUDGET,
     DEPTH,
+    FRAME_AT,
     FRAME_FROM,
     FRAME_NODE,
     FRAME_ROW,
     FRAME_STEP,
     FRAME_VIOLATED,
+    HELD,
     HITS,
     KEEPING,
     KEY_AT,
@@ -42,12 +45,14 @@ from eventide.kernels.match_ground import (
     AWAITED,
     FAILURE,
     FIRST_STEP,
-    LATE,
+    HELD_UP,
+    LATER,
     MATCHED,
     NODE_ABSENT,
     TAKEN,
     TARGET,
     THERE,
+    TOO_LATE,
     UNDECIDED,
     VARIABLE,
     Automaton,
@@ -68,6 +73,7 @@ from eventide.kernels.match_ground import (
     state_of,
     time_of,
     violates,
+    was_there,
 )
 from eventide.kernels.match_machine import accepts, tested
 from eventide.kernels.match_registers import give_back
@@ -121,7 +127,7 @@ def _contiguous_on(
                 return ends
         elif state == AWAITED:
             return UNDECIDED
-        elif state == LATE:
+        elif state == TOO_LATE:
             _note_timeout(work, depth)
         elif (
             state == THERE
@@ -144,11 +150,18 @@ def _scan(
     time: Time,
     depth: int,
 ) -> int:
-    """Find the next row that some way on accepts, for `frame_row`; -2 if there is none."""
-    node, row = work.frames[depth, FRAME_NODE], work.frames[depth, FRAME_FROM]
-    at_start = row == place.low and time.whole
+    """Find the next row that some way on accepts, for `frame_row`; -2 if there is none.
+
+    Called again after HELD_UP, it goes on where it was.
+    """
+    node, row = work.frames[depth, FRAME_NODE], work.frames[depth, FRAME_AT]
+    at_start = work.frames[depth, FRAME_FROM] == place.low and time.whole
     work.frames[depth, FRAME_ROW] = -2
     while True:
+        if work.info[BUDGET] < 0 and row > work.frames[depth, FRAME_AT]:
+            work.frames[depth, FRAME_AT] = row
+            work.frames[depth, FRAME_ROW] = -1
+            return HELD_UP
         state = state_of(time, place, row)
         is_open = False
         for step in range(automaton.nodes[node, FIRST_STEP], automaton.nodes[node + 1, FIRST_STEP]):
@@ -174,7 +187,7 @@ def _scan(
         if not is_open:
             return FAILURE
         if state != THERE:
-            if state == LATE:
+            if state == TOO_LATE:
                 _note_timeout(work, depth)
             return UNDECIDED if state == AWAITED else FAILURE
         if depth == 0:
@@ -185,6 +198,26 @@ def _scan(
                 code, tables, work, place, depth, row, asked, time.masks
             )
         row += 1
+
+
+@merged
+def _stands(
+    automaton: Automaton,
+    code: Code,
+    tables: Tables,
+    work: Work,
+    place: Place,
+    time: Time,
+    depth: int,
+) -> int:
+    """Whether no row skipped by a complete match is one that only now can be told to be wrong."""
+    for gap in range(1, depth):
+        step = work.frames[gap, FRAME_STEP] - 1
+        if automaton.steps[step, LATER] and was_there(
+            automaton, code, tables, work, place, time, depth, gap, step
+        ):
+            return FAILURE
+    return MATCHED
 
 
 @merged
@@ -211,13 +244,16 @@ def _next_on(
             ends = end_holds(time, place, start) if automaton.steps[step, AT_END] else MATCHED
             if ends == MATCHED and absent:
                 ends = nothing_follows(code, tables, work, place, depth, absent, time)
+            if ends == MATCHED and automaton.asks_later:
+                ends = _stands(automaton, code, tables, work, place, time, depth)
             if ends != FAILURE:
                 return ends
             continue
-        if work.frames[depth, FRAME_ROW] == -1 and (
-            _scan(automaton, code, tables, work, place, time, depth) == UNDECIDED
-        ):
-            return UNDECIDED
+        if work.frames[depth, FRAME_ROW] == -1:
+            outcome = _scan(automaton, code, tables, work, place, time, depth)
+            if outcome >= UNDECIDED:
+                work.frames[depth, FRAME_STEP] = step
+                return outcome
         row = work.frames[depth, FRAME_ROW]
         if (
             row >= 0
@@ -252,11 +288,23 @@ def _preferred(
     place: Place,
     time: Time,
 ) -> int:
-    """Search the preferred match from one start row; info[DEPTH] says how many rows it took."""
-    begin(automaton, work, place)
+    """Search the preferred match from one start row; info[DEPTH] says how many rows it took.
+
+    A search that was HELD_UP goes on where it was.
+    """
+    if work.info[HELD] == 0:
+        begin(automaton, work, place)
+    work.info[HELD] = 0
     depth = work.info[DEPTH]
     while True:
-        outcome = go_on(automaton, code, tables, work, place, time, depth)
+        if work.info[BUDGET] < 0:
+            outcome = HELD_UP
+        else:
+            outcome = go_on(automaton, code, tables, work, place, time, depth)
+        if outcome == HELD_UP:
+            work.info[DEPTH] = depth
+            work.info[HELD] = 1
+            return HELD_UP
         if work.info[STATUS] != OK:
             return FAILURE
         if outcome == TAKEN:
@@ -321,21 +369,22 @@ def _search_preferred(
     """Search one partition for preferred matches; return the next start row.
 
     When a match no longer fits into `out`, info[PENDING] asks for this to be called again, with
-    everything as it was.
+    everything as it was; info[HELD] does when the search has done as much as it may in one call.
     """
-    # A state says all there is about what follows, unless the start's time or number do too.
-    keeps = rules.within_us < 0 and not code.reads_number
+    # A state says all there is about what follows, unless the start's time does too.
+    keeps = rules.within_us < 0
     while True:
         if work.info[PENDING] == 0:
-            start = first_fit(automaton, time, start, bounds[2])
-            if start >= bounds[1]:
-                break
-            # What was of no use to the last search will hardly be to the next ones.
-            if work.info[KEEPING] > (len(work.slots) // 4 if keeps and work.info[HITS] else 0):
-                forget(work)
-            place = place_from(rules, time, bounds, start, numbers[key] + 1)
+            if work.info[HELD] == 0:
+                start = first_fit(automaton, time, start, bounds[2])
+                if start >= bounds[1]:
+                    break
+                # What was of no use to the last search will hardly be to the next ones.
+                if work.info[KEEPING] > (len(work.slots) // 4 if keeps and work.info[HITS] else 0):
+                    forget(work)
+            place = place_from(code, rules, time, bounds, start, numbers[key] + 1)
             outcome = _preferred(go_on, automaton, code, tables, work, place, time)
-            if work.info[STATUS] != OK or outcome == UNDECIDED:
+            if work.info[STATUS] != OK or outcome >= UNDECIDED:
                 break
             if outcome == MATCHED:
                 work.info[PENDING] = PATH_ROW + 1
@@ -362,7 +411,7 @@ def _search_preferred(
     return start
 
 
-# Kernels go on from key info[KEY_AT] as long as matches fit into `out`.
+# Kernels go on from key info[KEY_AT] as long as matches fit into `out` and info[BUDGET] lasts.
 
 
 @lasting
@@ -380,6 +429,7 @@ def search_contiguous(
 ) -> None:
     """Search partitions for preferred matches of consecutive rows."""
     for key in range(work.info[KEY_AT], len(partitions.begin)):
+        work.info[BUDGET] -= 1
         time = time_of(rows, partitions, rules, key)
         bounds = bounds_of(partitions, key)
         start = _search_preferred(
@@ -415,6 +465,7 @@ def search_next(
 ) -> None:
     """Search partitions for preferred matches, rows that do not fit being skipped."""
     for key in range(work.info[KEY_AT], len(partitions.begin)):
+        work.info[BUDGET] -= 1
         time = time_of(rows, partitions, rules, key)
         bounds = bounds_of(partitions, key)
         start = _search_preferred(

@@ -16,9 +16,13 @@ from eventide.kernels.match_code import (
     COUNT,
     CURRENT,
     FIRST,
+    FRAME_FROM,
     GREATEST_I,
     KEY,
+    KEY_COUNT,
     KEY_FLOAT,
+    KEY_LABEL,
+    KEY_LEVEL,
     KEY_LOAD_F,
     KEY_NAMED,
     KEY_PRESENT,
@@ -46,15 +50,20 @@ from eventide.kernels.sums import two_product, two_sum
 
 @called
 def place_of(work: Work, row: int, depth: int) -> int:
-    """Return which of the rows taken, up to `depth`, a row is; -1 if it is none."""
-    low, high = 0, depth + 1
+    """Return which of the rows taken, up to `depth`, a row is; -1 if it is none.
+
+    The last one may lie before others: a row that was skipped is looked at when all are taken.
+    """
+    if depth >= 0 and work.frames[depth, PATH_ROW] == row:
+        return depth
+    low, high = 0, depth
     while low < high:
         middle = (low + high) // 2
         if work.frames[middle, PATH_ROW] < row:
             low = middle + 1
         else:
             high = middle
-    return low if low <= depth and work.frames[low, PATH_ROW] == row else -1
+    return low if low < depth and work.frames[low, PATH_ROW] == row else -1
 
 
 @merged
@@ -194,6 +203,23 @@ def give_back(code: Code, tables: Tables, work: Work, depth: int) -> None:
 
 
 @called
+def _label(work: Work, place: Place, depth: int, register: int, shift: int) -> int:
+    """Return what is known of the variable of a row after `depth` rows: it, or that none is.
+
+    A row that is still to come is told by how far away it is.
+    """
+    following = work.frames[depth, FRAME_FROM]
+    row = following if register == CURRENT else work.frames[depth, register]
+    if row < 0:
+        return -1
+    row += shift
+    if row >= following:
+        return int(following - row) - 3
+    at = place_of(work, row, depth - 1) if row >= place.low else -1
+    return int(work.frames[at, PATH_VARIABLE]) if at >= 0 else -2
+
+
+@called
 def write_key(
     code: Code, tables: Tables, work: Work, place: Place, depth: int, node: int, used: int
 ) -> int:
@@ -212,6 +238,12 @@ def write_key(
             key[used] = np.int64(work.frames[depth, register] >= 0)
         elif kind == KEY_NAMED:
             key[used] = work.frames[depth, by]
+        elif kind == KEY_COUNT:
+            key[used] = min(work.frames[depth, register], column)
+        elif kind == KEY_LEVEL:
+            key[used] = place.level
+        elif kind == KEY_LABEL:
+            key[used] = _label(work, place, depth, register, code.keys[each, 3])
         else:
             absent = tables.valid.shape[1] - 1
             row = row_of(work, place, depth - 1, register, code.keys[each, 3], absent)

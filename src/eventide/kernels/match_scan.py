@@ -22,6 +22,7 @@ from eventide.kernels.match_tables import (
     NEXT_ROW,
     NO_SKIP_TARGET,
     OK,
+    OUT_OF_BUDGET,
     PAST_LAST,
     PAUSED,
     SKIP_TO_START,
@@ -37,6 +38,8 @@ NEVER = np.int32(2**31 - 1)
 NO_MATCH = -1
 UNDECIDED = -2
 WALKING = -3
+_BITS = 64
+"""How many nodes a note in bits has room for."""
 
 
 class Paths(NamedTuple):
@@ -113,26 +116,31 @@ def note_bits(
     masks: Masks,
     place: tuple[int, int, int, int, int],
     ended: bool,
+    noted: tuple[int, int],
     sure: Masks,
     maybe: Masks,
 ) -> None:
-    """Fill the notes of one key as bits; `place` as in `note_ends`."""
+    """Fill the notes of one key as bits; `place` and `noted` as in `note_ends`."""
     low, high, begin, known, whole = place
     zero, one = np.uint64(0), np.uint64(1)
-    at_start = whole == 1 and known == low
-    now = before.done | (before.done_first if at_start else zero)
-    open_now = zero
-    if ended:
-        now |= before.done_last
-    else:
-        open_now = before.taking | (before.taking_first if at_start else zero)
-        if known == high:
-            open_now |= before.done_last
-    sure[known - begin] = now
-    maybe[known - begin] = open_now
+    if noted[1] > known:
+        at_start = whole == 1 and known == low
+        now = before.done | (before.done_first if at_start else zero)
+        open_now = zero
+        if ended:
+            now |= before.done_last
+        else:
+            open_now = before.taking | (before.taking_first if at_start else zero)
+            if known == high:
+                open_now |= before.done_last
+        sure[known - begin] = now
+        maybe[known - begin] = open_now
     last_mask = zero
     allowed = zero
-    for i in range(known - 1, begin - 1, -1):
+    top = min(noted[1], known)
+    now = sure[top - begin]
+    open_now = maybe[top - begin]
+    for i in range(top - 1, noted[0] - 1, -1):
         if masks[i] != last_mask:
             last_mask = masks[i]
             allowed = zero
@@ -165,21 +173,23 @@ def note_ends(
     masks: Masks,
     place: tuple[int, int, int, int, int],
     ended: bool,
+    noted: tuple[int, int],
     ends: npt.NDArray[np.int32],
     opens: Bools,
 ) -> None:
-    """Fill the notes of one key for the places [begin, known].
+    """Fill the notes of one key for the places [noted[0], noted[1]) of [begin, known].
 
     `place` is (low, high, begin, known, whole): the key's rows, the first place to note, the
     first row that cannot be tested yet, and whether row `low` is the partition's first. Note
-    (i - begin) · nodes + n is about node n before row i; an end e is noted as e - begin.
+    (i - begin) · nodes + n is about node n before row i; an end e is noted as e - begin. The notes
+    from noted[1] on are there already.
     """
     low, high, begin, known, whole = place
     nodes = len(steps.first) - 1
     at = (known - begin) * nodes
     is_end = ended and known == high
     is_start = whole == 1 and known == low
-    for node in range(nodes):
+    for node in range(nodes if noted[1] > known else 0):
         ends[at + node] = NEVER
         opens[at + node] = False
         for step in range(steps.first[node], steps.first[node + 1]):
@@ -191,7 +201,7 @@ def note_ends(
                 ends[at + node] = np.int32(known - begin)
             elif known == high and not ended:
                 opens[at + node] = True
-    for i in range(known - 1, begin - 1, -1):
+    for i in range(min(noted[1], known) - 1, noted[0] - 1, -1):
         mask = masks[i]
         is_start = whole == 1 and i == low
         here = (i - begin) * nodes
@@ -233,12 +243,13 @@ def walk_key(  # noqa: PLR0912, PLR0915 - a call for each start would cost more 
     matches: Int64s,
     paths: Paths,
     so_far: tuple[int, int, int, int],
+    budget: int,
 ) -> tuple[int, int, int, int]:
     """Find the matches of one key whose notes are there.
 
     `so_far` is (start row, matches in `matches`, elements in `paths`, number of the last match);
     the same comes back, with a status in place of the number. The walk stops early when `paths`
-    has no room for another match.
+    has no room for another match, or when it has taken `budget` steps.
     """
     low, high, begin, known, whole = place
     at, count, elements, number = so_far
@@ -247,6 +258,9 @@ def walk_key(  # noqa: PLR0912, PLR0915 - a call for each start would cost more 
     waits_for_end = steps.at_end.any()
     skip_set = np.uint64(rules.skip_set)
     while at < high and at <= known:
+        if budget < 0:
+            return at, count, elements, OUT_OF_BUDGET
+        budget -= 1
         # Most rows start nothing, and the notes say so at once.
         if not may_start(notes, at - begin, nodes):
             at += 1
@@ -273,6 +287,7 @@ def walk_key(  # noqa: PLR0912, PLR0915 - a call for each start would cost more 
         while end == WALKING:
             taken = -1
             end = NO_MATCH
+            budget -= steps.first[node + 1] - steps.first[node]
             for step in range(steps.first[node], steps.first[node + 1]):
                 if steps.at_start[step] and not (whole == 1 and i == low):
                     continue
@@ -349,7 +364,90 @@ def walk_key(  # noqa: PLR0912, PLR0915 - a call for each start would cost more 
     return at, count, elements, OK
 
 
+# Places in the progress of a scan.
+KEY_AT, NOTED, COUNT, ELEMENTS, STATUS, WHERE = range(6)
+
+
+class Room(NamedTuple):
+    """What a scan writes to: notes of one key, matches and paths of all, and how far it is.
+
+    `progress` has the key it is at, the first place of that key that is noted (-1 before any is),
+    how many matches and elements there are, the status and the start row it is of.
+    """
+
+    notes: Notes
+    made: Int64s
+    matches: Int64s
+    key: Int64s
+    paths: Paths
+    undecided: Int64s
+    numbers: Int64s
+    progress: Int64s
+
+
 @kernel
+def _scan_on(
+    steps: Steps,
+    before: Predecessors,
+    rows: Rows,
+    partitions: Partitions,
+    rules: Rules,
+    last: int,
+    room: Room,
+) -> None:
+    """Go on with the scan of the keys before `last`, for about as long as a piece may take."""
+    nodes = len(steps.first) - 1
+    notes, progress = room.notes, room.progress
+    bitwise = len(notes.sure) > 0
+    cost = 4 if bitwise else 1 + len(steps.variable)
+    budget = rules.piece
+    progress[STATUS] = OK
+    while progress[KEY_AT] < last:
+        k = progress[KEY_AT]
+        low, high = partitions.offsets[k], partitions.offsets[k + 1]
+        begin, known = partitions.begin[k], partitions.known[k]
+        budget -= 1
+        if begin > known or begin >= high:
+            progress[KEY_AT] += 1
+            continue
+        place = (low, high, begin, known, 1 if partitions.whole[k] else 0)
+        if progress[NOTED] < 0:
+            progress[NOTED] = known + 1
+        if progress[NOTED] > begin:
+            if budget < 0:
+                progress[STATUS] = OUT_OF_BUDGET
+                return
+            first = max(begin, progress[NOTED] - 1 - budget // cost)
+            noted = (first, progress[NOTED])
+            budget -= cost * (progress[NOTED] - first)
+            if bitwise:
+                note_bits(before, rows.masks, place, rules.ended, noted, notes.sure, notes.maybe)
+            else:
+                note_ends(steps, rows.masks, place, rules.ended, noted, notes.ends, notes.opens)
+            progress[NOTED] = first
+            if first > begin:
+                continue
+            if len(room.made):
+                room.made[: (known - begin + 1) * nodes] = -1
+        first = progress[COUNT]
+        so_far = (room.undecided[k], first, progress[ELEMENTS], room.numbers[k])
+        where, count, elements, status = walk_key(
+            steps, rows, place, rules, notes, room.made, room.matches, room.paths, so_far, budget
+        )
+        budget -= where - room.undecided[k] + cost * (elements - progress[ELEMENTS]) // nodes
+        room.key[first:count] = k
+        room.numbers[k] += count - first
+        room.undecided[k] = where
+        progress[COUNT] = count
+        progress[ELEMENTS] = elements
+        progress[STATUS] = status
+        progress[WHERE] = where
+        if status != OK:
+            return
+        progress[KEY_AT] += 1
+        progress[NOTED] = -1
+
+
 def scan(
     steps: Steps,
     before: Predecessors,
@@ -364,12 +462,11 @@ def scan(
     After about `most_elements` the scan pauses at a start row; called again, it goes on there.
     """
     nodes = len(steps.first) - 1
-    longest = 0
-    starts = 0
-    for k in range(span[0], span[1]):
-        longest = max(longest, partitions.known[k] - partitions.begin[k] + 1)
-        starts += max(0, partitions.offsets[k + 1] - partitions.begin[k])
-    bitwise = rules.within_us < 0 and nodes <= 64
+    keys = slice(*span)
+    begin = partitions.begin[keys]
+    longest = int((partitions.known[keys] - begin).max(initial=-1)) + 1
+    starts = int(np.maximum(partitions.offsets[1:][keys] - begin, 0).sum())
+    bitwise = rules.within_us < 0 and nodes <= _BITS
     notes = Notes(
         np.empty(longest if bitwise else 0, np.uint64),
         np.empty(longest if bitwise else 0, np.uint64),
@@ -378,49 +475,31 @@ def scan(
     )
     # Matches at neighbouring rows run into the same paths: there, each is walked once.
     shares = rules.skip_to == NEXT_ROW and rules.within_us < 0
-    made = np.empty(longest * nodes if shares else 0, np.int64)
-    matches = np.empty((starts, 4), np.int64)
-    key = np.empty(starts, np.int64)
     # What is not written to costs nothing.
-    room = max(min(starts, most_elements), longest)
+    size = max(min(starts, most_elements), longest)
     if rules.skip_to != PAST_LAST:
-        room = max(most_elements, longest)
-    paths = Paths(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64))
-    undecided = partitions.begin.copy()
-    numbers = partitions.numbers.copy()
-    count = 0
-    elements = 0
-    status = OK
-    where = 0
-    for k in range(span[0], span[1]):
-        low, high = partitions.offsets[k], partitions.offsets[k + 1]
-        begin, known = partitions.begin[k], partitions.known[k]
-        if begin > known or begin >= high:
-            continue
-        place = (low, high, begin, known, 1 if partitions.whole[k] else 0)
-        if bitwise:
-            note_bits(before, rows.masks, place, rules.ended, notes.sure, notes.maybe)
-        else:
-            note_ends(steps, rows.masks, place, rules.ended, notes.ends, notes.opens)
-        made[: (known - begin + 1) * nodes] = -1
-        first = count
-        so_far = (begin, count, elements, numbers[k])
-        where, count, elements, status = walk_key(
-            steps, rows, place, rules, notes, made, matches, paths, so_far
-        )
-        key[first:count] = k
-        numbers[k] += count - first
-        undecided[k] = where
-        if status != OK:
-            break
+        size = max(most_elements, longest)
+    room = Room(
+        notes,
+        np.empty(longest * nodes if shares else 0, np.int64),
+        np.empty((starts, 4), np.int64),
+        np.empty(starts, np.int64),
+        Paths(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)),
+        np.array(partitions.begin),
+        np.array(partitions.numbers),
+        np.array([span[0], -1, 0, 0, OUT_OF_BUDGET, 0], np.int64),
+    )
+    while room.progress[STATUS] == OUT_OF_BUDGET:
+        _scan_on(steps, before, rows, partitions, rules, span[1], room)
+    count, elements = int(room.progress[COUNT]), int(room.progress[ELEMENTS])
     return Scanned(
-        key[:count],
-        matches[:count],
-        paths.row[:elements],
-        paths.node[:elements],
-        paths.next[:elements],
-        undecided,
-        numbers,
-        status,
-        where,
+        room.key[:count],
+        room.matches[:count],
+        room.paths.row[:elements],
+        room.paths.node[:elements],
+        room.paths.next[:elements],
+        room.undecided,
+        room.numbers,
+        int(room.progress[STATUS]),
+        int(room.progress[WHERE]),
     )

@@ -12,14 +12,18 @@ import numpy as np
 from eventide.kernels import match_tables
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.match_code import (
+    BUDGET,
     DEPTH,
+    HELD,
     KEY,
     KEY_AT,
     MATCHES,
     PENDING,
+    PROGRAM,
     REGISTERS,
     SEEN,
     STATUS,
+    UPDATE,
     WHAT,
     Code,
     Tables,
@@ -86,7 +90,9 @@ def search(
     rules = rules._replace(skip_set=int(np.uint64(rules.skip_set).view(np.int64)))
     words = KernelRows(rows.ts, rows.masks.view(np.int64))
     out = _more_room(None, 0, 1024 + len(rows.ts) // 8)
+    piece = max(1, rules.piece // _cost_of_step(code))
     while True:
+        work.info[BUDGET] = piece
         asked = (automaton, code, tables, words, partitions, rules, work)
         match rules.strategy:
             case match_tables.CONTIGUOUS:
@@ -95,8 +101,11 @@ def search(
                 search_next(*asked, following, numbers, out)
             case _:
                 search_any(*asked, sets, following, numbers, out)
-        if not work.info[PENDING] or work.info[STATUS]:
+        if work.info[STATUS] or not (work.info[PENDING] or work.info[HELD]):
             break
+        if not work.info[PENDING]:
+            # Only a piece: the next call goes on where this one was.
+            continue
         matches = int(work.info[MATCHES])
         needed = int(out.first[matches] + work.info[DEPTH])
         if needed > MOST_TAKEN:
@@ -129,6 +138,13 @@ def search(
     )
 
 
+def _cost_of_step(code: Code) -> int:
+    """Return about how much work it is to try a row, with its conditions, in simple operations."""
+    programs = np.diff(code.by_variable[:, PROGRAM]).max(initial=0)
+    updates = np.diff(code.by_variable[:, UPDATE]).max(initial=0)
+    return int(2 + programs + updates + len(code.registers) // 8)
+
+
 def _more_room(out: Out | None, matches: int, rows: int) -> Out:
     """Return room for matches, of which there may be as many as rows, with those found so far."""
     larger = Out(
@@ -153,13 +169,15 @@ def _automaton(steps: Steps) -> Automaton:
     np.bitwise_or.at(node_absent, of_node, absent)
     starts = steps.variable[: steps.first[1]]
     masks = np.bitwise_or.reduce(np.int64(1) << starts[starts >= 0], initial=0)
-    columns = (steps.variable, steps.target, steps.at_start, steps.at_end, absent)
+    later, late = steps.later.view(np.int64), steps.late.view(np.int64)
+    columns = (steps.variable, steps.target, steps.at_start, steps.at_end, absent, later, late)
     of_nodes = (steps.first, np.append(node_absent, 0))
     return Automaton(
         frozen(np.stack([np.asarray(each, np.int64) for each in columns], axis=1)),
         frozen(np.stack(of_nodes, axis=1)),
         int(masks),
         bool(np.any(starts < 0)),
+        bool(np.any(later)),
     )
 
 
@@ -190,6 +208,9 @@ def _memory(
     )
     places = min(depth * nodes, _MOST_PLACES) + nodes if rules.strategy == SKIP_TILL_ANY else 0
     sets = Sets(
-        np.empty(places, np.int64), np.empty(places, np.int64), np.zeros(nodes + 1, np.int64)
+        np.empty(places, np.int64),
+        np.empty(places, np.int64),
+        np.empty(places if automaton.asks_later else 0, np.int64),
+        np.zeros(nodes + 1, np.int64),
     )
     return work, sets

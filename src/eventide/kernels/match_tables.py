@@ -13,10 +13,23 @@ CONTIGUOUS, SKIP_TILL_NEXT, SKIP_TILL_ANY = range(3)
 PAST_LAST, NEXT_ROW, TO_FIRST, TO_LAST = range(4)
 
 # How a run of a matcher ends. A paused one goes on when it is called again.
-OK, OUT_OF_STEPS, NO_SKIP_TARGET, SKIP_TO_START, NO_ANSWER, PAUSED, TOO_MANY_MATCHES = range(7)
+(
+    OK,
+    OUT_OF_STEPS,
+    NO_SKIP_TARGET,
+    SKIP_TO_START,
+    NO_ANSWER,
+    PAUSED,
+    TOO_MANY_MATCHES,
+    OUT_OF_BUDGET,
+) = range(8)
 
 MOST_STEPS = 20_000_000
 """Ways on that are tried from one start row before a search is given up: a few seconds."""
+
+PIECE = 4_000_000
+"""How much a kernel does before it returns, to be called again: some tenths of a second. Between
+two calls the interpreter notices that somebody wants it to stop."""
 
 Masks = npt.NDArray[np.uint64]
 
@@ -25,7 +38,8 @@ class Steps(NamedTuple):
     """An automaton: the steps of node n are [first[n], first[n + 1]), the preferred one first.
 
     A step takes a row as `variable`, or is done if that is -1, and leads to node `target`.
-    `absent` has the bits of the variables that no skipped row may be.
+    `absent` has the bits of the variables that no skipped row may be. Those in `later` are looked
+    at once the match is complete, and then all rows of the variables in `late` are seen.
     """
 
     first: Int64s
@@ -34,6 +48,8 @@ class Steps(NamedTuple):
     at_start: Bools
     at_end: Bools
     absent: Masks
+    later: Masks
+    late: Masks
     node_variable: Int64s
 
 
@@ -76,3 +92,4 @@ class Rules(NamedTuple):
     skip_set: int = 0
     timeouts: bool = False
     most_steps: int = MOST_STEPS
+    piece: int = PIECE

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import reduce
 from itertools import accumulate
 
@@ -16,9 +18,9 @@ from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.match_code import Code
 from eventide.operators.evaluate import evaluate
 from eventide.operators.match_leaves import Target, VariableSets, as_leaf, named, reads_name
-from eventide.operators.match_liveness import UNSEEABLE, Seen, live_at
+from eventide.operators.match_liveness import UNSEEABLE, Seen, labels_before, live_at
 from eventide.operators.match_registers import Registers
-from eventide.operators.match_values import TEXT, Values
+from eventide.operators.match_values import TEXT, Values, is_wide
 from eventide.plan.automaton import Automaton
 from eventide.plan.expressions import (
     ALWAYS,
@@ -49,7 +51,8 @@ class Compiler:
     origins: list[Expression] = field(default_factory=list)
     programs: list[int] = field(default_factory=lambda: [0])
     reads: list[set[Seen]] = field(default_factory=list)
-    reads_number: bool = False
+    thresholds: set[int] = field(default_factory=set)
+    tells_numbers: bool = False
     variable: int = 0
 
     def __post_init__(self) -> None:
@@ -134,12 +137,22 @@ class Compiler:
                 kind, code = op.KEY_NAMED, op.NAMED_F if is_float else op.NAMED_I
         self.put(expression, code, register, column, target.shift, by)
         if by == op.BY_PATH:
-            self.reads[self.variable].add(UNSEEABLE)
+            self.reads[self.variable] |= self._labels(expression, register, target.shift)
         elif register != op.CURRENT:
             seen = Seen(kind, register, column, target.shift, by)
             if kind == op.KEY_NAMED:
                 seen = Seen(kind, register, 0, 0, by)
             self.reads[self.variable].add(seen)
+
+    def _labels(self, expression: Expression, register: int, shift: int) -> set[Seen]:
+        """Return what decides a value at a row that PREV or NEXT leads to, by its variable."""
+        if register == op.CURRENT:
+            return labels_before(-shift)
+        if any(isinstance(part, Column) for part in walk(expression)):
+            return {UNSEEABLE}
+        # A row outside of the match has to be as good as no row.
+        outside = self._folded(self._at_row(expression, None))
+        return {UNSEEABLE if outside.value is not None else Seen(op.KEY_LABEL, register, 0, shift)}
 
     def _at_row(self, expression: Expression, name: str | None) -> Expression:
         """Return an expression over leaves of one row as an expression over that row."""
@@ -158,7 +171,8 @@ class Compiler:
     def _combine(self, expression: Expression) -> None:
         match expression:
             case MatchNumber():
-                self.reads_number = True
+                self.tells_numbers = True
+                self.reads[self.variable].add(_LEVEL)
                 self.put(expression, op.NUMBER)
             case MatchAggregate():
                 self._aggregate(expression)
@@ -178,16 +192,58 @@ class Compiler:
         raise UnsupportedError(message, span=expression.span, hint=hint)
 
     def _simple(self, call: Call) -> None:
-        for argument in call.arguments:
-            self.emit(argument)
+        bound = self._bound(call)
+        if bound is None:
+            for argument in call.arguments:
+                self.emit(argument)
+        else:
+            self._bounded(call, bound)
         of_floats, of_integers, option = _SIMPLE[call.function]
         kind = call.arguments[0].type
         self._refuse_text_arithmetic(call, kind)
+        if call.function in _ARITHMETIC:
+            self._calculate(call, *call.arguments)
         self.put(call, of_floats if kind == FLOAT64 else of_integers, option)
 
+    def _bound(self, call: Call) -> int | None:
+        """Return a number that all the same holds from, of a count compared with a constant."""
+        if call.function not in _COMPARISONS:
+            return None
+        counts = [each for each in call.arguments if _counted(each) is not None]
+        others = [each for each in call.arguments if _counted(each) is None]
+        if len(counts) != 1 or any(isinstance(part, _LEAVES) for part in walk(others[0])):
+            return None
+        value = self._folded(others[0]).value
+        if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+            return None
+        if not -_LARGE < value < _LARGE:
+            return None
+        return math.ceil(value) + 1
+
+    def _bounded(self, call: Call, bound: int) -> None:
+        """Append a comparison, of which no more is remembered than what makes a difference."""
+        reads, tells = set(self.reads[self.variable]), self.tells_numbers
+        for argument in call.arguments:
+            self.emit(argument)
+        fresh = self.reads[self.variable] - reads
+        (leaf,) = (each for each in map(_counted, call.arguments) if each is not None)
+        if isinstance(leaf, MatchNumber):
+            # From one whole number to the next, and from the bound on, nothing changes.
+            self.tells_numbers = tells
+            self.thresholds |= {bound - 2, bound - 1, bound}
+            return
+        self.reads[self.variable] -= fresh
+        for each in fresh:
+            self.reads[self.variable].add(Seen(op.KEY_COUNT, each.register, max(0, bound)))
+
     def _refuse_text_arithmetic(self, call: Call, kind: DataType) -> None:
-        if kind.kind in TEXT and call.function in ("+", "-", "*", "%", "negate", "abs"):
+        if kind.kind in TEXT and call.function in _ARITHMETIC:
             self._refuse(call)
+
+    def _calculate(self, origin: Expression, *arguments: Expression) -> None:
+        """Note that long decimals have to be numbers, and not only places in their order."""
+        if any(is_wide(each.type) for each in (origin, *arguments)):
+            self.values.calculated.append(origin)
 
     def _logical(self, call: Call) -> None:
         left, right = call.arguments
@@ -246,6 +302,7 @@ class Compiler:
         self.emit(cast.argument)
         if source == target:
             return
+        self._calculate(cast, cast.argument)
         numbers = ("bool", "int64", "float64", "decimal")
         if source.kind not in numbers or target.kind not in numbers:
             self._refuse(cast)
@@ -296,6 +353,8 @@ class Compiler:
             return
         assert argument is not None
         is_float = argument.type == FLOAT64
+        if function not in ("min", "max"):
+            self._calculate(call, argument)
         if function in ("min", "max"):
             least = function == "min"
             of_floats = op.LEAST_F if least else op.GREATEST_F
@@ -339,6 +398,11 @@ class Compiler:
 
     # All together.
 
+    def _thresholds(self) -> Int64s:
+        """Return between which numbers of matches conditions see no difference; none if always."""
+        known = () if self.tells_numbers else sorted(self.thresholds)
+        return frozen(np.array(known, np.int64))
+
     def code(self, automaton: Automaton) -> Code:
         """Return everything as arrays."""
         floats = len(self.values.floats)
@@ -356,10 +420,30 @@ class Compiler:
                 _cumulated(map(len, keys)), [*(UNSEEABLE not in each for each in seen), False]
             ),
             registers=frozen(np.array(self.registers.initial, np.int64)),
-            float_registers=self.registers.floats,
-            reads_number=self.reads_number,
+            of_registers=frozen(np.array(self.registers.owners, np.int64)),
+            of_floats=frozen(np.array(self.registers.float_owners, np.int64)),
+            thresholds=self._thresholds(),
+            float_registers=len(self.registers.float_owners),
             keeps_distinct=bool(self.values.distinct),
         )
+
+
+_ARITHMETIC = ("+", "-", "*", "%", "negate", "abs")
+_LEAVES = (At, MatchAggregate, MatchNumber)
+_LEVEL = Seen(op.KEY_LEVEL, -1)
+_COMPARISONS = ("<", "<=", "=", "<>", ">", ">=", "is distinct from", "is not distinct from")
+_LARGE = 2**53
+"""Up to here floats tell whole numbers apart."""
+
+
+def _counted(expression: Expression) -> MatchAggregate | MatchNumber | None:
+    """Return the count, or the number of the match, that an expression is, whatever its type."""
+    while isinstance(expression, Cast):
+        expression = expression.argument
+    match expression:
+        case MatchNumber() | MatchAggregate(function="count", distinct=False):
+            return expression
+    return None
 
 
 _SIMPLE: dict[str, tuple[int, int, int]] = {

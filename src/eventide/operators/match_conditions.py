@@ -19,13 +19,22 @@ from eventide.errors import BindError, EvaluationError, UnsupportedError
 from eventide.kernels import match_code as op
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.match_code import Code, Tables
-from eventide.kernels.match_tables import Steps
+from eventide.kernels.match_tables import Masks, Steps
 from eventide.operators.match_compiler import Compiler
 from eventide.operators.match_leaves import VariableSets, needs_match
 from eventide.operators.match_values import Values
 from eventide.plan.automaton import MOST_VARIABLES, Automaton, automaton_of
-from eventide.plan.expressions import ALWAYS, At, Call, Expression, conjuncts, walk
+from eventide.plan.expressions import (
+    ALWAYS,
+    At,
+    Call,
+    Expression,
+    MatchAggregate,
+    conjuncts,
+    walk,
+)
 from eventide.plan.nodes import MatchRecognize
+from eventide.plan.patterns import Absent, walk_pattern
 from eventide.plan.render import render
 from eventide.schema import BOOL
 
@@ -99,6 +108,9 @@ def compile_conditions(node: MatchRecognize) -> Conditions:
         _check_offset(leaf)
     automaton = automaton_of(node.pattern, all_matches=node.strategy == "skip_till_any")
     sets = VariableSets.of(node)
+    for each in walk_pattern(node.pattern):
+        if isinstance(each, Absent) and each.late:
+            _check_distinct(node, each, sets)
     compiler = Compiler(node, sets)
     local: list[Expression | None] = []
     for variable, define in enumerate(node.defines):
@@ -133,24 +145,44 @@ def _check_offset(leaf: At) -> None:
         raise BindError(message, span=leaf.span, hint=hint)
 
 
+def _check_distinct(node: MatchRecognize, absent: Absent, sets: VariableSets) -> None:
+    """Refuse to count, of a match that is complete, what was distinct when a row was skipped."""
+    late = sum(sets.bits[each] for each in absent.late)
+    (condition,) = (item.expression for item in node.defines if item.name == absent.name)
+    for part in walk(condition):
+        if not isinstance(part, MatchAggregate) or not part.distinct:
+            continue
+        if sets.bits[part.variable] & ~late:
+            later = " and ".join(sorted(absent.late))
+            message = f"{render(part)} of earlier rows stands beside {later}, which comes later"
+            hint = f"leave out DISTINCT, or what NOT {absent.name} asks of {later}"
+            raise UnsupportedError(message, span=part.span, hint=hint)
+
+
 def steps_of(automaton: Automaton) -> Steps:
     """Return the automaton as arrays."""
     steps = [step for node in automaton.nodes for step in node.steps]
     counts = [len(node.steps) for node in automaton.nodes]
-    absent = [sum(1 << variable for variable in step.absent) for step in steps]
     return Steps(
         first=frozen(np.cumsum([0, *counts], dtype=np.int64)),
         variable=_ints(step.variable for step in steps),
         target=_ints(step.target for step in steps),
         at_start=frozen(np.array([step.at_start for step in steps], np.bool_)),
         at_end=frozen(np.array([step.at_end for step in steps], np.bool_)),
-        absent=frozen(np.array(absent, np.uint64)),
+        absent=_bits(step.absent for step in steps),
+        later=_bits(step.later for step in steps),
+        late=_bits(step.late for step in steps),
         node_variable=_ints(node.variable for node in automaton.nodes),
     )
 
 
 def _ints(values: Iterable[int]) -> Int64s:
     return frozen(np.array(list(values), np.int64))
+
+
+def _bits(sets: Iterable[frozenset[int]]) -> Masks:
+    found = [sum(1 << variable for variable in each) for each in sets]
+    return frozen(np.array(found, np.uint64))
 
 
 def _both(left: Expression, right: Expression) -> Expression:

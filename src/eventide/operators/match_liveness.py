@@ -29,7 +29,17 @@ class Seen:
 UNSEEABLE = Seen(-1, -1)
 """Stands for state that is too much to be remembered."""
 
-_CHAINED = (op.KEY_PRESENT, op.KEY_LOAD_F, op.KEY_LOAD_I, op.KEY_NAMED)
+_CHAINED = (op.KEY_PRESENT, op.KEY_LOAD_F, op.KEY_LOAD_I, op.KEY_NAMED, op.KEY_LABEL)
+
+MOST_LABELS = 64
+"""Names of so many rows before the next one are remembered at most."""
+
+
+def labels_before(rows: int) -> set[Seen]:
+    """Return the names of so many rows before the next one."""
+    if rows > MOST_LABELS:
+        return {UNSEEABLE}
+    return {Seen(op.KEY_LABEL, op.CURRENT, shift=-each) for each in range(1, rows + 1)}
 
 
 def live_at(
@@ -43,6 +53,7 @@ def live_at(
     nodes = automaton.nodes
     live: list[set[Seen]] = [set() for _ in nodes]
     if not any(reads):
+        # Nothing is read that comes late either.
         return live
     chain_of = {chain.register + each: chain for chain in chains for each in range(chain.width)}
     into: list[set[tuple[int, int]]] = [set() for _ in nodes]
@@ -50,14 +61,18 @@ def live_at(
 
     def carry(seen: Seen, variable: int, number: int) -> None:
         chain = chain_of.get(seen.register) if seen.kind in _CHAINED else None
-        for each in _before(seen, variable, chain):
+        needed = set(_before(seen, variable, chain))
+        if seen.kind == op.KEY_LABEL and chain is not None and chain.variables >> variable & 1:
+            # The row taken may be what it looks from, and how rows before it were taken is known.
+            needed |= labels_before(-seen.shift)
+        for each in needed:
             if each not in live[number]:
                 live[number].add(each)
                 waiting.append((number, each))
 
     for number, node in enumerate(nodes):
         for step in node.steps:
-            tested = set(step.absent)
+            tested = set(step.absent | step.later)
             if step.variable >= 0:
                 into[step.target].add((number, step.variable))
                 tested.add(step.variable)
@@ -68,7 +83,22 @@ def live_at(
         number, seen = waiting.pop()
         for source, variable in into[number]:
             carry(seen, variable, source)
+    for number in _behind_later(automaton):
+        live[number].add(UNSEEABLE)
     return live
+
+
+def _behind_later(automaton: Automaton) -> set[int]:
+    """Return the nodes from which a match may still fail by rows skipped before them."""
+    nodes = automaton.nodes
+    found: set[int] = set()
+    waiting = [step.target for node in nodes for step in node.steps if step.later]
+    while waiting:
+        number = waiting.pop()
+        if number >= 0 and number not in found:
+            found.add(number)
+            waiting += [step.target for step in nodes[number].steps]
+    return found
 
 
 def _before(seen: Seen, variable: int, chain: Chain | None) -> tuple[Seen, ...]:

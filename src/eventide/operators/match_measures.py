@@ -40,6 +40,7 @@ from eventide.plan.expressions import (
     Named,
     columns_of,
     rebuild,
+    walk,
 )
 from eventide.plan.render import render
 from eventide.schema import INT64, STRING
@@ -300,33 +301,44 @@ class Measures(ABC):
         return values.take(pa.array(np.arange(len(rows)), mask=rows < 0))
 
     def values_of(
-        self, leaf: MatchAggregate, rows: Int64s, nodes: Int64s
+        self, leaf: MatchAggregate, rows: Int64s, nodes: Int64s, numbers: Int64s | None = None
     ) -> tuple[Aggregate, pa.Array]:
         """Return an aggregate as one of SQL's, and what it takes from some rows of matches."""
         plain = Aggregate(leaf.function, leaf.argument, leaf.type, leaf.span)
         if leaf.argument is None:
             return plain, pa.array(rows)
-        return plain, self.evaluated(leaf.argument, rows, nodes)
+        return plain, self.evaluated(leaf.argument, rows, nodes, numbers)
 
-    def evaluated(self, argument: Expression, rows: Int64s, nodes: Int64s) -> pa.Array:
-        """Return the values of an expression at rows of matches, behind which there are nodes."""
+    def evaluated(
+        self, argument: Expression, rows: Int64s, nodes: Int64s, numbers: Int64s | None = None
+    ) -> pa.Array:
+        """Return the values of an expression at rows of matches, behind which there are nodes.
+
+        `numbers` are those of the matches, if it asks for them.
+        """
         batch = self.by_key.at(rows, sorted(columns_of(argument)))
-        if not reads_name(argument):
-            return evaluate(argument, batch)
-        label = unused("CLASSIFIER()", batch.schema.names)
-        batch = batch.append_column(label, self.naming.labels(nodes))
-        return evaluate(with_labels(argument, label), batch)
+        if reads_name(argument):
+            label = unused("CLASSIFIER()", batch.schema.names)
+            batch = batch.append_column(label, self.naming.labels(nodes))
+            argument = with_labels(argument, label)
+        if reads_number(argument):
+            assert numbers is not None
+            name = unused("MATCH_NUMBER()", batch.schema.names)
+            batch = batch.append_column(name, pa.array(numbers, pa.int64(), mask=numbers == 0))
+            argument = with_numbers(argument, name)
+        return evaluate(argument, batch)
 
     def aggregated(
         self, leaf: MatchAggregate, paths: Unrolled, left: Int64s, right: Int64s, match_of: Int64s
     ) -> pa.Array:
         """Return an aggregate over the places [left, right) of paths, for each pair.
 
-        `match_of` is the match of each place, which DISTINCT needs.
+        `match_of` is the match of each place.
         """
         counted = self.naming.chosen(leaf.variable)[paths.node]
         places = np.flatnonzero(counted)
-        plain, values = self.values_of(leaf, paths.row[places], paths.node[places])
+        numbers = self.matches.number[match_of[places]]
+        plain, values = self.values_of(leaf, paths.row[places], paths.node[places], numbers)
         if leaf.distinct:
             codes, width = encode_column(one_spelling(values))
             pairs = match_of[places] * max(1, width) + codes
@@ -360,6 +372,18 @@ def over_leaves(expression: Expression, leaves: dict[Expression, str]) -> Expres
             kind = INT64 if isinstance(expression, MatchNumber) else expression.type
             return Column(name, kind, expression.span)
     return rebuild(expression, lambda part: over_leaves(part, leaves))
+
+
+def reads_number(expression: Expression) -> bool:
+    """Whether an expression asks for the number of the match."""
+    return any(isinstance(part, MatchNumber) for part in walk(expression))
+
+
+def with_numbers(expression: Expression, name: str) -> Expression:
+    """Return the expression with MATCH_NUMBER() as a column."""
+    if isinstance(expression, MatchNumber):
+        return Column(name, INT64, expression.span)
+    return rebuild(expression, lambda part: with_numbers(part, name))
 
 
 def with_labels(expression: Expression, label: str) -> Expression:

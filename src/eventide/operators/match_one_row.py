@@ -19,6 +19,7 @@ from eventide.operators.match_measures import (
     at_heads,
     nodes_at,
     place_of,
+    reads_number,
 )
 from eventide.plan.expressions import At, Expression, MatchAggregate
 
@@ -114,11 +115,13 @@ class OneRow(Measures):
         if leaf.argument is None:
             counts = self.matches.counts_on(self.naming.chosen(leaf.variable))
             return pa.array(at_heads(counts, self.matches.head, missing=0))
-        if not leaf.distinct and self.matches.are_long():
+        # What a shared row adds has to be the same for every match.
+        alike = not leaf.distinct and not reads_number(leaf.argument)
+        if alike and self.matches.are_long():
             return self.aggregate_shared(leaf)
         pieces = []
         for part, paths in self.matches.unrolled():
-            match_of = np.repeat(np.arange(part.stop - part.start), np.diff(paths.offsets))
+            match_of = np.repeat(np.arange(part.start, part.stop), np.diff(paths.offsets))
             left, right = paths.offsets[:-1], paths.offsets[1:]
             pieces.append(self.aggregated(leaf, paths, left, right, match_of))
         return pa.concat_arrays(pieces) if pieces else pa.nulls(0, leaf.type.arrow)

@@ -61,13 +61,15 @@ class Update:
 class Registers:
     """Collects the registers that conditions ask for, and how rows of each variable change them.
 
-    `initial` are the registers before the first row, `floats` is how many there are of floats.
+    `initial` are the registers before the first row, `owners` the sets of variables they are of,
+    `float_owners` those of registers of floats.
     """
 
     sets: VariableSets
     values: Values
     initial: list[int] = field(default_factory=list)
-    floats: int = 0
+    owners: list[int] = field(default_factory=list)
+    float_owners: list[int] = field(default_factory=list)
     updates: list[list[Update]] = field(init=False)
     chains: dict[tuple[int, str], Chain] = field(default_factory=dict)
     blocks: dict[tuple[object, ...], tuple[int, int]] = field(default_factory=dict)
@@ -75,10 +77,11 @@ class Registers:
     def __post_init__(self) -> None:
         self.updates = [[] for _ in self.sets.names]
 
-    def add(self, count: int, value: int) -> int:
+    def add(self, count: int, value: int, variables: int) -> int:
         """Return the first of so many new registers."""
         first = op.REGISTERS + len(self.initial)
         self.initial += [value] * count
+        self.owners += [variables] * count
         return first
 
     def add_chains(self, targets: Iterable[tuple[Target, bool]]) -> None:
@@ -91,8 +94,8 @@ class Registers:
             if reads_name:
                 with_names.add(key)
         for (variables, edge), width in widths.items():
-            register = self.add(width, -1)
-            names = self.add(width, -1) if (variables, edge) in with_names else -1
+            register = self.add(width, -1, variables)
+            names = self.add(width, -1, variables) if (variables, edge) in with_names else -1
             self.chains[variables, edge] = Chain(variables, edge, register, names, width)
             operation = op.LAST if edge == "last" else op.FIRST
             update = Update(operation, register, named=names, width=width)
@@ -121,8 +124,8 @@ class Registers:
         known = (operation, variables, argument, distinct)
         if known in self.blocks:
             return self.blocks[known]
-        found = self.add(size[0], 0), self.floats
-        self.floats += size[1]
+        found = self.add(size[0], 0, variables), len(self.float_owners)
+        self.float_owners += [variables] * size[1]
         self.blocks[known] = found
         if distinct:
             self.values.distinct.append([])

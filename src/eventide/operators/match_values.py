@@ -17,22 +17,26 @@ from eventide.kernels.match_code import Tables
 from eventide.operators.evaluate import evaluate
 from eventide.plan.expressions import Expression, Literal
 from eventide.plan.render import render
-from eventide.schema import FLOAT64, INT64
+from eventide.schema import FLOAT64, INT64, DataType
 
 TEXT = ("string", "binary")
+WIDE = 18
+"""Decimals of more digits do not always fit into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
     """Collects what conditions read: expressions over one row, and constants.
 
-    `distinct` are the groups of expressions whose values are counted once.
+    `distinct` are the groups of expressions whose values are counted once. Long decimals are like
+    text, told apart by their place among all of them, unless something is `calculated` with them.
     """
 
     floats: list[Expression] = field(default_factory=list)
     ints: list[Expression] = field(default_factory=list)
     constants: list[Literal] = field(default_factory=list)
     distinct: list[list[Expression]] = field(default_factory=list)
+    calculated: list[Expression] = field(default_factory=list)
 
     def place(self, *expressions: Expression) -> int:
         """Return the first of consecutive columns of values."""
@@ -54,12 +58,19 @@ class Values:
     def tables(self, rows: pa.RecordBatch) -> Tables:
         """Return the values of the rows, and those of a row that is not there."""
         count = rows.num_rows + 1
-        expressions = self.floats + self.ints
-        columns = [_with_absent(each, rows) for each in expressions]
+        columns = [_with_absent(each, rows) for each in self.floats + self.ints]
         numbers = np.zeros((len(self.floats), count), np.float64)
         wholes = np.zeros((len(self.ints), count), np.int64)
         valid = np.zeros((len(columns), count), np.bool_)
-        ranks = _ranked(columns, self.constants)
+        try:
+            ranks = _ranked(columns, self.constants, wide=not self.calculated)
+            integers = {
+                place: _integers(column)
+                for place, column in enumerate(columns)
+                if place >= len(numbers) and place not in ranks.columns
+            }
+        except OverflowError:
+            raise _too_long(self.calculated[0]) from None
         for place, column in enumerate(columns):
             valid[place] = column.is_valid().to_numpy(zero_copy_only=False)
             if place < len(numbers):
@@ -67,7 +78,7 @@ class Values:
             elif place in ranks.columns:
                 wholes[place - len(numbers)] = ranks.columns[place]
             else:
-                wholes[place - len(numbers)] = _integers(column, expressions[place])
+                wholes[place - len(numbers)] = integers[place]
         codes, distinct = _distinct_codes(self.distinct, rows)
         return Tables(
             frozen(numbers),
@@ -88,19 +99,21 @@ def _with_absent(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
     return pa.concat_arrays([evaluate(expression, rows), evaluate(expression, nothing)])
 
 
-def _integers(column: pa.Array, expression: Expression) -> Int64s:
+def _integers(column: pa.Array) -> Int64s:
     """Return whole numbers, times, truth values, or decimals without their point."""
     if not pa.types.is_decimal(column.type):
         return int64s(column)
     high, low = decimal_halves(column)
     if np.any(high != low >> 63):
-        raise _too_long(expression)
+        raise OverflowError
     return low
 
 
 def _too_long(expression: Expression) -> EvaluationError:
-    message = f"{render(expression)} has more digits than a condition over several rows can take"
-    return EvaluationError(message, span=expression.span, hint="cast it to double")
+    shown = render(expression)
+    message = f"{shown} takes values with more digits than can be calculated with across rows"
+    hint = "cast what it takes to double, as in CAST(x AS double)"
+    return EvaluationError(message, span=expression.span, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +124,25 @@ class _Ranks:
     constants: Int64s
 
 
-def _ranked(columns: Sequence[pa.Array], constants: Sequence[Literal]) -> _Ranks:
-    numbers = np.array([_constant_as_int(each) for each in constants], np.int64)
+def is_wide(kind: DataType) -> bool:
+    """Whether some values of a type have too many digits for 64 bits."""
+    return kind.kind == "decimal" and kind.precision > WIDE
+
+
+def _ranked(columns: Sequence[pa.Array], constants: Sequence[Literal], *, wide: bool) -> _Ranks:
+    by_rank = [pa.string(), pa.binary()]
+    if wide:
+        kinds = [*(each.type for each in columns), *(each.type.arrow for each in constants)]
+        decimals = dict.fromkeys(each for each in kinds if pa.types.is_decimal(each))
+        by_rank += [each for each in decimals if each.precision > WIDE]
+    numbers = np.array(
+        [0 if each.type.arrow in by_rank else _constant_as_int(each) for each in constants],
+        np.int64,
+    )
     ranks: dict[int, Int64s] = {}
-    for kind in TEXT:
-        arrow = pa.string() if kind == "string" else pa.binary()
+    for arrow in by_rank:
         places = [place for place, column in enumerate(columns) if column.type == arrow]
-        written = [place for place, each in enumerate(constants) if each.type.kind == kind]
+        written = [place for place, each in enumerate(constants) if each.type.arrow == arrow]
         if not places and not written:
             continue
         encoded = [columns[place].dictionary_encode() for place in places]
@@ -147,7 +172,7 @@ def _constant_as_int(literal: Literal) -> int:
     if isinstance(value, Decimal):
         scaled = int(value.scaleb(literal.type.scale))
         if not -(2**63) <= scaled < 2**63:
-            raise _too_long(literal)
+            raise OverflowError
         return scaled
     return int(value) if isinstance(value, int) else 0
 

@@ -36,7 +36,8 @@ class Step:
     """A way on from a node: take a row as `variable` and stand at `target`, or be DONE.
 
     `at_start` and `at_end` ask for the place to be the partition's start or end. `absent` are
-    variables that no row skipped before this step may be.
+    variables that no row skipped before this step may be. Those in `later` are looked at when the
+    match is complete, and see all rows of the variables in `late`.
     """
 
     variable: int
@@ -44,6 +45,8 @@ class Step:
     at_start: bool = False
     at_end: bool = False
     absent: frozenset[int] = frozenset()
+    later: frozenset[int] = frozenset()
+    late: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class Automaton:
     def _step(self, step: Step) -> str:
         anchors = ("^ " if step.at_start else "") + ("$ " if step.at_end else "")
         absent = "".join(f"not {self.variables[each]} " for each in sorted(step.absent))
+        absent += "".join(f"later not {self.variables[each]} " for each in sorted(step.later))
         if step.variable == DONE:
             return f"{anchors}{absent}done"
         return f"{anchors}{absent}{self.variables[step.variable]} -> {step.target}"
@@ -97,6 +101,8 @@ def automaton_of(pattern: Pattern, *, all_matches: bool = False) -> Automaton:
         node_of[place] = number + 1
 
     count = 0
+    # Where a NOT waits for what comes late, a match that is complete may still be none.
+    waits = any(isinstance(each, Guard) and each.late for each in program.instructions)
 
     def steps_from(place: int) -> tuple[Step, ...]:
         nonlocal count
@@ -107,7 +113,7 @@ def automaton_of(pattern: Pattern, *, all_matches: bool = False) -> Automaton:
             raise too_large(why)
         # What comes after a way to be done that always stands open is never preferred.
         free = [number for number, step in enumerate(steps) if step == Step(DONE, DONE)]
-        return steps[: free[0] + 1] if free and not all_matches else steps
+        return steps[: free[0] + 1] if free and not (all_matches or waits) else steps
 
     nodes = [Node(DONE, False, steps_from(0))]
     for place, instruction in matches:
@@ -150,7 +156,17 @@ class _Path:
     at_start: bool = False
     at_end: bool = False
     absent: frozenset[int] = frozenset()
+    later: frozenset[int] = frozenset()
+    late: frozenset[int] = frozenset()
     turns: frozenset[int] = frozenset()
+
+
+def _guarded(path: _Path, variable: int, late: frozenset[int]) -> _Path:
+    """Return the path behind a NOT."""
+    path = replace(path, place=path.place + 1)
+    if late:
+        return replace(path, later=path.later | {variable}, late=path.late | late)
+    return replace(path, absent=path.absent | {variable})
 
 
 def _steps(
@@ -167,7 +183,7 @@ def _steps(
             continue
         seen.add(path)
         here = path.place
-        asked = (path.at_start, path.at_end, path.absent)
+        asked = (path.at_start, path.at_end, path.absent, path.later, path.late)
         match program.instructions[here]:
             case Match(variable=variable):
                 # No row follows the end of a partition.
@@ -183,9 +199,9 @@ def _steps(
                 waiting.append(replace(path, place=here + 1, at_start=True))
             case Assert():
                 waiting.append(replace(path, place=here + 1, at_end=True))
-            case Guard(variable=variable):
-                absent = path.absent | {numbers[variable]}
-                waiting.append(replace(path, place=here + 1, absent=absent))
+            case Guard(variable=variable, late=late):
+                names = frozenset(numbers[each] for each in late)
+                waiting.append(_guarded(path, numbers[variable], names))
             case Turn(number=number):
                 waiting.append(replace(path, place=here + 1, turns=path.turns | {number}))
             case Taken(number=number):

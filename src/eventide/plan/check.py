@@ -263,7 +263,7 @@ def _check_match(node: MatchRecognize, row: Row) -> None:
                     _require(variable in known, f"no pattern variable {variable!r}")
                     _require(part.type != NULL, f"{render(part)} has no type")
                     if argument is not None:
-                        _check_of_match(argument, row)
+                        _check_of_match(argument, row, numbered=True)
                 case Call() if part.type == NULL:
                     message = f"{render(part)} has no type"
                     raise PlanError(message)
@@ -317,10 +317,11 @@ def _check_join(node: PeriodJoin, left: Row, right: Row) -> None:
     _check_names(node.columns)
 
 
-def _check_of_match(expression: Expression, row: Row) -> None:
+def _check_of_match(expression: Expression, row: Row, *, numbered: bool = False) -> None:
     """Check what is computed from one row of a match, where only its variable is known too."""
     for part in walk(expression):
-        nested = isinstance(part, At | MatchAggregate | MatchNumber)
+        nested = isinstance(part, At | MatchAggregate)
+        nested = nested or (isinstance(part, MatchNumber) and not numbered)
         _require(not nested, f"{type(part).__name__} inside another")
         if isinstance(part, Column):
             _check_expression(part, row)

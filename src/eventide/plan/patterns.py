@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
 from eventide.errors import PlanError, Span
@@ -84,9 +84,14 @@ class PartitionEnd:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """`NOT B`: among the rows skipped here, none on which the variable's condition holds."""
+    """`NOT B`: among the rows skipped here, none on which the variable's condition holds.
+
+    `late` are variables that it reads and that only come later: the match has to be complete
+    before it can be told, and then all of their rows are seen.
+    """
 
     name: str
+    late: frozenset[str] = frozenset()
     span: Span | None = field(default=None, compare=False)
 
 
@@ -145,6 +150,86 @@ def variables_of(pattern: Pattern) -> tuple[str, ...]:
     """Return the variables of a pattern, those of NOT too, in order of first sight."""
     named = (part.name for part in walk_pattern(pattern) if isinstance(part, Variable | Absent))
     return tuple(dict.fromkeys(named))
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a match may have taken before a part, has taken in any case, and may take behind it."""
+
+    may_before: frozenset[str] = frozenset()
+    must_before: frozenset[str] = frozenset()
+    may_behind: frozenset[str] = frozenset()
+
+
+NOTHING_AROUND = Around()
+
+
+def with_late(
+    pattern: Pattern,
+    late_of: Callable[[Absent, Around], frozenset[str]],
+    around: Around = NOTHING_AROUND,
+) -> Pattern:
+    """Return the pattern with what each of its NOTs has to wait for."""
+    match pattern:
+        case Absent():
+            return replace(pattern, late=late_of(pattern, around))
+        case Concat(parts=parts):
+            found = []
+            for place, part in enumerate(parts):
+                behind = _taken_by(*parts[place + 1 :]) | around.may_behind
+                found.append(with_late(part, late_of, replace(around, may_behind=behind)))
+                around = replace(
+                    around,
+                    may_before=around.may_before | _taken_by(part),
+                    must_before=around.must_before | _surely_taken_by(part),
+                )
+            return Concat(tuple(found))
+        case Alternate(options=options):
+            return Alternate(tuple(with_late(each, late_of, around) for each in options))
+        case Permute(parts=parts):
+            found = []
+            for place, part in enumerate(parts):
+                others = _taken_by(*parts[:place], *parts[place + 1 :])
+                found.append(with_late(part, late_of, _beside(around, others)))
+            return Permute(tuple(found))
+        case Repeat(part=part, at_most=at_most):
+            inside = around if at_most == 1 else _beside(around, _taken_by(part))
+            return replace(pattern, part=with_late(part, late_of, inside))
+        case Exclude(part=part):
+            return replace(pattern, part=with_late(part, late_of, around))
+        case Variable() | PartitionStart() | PartitionEnd():
+            return pattern
+    assert_never(pattern)
+
+
+def _beside(around: Around, names: frozenset[str]) -> Around:
+    """Return what is around a part if some names may come on either side of it."""
+    before, behind = around.may_before | names, around.may_behind | names
+    return replace(around, may_before=before, may_behind=behind)
+
+
+def _taken_by(*patterns: Pattern) -> frozenset[str]:
+    """Return the variables that some match of patterns has rows of."""
+    parts = (part for pattern in patterns for part in walk_pattern(pattern))
+    return frozenset(part.name for part in parts if isinstance(part, Variable))
+
+
+def _surely_taken_by(pattern: Pattern) -> frozenset[str]:
+    """Return the variables that every match of a pattern has a row of."""
+    match pattern:
+        case Variable(name=name):
+            return frozenset((name,))
+        case Concat(parts=parts) | Permute(parts=parts):
+            return frozenset[str]().union(*map(_surely_taken_by, parts))
+        case Alternate(options=options):
+            return frozenset.intersection(*map(_surely_taken_by, options))
+        case Repeat(part=part, at_least=at_least):
+            return _surely_taken_by(part) if at_least else frozenset()
+        case Exclude(part=part):
+            return _surely_taken_by(part)
+        case Absent() | PartitionStart() | PartitionEnd():
+            return frozenset()
+    assert_never(pattern)
 
 
 def can_be_empty(pattern: Pattern) -> bool:

@@ -72,9 +72,13 @@ class Assert:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Go on, but no row that is skipped from here to the next one may be a variable."""
+    """Go on, but no row that is skipped from here to the next one may be a variable.
+
+    Where that depends on variables that come late, it is seen when the match is complete.
+    """
 
     variable: str
+    late: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +123,8 @@ def _line(instruction: Instruction) -> str:
             return f"JUMP  {to}"
         case Assert(anchor=anchor):
             return f"ASSERT {anchor}"
-        case Guard(variable=variable):
-            return f"GUARD {variable}"
+        case Guard(variable=variable, late=late):
+            return f"GUARD {variable}{' later' if late else ''}"
         case Turn(number=number):
             return f"TURN  {number}"
         case Taken(number=number):
@@ -156,8 +160,8 @@ def _emit(pattern: Pattern, code: list[Instruction], *, excluded: bool) -> None:
     match pattern:
         case Variable(name=name):
             code.append(Match(name, excluded))
-        case Absent(name=name):
-            code.append(Guard(name))
+        case Absent(name=name, late=late):
+            code.append(Guard(name, late))
         case PartitionStart():
             code.append(Assert("^"))
         case PartitionEnd():

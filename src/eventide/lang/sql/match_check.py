@@ -226,7 +226,10 @@ def _check_strategy(clause: MatchClause, pattern: PatternText) -> None:
         raise UnsupportedError(message, span=anchor, hint=hint)
     for part in _edge(pattern.tree, from_start=True)[0]:
         message = f"NOT {part.name} stands before the first row of the match"
-        hint = "a match starts at its first row; put NOT behind a variable"
+        hint = (
+            "put NOT behind a variable; what was before a match can be counted by a frame "
+            "in the SELECT that it reads"
+        )
         raise BindError(message, span=part.span, hint=hint)
     if clause.within is None:
         for part in _edge(pattern.tree, from_start=False)[0]:

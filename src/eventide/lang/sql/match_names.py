@@ -245,6 +245,8 @@ class RowTranslator(_Names):
                 self.used.append((self.classified(node), node))
                 return Classifier(self.span(node))
             case exp.Anonymous() if node.name.lower() == "match_number":
+                if _is_aggregate(self.within) and self.place == "MEASURES":
+                    return self.count_of_match(node)
                 message = f"MATCH_NUMBER stands inside {_shown(self.within)}"
                 hint = "it is the same for all rows of a match: put it outside"
                 raise BindError(message, span=self.span(node), hint=hint)

@@ -303,7 +303,7 @@ class _Reader:
     def absent(self, word: _Mark) -> Pattern:
         if self.place < len(self.marks) and self.marks[self.place].is_name:
             mark = self.take()
-            return Absent(self.spelled(mark), Span(word.span.start, mark.span.end))
+            return Absent(self.spelled(mark), span=Span(word.span.start, mark.span.end))
         message = "NOT takes one variable"
         hint = "write NOT B; none of several is NOT B NOT C"
         raise ParseError(message, span=word.span, hint=hint)

@@ -30,7 +30,7 @@ from eventide.plan.expressions import (
     walk,
 )
 from eventide.plan.nodes import TIMED_OUT, MatchRecognize, OrderKey
-from eventide.plan.patterns import Skip
+from eventide.plan.patterns import Absent, Around, Pattern, Skip, with_late
 from eventide.plan.render import render
 from eventide.plan.time_order import in_order
 from eventide.schema import SEQ, TS
@@ -61,12 +61,13 @@ class _Planner:
         measures = self.measures()
         self.check_columns(keys, measures)
         within = None if clause.within is None else interval_us(clause.within)
+        defines = self.defines()
         return MatchRecognize(
             source=self.scope.source,
             keys=keys,
             order=order,
-            pattern=self.pattern.tree,
-            defines=self.defines(),
+            pattern=self.waiting(defines),
+            defines=defines,
             measures=measures,
             subsets=self.subsets(),
             output=clause.output,
@@ -150,7 +151,35 @@ class _Planner:
             self.variables.resolve(name): translator.translate(node)
             for name, node in self.clause.defines
         }
+        never = never_mapped(self.pattern.tree)
+        for name, condition in conditions.items():
+            for part in walk(condition):
+                if isinstance(part, At | MatchAggregate) and part.variable in never - {name}:
+                    message = f"{part.variable} stands behind NOT only: a match has no row of it"
+                    raise BindError(message, span=part.span, hint="compare with another variable")
         return tuple(Named(name, conditions.get(name, ALWAYS)) for name in self.pattern.variables)
+
+    def waiting(self, defines: tuple[Named, ...]) -> Pattern:
+        """Return the pattern, in which each NOT knows the variables that it has to wait for."""
+        conditions = {item.name: item.expression for item in defines}
+        subsets = dict(self.subsets())
+        never = never_mapped(self.pattern.tree)
+
+        def late_of(part: Absent, around: Around) -> frozenset[str]:
+            found: set[str] = set()
+            for leaf in walk(conditions[part.name]):
+                if not isinstance(leaf, At | MatchAggregate) or leaf.variable is None:
+                    continue
+                names = frozenset(subsets.get(leaf.variable, (leaf.variable,)))
+                if part.name in names or names & around.must_before:
+                    continue
+                if names & around.may_behind and not names & around.may_before:
+                    found |= names
+                elif names & around.may_behind:
+                    raise _unclear(part, leaf)
+            return frozenset(found) - never
+
+        return with_late(self.pattern.tree, late_of)
 
     def measures(self) -> tuple[Named, ...]:
         """Return MEASURES."""
@@ -203,3 +232,11 @@ class _Planner:
         elif self.scope.find(name) is not None and self.clause.output != "one row":
             hint = "ALL ROWS PER MATCH has the row's own columns too: rename it with AS"
         raise BindError(message, span=span, hint=hint)
+
+
+def _unclear(part: Absent, leaf: At | MatchAggregate) -> BindError:
+    """Return the error for a NOT that may mean a row before it, or one that is still to come."""
+    name = leaf.variable
+    message = f"{name} may have a row before NOT {part.name}, or only behind it"
+    hint = f"let {part.name} read what surely comes before the NOT, or what only comes behind it"
+    return BindError(message, span=leaf.span, hint=hint)
