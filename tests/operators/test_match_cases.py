@@ -214,6 +214,7 @@ LONG = pa.table(
         ("x < PREV(A.x) OR x < A.x", [(2, 3)]),
         ("x = GREATEST(MAX(A.x), x) AND x <> A.x", [(1, 2), (3, 4)]),
         ("COALESCE(A.x, x) > A.x * 0.5 AND x IS NULL", [(4, 5)]),
+        ("GREATEST(MAX(A.x), x) > A.x * 1.5", [(3, 4)]),
         ("CASE WHEN A.n = 1 THEN A.x ELSE x END IN (A.x, 2.5)", [(1, 2)]),
         ("CAST(x AS double) - CAST(A.x AS double) > 1", [(3, 4)]),
     ],

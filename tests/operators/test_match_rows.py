@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from eventide.batch import END_OF_TIME_US, Batch
 from eventide.engines.build import build_pipeline
-from eventide.errors import EvaluationError
+from eventide.errors import BindError, EvaluationError
 from eventide.kernels.match_tables import Rules
 from eventide.lang.sql import plan_sql
 from eventide.operators import match_measures, match_rows
@@ -139,6 +139,56 @@ def test_paths_that_share_their_tails(monkeypatch: pytest.MonkeyPatch) -> None:
         check(text, events, cuts)
 
     shared()
+
+
+LATE_PATTERNS = (
+    "A NOT B C",
+    "A NOT B C+",
+    "A+ NOT B C",
+    "A NOT B (C | D)",
+    "A (NOT B C | C D)",
+    "A NOT B C? D",
+    "A NOT B NOT D C+? A",
+    "A NOT B PERMUTE(C, D)",
+    "A C NOT B D A?",
+)
+LATE_CONDITIONS = (
+    "x < C.x",
+    "x > FIRST(C.x) AND x <= A.x",
+    "x < SUM(C.x) - COUNT(*)",
+    "COALESCE(C.x, A.x, 2) = x",
+    "PREV(CLASSIFIER()) = 'A' OR x < C.x",
+    "x > MIN(C.x) AND COUNT(C.*) > 1",
+    "NEXT(C.x) > x AND LAST(x, 1) < 3",
+    "COUNT(DISTINCT C.x) = 1 AND x = 2",
+    "U.x > x AND CLASSIFIER(U) <> 'D'",
+)
+
+
+@settings(SLOWLY, max_examples=150)
+@given(
+    st.sampled_from(LATE_PATTERNS),
+    st.sampled_from(LATE_CONDITIONS),
+    st.sampled_from(["skip_till_any", "skip_till_next", "skip_till_next TIMEOUT ROWS"]),
+    rows(9),
+    CUTS,
+)
+def test_nots_that_wait_for_what_comes_later(
+    pattern: str, condition: str, strategy: str, events: list[Row], cuts: list[int]
+) -> None:
+    members = "C, D" if " D" in pattern else "C"
+    clauses = (
+        "PARTITION BY k MEASURES FIRST(x) AS f, LAST(x) AS l, COUNT(*) AS n, SUM(C.x) AS c",
+        f"STRATEGY {strategy} PATTERN ({pattern}) WITHIN 9 SECONDS SUBSET U = ({members})",
+        f"DEFINE B AS label <> 'a' AND ({condition}), C AS x > 0",
+    )
+    text = f"SELECT * FROM s MATCH_RECOGNIZE ({' '.join(clauses)})"
+    try:
+        plan_sql(text, {"s": SCHEMA})
+    except BindError:
+        # Behind `A C NOT B D`, the subset of C and D is on both sides.
+        assume(False)
+    check(text, events, cuts)
 
 
 def test_matchers_that_stop_after_every_step(monkeypatch: pytest.MonkeyPatch) -> None:

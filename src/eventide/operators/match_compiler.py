@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import reduce
 from itertools import accumulate
@@ -299,6 +299,10 @@ class Compiler:
         if source.kind == "null":
             self.put(cast, op.NULL)
             return
+        moved = _moved_inside(cast) if is_wide(target) else None
+        if moved is not None:
+            self.emit(moved)
+            return
         self.emit(cast.argument)
         if source == target:
             return
@@ -434,6 +438,29 @@ _LEVEL = Seen(op.KEY_LEVEL, -1)
 _COMPARISONS = ("<", "<=", "=", "<>", ">", ">=", "is distinct from", "is not distinct from")
 _LARGE = 2**53
 """Up to here floats tell whole numbers apart."""
+
+
+def _moved_inside(cast: Cast) -> Expression | None:
+    """Return a cast that every value survives, done before one of several values is chosen."""
+    source, target = cast.argument.type, cast.type
+    if source.kind != "decimal" or target.scale < source.scale:
+        return None
+    if target.precision - target.scale < source.precision - source.scale:
+        return None
+
+    def inside(part: Expression) -> Expression:
+        return replace(cast, argument=part)
+
+    match cast.argument:
+        case Call(function="coalesce" | "greatest" | "least", arguments=parts) as call:
+            return replace(call, arguments=tuple(map(inside, parts)), type=target)
+        case Call(function="case", arguments=parts) as call:
+            *branches, otherwise = parts
+            chosen = [inside(part) if place % 2 else part for place, part in enumerate(branches)]
+            return replace(call, arguments=(*chosen, inside(otherwise)), type=target)
+        case MatchAggregate(function="min" | "max", argument=part) as call if part is not None:
+            return replace(call, argument=inside(part), type=target)
+    return None
 
 
 def _counted(expression: Expression) -> MatchAggregate | MatchNumber | None:
