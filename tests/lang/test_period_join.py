@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 from eventide.errors import BindError, EventideError, ParseError, UnsupportedError
@@ -21,6 +23,7 @@ from eventide.plan.allen import (
 from eventide.plan.explain import explain
 from eventide.plan.nodes import Filter, PeriodJoin, Relational, scans_of
 from eventide.schema import Schema
+from tests.lang.test_tpstream_errors import broken
 
 CATALOG = {
     "trips": Schema.of(
@@ -154,6 +157,38 @@ def test_exists_asks_for_a_partner() -> None:
     assert "Filter top > 2.0" in explain(join.left)
     assert joined("SELECT top FROM trips a WHERE EXISTS "
                   "(SELECT 1 FROM stops WHERE a MEETS stops)").kind == "semi"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["trips a", "(SELECT * FROM trips WHERE top > 2) a", "t a", "stops x, trips a"],
+)
+def test_what_an_exists_is_about_may_be_any_source(source: str) -> None:
+    plan = planned(
+        "WITH t AS (SELECT * FROM trips WHERE top > 2) "
+        f"SELECT a.top FROM {source} WHERE EXISTS (SELECT 1 FROM stops b WHERE b DURING a)"
+    )
+    _, join = plan.inputs[0]
+    assert isinstance(join, PeriodJoin)
+    assert (join.kind, join.first.name) == ("semi", "a")
+
+
+BROKEN = [
+    "SELECT a.car, b.n FROM trips a, stops b WHERE a.car = b.car AND NOT a OVERLAPS OR MET BY b "
+    "NULLS OPEN AND a.top > 3",
+    "SELECT a.top FROM trips a LEFT JOIN stops b ON a.car = b.car AND a INTERSECTS b WHERE NOT "
+    "EXISTS (SELECT 1 FROM stops c WHERE c.car = a.car AND (c DURING a OR c MEETS a) AND c.n > 3)",
+    "SELECT x.car FROM trips x JOIN trips a ON x.car = a.car JOIN stops b ON (a OVERLAPS b AND "
+    "NOT (b EQUALS a)) WHERE x PRECEDES b",
+]
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_text_is_read_or_explained(text: str) -> None:
+    plan_sql(text, CATALOG)
+    for each in broken(text):
+        with suppress(EventideError):
+            plan_sql(each, CATALOG)
 
 
 def test_exists_stands_beside_joins() -> None:
@@ -442,6 +477,20 @@ def test_mistakes_in_on(kind: type[EventideError], condition: str, paragraph: st
             "SELECT a.car FROM trips a WHERE EXISTS (SELECT 1 FROM notes b WHERE b DURING a)",
             "b has no column 'end_ts'",
             "rename yours",
+        ),
+        (
+            UnsupportedError,
+            "SELECT a.car FROM stops x LEFT JOIN trips a ON a.car = x.car "
+            "WHERE EXISTS (SELECT 1 FROM stops b WHERE b DURING a)",
+            "a is joined by no relation, and related to another one",
+            "put it first in FROM",
+        ),
+        (
+            UnsupportedError,
+            "SELECT a.car FROM trips a WHERE EXISTS (SELECT 1 FROM stops b "
+            "WHERE b DURING a OR b.n > 3)",
+            "a relation of periods is a condition of its own",
+            "AND a OVERLAPS b",
         ),
         (
             UnsupportedError,

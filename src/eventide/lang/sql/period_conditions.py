@@ -24,6 +24,7 @@ from eventide.plan import allen
 from eventide.plan.bind import suggestion
 
 SHAPE = "write JOIN … ON a.car = b.car AND a OVERLAPS b, or (a MEETS b OR a OVERLAPS b)"
+_SIDES_HINT = "write FROM … a JOIN … b ON a OVERLAPS b"
 _EXISTS_KEYS = {"expressions", "from_", "where", "distinct"}
 
 
@@ -35,7 +36,10 @@ def relations_to_joins(select: exp.Select) -> None:
     relations = [node for node in own_nodes(select) if isinstance(node, PeriodRelation)]
     if not relations:
         return
-    first = select.args["from_"].this
+    from_ = select.args.get("from_")
+    if from_ is None:
+        refuse("a relation of periods without FROM", relations[0], _SIDES_HINT)
+    first = from_.this
     if first.args.get("joins"):
         # FROM a JOIN b … without a SELECT before it: sqlglot hangs the joins on the first source.
         select.set("joins", [*first.args["joins"], *_joins(select)])
@@ -46,9 +50,10 @@ def relations_to_joins(select: exp.Select) -> None:
         _check_condition(select, part)
     if not _joins(select):
         what = "a relation of periods is between two sides of a join"
-        refuse(what, relations[0], "write FROM … a JOIN … b ON a OVERLAPS b")
+        refuse(what, relations[0], _SIDES_HINT)
     if all(map(_is_inner, _joins(select))):
-        _arrange(select)
+        names = _names(select)
+        _arrange(select, _related_order(_pairs(select, names), len(names)))
         return
     for part in asked:
         _join_of_left(select, part)
@@ -109,16 +114,39 @@ def _join_of_left(select: exp.Select, part: exp.Expr) -> None:
     join.set("on", conjoined([*parts_of(join.args.get("on")), part]))
 
 
-def _arrange(select: exp.Select) -> None:
-    """Order the sources of inner joins by their relations, and give each join its conditions."""
+def lead_with(select: exp.Select, name: str) -> None:
+    """Put the source that an EXISTS is about first, where all joins are inner ones."""
+    names = _names(select)
+    first = names.index(name.lower()) if name.lower() in names else 0
+    if first and all(map(_is_inner, _joins(select))):
+        rest = [place for place in range(len(names)) if place != first]
+        _arrange(select, [first, *rest])
+
+
+def _pairs(select: exp.Select, names: list[str]) -> list[set[int]]:
+    """Return the places of the sources that each relation of a SELECT is about."""
+    pairs = []
+    for part in _conditions(select):
+        aliases = {name.lower() for each in relations_in(part) for name in each.aliases}
+        if is_related(part):
+            pairs.append({names.index(alias) for alias in aliases if alias in names})
+    return pairs
+
+
+def _conditions(select: exp.Select) -> list[exp.Expr]:
+    """Return the conditions of inner joins, and those of WHERE: they mean the same."""
+    on = [part for join in _joins(select) for part in parts_of(join.args.get("on"))]
+    return [*on, *parts_of(select.args.get("where"))]
+
+
+def _arrange(select: exp.Select, order: list[int]) -> None:
+    """Order the sources of inner joins, and give each join its conditions."""
     sources, names = _sources(select), _names(select)
-    conditions = [part for join in _joins(select) for part in parts_of(join.args.get("on"))]
-    conditions += parts_of(select.args.get("where"))
-    pairs = [_pair(part, names) for part in conditions if is_related(part)]
-    order = _related_order(pairs, len(sources))
+    conditions = _conditions(select)
     if order != sorted(order) and any(map(_is_bare_star, select.expressions)):
         what = "* beside relations of periods that stand in another order than FROM"
-        refuse(what, relations_in(select)[0], "name the columns, or order FROM by the relations")
+        relation = next(iter(select.find_all(PeriodRelation)))
+        refuse(what, relation, "name the columns, or order FROM by the relations")
     placed = [names[place] for place in order]
     joins = [exp.Join(this=sources[place]) for place in order[1:]]
     left: list[exp.Expr] = []
@@ -132,11 +160,6 @@ def _arrange(select: exp.Select) -> None:
     select.args["from_"].set("this", sources[order[0]])
     select.set("joins", joins)
     select.set("where", exp.Where(this=conjoined(left)) if left else None)
-
-
-def _pair(part: exp.Expr, names: list[str]) -> set[int]:
-    aliases = {name.lower() for relation in relations_in(part) for name in relation.aliases}
-    return {names.index(alias) for alias in aliases if alias in names}
 
 
 def _related_order(pairs: list[set[int]], count: int) -> list[int]:
@@ -187,11 +210,12 @@ def take_conditions(select: exp.Select, taken: Iterable[exp.Expr]) -> None:
 class Exists:
     """EXISTS (SELECT … FROM stops b WHERE b.n > 3 AND b DURING a): whether a row has a partner.
 
-    `part` is the condition in WHERE, `side` what it reads with the conditions on that alone, and
-    `on` the others: the relation, and equalities of columns.
+    `part` is the condition in WHERE, `of` the source whose rows it is about, `side` what it reads
+    with the conditions on that alone, and `on` the others: the relation, and equalities.
     """
 
     part: exp.Expr
+    of: str
     kind: Literal["semi", "anti"]
     side: exp.Subquery
     on: tuple[exp.Expr, ...]
@@ -199,7 +223,8 @@ class Exists:
 
 def find_exists(select: exp.Select) -> list[Exists]:
     """Return the conditions of a WHERE that ask for a partner by the relation of periods."""
-    found = (_exists(part) for part in parts_of(select.args.get("where")))
+    parts = parts_of(select.args.get("where")) if select.args.get("from_") is not None else []
+    found = (_exists(part) for part in parts)
     return [each for each in found if each is not None]
 
 
@@ -223,13 +248,19 @@ def _exists(part: exp.Expr) -> Exists | None:
     alias = source.alias_or_name
     conditions = parts_of(query.args.get("where"))
     on = tuple(each for each in conditions if not _is_own(each, alias))
+    for each in on:
+        if relations_in(each) and not is_related(each):
+            refuse("a relation of periods is a condition of its own", each, SHAPE)
+    if not any(map(is_related, on)):
+        refuse("a relation of periods outside of WHERE", around[0], SHAPE)
     rows = exp.Select(expressions=[exp.Star()])
     rows.set("from_", exp.From(this=source.copy()))
     filters = [each.copy() for each in conditions if _is_own(each, alias)]
     if filters:
         rows.set("where", exp.Where(this=conjoined(filters)))
     named = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
-    return Exists(part, kind, exp.Subquery(this=rows, alias=named), on)
+    of = next(name for name in around[0].aliases if name.lower() not in own)
+    return Exists(part, of, kind, exp.Subquery(this=rows, alias=named), on)
 
 
 def _check_exists(query: exp.Select, relation: PeriodRelation) -> None:

@@ -20,6 +20,8 @@ from eventide.lang.sql.period_conditions import (
     SHAPE,
     Exists,
     conjoined,
+    find_exists,
+    lead_with,
     mask_of,
     relations_to_joins,
     take_conditions,
@@ -53,6 +55,10 @@ def joined_sides(select: exp.Select) -> list[exp.Expr]:
     """Return what the joins by relation of a SELECT join; other conditions move to its WHERE."""
     relations_to_joins(select)
     joins = _relation_joins(select)
+    exists = find_exists(select)
+    if exists and not joins:
+        lead_with(select, exists[0].of)
+        return [select.args["from_"].this]
     if not joins:
         return []
     for join in select.args["joins"]:
@@ -346,6 +352,9 @@ class _Joining:
         names = [each.lower() for each in relation.aliases]
         known = {member.scope.alias.lower(): member for member in (*self.members, new)}
         for name in names:
+            if name not in known and name in _names_in(self.select):
+                what = f"{name} is joined by no relation, and related to another one"
+                refuse(what, relation, "put it first in FROM, or join it by a relation too")
             if name not in known:
                 aliases = [member.scope.alias for member in self.members]
                 message = f"no stream {name!r} in this FROM"
