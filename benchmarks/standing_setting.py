@@ -20,7 +20,7 @@ from benchmarks.standing_data import SECOND_US, START_US, Int64s, links
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.reach import scan_of
 from eventide.lang.sql import plan_sql
-from eventide.operators.standing.keys import fingerprints
+from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.tree import StandingTree, TreeState
 from eventide.plan.choose_standing import choose_plan
 from eventide.plan.execution import Execution

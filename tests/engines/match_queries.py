@@ -169,13 +169,13 @@ SELECT * FROM cars MATCH_RECOGNIZE (
 
 PATTERNS = {
     "row_local": PatternQuery(ROW_LOCAL, bounded=False),
-    "all_rows": PatternQuery(ALL_ROWS),
-    "match_state": PatternQuery(MATCH_STATE),
+    "all_rows": PatternQuery(ALL_ROWS, bounded=False),
+    "match_state": PatternQuery(MATCH_STATE, bounded=False),
     "permuted": PatternQuery(PERMUTED),
-    "unmatched": PatternQuery(UNMATCHED),
+    "unmatched": PatternQuery(UNMATCHED, bounded=False),
     "absence": PatternQuery(ABSENCE),
     "every_way": PatternQuery(EVERY_WAY),
-    "timeouts": PatternQuery(TIMEOUTS),
+    "timeouts": PatternQuery(TIMEOUTS, bounded=False),
     "ties": PatternQuery(TIES),
     "below_and_above": PatternQuery(BELOW_AND_ABOVE),
     "pairs": PatternQuery(PAIRS),

@@ -19,6 +19,9 @@ from tests.naive.windows import Event
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+# Windows by count keep something of every key, and say so.
+pytestmark = pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
+
 
 def reference(query: Query, events: list[Event]) -> list[tuple[str, ...]]:
     """The answer over a table in memory, which `test_history` holds against the twins."""

@@ -14,6 +14,7 @@ import eventide as ev
 from eventide.engines.live import LiveEngine, LiveState
 from eventide.errors import EvaluationError, UnboundedStateWarning, UnsupportedError
 from eventide.lang.sql import plan_sql
+from eventide.operators.key_layers import KeyLayers
 from eventide.operators.match_state import MatchState
 from tests.naive.pattern_texts import CATALOG, SCHEMA, SECOND, Row
 
@@ -56,8 +57,9 @@ class Feed:
     @property
     def matches(self) -> MatchState:
         """What the operator remembers."""
-        (state,) = (each for each in self.state.operators if isinstance(each, MatchState))
-        return state
+        (state,) = (each for each in self.state.operators if isinstance(each, KeyLayers))
+        remembered: MatchState = state.whole
+        return remembered
 
     @property
     def rows_kept(self) -> int:

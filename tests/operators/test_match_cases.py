@@ -109,7 +109,7 @@ def test_the_end_of_the_partition_is_not_awaited_beyond_within() -> None:
         step = Batch(named.combine_chunks().to_batches()[0], place * SECOND)
         state, results = operator.step(state, step)
         assert results.rows.num_rows == 0
-        assert state.rows.num_rows <= 4
+        assert state.whole.rows.num_rows <= 4
     nothing = pa.RecordBatch.from_pylist([], schema=operator.source_schema)
     _, results = operator.step(state, Batch(nothing, END_OF_TIME_US))
     assert results.rows.to_pylist() == [{"n": 3}]
@@ -129,7 +129,7 @@ def test_columns_may_be_called_anything() -> None:
         batch = table.select(operator.source_schema.names).slice(0, 1)
         step = Batch(batch.cast(operator.source_schema).to_batches()[0], 0)
         state, _ = operator.step(operator.initial_state(), step)
-        assert operator.load(operator.dump(state)).rows.equals(state.rows)
+        assert operator.load(operator.dump(state)).whole.rows.equals(state.whole.rows)
 
 
 def test_an_operator_travels_without_what_it_computed() -> None:

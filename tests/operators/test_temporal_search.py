@@ -214,7 +214,7 @@ def test_a_burst_is_forgotten_though_little_follows() -> None:
     for part in (burst, rest[:50], rest[50:], rest[-1:]):
         batch = Batch(to_batch(pipeline, part), part[-1]["ts"])
         states, _ = pipeline.step(states, batch)
-    assert len(states[-1].runs.runs) == 0
+    assert len(states[-1].keys.whole.runs) == 0
 
 
 def test_a_limit_bounds_the_work_of_a_moment() -> None:

@@ -18,10 +18,10 @@ from eventide.operators.checking import require, require_ascending
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful, columns_text
-from eventide.plan.bounds import unbounded_reason
+from eventide.plan.bounds import unbounded_reasons
 from eventide.plan.explain import explain
 from eventide.plan.meaning import digest_of
-from eventide.plan.nodes import Plan, match_of
+from eventide.plan.nodes import Plan
 from eventide.plan.times import format_duration
 from eventide.schema import SEQ, TS, Schema
 
@@ -64,9 +64,7 @@ class LiveEngine(Stateful[LiveState]):
     def of(cls, plan: Plan, catalog: Mapping[str, Schema], lateness_us: int) -> LiveEngine:
         """Build the engine of a plan; `UnsupportedError` if it cannot run live."""
         pipeline = build_live_pipeline(plan)
-        node = match_of(plan)
-        reason = None if node is None else unbounded_reason(node)
-        if reason is not None:
+        for reason in unbounded_reasons(plan):
             warnings.warn(reason, UnboundedStateWarning, stacklevel=4)
         schema = catalog[pipeline.scan.stream].arrow
         names = [TS, SEQ, *(n for n, _ in pipeline.scan.columns if n not in (TS, SEQ))]

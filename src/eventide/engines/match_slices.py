@@ -9,6 +9,7 @@ from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
 from eventide.engines.build import Pipeline
 from eventide.engines.slices import SEARCHED_BACK
 from eventide.operators.columns import concat_batches
+from eventide.operators.key_layers import KeyLayers
 from eventide.operators.match_entry import entry_of, state_at
 from eventide.operators.match_rows import MatchRows
 from eventide.plan.patterns import Repeat, walk_pattern
@@ -70,7 +71,7 @@ def run_match_slice(
         if back_us > furthest_us:
             raise NoEntryError
     states = [each.initial_state() for each in pipeline.operators[below:]]
-    states[0] = state_at(rows, entry)
+    states[0] = KeyLayers.of(state_at(rows, entry))
     nothing = Batch(rows.slice(rows.num_rows), end_us)
     _, results = pipeline.above(below).step(tuple(states), nothing)
     return [results.rows] if results.rows.num_rows else []

@@ -26,7 +26,7 @@ from eventide.engines.standing.explained import (
 from eventide.engines.standing.partitioning import spread_line
 from eventide.errors import UnsupportedError
 from eventide.operators.match_entry import why_whole
-from eventide.plan.bounds import unbounded_reason
+from eventide.plan.bounds import kept_of_every_key, unbounded_reason
 from eventide.plan.explain import explain, keys_text, related_text
 from eventide.plan.nodes import (
     CountWindow,
@@ -211,12 +211,8 @@ def growth(node: MatchRecognize) -> str:
     bound = "no more of a key than a match is long"
     if node.within_us is not None:
         bound = f"at most those of the last {format_duration(node.within_us)}"
-    matcher = matcher_of(build_pipeline(node))
-    if matcher.reach_back:
-        bound += f", and of every key the last {matcher.reach_back:,} that PREV may look at"
-    if matcher.remembers_keys:
-        bound += ", and every key, for MATCH_NUMBER and ^"
-    return bound
+    kept = "; ".join(what for what, _ in kept_of_every_key(node))
+    return f"{bound}, and of every key that ever came {kept}" if kept else bound
 
 
 def describe_state(plan: Plan) -> str:

@@ -1,6 +1,6 @@
 """From a key of two words to a handle: open addressing, with room always to spare.
 
-Keys are fingerprints of values (operators/standing/keys.py) or ids of tuples, whose second word
+Keys are fingerprints of values (operators/fingerprints.py) or ids of tuples, whose second word
 is 0. A place is found by stepping on from the hash; removing closes the gap it leaves, so there
 are no marks of removed keys to step over.
 """
@@ -113,3 +113,18 @@ def copy_keys(table: KeyTable, larger: KeyTable) -> None:
     for place in range(len(table.handles)):
         if table.handles[place] >= 0:
             put(larger, table.first[place], table.second[place], np.int64(table.handles[place]))
+
+
+@kernel
+def number_keys(table: KeyTable, first: Int64s, second: Int64s) -> None:
+    """Put keys into a table, with their places as handles; there has to be room."""
+    for i in range(len(first)):
+        put(table, first[i], second[i], np.int64(i))
+
+
+@kernel
+def look_up(table: KeyTable, first: Int64s, second: Int64s, handles: Int64s) -> None:
+    """Write the handle of each key, or -1, where `handles` has none yet."""
+    for i in range(len(first)):
+        if handles[i] < 0:
+            handles[i] = find(table, first[i], second[i])

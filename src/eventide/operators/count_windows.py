@@ -8,13 +8,15 @@
 An event's place among those of its key is known when it comes, for events come in order of
 (ts, seq): live, they are let go only when the watermark has passed them. So a window is complete
 with its last event. The state is a counter for each key, and the partials of panes that windows
-still need.
+still need. A key that stands where it began, between two windows that share no event, is forgotten.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +28,11 @@ from eventide.batch import Batch
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.extremes import last_by_group
 from eventide.kernels.groups import group_by_key_and_pane, number_events, order_by_key
+from eventide.kernels.ordering import ranges
 from eventide.operators.aggregate import accumulator_of
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.evaluate import evaluate
+from eventide.operators.key_layers import NEVER, KeyLayers
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.nodes import CountWindow, WindowAggregate
@@ -39,12 +43,59 @@ PLACE = ("key", "pane")
 """The first columns of a partial: the row of its key among the counters, and its pane."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CountState:
     """How many events of each key have come, and the partials that windows still need."""
 
     counters: pa.RecordBatch
     partials: pa.RecordBatch
+
+    @property
+    def keys(self) -> tuple[pa.Array, ...]:
+        """The columns of the keys."""
+        return tuple(self.counters.columns[:-1])
+
+    @cached_property
+    def due(self) -> Int64s:
+        """When keys have to be looked at: only their events change anything."""
+        return np.full(self.counters.num_rows, NEVER, np.int64)
+
+    @property
+    def weight(self) -> int:
+        """How many keys and partials there are."""
+        return int(self.counters.num_rows + self.partials.num_rows)
+
+    @cached_property
+    def by_key(self) -> tuple[Int64s, Int64s]:
+        """The partials in order of their keys, and where those of each key begin."""
+        codes = frozen(self.partials.column(0).to_numpy())
+        order = np.empty(len(codes), np.int64)
+        offsets = np.zeros(self.counters.num_rows + 1, np.int64)
+        order_by_key(codes, offsets, order)
+        return order, offsets
+
+    def take(self, keys: Int64s) -> Self:
+        """Return what is known of some keys, by number."""
+        order, offsets = self.by_key
+        counts = offsets[1:][keys] - offsets[keys]
+        places = order[ranges(offsets[keys], counts)]
+        numbers = np.repeat(np.arange(len(keys), dtype=np.int32), counts)
+        partials = self.partials.take(pa.array(places))
+        return type(self)(self.counters.take(pa.array(keys)), numbered(partials, numbers))
+
+    def joined(self, other: Self) -> Self:
+        """Return these keys, then those of another state."""
+        codes = other.partials.column(0).to_numpy() + np.int32(self.counters.num_rows)
+        return type(self)(
+            concat_batches([self.counters, other.counters], self.counters.schema),
+            concat_batches([self.partials, numbered(other.partials, codes)], self.partials.schema),
+        )
+
+
+def numbered(partials: pa.RecordBatch, keys: Int32s) -> pa.RecordBatch:
+    """Return partials with other numbers of their keys."""
+    arrays = [pa.array(keys, pa.int32()), *partials.columns[1:]]
+    return pa.RecordBatch.from_arrays(arrays, schema=partials.schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +113,7 @@ class Panes:
 
 
 @dataclass(frozen=True)
-class AggregateCountWindows(Stateful[CountState]):
+class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
     """One row for each full window, in the order of their last events."""
 
     node: WindowAggregate
@@ -93,21 +144,27 @@ class AggregateCountWindows(Stateful[CountState]):
         size, slide = self.window.size, self.window.slide
         return slide if slide >= size else math.gcd(size, slide)
 
-    def initial_state(self) -> CountState:
+    def initial_state(self) -> KeyLayers[CountState]:
         """Return the state before the first batch."""
-        return CountState(
-            pa.RecordBatch.from_pylist([], schema=self.counter_schema),
-            pa.RecordBatch.from_pylist([], schema=self.partial_schema),
+        return KeyLayers.of(
+            CountState(
+                pa.RecordBatch.from_pylist([], schema=self.counter_schema),
+                pa.RecordBatch.from_pylist([], schema=self.partial_schema),
+            )
         )
 
-    def step(self, state: CountState, batch: Batch) -> tuple[CountState, Batch]:
+    def step(
+        self, layers: KeyLayers[CountState], batch: Batch
+    ) -> tuple[KeyLayers[CountState], Batch]:
         """Take a batch in; return the windows that are full with it."""
         rows = batch.rows
         if rows.num_rows == 0:
             nothing = pa.RecordBatch.from_pylist([], schema=self.output_schema)
-            return state, Batch(nothing, batch.watermark_us)
+            return layers, Batch(nothing, batch.watermark_us)
         columns = [evaluate(key.expression, rows) for key in self.node.keys]
-        codes, keys, count = encode_more(state.counters.columns[:-1], columns, rows.num_rows)
+        taken = layers.taken(columns, rows.num_rows, batch.watermark_us)
+        state = taken.part
+        codes, keys, count = encode_more(state.keys, columns, rows.num_rows)
         before = np.zeros(count, np.int64)
         before[: state.counters.num_rows] = int64s(state.counters.column("seen"))
         seen, numbers = before.copy(), np.empty(rows.num_rows, np.int64)
@@ -117,22 +174,30 @@ class AggregateCountWindows(Stateful[CountState]):
         done = self.full(seen)
         results = self.report(panes, keys, self.full(before), done)
         counters = pa.RecordBatch.from_arrays([*keys, pa.array(seen)], schema=self.counter_schema)
-        kept = self.still_needed(panes, done)
-        return CountState(counters, kept), Batch(results, batch.watermark_us)
+        after = CountState(counters, self.still_needed(panes, done))
+        begun = seen % self.window.slide != 0
+        if self.forgets_keys and not begun.all():
+            after = after.take(np.flatnonzero(begun))
+        return taken.put(after, batch.watermark_us), Batch(results, batch.watermark_us)
 
-    def write(self, state: CountState) -> bytes:
+    @property
+    def forgets_keys(self) -> bool:
+        """Whether a key stands where it began after each slide: no event is in two windows."""
+        return bool(self.node.keys) and self.window.slide >= self.window.size
+
+    def write(self, layers: KeyLayers[CountState]) -> bytes:
         """Write the state out."""
-        name = type(self).__name__
+        name, state = type(self).__name__, layers.whole
         counters = write_rows(f"{name} keys", state.counters, {})
         return join_parts([write_rows(name, state.partials, {}), counters])
 
-    def read(self, written: bytes) -> CountState:
+    def read(self, written: bytes) -> KeyLayers[CountState]:
         """Read back what `write` wrote."""
         name = type(self).__name__
         first, second = parts_of(name, written, 2)
         partials, _ = read_rows(name, first, self.partial_schema)
         counters, _ = read_rows(f"{name} keys", second, self.counter_schema)
-        return CountState(counters, partials)
+        return KeyLayers.of(CountState(counters, partials))
 
     def full(self, seen: Int64s) -> Int64s:
         """Return how many windows of each key are full once so many of its events have come."""

@@ -9,6 +9,9 @@ import pyarrow as pa
 
 from eventide.batch import Batch
 from eventide.kernels.situations import NEVER
+from eventide.operators.evaluate import evaluate
+from eventide.operators.key_layers import KeyLayers
+from eventide.operators.situation_keys import KeyedSituations
 from eventide.operators.situation_runs import Derivation, RunState
 from eventide.operators.situation_state import (
     read_parts,
@@ -24,10 +27,10 @@ from eventide.plan.nodes import Situations
 
 @dataclass(frozen=True)
 class SituationState:
-    """Open situations, and parts of the aggregates of each symbol's."""
+    """Open situations by key, with parts of the aggregates of each symbol's; the next position."""
 
-    runs: RunState
-    parts: tuple[Parts, ...]
+    keys: KeyLayers[KeyedSituations]
+    position: int = 0
 
 
 @dataclass(frozen=True)
@@ -50,15 +53,27 @@ class DeriveSituations(Stateful[SituationState]):
     def initial_state(self) -> SituationState:
         """Return the state before the first batch."""
         nothing = (Parts.none(self.aggregates),) * len(self.node.situations)
-        return SituationState(self.derivation.initial_state(), nothing)
+        begun = self.derivation.initial_state()
+        return SituationState(KeyLayers.of(self.keyed(begun, nothing)))
+
+    def keyed(self, state: RunState, parts: tuple[Parts, ...]) -> KeyedSituations:
+        """Return what is known of keys, and when they are due; nothing is counted or confirmed."""
+        none = np.zeros(len(state.keys.held), np.int64)
+        pending = np.empty((0, len(self.node.situations)), np.int64)
+        return KeyedSituations(
+            state.keys, state.runs, parts, none, pending, self.node.gap_us, within_us=None
+        )
 
     def step(self, state: SituationState, batch: Batch) -> tuple[SituationState, Batch]:
         """Take a batch in; return the situations that it ends."""
-        derived = self.derivation.step(state.runs, batch.rows, batch.watermark_us)
+        columns = [evaluate(key.expression, batch.rows) for key in self.node.keys]
+        taken = state.keys.taken(columns, batch.rows.num_rows, batch.watermark_us)
+        before = RunState(taken.part.known, taken.part.runs, state.position)
+        derived = self.derivation.step(before, batch.rows, columns, batch.watermark_us)
         runs = derived.runs
         values = [
             RunValues.of(self.aggregates, derived, symbol, carried, batch.rows)
-            for symbol, carried in enumerate(state.parts)
+            for symbol, carried in enumerate(taken.part.parts)
         ]
         ended = np.flatnonzero(runs.visible != NEVER)
         # By symbol, as the aggregates are.
@@ -81,16 +96,20 @@ class DeriveSituations(Stateful[SituationState]):
         kept = np.flatnonzero(runs.end_pos == NEVER)
         parts = merged_parts(values, runs.symbol, kept)
         unused = np.zeros(len(derived.keys.held), np.bool_)
-        after, _ = self.derivation.remember(derived, kept, unused)
-        return SituationState(after, parts), Batch(results, batch.watermark_us)
+        after, _ = self.derivation.remember(derived, kept, unused, spare=not taken.below)
+        layers = taken.put(self.keyed(after, parts), batch.watermark_us)
+        return SituationState(layers, derived.position), Batch(results, batch.watermark_us)
 
     def write(self, state: SituationState) -> bytes:
         """Write the state out."""
-        parts = map(write_parts, state.parts)
-        return join_parts([write_runs(state.runs, self.derivation), *parts])
+        known = state.keys.whole
+        runs = RunState(known.known, known.runs, state.position)
+        parts = map(write_parts, known.parts)
+        return join_parts([write_runs(runs, self.derivation), *parts])
 
     def read(self, written: bytes) -> SituationState:
         """Read back what `write` wrote."""
         runs, *parts = parts_of("situations", written, 1 + len(self.node.situations))
         loaded = tuple(read_parts(each, self.aggregates.schema) for each in parts)
-        return SituationState(read_runs(runs, self.derivation), loaded)
+        held = read_runs(runs, self.derivation)
+        return SituationState(KeyLayers.of(self.keyed(held, loaded)), held.position)

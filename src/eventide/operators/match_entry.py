@@ -19,6 +19,7 @@ from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.errors import EvaluationError
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.match_entry import last_meeting
+from eventide.operators.key_layers import NEVER
 from eventide.operators.match_one_row import OneRow
 from eventide.operators.match_rows import MatchRows
 from eventide.operators.match_state import MatchState
@@ -59,6 +60,7 @@ def state_at(rows: pa.RecordBatch, entry: int) -> MatchState:
         np.array([0]),
         np.array([False]),
         np.zeros(rows.num_rows, np.bool_),
+        np.array([NEVER]),
     )
 
 
@@ -113,7 +115,7 @@ def ends_of(operator: MatchRows, rows: pa.RecordBatch, first: int, last: int) ->
     node = replace(operator.node, skip=Skip("next row"), timeout_rows=False, output="one row")
     every = MatchRows(node, operator.output_schema)
     ends = np.arange(first, last)
-    by_key, state = every.together(state_at(rows, first), every.initial_state().rows)
+    by_key, state = every.together(state_at(rows, first), rows.slice(rows.num_rows), [])
     for matches, _ in every.find(
         by_key,
         every.partitions(by_key, state, END_OF_TIME_US),

@@ -8,7 +8,7 @@ state. Batches may be cut anywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, Ti
 from eventide.errors import EvaluationError
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.groups import order_by_key
+from eventide.kernels.keys import search_keys
 from eventide.kernels.match_code import Tables
 from eventide.kernels.match_scan import Predecessors, scan
 from eventide.kernels.match_search import MOST_TAKEN, search
@@ -49,6 +50,7 @@ from eventide.kernels.match_tables import (
 from eventide.kernels.ordering import ranges
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.evaluate import evaluate
+from eventide.operators.key_layers import NEVER, KeyLayers
 from eventide.operators.match_conditions import Conditions, compile_conditions
 from eventide.operators.match_found import predecessors_of, scanned_matches, searched_matches
 from eventide.operators.match_masks import LocalCondition, RowsByKey, masks_of
@@ -59,6 +61,7 @@ from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.automaton import Automaton
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
+from eventide.plan.looking_back import looks_back
 from eventide.plan.nodes import MatchRecognize
 from eventide.schema import TS
 
@@ -92,7 +95,7 @@ Run = tuple[Matches, Partitions, int, int]
 
 
 @dataclass(frozen=True)
-class MatchRows(Stateful[MatchState]):
+class MatchRows(Stateful[KeyLayers[MatchState]]):
     """Finds the matches of a pattern in the rows of each key.
 
     Only matches that start in `owned` are reported, and only rows there as unmatched. Large
@@ -183,6 +186,14 @@ class MatchRows(Stateful[MatchState]):
         return max(self.conditions.reach_back, *(-shift for shift in self.shifts()), 0)
 
     @cached_property
+    def keeps_back(self) -> int:
+        """How many rows before a start row a match from there may look at.
+
+        PREV at a row that always has so many rows of the match before it looks no further.
+        """
+        return looks_back(self.node, self.automaton)
+
+    @cached_property
     def reach_ahead(self) -> int:
         """How many rows behind a row anything looks at."""
         return max(self.conditions.reach_ahead, *self.shifts(), 0)
@@ -202,18 +213,24 @@ class MatchRows(Stateful[MatchState]):
         parts = (part for item in self.node.measures for part in walk(item.expression))
         return [0, *(part.shift for part in parts if isinstance(part, At))]
 
-    def initial_state(self) -> MatchState:
+    def initial_state(self) -> KeyLayers[MatchState]:
         """Return the state before the first batch."""
         none, never = np.empty(0, np.int64), np.empty(0, np.bool_)
         rows = pa.RecordBatch.from_pylist([], schema=self.source_schema)
         keys = tuple(pa.nulls(0, key.type.arrow) for key in self.node.keys)
-        return MatchState(rows, keys, none, none, none, none, never, never)
+        return KeyLayers.of(MatchState(rows, keys, none, none, none, none, never, never, none))
 
-    def step(self, state: MatchState, batch: Batch) -> tuple[MatchState, Batch]:
+    def step(
+        self, state: KeyLayers[MatchState], batch: Batch
+    ) -> tuple[KeyLayers[MatchState], Batch]:
         """Take a batch in; return the matches that are certain now."""
-        by_key, state = self.together(state, batch.rows)
-        parts = list(self.parts(by_key, state))
-        watermark_us = batch.watermark_us
+        rows, watermark_us = batch.rows, batch.watermark_us
+        keys = [evaluate(key.expression, rows) for key in self.node.keys]
+        taken = state.taken(keys, rows.num_rows, watermark_us)
+        # No start row of other keys has run out of time since they were looked at.
+        known = replace(taken.part, watermark_us=state.watermark_us)
+        by_key, grown = self.together(known, rows, keys)
+        parts = list(self.parts(by_key, grown))
 
         def run(part: tuple[RowsByKey, MatchState]) -> tuple[MatchState, list[pa.RecordBatch]]:
             return self.step_part(*part, watermark_us)
@@ -225,9 +242,8 @@ class MatchRows(Stateful[MatchState]):
                 done = list(threads.map(run, parts))
         results = [batch for _, found in done for batch in found]
         found_rows = concat_batches(results, self.output_schema) if results else self.no_results
-        return joined([after for after, _ in done], self.source_schema), Batch(
-            found_rows, watermark_us
-        )
+        after = joined([after for after, _ in done], self.source_schema)
+        return taken.put(after, watermark_us), Batch(found_rows, watermark_us)
 
     def rows_in(self, stretches: Stretches) -> Iterator[pa.RecordBatch]:
         """Yield the results of stretches that have nothing to do with one another."""
@@ -296,9 +312,10 @@ class MatchRows(Stateful[MatchState]):
             frozen(state.numbers),
         )
 
-    def together(self, state: MatchState, rows: pa.RecordBatch) -> tuple[RowsByKey, MatchState]:
+    def together(
+        self, state: MatchState, rows: pa.RecordBatch, fresh: Sequence[pa.Array]
+    ) -> tuple[RowsByKey, MatchState]:
         """Return the kept and the new rows by key, and the state with the keys that are new."""
-        fresh = [evaluate(key.expression, rows) for key in self.node.keys]
         old = len(state.kept)
         codes, keys, count = encode_more(state.keys, fresh, rows.num_rows)
         kept_codes = np.repeat(np.arange(old, dtype=np.int32), state.kept)
@@ -415,7 +432,7 @@ class MatchRows(Stateful[MatchState]):
         """Keep what later rows can still need."""
         low, high = by_key.offsets[:-1], by_key.offsets[1:]
         begin = np.minimum(np.asarray(parts.begin), high)
-        first = np.maximum(begin - self.reach_back, low)
+        first = np.maximum(begin - self.keeps_back, low)
         kept = high - first
         stays = np.ones(len(kept), np.bool_) if self.remembers_keys else kept > 0
         if watermark_us == END_OF_TIME_US:
@@ -433,8 +450,24 @@ class MatchRows(Stateful[MatchState]):
             np.asarray(parts.numbers)[stayed],
             (np.asarray(parts.whole) & (first == low))[stayed],
             matched[places] if self.shows_unmatched else matched,
+            self.due(by_key, stayed, begin[stayed], watermark_us),
             watermark_us,
         )
+
+    def due(self, by_key: RowsByKey, keys: Int64s, begin: Int64s, watermark_us: int) -> Int64s:
+        """Return when the next undecided start row of each key runs out of time."""
+        due = np.full(len(keys), NEVER, np.int64)
+        if self.node.within_us is None or not len(keys):
+            return due
+        within_us = min(self.node.within_us, LONGEST_US)
+        times, offsets = frozen(by_key.times), frozen(by_key.offsets)
+        next_row = np.empty(len(keys), np.int64)
+        wanted = np.full(len(keys), max(watermark_us, -LONGEST_US) - within_us, np.int64)
+        search_keys(times, offsets, frozen(keys), frozen(wanted), False, next_row)
+        next_row = np.maximum(next_row, begin)
+        waits = np.flatnonzero(next_row < offsets[1:][keys])
+        due[waits] = times[next_row[waits]] + within_us
+        return due
 
     @cached_property
     def fact_schema(self) -> pa.Schema:
@@ -443,19 +476,19 @@ class MatchRows(Stateful[MatchState]):
         facts = [(name, pa.int64()) for name in ("kept", "begin", "seen", "numbers")]
         return pa.schema([*keys, *facts, ("whole", pa.bool_())])
 
-    def write(self, state: MatchState) -> bytes:
+    def write(self, layers: KeyLayers[MatchState]) -> bytes:
         """Write the state out."""
-        name = type(self).__name__
+        name, state = type(self).__name__, layers.whole
         marks = state.matched if self.shows_unmatched else np.zeros(state.rows.num_rows, np.bool_)
         # Last, and read back from there, whatever the others are called.
         rows = state.rows.append_column(MATCHED, pa.array(marks))
         facts = (state.kept, state.begin, state.seen, state.numbers, state.whole)
         arrays = [*state.keys, *map(pa.array, facts)]
         keys = pa.RecordBatch.from_arrays(arrays, schema=self.fact_schema)
-        told = {"watermark_us": state.watermark_us}
+        told = {"watermark_us": layers.watermark_us}
         return join_parts([write_rows(name, rows, told), write_rows(f"{name} keys", keys, {})])
 
-    def read(self, written: bytes) -> MatchState:
+    def read(self, written: bytes) -> KeyLayers[MatchState]:
         """Read back what `write` wrote."""
         name = type(self).__name__
         rows_part, keys_part = parts_of(name, written, 2)
@@ -463,14 +496,21 @@ class MatchRows(Stateful[MatchState]):
         rows, told = read_rows(name, rows_part, row_schema)
         facts, _ = read_rows(f"{name} keys", keys_part, self.fact_schema)
         marks = np.asarray(rows.columns[-1].to_numpy(zero_copy_only=False))
-        return MatchState(
-            pa.RecordBatch.from_arrays(rows.columns[:-1], schema=self.source_schema),
+        own = pa.RecordBatch.from_arrays(rows.columns[:-1], schema=self.source_schema)
+        kept, begin = int64s(facts.column("kept")), int64s(facts.column("begin"))
+        offsets = np.concatenate([[0], np.cumsum(kept)])
+        by_key = RowsByKey(own, np.arange(own.num_rows), offsets, in_key_order=True)
+        watermark_us = told["watermark_us"]
+        state = MatchState(
+            own,
             tuple(facts.columns[: len(self.node.keys)]),
-            int64s(facts.column("kept")),
-            int64s(facts.column("begin")),
+            kept,
+            begin,
             int64s(facts.column("seen")),
             int64s(facts.column("numbers")),
             np.asarray(facts.column("whole").to_numpy(zero_copy_only=False)),
             marks if self.shows_unmatched else marks[:0],
-            told["watermark_us"],
+            self.due(by_key, np.arange(len(kept)), offsets[:-1] + begin, watermark_us),
+            watermark_us,
         )
+        return KeyLayers.of(state, watermark_us)

@@ -9,7 +9,7 @@ joined in, the matches are the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,19 @@ from eventide.batch import ALL_TIME, Batch, TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.situations import NEVER
 from eventide.operators.columns import concat_batches
+from eventide.operators.evaluate import evaluate
+from eventide.operators.key_layers import KeyLayers
+from eventide.operators.situation_keys import KeyedSituations
 from eventide.operators.situation_plan import PatternTables, Statistics, fixed_orders
 from eventide.operators.situation_report import Partials, Reporter
-from eventide.operators.situation_runs import LONGEST_US, Derivation, Derived, RunState
+from eventide.operators.situation_runs import (
+    LONGEST_US,
+    Derivation,
+    Derived,
+    KeyStates,
+    Runs,
+    RunState,
+)
 from eventide.operators.situation_search import Search
 from eventide.operators.situation_state import (
     read_floats,
@@ -42,17 +52,21 @@ MOST_PARTS = 8192
 
 @dataclass(frozen=True)
 class PatternState:
-    """Situations that may be needed, parts of the aggregates of each symbol's, what is known.
+    """What is known of keys and their situations, the next position, and statistics.
 
-    `reported` counts the matches of each key. `pending` has the members, by number in the runs, of
-    matches that were reported while some went on.
+    `least` is how many runs and keys were left when what nobody needs was last dropped, and
+    `dropped_at` the position of that.
     """
 
-    runs: RunState
-    parts: tuple[Parts, ...]
-    reported: Int64s
-    pending: Int64s
+    keys: KeyLayers[KeyedSituations]
     statistics: Statistics
+    position: int = 0
+    least: int = 0
+    dropped_at: int = 0
+
+    def runs_of(self, part: KeyedSituations) -> RunState:
+        """Return some keys and their runs, as the derivation of situations takes them."""
+        return RunState(part.known, part.runs, self.position, self.least, self.dropped_at)
 
 
 @dataclass(frozen=True)
@@ -95,28 +109,44 @@ class MatchSituations(Stateful[PatternState]):
         statistics = Statistics.initial(self.tables, self.symbols)
         if self.order is not None:
             statistics.orders[:] = fixed_orders(self.order)
+        begun = self.derivation.initial_state()
+        parts = tuple(map(Parts.none, self.reporter.aggregates))
+        reported = np.zeros(0 if self.node.keys else 1, np.int64)
+        pending = np.empty((0, self.symbols), np.int64)
         return PatternState(
-            self.derivation.initial_state(),
-            tuple(map(Parts.none, self.reporter.aggregates)),
-            np.zeros(0 if self.node.keys else 1, np.int64),
-            np.empty((0, self.symbols), np.int64),
-            statistics,
+            KeyLayers.of(self.keyed(begun.keys, begun.runs, parts, reported, pending)), statistics
         )
+
+    def keyed(
+        self,
+        known: KeyStates,
+        runs: Runs,
+        parts: tuple[Parts, ...],
+        reported: Int64s,
+        pending: Int64s,
+    ) -> KeyedSituations:
+        """Return what is known of keys, and when they are due."""
+        gap_us, within_us = self.node.gap_us, self.node.within_us
+        return KeyedSituations(known, runs, parts, reported, pending, gap_us, within_us)
 
     def step(self, state: PatternState, batch: Batch) -> tuple[PatternState, Batch]:
         """Take a batch in; return the matches that it makes certain."""
-        derived = self.derivation.step(state.runs, batch.rows, batch.watermark_us)
+        rows, watermark_us = batch.rows, batch.watermark_us
+        columns = [evaluate(key.expression, rows) for key in self.node.keys]
+        taken = state.keys.taken(columns, rows.num_rows, watermark_us)
+        before = state.runs_of(taken.part)
+        derived = self.derivation.step(before, rows, columns, watermark_us)
         values = [
-            RunValues.of(aggregates, derived, symbol, carried, batch.rows)
+            RunValues.of(aggregates, derived, symbol, carried, rows)
             for symbol, (aggregates, carried) in enumerate(
-                zip(self.reporter.aggregates, state.parts, strict=True)
+                zip(self.reporter.aggregates, taken.part.parts, strict=True)
             )
         ]
         reported = np.zeros(len(derived.keys.held), np.int64)
-        reported[: len(state.reported)] = state.reported
+        reported[: len(taken.part.reported)] = taken.part.reported
         statistics = state.statistics.copy()
         results: list[pa.RecordBatch] = []
-        pending = state.pending
+        pending = taken.part.pending
         sums: list[Partials] = []
         for found in self.search.matches(derived, reported, statistics):
             if self.reporter.sums_up:
@@ -132,25 +162,34 @@ class MatchSituations(Stateful[PatternState]):
             over = (derived.runs.end_pos[pending] != NEVER).all(axis=1)
             results.append(self.reporter.confirm(pending[over], derived, values))
             pending = pending[~over]
-        known = replace(state.runs, keys=derived.keys, runs=derived.runs, position=derived.position)
         parts = tuple(each.parts for each in values)
-        after = PatternState(known, parts, reported, pending, statistics)
+        known = self.keyed(derived.keys, derived.runs, parts, reported, pending)
+        least, dropped_at = state.least, state.dropped_at
         many = any(len(each.run) > MOST_PARTS + 4 * len(derived.runs) for each in parts)
-        if many or self.derivation.is_due(state.runs, derived):
-            after = self.compacted(after, derived, values, batch.watermark_us)
-        return after, Batch(concat_batches(results, self.output_schema), batch.watermark_us)
+        if taken.below or many or self.derivation.is_due(before, derived):
+            known = self.compacted(known, derived, values, watermark_us, spare=not taken.below)
+            least, dropped_at = len(known.runs) + len(known.reported), derived.position
+        layers = taken.put(known, watermark_us)
+        after = PatternState(layers, statistics, derived.position, least, dropped_at)
+        return after, Batch(concat_batches(results, self.output_schema), watermark_us)
 
     def compacted(
-        self, state: PatternState, derived: Derived, values: list[RunValues], watermark_us: int
-    ) -> PatternState:
-        """Return the state without what no later event can need, and its parts merged."""
-        kept = self.needed(derived, state.pending, watermark_us)
-        runs, keys = self.derivation.remember(derived, kept, state.reported > 0)
+        self,
+        known: KeyedSituations,
+        derived: Derived,
+        values: list[RunValues],
+        watermark_us: int,
+        *,
+        spare: bool,
+    ) -> KeyedSituations:
+        """Return what is known without what no later event can need, and its parts merged."""
+        kept = self.needed(derived, known.pending, watermark_us)
+        left, keys = self.derivation.remember(derived, kept, known.reported > 0, spare=spare)
         place = np.full(len(derived.runs), -1, np.int64)
         place[kept] = np.arange(len(kept))
         parts = merged_parts(values, derived.runs.symbol, kept)
-        reported, pending = state.reported[keys], place[state.pending]
-        return PatternState(runs, parts, reported, pending, state.statistics)
+        reported, pending = known.reported[keys], place[known.pending]
+        return self.keyed(left.keys, left.runs, parts, reported, pending)
 
     def needed(self, derived: Derived, pending: Int64s, watermark_us: int) -> Int64s:
         """Return the runs, by number, that later events may need.
@@ -168,15 +207,15 @@ class MatchSituations(Stateful[PatternState]):
 
     def write(self, state: PatternState) -> bytes:
         """Write the state out."""
-        statistics = state.statistics
-        whole = (state.reported, state.pending.ravel(), statistics.counts, statistics.orders)
+        statistics, known = state.statistics, state.keys.whole
+        whole = (known.reported, known.pending.ravel(), statistics.counts, statistics.orders)
         moving = statistics.moving[:4]
         return join_parts(
             [
-                write_runs(state.runs, self.derivation),
+                write_runs(state.runs_of(known), self.derivation),
                 *map(write_numbers, whole),
                 *map(write_numbers, moving),
-                *map(write_parts, state.parts),
+                *map(write_parts, known.parts),
             ]
         )
 
@@ -186,10 +225,14 @@ class MatchSituations(Stateful[PatternState]):
         reported, pending, counts, orders = map(read_int64s, parts[:4])
         sizes, shares, planned_sizes, planned_shares = map(read_floats, parts[4:8])
         carried = zip(parts[8:], self.reporter.aggregates, strict=True)
-        return PatternState(
-            read_runs(runs, self.derivation),
+        held = read_runs(runs, self.derivation)
+        known = self.keyed(
+            held.keys,
+            held.runs,
             tuple(read_parts(part, each.schema) for part, each in carried),
             reported,
             pending.reshape(-1, self.symbols),
-            Statistics(sizes, shares, planned_sizes, planned_shares, counts, orders),
         )
+        statistics = Statistics(sizes, shares, planned_sizes, planned_shares, counts, orders)
+        layers = KeyLayers.of(known)
+        return PatternState(layers, statistics, held.position, held.least, held.dropped_at)

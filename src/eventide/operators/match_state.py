@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from eventide.batch import START_OF_TIME_US
 from eventide.kernels.compiled import Bools, Int64s
+from eventide.kernels.ordering import ranges
 from eventide.operators.columns import concat_batches
 
 
@@ -20,7 +22,7 @@ class MatchState:
     Key k has `kept[k]` of the rows. The first start row to decide is its row number `begin[k]`,
     rows before `seen[k]` could be tested at the last step. `whole` says that its first row here
     is its first of all, `numbers` counts its matches. `matched` marks rows of matches, if that is
-    asked for.
+    asked for. A key is `due` when a start row of it runs out of time.
     """
 
     rows: pa.RecordBatch
@@ -31,7 +33,35 @@ class MatchState:
     numbers: Int64s
     whole: Bools
     matched: Bools
+    due: Int64s
     watermark_us: int = START_OF_TIME_US
+
+    @property
+    def weight(self) -> int:
+        """How many keys and rows there are."""
+        return len(self.kept) + int(self.rows.num_rows)
+
+    def take(self, keys: Int64s) -> Self:
+        """Return what is known of some keys, by number."""
+        starts = np.cumsum(self.kept) - self.kept
+        places = ranges(starts[keys], self.kept[keys])
+        chosen = pa.array(keys)
+        return replace(
+            self,
+            rows=self.rows.take(pa.array(places)),
+            keys=tuple(key.take(chosen) for key in self.keys),
+            kept=self.kept[keys],
+            begin=self.begin[keys],
+            seen=self.seen[keys],
+            numbers=self.numbers[keys],
+            whole=self.whole[keys],
+            matched=self.matched[places] if len(self.matched) else self.matched,
+            due=self.due[keys],
+        )
+
+    def joined(self, other: MatchState) -> MatchState:
+        """Return these keys, then those of another state."""
+        return joined([self, other], self.rows.schema)
 
 
 @dataclass(frozen=True)
@@ -77,5 +107,6 @@ def joined(states: Sequence[MatchState], schema: pa.Schema) -> MatchState:
         np.concatenate([state.numbers for state in states]),
         np.concatenate([state.whole for state in states]),
         np.concatenate([state.matched for state in states]),
+        np.concatenate([state.due for state in states]),
         states[0].watermark_us,
     )

@@ -6,6 +6,7 @@ next one: the state is the open runs, those that matches may still need, and whe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -101,6 +102,15 @@ class KeyStates:
             self.last_ts[chosen],
         )
 
+    def joined(self, other: KeyStates) -> KeyStates:
+        """Return these keys, then others."""
+        return KeyStates(
+            tuple(map(pa.concat_arrays, zip(self.keys, other.keys, strict=True))),
+            np.concatenate([self.held, other.held]),
+            np.concatenate([self.waiting, other.waiting]),
+            np.concatenate([self.last_ts, other.last_ts]),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RunState:
@@ -183,10 +193,18 @@ class Derivation:
         states = KeyStates(keys, nothing, nothing, nothing)
         return RunState(states, Runs(*(none for _ in fields(Runs))))
 
-    def step(self, state: RunState, rows: pa.RecordBatch, watermark_us: int) -> Derived:
-        """Follow the runs through a batch of events and the silence behind it."""
+    def step(
+        self,
+        state: RunState,
+        rows: pa.RecordBatch,
+        columns: Sequence[pa.Array],
+        watermark_us: int,
+    ) -> Derived:
+        """Follow the runs through a batch of events, whose keys are given, and the silence behind.
+
+        The state may be of some keys only, among them all of the batch.
+        """
         bits = self.bits_of(rows)
-        columns = [evaluate(key.expression, rows) for key in self.keys]
         codes, keys, count = encode_more(state.keys.keys, columns, rows.num_rows)
         by_key = self.by_key(state, count)
         symbols = len(self.situations)
@@ -269,16 +287,20 @@ class Derivation:
         events = (derived.position - state.dropped_at) // 2
         return known > 2 * state.least + SPARE or events > known + SPARE
 
-    def remember(self, derived: Derived, kept: Int64s, used: Bools) -> tuple[RunState, Int64s]:
+    def remember(
+        self, derived: Derived, kept: Int64s, used: Bools, *, spare: bool
+    ) -> tuple[RunState, Int64s]:
         """Return the state with the runs kept, by number, and the keys that are left, by number.
 
-        Keys that need no memory are dropped once there are many; `used` ones have to stay.
+        Keys that need no memory are dropped, with `spare` only once there are many; `used` ones
+        have to stay.
         """
         runs, keys = derived.runs.take(kept), derived.keys
         chosen = np.arange(len(keys.held))
         busy = used | (keys.held != 0)
         busy[runs.key] = True
-        if self.keys and len(busy) > 2 * int(np.count_nonzero(busy)) + SPARE:
+        most = int(np.count_nonzero(busy))
+        if self.keys and len(busy) > (2 * most + SPARE if spare else most):
             chosen = np.flatnonzero(busy)
             runs = Runs((np.cumsum(busy) - 1)[runs.key], *runs.columns[1:])
             keys = keys.take(chosen)

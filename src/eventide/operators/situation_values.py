@@ -99,6 +99,12 @@ class Parts:
         nothing = pa.RecordBatch.from_pylist([], schema=aggregates.schema)
         return cls(nothing, np.empty(0, np.int64))
 
+    def only(self, place: Int64s) -> Parts:
+        """Return the parts of runs that have a place, by that place; -1 is none."""
+        run = place[self.run]
+        chosen = np.flatnonzero(run >= 0)
+        return Parts(self.columns.take(pa.array(chosen)), run[chosen])
+
 
 @dataclass(frozen=True)
 class RunValues:

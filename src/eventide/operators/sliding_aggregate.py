@@ -4,13 +4,15 @@
            a   b   c   d   e        e's frame is [10, 15], e alone
 
 An event leaves with its aggregates once the watermark has passed it, for only then are all its
-peers known. The state is the events that later frames can still reach.
+peers known. The state is the events that wait for that, and by key those that later frames can
+still reach.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import assert_never
+from functools import cached_property
+from typing import Self, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -18,24 +20,21 @@ import pyarrow as pa
 from eventide.accumulators import Accumulator, Frames
 from eventide.accumulators.columns import int64s
 from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
-from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.frames import keep_reachable_rows, range_frames, rows_frames
 from eventide.kernels.groups import order_by_key
+from eventide.kernels.ordering import ranges
 from eventide.operators.aggregate import accumulator_of
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.evaluate import evaluate
+from eventide.operators.key_layers import NEVER, KeyLayers
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import RangeFrame, RowsFrame
 from eventide.plan.nodes import SlidingAggregate
 
-
-@dataclass(frozen=True, slots=True)
-class SlidingState:
-    """Events in order of time: the first `done` have left, later frames may still reach them."""
-
-    rows: pa.RecordBatch
-    done: int = 0
+FAR_US = 2**61
+"""Longer than any frame, and no sum with a time overflows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,67 @@ class KeyOrder:
 
     order: Int64s
     offsets: Int64s
+
+    @classmethod
+    def of(cls, codes: Int32s, count: int) -> Self:
+        """Put rows in order of their keys."""
+        order, offsets = np.empty(len(codes), np.int64), np.zeros(count + 1, np.int64)
+        order_by_key(codes, offsets, order)
+        return cls(frozen(order), frozen(offsets))
+
+
+@dataclass(frozen=True)
+class FrameRows:
+    """Events that later frames may reach: those of a key in order of time, keys in any order."""
+
+    rows: pa.RecordBatch
+    node: SlidingAggregate
+
+    @cached_property
+    def encoded(self) -> tuple[tuple[pa.Array, ...], KeyOrder]:
+        """The keys, and the rows of each."""
+        columns = [evaluate(key, self.rows) for key in self.node.keys]
+        codes, keys, count = encode_keys(columns, self.rows.num_rows)
+        return tuple(keys), KeyOrder.of(codes, count)
+
+    @property
+    def keys(self) -> tuple[pa.Array, ...]:
+        """The columns of the keys."""
+        return self.encoded[0]
+
+    @cached_property
+    def due(self) -> Int64s:
+        """When no frame reaches the last row of each key any more."""
+        by_key = self.encoded[1]
+        due = np.full(len(by_key.offsets) - 1, NEVER, np.int64)
+        if isinstance(self.node.frame, RangeFrame) and self.rows.num_rows:
+            last = int64s(self.rows.column("ts"))[by_key.order[by_key.offsets[1:] - 1]]
+            due = last + min(self.node.frame.preceding_us, FAR_US)
+        return due
+
+    @property
+    def weight(self) -> int:
+        """How many rows there are; every key has some."""
+        return int(self.rows.num_rows)
+
+    def take(self, keys: Int64s) -> Self:
+        """Return the rows of some keys, by number."""
+        by_key = self.encoded[1]
+        counts = by_key.offsets[1:][keys] - by_key.offsets[keys]
+        places = by_key.order[ranges(by_key.offsets[keys], counts)]
+        return type(self)(self.rows.take(pa.array(places)), self.node)
+
+    def joined(self, other: Self) -> Self:
+        """Return these rows, then those of other keys."""
+        return type(self)(concat_batches([self.rows, other.rows], self.rows.schema), self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingState:
+    """Events that have left, by key, and those that wait for the watermark, in order of time."""
+
+    done: KeyLayers[FrameRows]
+    waiting: pa.RecordBatch
 
 
 @dataclass(frozen=True)
@@ -70,40 +130,50 @@ class AggregateFrames(Stateful[SlidingState]):
 
     def initial_state(self) -> SlidingState:
         """Return the state before the first batch."""
-        return SlidingState(pa.RecordBatch.from_pylist([], schema=self.source_schema))
+        nothing = pa.RecordBatch.from_pylist([], schema=self.source_schema)
+        return SlidingState(KeyLayers.of(FrameRows(nothing, self.node)), nothing)
 
     def step(self, state: SlidingState, batch: Batch) -> tuple[SlidingState, Batch]:
         """Take a batch in; return the events that its watermark has passed."""
-        rows = concat_batches([state.rows, batch.rows], self.source_schema)
-        ts = int64s(rows.column("ts"))
-        done = len(ts) if batch.watermark_us == END_OF_TIME_US else passed(ts, batch.watermark_us)
-        if done <= state.done:
-            nothing = pa.RecordBatch.from_pylist([], schema=self.output_schema)
-            return SlidingState(rows, state.done), Batch(nothing, batch.watermark_us)
-        keys = [evaluate(key, rows) for key in self.node.keys]
-        codes, _, count = encode_keys(keys, rows.num_rows)
-        order, offsets = np.empty(len(ts), np.int64), np.zeros(count + 1, np.int64)
-        order_by_key(codes, offsets, order)
-        by_key = KeyOrder(frozen(order), frozen(offsets))
-        results = self.report(rows, ts, by_key, state.done, done)
-        kept = self.still_needed(rows, ts, by_key, done, batch.watermark_us)
-        return kept, Batch(results, batch.watermark_us)
+        watermark_us = batch.watermark_us
+        rows = concat_batches([state.waiting, batch.rows], self.source_schema)
+        count = rows.num_rows
+        if watermark_us != END_OF_TIME_US:
+            count = passed(int64s(rows.column("ts")), watermark_us)
+        leaving, waiting = rows.slice(0, count), rows.slice(count)
+        taken = state.done.taken(
+            [evaluate(key, leaving) for key in self.node.keys], count, watermark_us
+        )
+        before = taken.part.rows.num_rows
+        rows = concat_batches([taken.part.rows, leaving], self.source_schema)
+        reached = FrameRows(rows, self.node)
+        ts, by_key = int64s(rows.column("ts")), reached.encoded[1]
+        results = self.report(rows, ts, by_key, before)
+        kept = FrameRows(self.still_needed(rows, ts, by_key, watermark_us), self.node)
+        after = SlidingState(taken.put(kept, watermark_us), waiting)
+        return after, Batch(results, watermark_us)
 
     def write(self, state: SlidingState) -> bytes:
         """Write the state out."""
-        return write_rows(type(self).__name__, state.rows, {"done": state.done})
+        done = state.done.whole.rows
+        rows = concat_batches([done, state.waiting], self.source_schema)
+        return write_rows(type(self).__name__, rows, {"done": done.num_rows})
 
     def read(self, written: bytes) -> SlidingState:
         """Read back what `write` wrote."""
         rows, facts = read_rows(type(self).__name__, written, self.source_schema)
-        return SlidingState(rows, facts["done"])
+        done = FrameRows(rows.slice(0, facts["done"]), self.node)
+        return SlidingState(KeyLayers.of(done), rows.slice(facts["done"]))
 
     def report(
-        self, rows: pa.RecordBatch, ts: Int64s, by_key: KeyOrder, start: int, end: int
+        self, rows: pa.RecordBatch, ts: Int64s, by_key: KeyOrder, start: int
     ) -> pa.RecordBatch:
-        """Return rows [start, end) of those owned, with their aggregates."""
-        start = max(start, passed(ts, self.owned.start_us))
-        end = max(start, min(end, passed(ts, self.owned.end_us)))
+        """Return the rows from `start` on, of those owned, with their aggregates."""
+        leaving = ts[start:]
+        first, last = (passed(leaving, us) for us in (self.owned.start_us, self.owned.end_us))
+        if self.owned.end_us == END_OF_TIME_US:
+            last = len(leaving)
+        start, end = start + first, start + max(first, last)
         frames, place = self.frames(ts, by_key, start, end)
         in_order = pa.array(by_key.order)
         arrays = rows.slice(start, end - start).columns
@@ -130,20 +200,21 @@ class AggregateFrames(Stateful[SlidingState]):
         return Frames(frozen(left[wanted]), frozen(right[wanted])), pa.array(place)
 
     def still_needed(
-        self, rows: pa.RecordBatch, ts: Int64s, by_key: KeyOrder, done: int, watermark_us: int
-    ) -> SlidingState:
-        """Drop the events that no later frame can reach."""
+        self, rows: pa.RecordBatch, ts: Int64s, by_key: KeyOrder, watermark_us: int
+    ) -> pa.RecordBatch:
+        """Return the events, of those that have left, that later frames can reach."""
         match self.node.frame:
             case RangeFrame(preceding_us):
-                # Rows not yet done have ts >= watermark, so their frames start no earlier.
-                start = min(done, passed(ts, watermark_us - preceding_us))
-                return SlidingState(rows.slice(start), done - start)
+                # Events to come have ts >= watermark, so their frames start no earlier.
+                reached = ts >= max(watermark_us, -FAR_US) - preceding_us
+                if watermark_us == END_OF_TIME_US:
+                    reached[:] = False
             case RowsFrame(preceding):
-                keep = np.zeros(len(ts), np.bool_)
-                keep_reachable_rows(by_key.order, by_key.offsets, done, preceding, keep)
-                return SlidingState(rows.filter(pa.array(keep)), int(keep[:done].sum()))
+                reached = np.zeros(len(ts), np.bool_)
+                keep_reachable_rows(by_key.order, by_key.offsets, len(ts), preceding, reached)
             case _ as unreachable:
                 assert_never(unreachable)
+        return rows if reached.all() else rows.filter(pa.array(reached))
 
 
 def passed(ts: Int64s, instant_us: int) -> int:

@@ -18,6 +18,7 @@ from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.join_pool import AT, SIDE
 from eventide.kernels.window_join import JoinRoom
 from eventide.operators.evaluate import evaluate
+from eventide.operators.fingerprints import Fingerprints, fingerprints
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.join import ROOM
 from eventide.operators.standing.join_memory import (
@@ -27,7 +28,7 @@ from eventide.operators.standing.join_memory import (
     SideRule,
     words_of,
 )
-from eventide.operators.standing.keys import Fingerprints, fingerprints, without_null
+from eventide.operators.standing.keys import without_null
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import numbered
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows

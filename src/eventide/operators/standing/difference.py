@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from eventide.kernels.value_chains import DIFFERENCE
+from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.keys import fingerprints
 from eventide.operators.standing.sides import PLAIN, FollowsSides, Sides, SidesState
 from eventide.plan.execution import Execution
 from eventide.plan.update_patterns import Edge

@@ -26,9 +26,9 @@ from eventide.kernels.compiled import Int64s
 from eventide.kernels.emitted import Arriving, Emitted, all_emitted, arriving
 from eventide.kernels.expiring import longest_lifetime
 from eventide.kernels.value_chains import ONE, VALUE
+from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.compaction import is_too_roomy
-from eventide.operators.standing.keys import fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog, is_sparse, numbered
 from eventide.operators.standing.sides import (

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from eventide.kernels.value_chains import ABSENT, PRESENT
 from eventide.operators.evaluate import evaluate
+from eventide.operators.fingerprints import Fingerprints, fingerprints
 from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.keys import Fingerprints, fingerprints, without_null
+from eventide.operators.standing.keys import without_null
 from eventide.operators.standing.sides import PLAIN, FollowsSides, Sides, SidesState
 from eventide.plan.execution import Execution
 from eventide.plan.expressions import Expression

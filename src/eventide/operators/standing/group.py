@@ -27,12 +27,12 @@ from eventide.kernels.shown_groups import OUT_AT, OUT_GROUP, OUT_HEAD, OUT_ID, O
 from eventide.kernels.slabs import BLOCK
 from eventide.kernels.sliding_groups import EMPTIED, PART, PLACE, SHOWN, Progress, fold
 from eventide.operators.evaluate import evaluate
+from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.array_state import read_arrays, write_arrays
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.group_plan import GroupPlan
 from eventide.operators.standing.group_rows import finished
 from eventide.operators.standing.group_state import GroupState
-from eventide.operators.standing.keys import fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.tuples import Arrivals, knows_ends, remembering

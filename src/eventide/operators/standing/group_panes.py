@@ -26,11 +26,11 @@ from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.aggregate import accumulator_of
 from eventide.operators.columns import concat_batches
 from eventide.operators.evaluate import evaluate
+from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.group import AggregateGroups
 from eventide.operators.standing.group_slides import AggregateSlides
 from eventide.operators.standing.ids import joined_ids
-from eventide.operators.standing.keys import fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.pane_sketches import Distinct, Frequent, Sketch
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows

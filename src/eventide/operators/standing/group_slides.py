@@ -39,10 +39,10 @@ from eventide.kernels.slide_panes import (
 )
 from eventide.kernels.slide_ring import NEVER as NO_INSTANT
 from eventide.operators.evaluate import evaluate
+from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.array_state import read_arrays, write_arrays
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.group_rows import finished
-from eventide.operators.standing.keys import fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.refresh import MOST_ROWS
 from eventide.operators.standing.row_log import RowLog

@@ -21,6 +21,7 @@ from eventide.kernels.join_pool import (
 from eventide.kernels.ordering import sort_pairs
 from eventide.kernels.window_join import DEPTH, WRITTEN, JoinRoom, join_changes
 from eventide.operators.evaluate import evaluate, evaluate_predicate
+from eventide.operators.fingerprints import Fingerprints, fingerprints
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.compaction import is_too_roomy
 from eventide.operators.standing.join_memory import (
@@ -31,7 +32,7 @@ from eventide.operators.standing.join_memory import (
     SideRule,
     words_of,
 )
-from eventide.operators.standing.keys import Fingerprints, fingerprints, without_null
+from eventide.operators.standing.keys import without_null
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import numbered
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows

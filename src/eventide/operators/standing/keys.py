@@ -1,60 +1,12 @@
-"""Keys as two words: what tables in kernels look up in place of values of any type."""
+"""Keys of changes: those without an answer are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
-import pyarrow as pa
 
-from eventide.accumulators.columns import one_spelling
-from eventide.kernels.compiled import Bools, Int64s, frozen
-from eventide.kernels.hashing import Hashes, hash_bytes, hash_words
+from eventide.kernels.compiled import frozen
+from eventide.operators.fingerprints import Fingerprints
 from eventide.operators.standing.changes import Changes
-
-_SECOND_SEED = np.uint64(0xD6E8FEB86659FD93)
-
-
-@dataclass(frozen=True, slots=True)
-class Fingerprints:
-    """Two words for each row, equal where all key values are; nulls are alike.
-
-    For one column of numbers, booleans or times the words are the value itself. Otherwise they
-    are two hashes: among a billion different keys, two have the same 128 bits with a chance of
-    one in 10^20.
-    """
-
-    first: Int64s
-    second: Int64s
-    null: Bools
-    """Where any of the key values is null."""
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-
-def fingerprints(columns: Sequence[pa.Array], length: int) -> Fingerprints:
-    """Return the fingerprints of rows by their key columns; without columns all are equal."""
-    null = np.zeros(length, np.bool_)
-    if not columns:
-        zeros = frozen(np.zeros(length, np.int64))
-        return Fingerprints(zeros, zeros, null)
-    for column in columns:
-        if column.null_count:
-            null |= column.is_null().to_numpy(zero_copy_only=False)
-    plain = [one_spelling(column) for column in columns]
-    if len(plain) == 1 and _is_word(plain[0].type):
-        words = _words(plain[0])
-        second = null.astype(np.int64)
-        if plain[0].null_count:
-            words = np.where(null, 0, words)
-        return Fingerprints(frozen(words), frozen(second), null)
-    first, second_hash = np.zeros(length, np.uint64), np.full(length, _SECOND_SEED)
-    for column in plain:
-        _mix(column, first)
-        _mix(column, second_hash)
-    return Fingerprints(frozen(first.view(np.int64)), frozen(second_hash.view(np.int64)), null)
 
 
 def without_null(changes: Changes, keys: Fingerprints) -> tuple[Changes, Fingerprints]:
@@ -64,44 +16,3 @@ def without_null(changes: Changes, keys: Fingerprints) -> tuple[Changes, Fingerp
     places = np.flatnonzero(~keys.null)
     first, second = frozen(keys.first[places]), frozen(keys.second[places])
     return changes.take(places), Fingerprints(first, second, keys.null[places])
-
-
-def _is_word(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_temporal(kind)
-    )
-
-
-def _words(column: pa.Array) -> Int64s:
-    """Return values of up to 64 bits as words; what stands for a null does not matter."""
-    kind = column.type
-    if pa.types.is_temporal(kind):
-        column = column.view(pa.int64()) if kind.bit_width == 64 else column.view(pa.int32())
-    if pa.types.is_floating(kind):
-        filled = column.cast(pa.float64()).fill_null(0.0)
-        return np.asarray(filled.to_numpy(zero_copy_only=False)).view(np.int64)
-    if column.null_count:
-        column = column.fill_null(False if pa.types.is_boolean(kind) else 0)
-    return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.int64)
-
-
-def _mix(column: pa.Array, out: Hashes) -> None:
-    """Mix a column into the hashes of its rows."""
-    valid = np.zeros(0, np.bool_)
-    if column.null_count:
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
-    if _is_word(column.type):
-        hash_words(frozen(_words(column)), frozen(valid), out)
-        return
-    if pa.types.is_decimal(column.type):
-        column = column.cast(pa.string())
-    texts = column.cast(pa.binary())
-    _, offsets_buffer, data_buffer = texts.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int32)[texts.offset :][: len(texts) + 1]
-    data = np.zeros(0, np.uint8)
-    if data_buffer is not None:
-        data = np.frombuffer(data_buffer, np.uint8)
-    hash_bytes(frozen(offsets), frozen(data), frozen(valid), out)

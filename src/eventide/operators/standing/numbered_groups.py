@@ -24,9 +24,9 @@ from eventide.kernels.shown_groups import (
     number_groups,
 )
 from eventide.kernels.slabs import Slabs
+from eventide.operators.fingerprints import Fingerprints
 from eventide.operators.standing.compaction import compact_table, new_numbers
 from eventide.operators.standing.group_slabs import compact_slabs
-from eventide.operators.standing.keys import Fingerprints
 from eventide.operators.standing.row_log import RowLog, is_sparse
 
 TALLIES = 4

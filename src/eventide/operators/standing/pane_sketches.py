@@ -21,8 +21,8 @@ from eventide.kernels.sketches import (
     fill_registers,
     merge_registers,
 )
+from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.group_rows import listed_as_json
-from eventide.operators.standing.keys import fingerprints
 
 FEWEST_COUNTERS = 256
 COUNTERS_FOR_EACH = 8

@@ -49,9 +49,9 @@ from eventide.kernels.value_chains import (
     VALUE_TOLD,
     VALUES_USED,
 )
+from eventide.operators.fingerprints import Fingerprints
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.compaction import is_too_roomy
-from eventide.operators.standing.keys import Fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog, is_sparse, numbered
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows

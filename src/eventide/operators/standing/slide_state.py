@@ -35,6 +35,7 @@ from eventide.kernels.slide_ring import (
     spanned,
 )
 from eventide.kernels.slide_waiting import OWNER, Queue
+from eventide.operators.fingerprints import Fingerprints
 from eventide.operators.standing.array_state import Arrays, prefixed, under
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.compaction import (
@@ -42,7 +43,6 @@ from eventide.operators.standing.compaction import (
     is_too_roomy,
 )
 from eventide.operators.standing.group_slabs import compact_slabs, needed_words
-from eventide.operators.standing.keys import Fingerprints
 from eventide.operators.standing.numbered_groups import PIECE, NumberedGroups, no_groups
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.slide_plan import SlidePlan

@@ -10,9 +10,9 @@ import pyarrow as pa
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.ordering import sorting_order
 from eventide.kernels.view import Int8s, cancel, goers_first, mark_contested
+from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.keeping import Deaths
-from eventide.operators.standing.keys import fingerprints
 from eventide.operators.standing.view import View, ViewState
 
 

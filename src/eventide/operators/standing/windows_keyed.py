@@ -26,8 +26,8 @@ from eventide.kernels.stream_windows import (
     no_keys,
 )
 from eventide.kernels.stream_windows import TS as TIME
+from eventide.operators.fingerprints import Fingerprints, fingerprints
 from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.keys import Fingerprints, fingerprints
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import is_sparse
 from eventide.operators.standing.windows_leaf import LeafWindow

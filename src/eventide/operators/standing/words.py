@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from eventide.accumulators.columns import decimal_halves, floats, int64s
 from eventide.kernels.compiled import Bools, Floats, Int64s
-from eventide.operators.standing.keys import fingerprints
+from eventide.operators.fingerprints import fingerprints
 
 LOW_63 = np.int64(2**63 - 1)
 RELATIVE_ERROR = 0.01
