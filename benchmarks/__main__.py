@@ -21,6 +21,7 @@ from benchmarks.index_queries import Series, all_series
 from benchmarks.index_report import HOW_TO_READ_INDEX, Report, buildings
 from benchmarks.index_windows import EVENTS as EVENTS_OF_WINDOWS
 from benchmarks.index_windows import run_windows
+from benchmarks.keys import KEYS, run_keys
 from benchmarks.measure import Outcome, measure
 from benchmarks.pattern_cases import PATTERN_CASES, PatternCase
 from benchmarks.pattern_setting import MANY as MANY_OF_PATTERNS
@@ -73,8 +74,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     situation_cases = chosen_situations(asked.only, spark=spark) if of_situations else []
     of_standing = asked.part in {"all", "standing"}
     standing_cases = chosen_standing(asked.only, spark=spark) if of_standing else []
-    others = windows or series or situation_cases or standing_cases
+    keys = asked.part in {"all", "keys"} and not asked.only
+    others = windows or series or situation_cases or standing_cases or keys
     screen, machine = Console(highlight=False), Machine.here()
+    write = not asked.only and not asked.no_write
     # Without a terminal there is no width to fit into.
     screen.width = screen.width if screen.is_terminal else 160
     if not (cases or store_cases or pattern_cases or others):
@@ -97,18 +100,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if series:
                 run_index(series, asked, Path(folder), screen, machine)
             if windows:
-                events, write = asked.window_events, not asked.no_write
-                run_windows(Path(folder), screen, machine, events, write=write)
+                run_windows(Path(folder), screen, machine, asked.window_events, write=write)
             if situation_cases:
                 place, rivals = Path(folder) / "situations", rivals_of(asked)
                 setting = situation_setting(asked.situation_events, place, rivals)
-                write = not asked.only and not asked.no_write
                 run_situations(situation_cases, setting, screen, machine, write=write)
             if standing_cases:
                 place, rivals = Path(folder) / "standing", rivals_of(asked)
                 there = standing_setting(asked.standing_events, place, rivals)
-                write = not asked.only and not asked.no_write
                 run_standing(standing_cases, there, screen, machine, write=write)
+            if keys:
+                run_keys(screen, machine, asked.keys, write=write)
     except MismatchError as mismatch:
         screen.print(f"stopped, nothing is written: {mismatch}", style="bold red")
         return 1
@@ -118,7 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parts = ("all", "queries", "store", "patterns", "windows", "index", "situations", "standing")
+    parts = ["all", "queries", "store", "patterns", "windows", "index", "situations", "standing"]
+    parts.append("keys")
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
@@ -142,6 +145,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--standing-events", type=int, default=MANY_OF_STANDING, help="of a standing query's stream"
     )
+    parser.add_argument("--keys", type=int, default=KEYS, help="that come and go (%(default)s)")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="where the index cases keep their streams"
     )

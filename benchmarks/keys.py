@@ -1,0 +1,240 @@
+"""Live queries over keys that come and go: what a step takes and what is remembered, over time.
+
+There is no rival: what has to hold is that the end is like the beginning. Milliseconds are those of
+the processor, as other work on the machine would show in the clock on the wall.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+
+from benchmarks.measure import collector_off
+from benchmarks.report import RESULTS, Machine, as_line, facts, write_results
+from eventide.database import live_query
+from eventide.engines.standing.live import StandingLive
+from eventide.errors import UnboundedStateWarning
+from eventide.lang.sql import plan_sql
+from eventide.schema import SEQ, TS, Schema
+from eventide.subscription import Subscription
+
+TITLE = "Ever-new keys"
+KEYS = 1_000_000
+KNOWN = 100_000
+STEPS = 400
+KEYS_A_SECOND = 1000
+SINGLE_EVENTS = 200
+SECOND_US = 1_000_000
+SCHEMA = Schema.of({"k": "string", "v": "float64"})
+
+_PATTERN = "SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES {})"
+_FRAME = (
+    "SELECT k, AVG(v) OVER (PARTITION BY k ORDER BY ts {} PRECEDING AND CURRENT ROW) AS m FROM s"
+)
+COME_AND_GO = {
+    "pattern, A B+ C with PREV": _PATTERN.format(
+        "LAST(B.v) AS top PATTERN (A B+ C) WITHIN INTERVAL '30' SECOND "
+        "DEFINE B AS v > PREV(v), C AS v < PREV(v)"
+    ),
+    "pattern, AVG of the match": _PATTERN.format(
+        "LAST(B.v) AS top PATTERN (A B+ C) WITHIN INTERVAL '30' SECOND "
+        "DEFINE B AS v >= AVG(B.v), C AS v < A.v"
+    ),
+    "pattern, skip_till_any": _PATTERN.format(
+        "B.v AS top STRATEGY skip_till_any PATTERN (A B) WITHIN INTERVAL '30' SECOND "
+        "DEFINE A AS v < 30, B AS v > A.v"
+    ),
+    "temporal pattern, GAP": """SELECT * FROM s TPSTREAM (PARTITION BY k
+      DEFINE a AS v > 30, b AS v > 60 GAP 10 SECONDS
+      PATTERN a contains b; a overlaps b; a starts b WITHIN 30 SECONDS RETURN MAX(a.v) AS top)""",
+    "temporal pattern, durations": """SELECT * FROM s TPSTREAM (PARTITION BY k
+      DEFINE a AS v > 30 AT LEAST 1 SECOND, b AS v > 60 GAP 10 SECONDS
+      PATTERN a contains b; a overlaps b; a starts b WITHIN 30 SECONDS RETURN MAX(a.v) AS top)""",
+    "situations, GAP": """SELECT * FROM s SITUATIONS (PARTITION BY k DEFINE a AS v > 30
+      GAP 10 SECONDS RETURN MAX(v) AS top)""",
+    "TUMBLE": "SELECT k, AVG(v) AS m FROM s GROUP BY k, TUMBLE(ts, INTERVAL '30' SECOND)",
+    "HOP": """SELECT k, AVG(v) AS m FROM s
+      GROUP BY k, HOP(ts, INTERVAL '10' SECOND, INTERVAL '30' SECOND)""",
+    "OVER RANGE": _FRAME.format("RANGE BETWEEN INTERVAL '30' SECOND"),
+    "[RANGE], groups": "SELECT k, AVG(v) AS m FROM s [RANGE 30 SECONDS] GROUP BY k",
+    "[RANGE], DISTINCT": "SELECT DISTINCT k FROM s [RANGE 30 SECONDS]",
+    "[SESSION], groups": """SELECT k, COUNT(*) AS n FROM s [PARTITION BY k SESSION 10 SECONDS]
+      GROUP BY k""",
+    "[RANGE], join": """SELECT a.k, b.v FROM s [RANGE 30 SECONDS] AS a
+      JOIN s [RANGE 5 SECONDS] AS b ON a.k = b.k""",
+}
+KEEPING = {
+    "pattern, PREV at its first row": _PATTERN.format(
+        "B.v AS top PATTERN (A B) WITHIN INTERVAL '30' SECOND DEFINE A AS v > PREV(v)"
+    ),
+    "pattern, MATCH_NUMBER()": _PATTERN.format(
+        "MATCH_NUMBER() AS n PATTERN (A B) WITHIN INTERVAL '30' SECOND DEFINE B AS v > 50"
+    ),
+    "TUMBLE(ROWS, 4)": "SELECT k, AVG(v) AS m FROM s GROUP BY k, TUMBLE(ROWS, 4)",
+    "OVER ROWS 3": _FRAME.format("ROWS BETWEEN 3"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What some steps of a query took, and what was there after them."""
+
+    step_ms: float
+    slowest_ms: float
+    state_kb: float
+    resident_mb: float
+
+
+def events_of(step: int, keys: np.ndarray, seconds: float) -> pa.RecordBatch:
+    """Return two events of each key, in order of time."""
+    rng = np.random.default_rng(step)
+    count = 2 * len(keys)
+    ts = int(step * seconds * SECOND_US) + np.sort(rng.integers(0, int(seconds * SECOND_US), count))
+    names = np.char.add("key ", keys.astype(str))[rng.permutation(count) % len(keys)]
+    columns = [
+        pa.array(ts).view(pa.timestamp("us")),
+        pa.array(np.arange(step * count, (step + 1) * count)),
+        pa.array(names),
+        pa.array(rng.integers(0, 100, count).astype(np.float64)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, [TS, SEQ, "k", "v"])
+
+
+def opened(text: str) -> Subscription:
+    """Return a live query that is fed by hand; what it keeps of every key is known here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnboundedStateWarning)
+        return live_query(plan_sql(text, {"s": SCHEMA}), {"s": SCHEMA}, None, "0 s")
+
+
+def state_kb(query: Subscription) -> float:
+    """Return how much a query remembers: as its operators say, or else written out."""
+    if isinstance(query.engine, StandingLive):
+        return sum(size.bytes for _, size in query.sizes()) / 1000
+    return len(query.engine.dump(query.state)) / 1000
+
+
+def resident_mb() -> float:
+    """Return how much memory the process has now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1_000_000
+
+
+def stretches(text: str, keys: int, steps: int) -> Iterator[Stretch]:
+    """Yield a tenth of the steps at the beginning, in the middle and at the end.
+
+    The beginning is where the windows are full for the first time.
+    """
+    each = keys // steps
+    seconds = each / KEYS_A_SECOND
+    tenth = steps // 10
+    ends = (2 * tenth, steps // 2 + tenth // 2, steps)
+    query, taken = opened(text), list[float]()
+    for step in range(steps):
+        batch = events_of(step, np.arange(step * each, (step + 1) * each), seconds)
+        began = time.process_time()
+        query.push(batch)
+        taken.append(1000 * (time.process_time() - began))
+        if step + 1 in ends:
+            lately = taken[-tenth:]
+            yield Stretch(median(lately), max(lately), state_kb(query), resident_mb())
+
+
+def single_events(text: str, known: int) -> tuple[float, float]:
+    """Return the milliseconds of a step with one event where so many keys are known.
+
+    That is the median, and the slowest of twenty.
+    """
+    query, keys = opened(text), np.arange(known)
+    for step in range(2):
+        query.push(events_of(step, keys, 1.0))
+    taken = []
+    for place in range(SINGLE_EVENTS):
+        key = keys[[(7919 * place) % known]]
+        one = events_of(2, key, 0.001).slice(0, 1)
+        later = pa.array([2 * SECOND_US + 100 * place]).view(pa.timestamp("us"))
+        one = one.set_column(0, TS, later)
+        began = time.process_time()
+        query.push(one)
+        taken.append(1000 * (time.process_time() - began))
+    return median(taken), float(np.quantile(taken, 0.95))
+
+
+def run_keys(screen: Console, machine: Machine, keys: int, *, write: bool) -> None:
+    """Measure all queries, and report."""
+    steps = min(STEPS, keys // 100)
+    known = min(KNOWN, keys // 10)
+    come, single = [], []
+    with collector_off():
+        for name, text in (COME_AND_GO | KEEPING).items():
+            if name in COME_AND_GO:
+                found = list(stretches(text, keys, steps))
+                come.append(row_of(name, found))
+                screen.print(" | ".join(come[-1]))
+            usual, slow = single_events(text, known)
+            single.append((name, f"{usual:.2f}", f"{slow:.2f}"))
+            screen.print(" | ".join(single[-1]))
+    if write:
+        write_results(TITLE, keys_section(come, single, (keys, steps, known), machine))
+        screen.print(f"written to {RESULTS}")
+
+
+def row_of(name: str, found: Sequence[Stretch]) -> tuple[str, ...]:
+    """Return a query's row of the table."""
+    return (
+        name,
+        *(f"{each.step_ms:.1f}" for each in found),
+        f"{found[-1].slowest_ms:.1f}",
+        *(f"{each.state_kb:,.0f}" for each in found),
+        *(f"{each.resident_mb:,.0f}" for each in found),
+    )
+
+
+def keys_section(
+    come: Sequence[tuple[str, ...]],
+    single: Sequence[tuple[str, ...]],
+    sizes: tuple[int, int, int],
+    machine: Machine,
+) -> str:
+    """Return the section of results.md."""
+    keys, steps, known = sizes
+    about = (
+        f"{keys:,} keys, {KEYS_A_SECOND:,} new ones a second of event time, two events of each, in "
+        f"{steps:,} steps; windows and WITHIN are 30 s. A step's milliseconds of the processor at "
+        "the beginning (once the windows are full), in the middle and at the end, and the slowest "
+        "of the last tenth, in which layers are merged; kilobytes of state; megabytes of the "
+        "process, which runs one query after the other."
+    )
+    once = (
+        f"Milliseconds of a step with one event where {known:,} keys are known: the median, and "
+        "what one in twenty is slower than. The last queries keep something of every key."
+    )
+    times = ("Query", "begin ms", "middle ms", "end ms", "slowest ms")
+    held = ("begin KB", "middle KB", "end KB", "begin MB", "middle MB", "end MB")
+    lines = [
+        *facts(machine),
+        "",
+        about,
+        "",
+        *lines_of((*times, *held), come),
+        "",
+        once,
+        "",
+        *lines_of(("Query", "median ms", "95 % ms"), single),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def lines_of(headings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return a table as Markdown, its first column text and the others numbers."""
+    rules = [":--", *("--:" for _ in headings[1:])]
+    return [as_line(headings), as_line(rules), *map(as_line, rows)]
