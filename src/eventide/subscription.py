@@ -27,6 +27,9 @@ from eventide.stream import Time, instant
 LATE_ROWS_KEPT = 100_000
 """Late events are counted for ever; this many of the newest are kept to be looked at."""
 
+LATE_ROWS_TOGETHER = 1_000
+"""So many late events are put together in one batch."""
+
 QUERY_SHOWN = 80
 """So many letters of its text say which query it is."""
 
@@ -48,8 +51,11 @@ class LateEvents:
     def add(self, late: pa.RecordBatch) -> None:
         """Count late events, and keep them in place of the oldest ones."""
         self.count += late.num_rows
-        self.kept.append(late)
         self.kept_rows += late.num_rows
+        if self.kept and len(self.kept[-1]) + late.num_rows <= LATE_ROWS_TOGETHER:
+            # Each batch costs about a kilobyte beside its rows, and they may come one by one.
+            late = pa.concat_batches([self.kept.pop(), late])
+        self.kept.append(late)
         while self.kept_rows - len(self.kept[0]) >= LATE_ROWS_KEPT:
             self.kept_rows -= len(self.kept.popleft())
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
+from eventide import subscription
 from eventide.engines.live import LiveEngine
 from eventide.errors import UnboundedStateWarning
 from eventide.lang.sql import plan_sql
@@ -23,6 +24,7 @@ from eventide.operators import key_layers
 from eventide.operators.key_layers import KeyLayers, Taken
 from eventide.plan.bounds import unbounded_reasons
 from eventide.schema import SEQ, TS, Schema
+from eventide.subscription import LateEvents
 from tests.engines.scenarios import as_bag
 
 SECOND = 1_000_000
@@ -267,3 +269,16 @@ def test_layers_change_no_answer(name: str, seed: int) -> None:
     for few in (0, 12):
         assert answer(few, dumps=False) == whole
         assert answer(few, dumps=True) == whole
+
+
+def test_late_events_that_come_one_by_one_are_kept_together() -> None:
+    lates = LateEvents()
+    for number in range(5000):
+        lates.add(fresh_events(0, 1, number).slice(0, 1))
+    assert lates.count == lates.kept_rows == 5000
+    assert len(lates.kept) == 5
+    kept = pa.Table.from_batches(lates.kept).column(SEQ).to_pylist()
+    assert kept == list(range(5000))
+    with patch.object(subscription, "LATE_ROWS_KEPT", 2000):
+        lates.add(fresh_events(0, 1, 5000).slice(0, 1))
+    assert 2000 <= lates.kept_rows < 3001

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.batch import ALL_TIME, START_OF_TIME_US, Batch, TimeRange
-from eventide.engines.build import Pipeline, States, build_live_pipeline
+from eventide.engines.build import Pipeline, States, build_live_pipeline, common_keys
 from eventide.errors import SchemaError, UnboundedStateWarning
 from eventide.ingest.ordering import Ordering, OrderingState, times
 from eventide.operators.checking import require, require_ascending
 from eventide.operators.envelope import QUERY, Owner
+from eventide.operators.key_layers import ready
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful, columns_text
 from eventide.plan.bounds import unbounded_reasons
@@ -72,6 +73,8 @@ class LiveEngine(Stateful[LiveState]):
         # What has to be compiled is compiled now, not while the first event waits.
         nothing = pa.RecordBatch.from_pylist([], schema=pipeline.input_schema)
         pipeline.step(pipeline.initial_state(), Batch(nothing, START_OF_TIME_US))
+        if common_keys(plan):
+            ready()
         return cls(plan, pipeline, Ordering(wanted, lateness_us))
 
     @cached_property

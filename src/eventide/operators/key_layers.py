@@ -217,6 +217,14 @@ def still_here(layer: Layer[Remembered], keys: Int64s, newer: list[Layer[Remembe
     return keys
 
 
+def ready() -> None:
+    """Have compiled what steps over many keys need, before the first event waits for it."""
+    none = fingerprints([pa.array([], pa.string())], 0)
+    table = empty_table()
+    number_keys(table, none.first, none.second)
+    look_up(table, none.first, none.second, np.empty(0, np.int64))
+
+
 def words_of(part: Part) -> Words:
     """Return the keys of a part as words."""
     found = fingerprints(part.keys, len(part.due))

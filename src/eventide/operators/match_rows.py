@@ -457,7 +457,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
     def due(self, by_key: RowsByKey, keys: Int64s, begin: Int64s, watermark_us: int) -> Int64s:
         """Return when the next undecided start row of each key runs out of time."""
         due = np.full(len(keys), NEVER, np.int64)
-        if self.node.within_us is None or not len(keys):
+        if self.node.within_us is None:
             return due
         within_us = min(self.node.within_us, LONGEST_US)
         times, offsets = frozen(by_key.times), frozen(by_key.offsets)

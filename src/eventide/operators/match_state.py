@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -41,10 +42,14 @@ class MatchState:
         """How many keys and rows there are."""
         return len(self.kept) + int(self.rows.num_rows)
 
+    @cached_property
+    def starts(self) -> Int64s:
+        """Where the rows of each key begin."""
+        return np.asarray(np.cumsum(self.kept) - self.kept)
+
     def take(self, keys: Int64s) -> Self:
         """Return what is known of some keys, by number."""
-        starts = np.cumsum(self.kept) - self.kept
-        places = ranges(starts[keys], self.kept[keys])
+        places = ranges(self.starts[keys], self.kept[keys])
         chosen = pa.array(keys)
         return replace(
             self,

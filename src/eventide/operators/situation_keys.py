@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from eventide.kernels.compiled import Bools, Int64s
+from eventide.kernels.compiled import Int64s
 from eventide.kernels.groups import order_by_key
 from eventide.kernels.ordering import ranges
 from eventide.kernels.situations import NEVER as NOT_YET
@@ -78,22 +78,24 @@ class KeyedSituations:
         order, offsets = self.by_key
         counts = offsets[1:][keys] - offsets[keys]
         kept = order[ranges(offsets[keys], counts)]
-        place = np.full(len(self.runs), -1, np.int64)
-        place[kept] = np.arange(len(kept))
         number = np.repeat(np.arange(len(keys)), counts)
         return type(self)(
             self.known.take(keys),
             Runs(number, *(column[kept] for column in self.runs.columns[1:])),
-            tuple(each.only(place) for each in self.parts),
+            tuple(each.take(kept) for each in self.parts),
             self.reported[keys],
-            place[self.pending[self._is_kept(place)]],
+            self._pending_of(kept),
             self.gap_us,
             self.within_us,
         )
 
-    def _is_kept(self, place: Int64s) -> Bools:
-        """Return which pending matches are those of runs that have a place."""
-        return np.asarray(place[self.pending[:, 0]] >= 0)
+    def _pending_of(self, runs: Int64s) -> Int64s:
+        """Return the pending matches of some runs, by the places of these."""
+        if not len(self.pending):
+            return self.pending
+        place = np.full(len(self.runs), -1, np.int64)
+        place[runs] = np.arange(len(runs))
+        return np.asarray(place[self.pending[place[self.pending[:, 0]] >= 0]])
 
     def joined(self, other: Self) -> Self:
         """Return these keys, then those of another part."""

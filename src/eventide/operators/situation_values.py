@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow as pa
 from eventide.accumulators import Accumulator, Frames, Groups
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.groups import order_by_key
+from eventide.kernels.ordering import ranges
 from eventide.kernels.situations import frames_until
 from eventide.operators.aggregate import accumulator_of
 from eventide.operators.evaluate import evaluate
@@ -99,11 +101,25 @@ class Parts:
         nothing = pa.RecordBatch.from_pylist([], schema=aggregates.schema)
         return cls(nothing, np.empty(0, np.int64))
 
-    def only(self, place: Int64s) -> Parts:
-        """Return the parts of runs that have a place, by that place; -1 is none."""
-        run = place[self.run]
-        chosen = np.flatnonzero(run >= 0)
-        return Parts(self.columns.take(pa.array(chosen)), run[chosen])
+    @cached_property
+    def by_run(self) -> tuple[Int64s, Int64s]:
+        """The parts in order of their runs, and where those of each run begin.
+
+        The last run has no parts, and stands for all that have none.
+        """
+        order = np.empty(len(self.run), np.int64)
+        offsets = np.zeros(int(self.run.max(initial=-1)) + 3, np.int64)
+        order_by_key(run_codes(self.run), offsets, order)
+        return order, offsets
+
+    def take(self, runs: Int64s) -> Parts:
+        """Return the parts of some runs, which are numbered from zero."""
+        order, offsets = self.by_run
+        known = np.minimum(runs, len(offsets) - 2)
+        counts = offsets[known + 1] - offsets[known]
+        places = order[ranges(offsets[known], counts)]
+        number = np.repeat(np.arange(len(runs)), counts)
+        return Parts(self.columns.take(pa.array(places)), number)
 
 
 @dataclass(frozen=True)
