@@ -63,7 +63,7 @@ def first_places(automaton: Automaton) -> list[float]:
     for node, before in zip(automaton.nodes, depth, strict=True):
         for step in node.steps:
             taken = {step.variable} - {DONE}
-            for variable in taken | step.absent:
+            for variable in taken | step.absent | step.later:
                 first[variable] = min(first[variable], before)
     return first
 
