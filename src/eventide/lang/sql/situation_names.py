@@ -78,6 +78,17 @@ def _refuse_star(node: exp.Expr, span: Span | None) -> None:
         raise BindError(message, span=span, hint="name what is meant, as in max(fast.speed) AS top")
 
 
+def _refuse_more(call: exp.Expr, node: exp.Expr) -> None:
+    """Refuse an aggregate with more arguments than ours take."""
+    if not (isinstance(call.this, exp.Distinct | exp.Order) or has_more(call)):
+        return
+    hint = "an aggregate takes one expression, without DISTINCT and ORDER BY"
+    if isinstance(call, exp.First | exp.Last):
+        word = type(call).__name__.upper()
+        hint = f"{word} takes one expression: {word}(x, n) counts the rows of a MATCH_RECOGNIZE"
+    refuse(f"{written(call)} is beyond Eventide's own operators", node, hint)
+
+
 def _name_of(identifier: exp.Expr) -> Name:
     quoted = bool(identifier.args.get("quoted"))
     return Name(identifier.name, quoted, span_of(identifier) or Span(0, 0))
@@ -119,6 +130,18 @@ class ConditionTranslator(Translator):
             if name is not None:
                 self._refuse_situation(node, written(node))
         return super().column(node)
+
+    def aggregate(self, node: exp.Expr) -> Aggregate:
+        """Return an aggregate over the events of a situation."""
+        _refuse_more(node, node)
+        return super().aggregate(node)
+
+    def filtered(self, node: exp.Filter) -> Aggregate:
+        """Return an aggregate over some events of a situation."""
+        if isinstance(node.this, exp.First | exp.Last):
+            what = "FILTER works with the aggregates that ignore nulls"
+            refuse(what, node, "define a situation with that condition")
+        return super().filtered(node)
 
     def beyond(self, node: exp.Expr) -> EventideError:
         """Return the error for what our operators have no form of."""
@@ -275,9 +298,7 @@ class ReturnTranslator(Translator):
         argument = call.this
         if isinstance(call, exp.CountIf):
             conditions, argument = [*conditions, argument], None
-        if isinstance(argument, exp.Distinct | exp.Order) or has_more(call):
-            what = f"{written(call)} is beyond Eventide's own operators"
-            refuse(what, node, "an aggregate takes one expression, without DISTINCT and ORDER BY")
+        _refuse_more(call, node)
         starred = isinstance(argument, exp.Star)
         inside = [each for each in (argument, *conditions) if each is not None and not starred]
         if starred or any(_of_match(part) for each in inside for part in each.walk()):
