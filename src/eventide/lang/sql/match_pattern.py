@@ -50,16 +50,23 @@ class Name:
         return self.text if self.quoted else fold(self.text)
 
     def among(self, names: Iterable[Name]) -> str | None:
-        """Return the spelling of the name meant: `b` is `"B"`, and `"b"` if there is no such.
+        """Return the spelling of the name meant.
+
+        Without quotes `b` is `B`. Of names in quotes it is the one that is spelled like it, or
+        else `"B"`, as in SQL.
 
         >>> names = [Name("b", True, Span(0, 3)), Name("B", False, Span(4, 5))]
         >>> Name("b", False, Span(9, 10)).among(names), Name("b", True, Span(9, 12)).among(names)
         ('B', 'b')
         """
         known = list(names)
-        same = (each.text for each in known if each.folded == self.folded)
-        alike = (each.text for each in known if each.text == self.text)
-        return next(same, None) or next(alike, None)
+        plain = [each for each in known if not (each.quoted or self.quoted)]
+        found = [
+            *(each.text for each in plain if each.folded == self.folded),
+            *(each.text for each in known if each.text == self.text),
+            *(each.text for each in known if each.folded == self.folded),
+        ]
+        return found[0] if found else None
 
 
 @dataclass(frozen=True, slots=True)
