@@ -28,8 +28,11 @@ SIGN = "sign"
 LIVE = "live"
 CHANGE_COLUMNS = (AT, EXP, SIGN, LIVE)
 """The columns that changes of an answer have beside its own."""
-SHOWN = "_shown"
-"""The column that says until when results with a tuple are shown: internal windows do not end."""
+SHOWN = '"shown"'
+"""The column that says until when results with a tuple are shown: internal windows do not end.
+
+No attribute can be called so.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from eventide.operators.standing.windows_times import expiries, rounded_up
 from eventide.plan.execution import EXECUTIONS, Execution
 from eventide.plan.nodes import Scan
 from eventide.plan.standing import (
+    SHOWN,
     PeriodWindow,
     RangeWindow,
     RowsWindow,
@@ -228,10 +229,10 @@ def test_shown_is_the_expiry_of_external_windows(slide: int | None) -> None:
     events = [event(1, 0), event(2, 1)]
     for window in (RangeWindow(5), RowsWindow(1), SessionWindow(5)):
         shown = run(operator_of(window, slide, "negative", shown=True), events, [99], reload=True)
-        assert shown.rows.column("_shown").to_pylist() == shown.exp.tolist()
+        assert shown.rows.column(SHOWN).to_pylist() == shown.exp.tolist()
         inner = operator_of(window, slide, "negative", shown=True, internal=True)
         hidden = run(inner, events, [99], reload=True)
-        assert set(hidden.rows.column("_shown").to_pylist()) == {NEVER}
+        assert set(hidden.rows.column(SHOWN).to_pylist()) == {NEVER}
         assert listed(hidden) == listed(shown)
 
 

@@ -215,6 +215,8 @@ class _Grouping:
 
     keys: list[Named]
     aggregates: list[NamedAggregate]
+    fields: frozenset[str]
+    """What a stream has, in lower case: within an aggregate a name means that, never a bound."""
 
     @classmethod
     def of(cls, parts: _Parts, expressions: list[Expression]) -> _Grouping:
@@ -227,7 +229,8 @@ class _Grouping:
             name = expression.name if isinstance(expression, Column) else next(aliases, None)
             used = [*_WINDOW_COLUMNS, *(key.name for key in keys)]
             keys.append(Named(fresh(name or render(expression), used), expression))
-        return cls(keys, [])
+        fields = frozenset(name.lower() for name in parts.translator.scope.fields)
+        return cls(keys, [], fields)
 
     def lift(self, expression: Expression, name: str | None = None) -> Expression:
         """Return the expression over keys, window bounds and aggregates, which become columns."""
@@ -251,7 +254,8 @@ class _Grouping:
         if aggregate.argument is not None:
             refuse_aggregates(aggregate.argument, "an aggregate")
             for part in walk(aggregate.argument):
-                if isinstance(part, Column) and part.name in _WINDOW_COLUMNS:
+                bound = isinstance(part, Column) and part.name in _WINDOW_COLUMNS
+                if bound and part.name not in self.fields:
                     message = f"{part.name} is not known until the window is complete"
                     raise BindError(message, span=part.span, hint="leave it out of the aggregate")
         for known in self.aggregates:

@@ -81,7 +81,7 @@ class Scope:
         if name.lower() in self.pseudo:
             if qualifier and found is not None:
                 message = f"{found} of {self.stream} is hidden by the bound of the window"
-                hint = "give the attribute another name to use it beside TUMBLE or HOP"
+                hint = f"in aggregates, GROUP BY and WHERE, {found} is the attribute: leave out {qualifier}."
                 raise BindError(message, span=span_of(column), hint=hint)
             if not qualifier:
                 return name.lower()

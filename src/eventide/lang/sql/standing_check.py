@@ -89,8 +89,11 @@ def check_columns(names: Sequence[str], spans: dict[str, Span | None]) -> None:
     for name in names:
         if name.lower() in CHANGE_COLUMNS:
             message = f"a column of a standing query cannot be called {name!r}"
-            hint = f"its changes have one of that name: write AS {name}_value, or another name"
-            raise BindError(message, span=spans.get(name), hint=hint)
+            renamed = f"AS {name}_value, or another name"
+            if name not in spans:
+                renamed = f"* EXCLUDE ({name}), {name} AS {name}_value"
+            hint = f"its changes have one of that name: write {renamed}"
+            raise BindError(message, span=spans.get(name, spans.get("*")), hint=hint)
 
 
 def check_internal(

@@ -201,7 +201,7 @@ def _refuse_shown(named: list[tuple[str, exp.Expr]]) -> None:
     for name, node in named:
         if name.lower() == SHOWN:
             message = f"a column of a standing query cannot be called {name!r}"
-            hint = f"INTERNAL windows use that name: write AS {name.lstrip('_')}, or another name"
+            hint = "INTERNAL windows use that name: write AS shown, or another name"
             raise BindError(message, span=span_of(node), hint=hint)
 
 
