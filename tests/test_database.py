@@ -241,7 +241,6 @@ def test_a_dict_is_one_event() -> None:
         ([], "no columns"),
         ({}, "no columns"),
         ([1], "row 0 is int"),
-        ([{"ts": 0, "x": 1}, {"ts": 1, "x": "a"}], "'x' has values of several types"),
         ({"ts": [0, 1], "x": [1]}, "differ in length"),
         ([{"ts": 0}, {"ts": "soon"}], "row 1, column 'ts'"),
         ([{"ts": 0}, {"x": 1}], "null is not a time"),
@@ -251,20 +250,6 @@ def test_a_dict_is_one_event() -> None:
 def test_events_that_are_no_table_are_refused(events: object, said: str) -> None:
     with pytest.raises((IngestError, SchemaError), match=said):
         eventide.sql("SELECT ts FROM s", s=events)
-
-
-@pytest.mark.parametrize(
-    ("table", "hint"),
-    [
-        (pa.table({"x": [1], "at": pa.array([0], pa.timestamp("s"))}), "rename 'at' to 'ts'"),
-        (pa.table({"x": [1], "Time": ["2026-01-01"]}), "rename 'Time' to 'ts'"),
-        (pa.table({"x": [1], "y": [2]}), "rename the column of times to 'ts'; there are x, y"),
-        ([{"TS": 0}], "rename 'TS' to 'ts'"),
-    ],
-)
-def test_a_table_without_times_is_told_what_to_rename(table: object, hint: str) -> None:
-    with pytest.raises(SchemaError, match=f"the table s has no column 'ts'[\\s\\S]*{hint}"):
-        eventide.sql("SELECT x FROM s", s=table)
 
 
 def test_a_query_over_no_table_says_how_to_pass_one() -> None:

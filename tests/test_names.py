@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -137,18 +138,18 @@ def check(found: Callable[[], pa.Table], name: str, context: str, expected: list
     assert sorted(values, key=str) == sorted(expected, key=str)
 
 
+def answer(text: str, table: pa.Table) -> pa.Table:
+    return ev.sql(text, t=table).to_arrow()
+
+
 @pytest.mark.parametrize("context", QUERIES)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_column_may_be_called_so_in_queries(name: str, context: str) -> None:
     text, rows = QUERIES[context]
     for kind in kinds_of(name):
         table, values = table_with(name, kind), VALUES[kind]
-        check(
-            lambda table=table: ev.sql(text.format(n=quoted(name)), t=table).to_arrow(),
-            name,
-            context,
-            values[rows],
-        )
+        asked = text.format(n=quoted(name))
+        check(partial(answer, asked, table), name, context, values[rows])
 
 
 Stored = Callable[[ev.Database, str, pa.Table], pa.Table]
@@ -249,7 +250,7 @@ def test_an_attribute_may_be_called_so(name: str, call: Stored, tmp_path: Path) 
             assert caught.value.hint is not None
             continue
         rows = table_with(name, kind)
-        check(lambda db=db, rows=rows: call(db, name, rows), name, call.__name__, VALUES[kind])
+        check(partial(call, db, name, rows), name, call.__name__, VALUES[kind])
 
 
 def test_what_is_refused_works_under_another_name() -> None:

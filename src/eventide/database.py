@@ -39,12 +39,12 @@ from eventide.plan.times import Duration, duration_us
 from eventide.relation import Relation
 from eventide.replay import Replay, replay_merged, replay_queries
 from eventide.result import Result
-from eventide.schema import BOOL, DELETED, DataType, Schema
+from eventide.schema import BOOL, DELETED, Attribute, DataType, Schema
 from eventide.store import Snapshot, Store
 from eventide.store.source import EventSource
 from eventide.stream import Stream, Time, forward_range, options_from
 from eventide.subscription import OnResult, Subscription
-from eventide.tables import plan_tables, table_sources
+from eventide.tables import Times, plan_tables, sources_for, tables_of
 
 
 class Database:
@@ -76,9 +76,11 @@ class Database:
         return self.store.streams()
 
     def create_stream(
-        self, name: str, attributes: Mapping[str, str | DataType], **options: object
+        self, name: str, attributes: Mapping[str, str | DataType] | pa.Schema, **options: object
     ) -> Stream:
         """Create a stream; `attributes` are names and types, `ts` and `_seq` come by themselves.
+
+        A pyarrow schema will do as well, such as that of a table that is to be appended.
 
         durability       "batch" (an append returns when its events are on the disk), "group"
                          (they are there `commit_interval` later), or "none"
@@ -106,7 +108,7 @@ class Database:
     def create_relation(
         self,
         name: str,
-        attributes: Mapping[str, str | DataType],
+        attributes: Mapping[str, str | DataType] | pa.Schema,
         key: Sequence[str],
         **options: object,
     ) -> Relation:
@@ -115,13 +117,16 @@ class Database:
         It is stored as a stream of changes with one more attribute, `deleted`; options are those
         of `create_stream`. Queries over windows use it by its name, without a window.
         """
-        if isinstance(key, str) or not key:
-            message = f"the key of a relation is a list of attributes, not {key!r}"
-            raise SchemaError(message, hint=f'write key=["{next(iter(attributes), "id")}"]')
-        schema = Schema.of({**attributes, DELETED: BOOL}, tuple(dict.fromkeys(key)))
-        if DELETED in attributes:
+        rows = Schema.of(attributes)
+        named = isinstance(key, list | tuple) and all(isinstance(each, str) for each in key)
+        if not named or not key:
+            message = f"the key of a relation is a list of attributes, not {key!r:.80}"
+            raise SchemaError(message, hint=f'write key=["{next(iter(rows.names), "id")}"]')
+        if DELETED in rows.names:
             message = f"{DELETED!r} is kept for the rows that are taken away"
             raise SchemaError(message, hint="call the attribute something else")
+        changes = (*rows.attributes, Attribute(DELETED, BOOL))
+        schema = Schema(changes, tuple(dict.fromkeys(key)))
         self.store.create_stream(name, schema, options_from(options))
         return self.relation(name)
 
@@ -353,33 +358,40 @@ def named_queries(
     return [(str(query), query) for query in several]
 
 
-def sql(query: Query, /, **streams: object) -> Result:
-    """Answer a query over tables in memory: Arrow, pandas, polars or dicts, each with a `ts`.
+def sql(query: Query, /, *, ts: Times = None, **tables: object) -> Result:
+    """Answer a query over tables in memory: Arrow, pandas, polars or dicts.
+
+    The time of a row is in the column `ts`, in the one that `ts` names (`ts="when"`, or by table,
+    `ts={"cars": "when"}`), or in a pandas index of times. A table without times has the order of
+    its rows. Only columns that the query reads are looked at.
 
     >>> cars = pa.table({"ts": [0, 1, 2], "car": ["a", "a", "b"], "speed": [50.0, 60.0, 70.0]})
     >>> sql("SELECT car, speed FROM cars WHERE speed > 55", cars=cars).rows()
     [{'car': 'a', 'speed': 60.0}, {'car': 'b', 'speed': 70.0}]
     """
     text = str(query)
-    sources = interruptible(table_sources)(streams)
+    given = interruptible(tables_of)(tables, ts)
     asked = explain_request(text)
     if asked is not None:
         with asked.pointing():
-            plan = plan_tables(asked.query, sources)
+            plan = plan_tables(asked.query, given)
+            sources = interruptible(sources_for)(plan, given)
             seen = interruptible(explained)(plan, sources, DEFAULTS, analyze=asked.analyze)
             return plan_rows(Explanation.of(asked.query, seen))
-    plan = plan_tables(text, sources)
+    plan = plan_tables(text, given)
     with pointing_into(text):
+        sources = interruptible(sources_for)(plan, given)
         return Result(interruptible(run_history)(plan, sources))
 
 
-def tpstream(text: str, /, **streams: object) -> Matches:
+def tpstream(text: str, /, *, ts: Times = None, **tables: object) -> Matches:
     """Answer a TPStream statement over tables in memory, as `sql` does a query."""
     require_tpstream(text)
     if explain_request(text) is not None:
-        return Matches(sql(text, **streams).to_arrow())
-    sources = interruptible(table_sources)(streams)
-    return find_matches(text, plan_tables(text, sources), sources, DEFAULTS)
+        return Matches(sql(text, ts=ts, **tables).to_arrow())
+    given = interruptible(tables_of)(tables, ts)
+    plan = plan_tables(text, given)
+    return find_matches(text, plan, interruptible(sources_for)(plan, given), DEFAULTS)
 
 
 def find_matches(text: str, plan: Plan, sources: Sources, weights: Weights) -> Matches:

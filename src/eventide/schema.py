@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, get_args
 
@@ -170,11 +170,15 @@ class Schema:
 
     attributes: tuple[Attribute, ...]
     key: tuple[str, ...] = ()
+    stored: bool = True
+    """Of a table in memory it is False: then columns may have any type that queries know."""
+    timed: bool = True
+    """Without times, the rows of a table have an order and nothing more: queries see no `ts`."""
 
     def __post_init__(self) -> None:
         seen: dict[str, str] = {TS: TS, SEQ: SEQ}
         for attribute in self.attributes:
-            check_attribute(attribute)
+            check_attribute(attribute, stored=self.stored)
             folded = attribute.name.lower()
             if folded in seen:
                 message = f"attribute {attribute.name!r} clashes with {seen[folded]!r}"
@@ -188,8 +192,15 @@ class Schema:
                 raise SchemaError(message, hint=f"there are {listed(self.names)}")
 
     @classmethod
-    def of(cls, types: Mapping[str, str | DataType], key: tuple[str, ...] = ()) -> Schema:
+    def of(
+        cls, types: Mapping[str, str | DataType] | pa.Schema, key: tuple[str, ...] = ()
+    ) -> Schema:
         """Build a schema from names and types, as `create_stream` takes them."""
+        if isinstance(types, pa.Schema):
+            return replace(cls.from_arrow(types), key=key)
+        if not isinstance(types, Mapping):
+            message = f"attributes are names with types, not {type(types).__name__}"
+            raise SchemaError(message, hint='write {"car": "string"}, or pass a pyarrow schema')
         return cls(
             tuple(
                 # str: a caller who writes int or None is told the types as well
@@ -202,16 +213,20 @@ class Schema:
     @classmethod
     def from_arrow(cls, arrow: pa.Schema) -> Schema:
         """Build a schema from an Arrow one, leaving out `ts` and `_seq`."""
-        types: dict[str, str | DataType] = {}
+        attributes = []
         for field in arrow:
+            if field.name == SEQ and not pa.types.is_integer(field.type):
+                message = f"column {SEQ!r} has type {field.type}, but it numbers the events"
+                hint = f"drop it, or rename it: {SEQ.strip('_')!r} is free"
+                raise SchemaError(message, hint=hint)
             if field.name in (TS, SEQ):
                 continue
             found = DataType.from_arrow(field.type)
             if found is None or found.kind not in STORABLE_KINDS:
                 message = f"column {field.name!r} has type {field.type}, which no stream can hold"
                 raise SchemaError(message, hint=f"the types are {', '.join(TYPE_NAMES)}")
-            types[field.name] = found
-        return cls.of(types)
+            attributes.append(Attribute(field.name, found))
+        return cls(tuple(attributes))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -229,6 +244,11 @@ class Schema:
         yield SEQ, INT64
         for attribute in self.attributes:
             yield attribute.name, attribute.type
+
+    @property
+    def visible(self) -> list[str]:
+        """The fields that a query may name."""
+        return [name for name, _ in self.fields() if self.timed or name != TS]
 
     def type_of(self, name: str) -> DataType:
         """Return the type of a field."""
@@ -249,11 +269,18 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([(name, data_type.arrow) for name, data_type in schema.fields()])
 
 
-def check_attribute(attribute: Attribute) -> None:
+def is_name(name: object) -> bool:
+    """Whether it is text that can be written in a query, and in a file."""
+    if not isinstance(name, str) or not name or any(char in name for char in '"\n\r\0'):
+        return False
+    return not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def check_attribute(attribute: Attribute, *, stored: bool) -> None:
     """Refuse names that cannot be written in a query, and types that cannot be stored."""
-    if not attribute.name or any(char in attribute.name for char in '"\n\r\0'):
-        message = f"{attribute.name!r} is not an attribute name"
+    if not is_name(attribute.name):
+        message = f"{attribute.name!r:.80} is not an attribute name"
         raise SchemaError(message, hint="use letters, digits and underscores")
-    if attribute.type.kind not in STORABLE_KINDS:
+    if stored and attribute.type.kind not in STORABLE_KINDS:
         message = f"attribute {attribute.name!r} cannot have type {attribute.type}"
         raise SchemaError(message, hint=f"the types are {', '.join(TYPE_NAMES)}")

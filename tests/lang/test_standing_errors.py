@@ -21,7 +21,7 @@ hint: give one of them a name without a dot: JOIN … AS other""",
         BindError,
         """\
 a column of a standing query cannot be called '"shown"'
-  SELECT q.n FROM (SELECT car AS n, x AS """shown""" FROM cars [ROWS 3]) q
+  SELECT q.n FROM (SELECT car AS n, x AS \"""shown\""" FROM cars [ROWS 3]) q
                                     ^^^^^^^^^^^^^^^^
 hint: INTERNAL windows use that name: write AS shown, or another name""",
     ),

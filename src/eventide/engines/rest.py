@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,6 +21,9 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
     "lock_configuration": "true",
 }
+# How Arrow lays out intervals such as DuckDB's.
+INTERVAL_PARTS = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+DAY_US = np.int64(86_400_000_000)
 
 
 def run_rest(text: str, inputs: Mapping[str, pa.Table | Pairs]) -> pa.Table:
@@ -41,6 +45,11 @@ def run_rest(text: str, inputs: Mapping[str, pa.Table | Pairs]) -> pa.Table:
 def with_plain_types(table: pa.Table) -> pa.Table:
     """Return the table with DuckDB's own types as ours: sums of integers come as HUGEINT."""
     for place, field in enumerate(table.schema):
+        if field.type == pa.month_day_nano_interval():
+            lengths = durations(table.column(place))
+            if lengths is not None:
+                table = table.set_column(place, field.name, lengths)
+            continue
         plain = plain_type(field.type)
         if plain is not None:
             column = table.column(place)
@@ -57,6 +66,20 @@ def plain_type(found: pa.DataType) -> pa.DataType | None:
     if pa.types.is_date(found):
         return pa.timestamp("us")
     return None
+
+
+def durations(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return intervals as durations; None if there are months among them, which have no length."""
+    parts = []
+    for chunk in column.chunks:
+        values = np.frombuffer(chunk.buffers()[1] or b"", INTERVAL_PARTS)
+        values = values[chunk.offset : chunk.offset + len(chunk)]
+        missing = chunk.is_null().to_numpy(zero_copy_only=False)
+        if values["months"][~missing].any():
+            return None
+        lengths = values["days"] * DAY_US + values["nanoseconds"] // 1000
+        parts.append(pa.array(lengths, mask=missing).cast(pa.duration("us")))
+    return pa.chunked_array(parts, pa.duration("us"))
 
 
 def fits_int64(column: pa.ChunkedArray) -> bool:

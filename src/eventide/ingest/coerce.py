@@ -14,7 +14,7 @@ from eventide.ingest.convert import CONVERT_ERRORS, Misfit, convert
 from eventide.schema import SEQ, TIMESTAMP, TS, DataType, Schema
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Index, Series
 
 ACCEPTED = (
     "an Arrow table or record batch, a pandas or polars data frame, a dict, a list of dicts, "
@@ -78,10 +78,21 @@ def inferred_table(data: object) -> pa.Table:
     >>> inferred_table([{"ts": "2024-01-01", "speed": 3}, {"ts": 0, "lane": 1}]).to_pylist()[1]
     {'ts': datetime.datetime(1970, 1, 1, 0, 0), 'speed': None, 'lane': 1}
     """
+    columns = python_columns(data)
+    if columns is not None:
+        return pa.table({name: inferred_column(name, values) for name, values in columns.items()})
+    if is_pandas(data):
+        found = series_of_pandas(data)
+        return pa.table({name: inferred_series(name, each) for name, each in found.items()})
+    return as_table(data)
+
+
+def python_columns(data: object) -> dict[str, list[object]] | None:
+    """Return the values of each column, if the data is a dict or a list of dicts."""
     if isinstance(data, Mapping):
         lists = [isinstance(values, list | tuple) for values in data.values()]
         if not all(lists) or not lists:
-            return inferred_table([data])
+            return python_columns([data])
         if len({len(values) for values in data.values()}) > 1:
             message = "the lists differ in length"
             raise IngestError(message, hint="give every column as many values as there are rows")
@@ -91,11 +102,19 @@ def inferred_table(data: object) -> pa.Table:
         names = dict.fromkeys(key for row in rows for key in row)
         columns = {str(name): [row.get(name) for row in rows] for name in names}
     else:
-        return as_table(data)
+        return None
     if not columns:
         message = "there are no events, and so no columns"
         raise SchemaError(message, hint="pass an Arrow table, which has types without rows")
-    return pa.table({name: inferred_column(name, values) for name, values in columns.items()})
+    return columns
+
+
+def inferred_series(name: str, series: Series | Index) -> pa.ChunkedArray:
+    """Return a column of pandas as Arrow has it; NaN is null, as pandas means it."""
+    try:
+        return as_chunked(pa.array(series, from_pandas=True))
+    except (*CONVERT_ERRORS, TypeError):
+        return inferred_column(name, series.tolist())
 
 
 def inferred_column(name: str, values: list[object]) -> pa.ChunkedArray:
@@ -119,19 +138,41 @@ def columns_of_pandas(
     frame: DataFrame, types: Mapping[str, DataType]
 ) -> dict[str, pa.ChunkedArray]:
     """Convert each column; NaN is null, as pandas means it."""
-    names = [str(name) for name in frame.columns]
-    check_names(names, types)
+    found = series_of_pandas(frame)
+    times = times_of_pandas(frame)
+    if times is not None and TS not in found:
+        found[TS] = times
+        if times.name is not None and str(times.name) not in types:
+            del found[str(times.name)]  # it is the time, under another name
+    check_names(list(found), types)
     columns = {}
     for name, data_type in types.items():
-        series = frame.iloc[:, names.index(name)]
         try:
-            column = as_chunked(pa.array(series, from_pandas=True))
+            column = as_chunked(pa.array(found[name], from_pandas=True))
         except (*CONVERT_ERRORS, TypeError):
             # Objects of several types: the slow way takes them, or names the first that is wrong.
-            columns[name] = column_of_values(name, series.tolist(), data_type)
+            columns[name] = column_of_values(name, found[name].tolist(), data_type)
         else:
             columns[name] = converted(name, column, data_type)
     return columns
+
+
+def series_of_pandas(frame: DataFrame) -> dict[str, Series | Index]:
+    """Return the columns of a frame by name, and the levels of its index that have one."""
+    names = [str(name) for name in frame.columns]
+    check_twice(names)
+    found: dict[str, Series | Index] = {
+        str(name): frame.index.get_level_values(level)
+        for level, name in enumerate(frame.index.names)
+        if name is not None
+    }
+    return found | {name: frame.iloc[:, place] for place, name in enumerate(names)}
+
+
+def times_of_pandas(frame: DataFrame) -> Index | None:
+    """Return the index of a frame if it is one of times, which is what pandas keeps them in."""
+    is_times = frame.index.nlevels == 1 and frame.index.dtype.kind == "M"
+    return frame.index if is_times else None
 
 
 def as_chunked(values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
@@ -141,15 +182,20 @@ def as_chunked(values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 def check_names(names: Sequence[str], types: Mapping[str, DataType]) -> None:
     """Refuse columns that are missing, unknown, or there twice."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        message = f"column {listed(twice)} is there twice"
-        raise SchemaError(message, hint="give every column a name of its own")
+    check_twice(names)
     check_known(names, types)
     missing = [name for name in types if name not in names]
     if missing:
         message = f"column {listed(missing)} is missing"
         raise SchemaError(message, hint=f"the columns are {listed(list(names))}")
+
+
+def check_twice(names: Sequence[str]) -> None:
+    """Refuse two columns of one name."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        message = f"column {listed(twice)} is there twice"
+        raise SchemaError(message, hint="give every column a name of its own")
 
 
 def check_known(names: Sequence[str], types: Mapping[str, DataType]) -> None:

@@ -25,6 +25,7 @@ EXPECTED = {
     ),
     "decimal": "a whole number or a decimal that fits without rounding",
     "binary": "bytes",
+    "interval": "a duration in whole microseconds",
 }
 
 Converter = Callable[[pa.ChunkedArray], pa.ChunkedArray]

@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from eventide.errors import IngestError
@@ -28,7 +30,7 @@ def csv_schema(path: Path) -> pa.Schema:
     header = csv_header(path)
     convert = arrow_csv.ConvertOptions(null_values=[""], strings_can_be_null=True)
     try:
-        return open_csv(path, convert).schema
+        return open_csv(open_stream(path), convert).schema
     except (pa.ArrowException, OSError) as error:
         raise csv_blame(path, len(header), error) from error
 
@@ -42,18 +44,74 @@ def csv_batches(path: Path, chunk_rows: int) -> Iterator[pa.RecordBatch]:
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
+    file = QuoteCounter(path)
     try:
-        for batch in open_csv(path, convert):
+        for batch in open_csv(pa.PythonFile(file, "r"), convert):
+            file.across_lines |= file.quotes > 0 and has_line_breaks(batch)
             for start in range(0, batch.num_rows, chunk_rows):
                 yield batch.slice(start, chunk_rows)
-    except (pa.ArrowException, OSError) as error:
+        if file.quotes % 2 or file.across_lines:
+            check_quotes(path)
+    except (pa.ArrowException, *UNREADABLE) as error:
         raise csv_blame(path, len(header), error) from error
 
 
-def open_csv(path: Path, convert: arrow_csv.ConvertOptions) -> arrow_csv.CSVStreamingReader:
+class QuoteCounter(io.RawIOBase):
+    """A file that counts the quotes in what is read of it: an odd one was never closed."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = open_bytes(path)
+        self.quotes = 0
+        self.across_lines = False
+        """Whether a field goes on behind the end of a line, as it does where a quote is missing."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Read on."""
+        content = self.file.read(size)
+        self.quotes += content.count(b'"')
+        return content
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()
+        super().close()
+
+    def readable(self) -> bool:
+        """Whether it can be read."""
+        return True
+
+
+def has_line_breaks(rows: pa.RecordBatch) -> bool:
+    """Whether any field of the rows has more than one line."""
+    return any(pc.any(pc.match_substring(each, "\n")).as_py() for each in rows.columns)
+
+
+def check_quotes(path: Path) -> None:
+    """Refuse a file with a quote that is not closed, or closed by one that was to open another."""
+    limit = csv.field_size_limit(sys.maxsize)
+    try:
+        with open_text(path) as file:
+            reader = csv.reader(file, strict=True)
+            line = 1
+            try:
+                for _ in reader:
+                    line = reader.line_num + 1
+            except csv.Error as error:
+                if reader.line_num == line and "end of data" not in str(error):
+                    return  # within one line it swallows nothing
+                message = f"{path}, line {line}: a quote that opens here is not closed"
+                hint = 'close it, or write "" for a quote within quotes; nothing was stored'
+                raise IngestError(message, hint=hint) from None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def open_csv(
+    file: pa.NativeFile, convert: arrow_csv.ConvertOptions
+) -> arrow_csv.CSVStreamingReader:
     """Open a file for reading in blocks."""
     return arrow_csv.open_csv(
-        open_stream(path),
+        file,
         read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES),
         parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
         convert_options=convert,
@@ -65,6 +123,8 @@ def csv_header(path: Path) -> list[str]:
     try:
         with open_text(path) as file:
             header = next((row for row in csv.reader(file) if row), [])
+        if any("\n" in name for name in header):
+            check_quotes(path)
     except (*UNREADABLE, csv.Error) as error:
         message = f"cannot read {path}: {error}"
         raise IngestError(
@@ -111,6 +171,7 @@ def csv_line(path: Path, row: int) -> int | None:
 def csv_blame(path: Path, width: int, error: Exception) -> IngestError:
     """Find the line that Arrow could not read."""
     try:
+        check_quotes(path)
         for line, row in numbered_rows(path):
             if len(row) != width:
                 message = (
@@ -121,6 +182,8 @@ def csv_blame(path: Path, width: int, error: Exception) -> IngestError:
             if broken := not_utf8(row):
                 message = f"{path}, line {line}: {broken!r:.80} is not UTF-8"
                 return IngestError(message, hint="save the file as UTF-8")
+    except IngestError as found:
+        return found
     except csv.Error:
         pass  # a field longer than Python's reader takes: what Arrow said stands
     except UNREADABLE as problem:

@@ -112,6 +112,12 @@ def parsed(line: bytes, where: str) -> dict[str, object]:
     except UnicodeDecodeError as error:
         message = f"{where}: {error.object[error.start :][:20]!r} is not UTF-8"
         raise IngestError(message, hint="save the file as UTF-8") from error
+    except RecursionError as error:
+        message = f"{where}: nested too deeply: {line.strip()[:60]!r}"
+        raise IngestError(message, hint="the values of an event are plain, not nested") from error
+    except ValueError as error:  # Python has no integers of so many digits
+        message = f"{where}: a number is too long: {line.strip()[:60]!r}"
+        raise IngestError(message, hint="write it as text") from error
     if not isinstance(pairs, Pairs):
         message = f"{where}: not an object: {line.strip().decode()!r:.80}"
         raise IngestError(message, hint=ONE_A_LINE)

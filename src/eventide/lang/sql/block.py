@@ -254,8 +254,9 @@ class _Grouping:
         if aggregate.argument is not None:
             refuse_aggregates(aggregate.argument, "an aggregate")
             for part in walk(aggregate.argument):
-                bound = isinstance(part, Column) and part.name in _WINDOW_COLUMNS
-                if bound and part.name not in self.fields:
+                if not isinstance(part, Column) or part.name in self.fields:
+                    continue
+                if part.name in _WINDOW_COLUMNS:
                     message = f"{part.name} is not known until the window is complete"
                     raise BindError(message, span=part.span, hint="leave it out of the aggregate")
         for known in self.aggregates:

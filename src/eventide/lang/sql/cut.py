@@ -42,7 +42,7 @@ from eventide.lang.sql.standing_find import has_windows, inline_standing, is_sta
 from eventide.lang.sql.standing_plan import plan_standing
 from eventide.lang.sql.stream_name import stream_named
 from eventide.plan.bind import bind
-from eventide.plan.nodes import Plan, Relational
+from eventide.plan.nodes import MatchRecognize, Plan, Relational
 from eventide.schema import TIMESTAMP, TS, Schema
 
 Names = frozenset[str]
@@ -256,6 +256,9 @@ class Cutter:
             refuse(f"renaming the columns of a {found} in FROM", alias, f"name them in {part}")
         # Which columns a match has is known once the types are.
         fields = list(bind(match, self.catalog).row)
+        if isinstance(match, MatchRecognize) and match.all_rows and TS not in source.fields:
+            told = [item.name for item in match.measures]  # all rows of a table without times
+            fields = [name for name in fields if name != TS or name in told]
         rows = "matches" if found == "match" else "situations"
         stream = alias.name if alias is not None else f"the {rows} in {source.stream}"
         return Scope(stream, alias.name if alias is not None else source.alias, fields, match)

@@ -183,13 +183,14 @@ def _deliver(select: exp.Select, scope: Scope, conditions: list[Expression]) -> 
 def _columns_read(select: exp.Select, scope: Scope) -> list[str]:
     """Return the stream's columns that a SELECT reads, also in the queries inside it."""
     read = {scope.find(column.name) for column in select.find_all(exp.Column) if scope.owns(column)}
-    stars = any(
-        not isinstance(star.parent, exp.Count) and _means(star, scope)
-        for star in select.find_all(exp.Star, exp.Columns)
-    )
-    merged = any(join.args.get("using") or join.method for join in select.find_all(exp.Join))
-    if stars or merged:
-        read |= set(scope.starred)
+    for star in select.find_all(exp.Star, exp.Columns):
+        if not isinstance(star.parent, exp.Count) and _means(star, scope):
+            left_out = {each.name.lower() for each in star.args.get("except_") or ()}
+            read |= {name for name in scope.starred if name.lower() not in left_out}
+    for join in select.find_all(exp.Join):
+        read |= {scope.find(name.name) for name in join.args.get("using") or ()}
+        if join.method:  # NATURAL joins by all that both have
+            read |= set(scope.starred)
     return [name for name in scope.fields if name in read] or scope.fields[:1]
 
 

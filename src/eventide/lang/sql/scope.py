@@ -81,7 +81,7 @@ class Scope:
         if name.lower() in self.pseudo:
             if qualifier and found is not None:
                 message = f"{found} of {self.stream} is hidden by the bound of the window"
-                hint = f"in aggregates, GROUP BY and WHERE, {found} is the attribute: leave out {qualifier}."
+                hint = f"without {qualifier}. it is the attribute in aggregates, GROUP BY and WHERE"
                 raise BindError(message, span=span_of(column), hint=hint)
             if not qualifier:
                 return name.lower()
@@ -109,7 +109,7 @@ def column_hint(column: exp.Column, known: list[str]) -> str:
 
 def scope_of(table: exp.Table, stream: str, schema: Schema) -> Scope:
     """Return the scope of whoever reads one stream."""
-    fields = [name for name, _ in schema.fields()]
+    fields = schema.visible
     return Scope(stream, table.alias or stream, fields, Scan(stream, span=span_of(table)))
 
 

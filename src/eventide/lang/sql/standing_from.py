@@ -93,7 +93,7 @@ class FromReader:
         """Return a stream under its window."""
         name = self._stream_name(table)
         schema = self.catalog[name]
-        fields = [each for each, _ in schema.fields()]
+        fields = schema.visible
         clause = window_of_table(table)
         window, internal = _window(clause, schema)
         if clause is not None:
@@ -120,7 +120,7 @@ def _window(clause: WindowClause | None, schema: Schema) -> tuple[StreamWindow, 
             return relation_window(schema), False
         return Unbounded(), False
     window = clause.window
-    fields = [name for name, _ in schema.fields()]
+    fields = schema.visible
     keys = tuple(resolve(key.text, fields, span=key.span, what="column") for key in clause.keys)
     if isinstance(window, RowsWindow | SessionWindow):
         window = replace(window, keys=keys)
