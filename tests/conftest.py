@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,6 +25,12 @@ settings.load_profile("default" if os.environ.get("EVENTIDE_EXPLORE") else "same
 # it, Spark takes a quarter less of the processors that the other tests run on.
 SUBMITTED = "--driver-java-options -XX:TieredStopAtLevel=1 pyspark-shell"
 os.environ.setdefault("PYSPARK_SUBMIT_ARGS", SUBMITTED)
+
+# Spark starts this instead of Python; a script's first line may name its interpreter.
+EAGER = Path(mkdtemp(prefix="eventide-tests-"), "python")
+EAGER.write_text(f"#!{sys.executable}\n" + Path(__file__).with_name("eager_worker.py").read_text())
+EAGER.chmod(0o755)
+os.environ.setdefault("PYSPARK_PYTHON", str(EAGER))
 
 SPARK_BEGINS = 0.3
 """When this part of all files with tests has begun."""
@@ -96,6 +106,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_unconfigure() -> None:
     gc.unfreeze()
+    shutil.rmtree(EAGER.parent, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")

@@ -362,6 +362,8 @@ def options_from(
                         message = f"{call} names no attribute"
                         raise SchemaError(message, hint='write aggregates=["max2(speed)"]')
                 known["aggregates"] = [(call.function, call.attribute) for call in calls]
+            case "zoneless":
+                known["zoneless"] = names_of(value)
             case "summaries":
                 known["summaries"] = None if value is None else names_of(value)
             case _:

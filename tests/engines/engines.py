@@ -124,7 +124,12 @@ def run_once(text: str, scenario: Scenario, folder: Path, session: SparkSession)
     )
     query.awaitTermination()
     reports = [progress["observedMetrics"] for progress in query.recentProgress]
-    return sum(report["eventide"]["late_events"] for report in reports if "eventide" in report)
+    return sum(
+        found["late_events"]
+        for report in reports
+        for name, found in report.items()
+        if name.startswith("eventide")
+    )
 
 
 def collected(frame: DataFrame) -> list[Event]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import uuid
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from decimal import Decimal
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import WriterCommitMessage
 
     from eventide.engines.spark.source import EventideSource, SlicePartition
+from eventide.engines.spark.types import from_the_border
 
 pytestmark = pytest.mark.spark
 
@@ -96,10 +98,14 @@ def read(db: ev.Database, **options: str) -> pa.Table:
     reader = source.reader(source.schema())
     lonely = pickle.loads(pickle.dumps(reader))
     parts = [pickle.loads(pickle.dumps(part)) for part in reader.partitions()]
-    batches = [batch for part in parts for batch in lonely.read(part)]
     names = source.schema().fieldNames()
     types = [db.stream("cars").schema.type_of(name).arrow for name in names]
-    return pa.Table.from_batches(batches, pa.schema(list(zip(names, types, strict=True))))
+    schema = pa.schema(list(zip(names, types, strict=True)))
+    with pytest.MonkeyPatch.context() as patch:
+        name = uuid.uuid4().hex
+        patch.setattr("eventide.engines.spark.agreement.execution_name", lambda: name)
+        batches = [from_the_border(batch, schema) for part in parts for batch in lonely.read(part)]
+    return pa.Table.from_batches(batches, schema)
 
 
 def content(stream: StoredStream | ev.Stream) -> pa.Table:

@@ -12,6 +12,9 @@ from eventide.accumulators.columns import one_spelling
 from eventide.kernels.compiled import Int32s, frozen
 from eventide.kernels.extremes import first_by_group
 
+BLOCK_BYTES = 128 << 20
+"""Rows are not put together beyond this: a column of text holds 2 GiB at most."""
+
 
 def concat_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     """Return the rows of all batches as one batch."""
@@ -23,14 +26,18 @@ def concat_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.R
     return pa.concat_batches(filled)
 
 
-def in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in few batches, of at least `size` rows but for the last."""
+def in_blocks(
+    batches: Iterable[pa.RecordBatch], size: int, most_bytes: int = BLOCK_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in few batches, of at least `size` rows or `most_bytes`, but for the last."""
     waiting: list[pa.RecordBatch] = []
+    rows = held = 0
     for batch in batches:
         waiting.append(batch)
-        if sum(part.num_rows for part in waiting) >= size:
+        rows, held = rows + batch.num_rows, held + batch.nbytes
+        if rows >= size or held >= most_bytes:
             yield concat_batches(waiting, batch.schema)
-            waiting = []
+            waiting, rows, held = [], 0, 0
     if waiting:
         yield concat_batches(waiting, waiting[0].schema)
 

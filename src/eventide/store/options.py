@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from eventide.errors import SchemaError, StoreError, listed
-from eventide.schema import MAX_TS_US, MIN_TS_US, Schema
+from eventide.schema import MAX_TS_US, MIN_TS_US, TIMESTAMP, Schema
 from eventide.store.index.aggregates import BoundAggregate, find_registered
 from eventide.store.index.summaries import SummaryLayout
 from eventide.store.segments.leaf import Codec
@@ -60,6 +60,7 @@ class StreamOptions:
     spare              how much a leaf may grow by late events before it is split
     keep_us            retention: events older than this, measured from the newest, may go
     keep_bytes         retention: the oldest segments go while the stream is larger
+    zoneless           the times, `ts` or attributes, that Spark shows as TIMESTAMP_NTZ
     """
 
     durability: Durability = "batch"
@@ -74,6 +75,7 @@ class StreamOptions:
     spare: float = DEFAULT_SPARE
     keep_us: int | None = None
     keep_bytes: int | None = None
+    zoneless: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         one_of("durability", self.durability, get_args(Durability))
@@ -95,6 +97,10 @@ class StreamOptions:
             if attribute not in schema.names:
                 message = f"no attribute {attribute!r}"
                 raise SchemaError(message, hint=f"there are {listed(schema.names)}")
+        for attribute in self.zoneless:
+            if schema.type_of(attribute) != TIMESTAMP:
+                message = f"option zoneless names {attribute!r}, which is no timestamp"
+                raise SchemaError(message, hint="it names ts, or attributes of type timestamp")
         known = [BoundAggregate(*pair) for pair in self.aggregates if find_registered(pair[0])]
         # Raises if an aggregate lacks what it needs: no segment could ever be written.
         SummaryLayout.of(schema, schema.names if self.summaries is None else self.summaries, known)
@@ -108,6 +114,7 @@ class StreamOptions:
             summaries=kept,
             aggregates=tuple(pair for pair in self.aggregates if pair[1] != name),
             indexes=tuple(a for a in self.indexes if a != name),
+            zoneless=tuple(a for a in self.zoneless if a != name),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -124,7 +131,7 @@ class StreamOptions:
                 spoken = sorted({SPOKEN.get(each, each) for each in known})
                 raise StoreError(message, hint=f"the options are {listed(spoken)}")
         values = dict(entry)
-        for name in ("summaries", "indexes"):
+        for name in ("summaries", "indexes", "zoneless"):
             if values.get(name) is not None:
                 values[name] = tuple(dict.fromkeys(map(str, values[name])))
         if "aggregates" in values:

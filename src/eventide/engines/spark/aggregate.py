@@ -20,7 +20,9 @@ from eventide.batch import TimeRange
 from eventide.engines.buckets import from_bytes, to_bytes
 from eventide.engines.spark.frames import Batches
 from eventide.engines.spark.history import TASKS_PER_CORE
+from eventide.engines.spark.session import cores
 from eventide.engines.spark.work import aggregates_named, items_in, register_here, work_frame
+from eventide.engines.spark.workers import check_workers
 from eventide.store.order import Int64s
 from eventide.store.reading.aggregate import (
     Call,
@@ -86,7 +88,8 @@ class IndexAnswers:
         self, source: Snapshot, question: Question, cuts: Sequence[int]
     ) -> list[pa.RecordBatch]:
         """Return partials with the spans they are of, slice by slice."""
-        tasks = TASKS_PER_CORE * self.spark.sparkContext.defaultParallelism
+        check_workers(self.spark, source.path.parent.parent)
+        tasks = TASKS_PER_CORE * cores(self.spark)
         rows = max(SMALLEST_TASK_ROWS, source.row_count // max(1, tasks))
         every = np.unique(np.array(cuts, np.int64))
         slices = source.slices(TimeRange(int(every[0]), int(every[-1])), rows)

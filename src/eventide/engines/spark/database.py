@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.batch import ALL_TIME
@@ -22,14 +22,18 @@ from eventide.engines.spark.frames import over_frame, over_store_by_key
 from eventide.engines.spark.history import over_store
 from eventide.engines.spark.joined import joined_frame
 from eventide.engines.spark.maintenance import TaskJobs
+from eventide.engines.spark.rest import around
+from eventide.engines.spark.session import cores
 from eventide.engines.spark.source import EventideSource
 from eventide.engines.spark.spans import over_spans
 from eventide.engines.spark.standing import over_standing
 from eventide.engines.spark.standing_stream import Going, over_streams
 from eventide.engines.spark.stream import BUCKETS, over_stream
 from eventide.engines.spark.stream_source import CLOCK, ROWS_PER_BATCH
-from eventide.engines.spark.types import schema_of, spark_schema
+from eventide.engines.spark.types import schema_of, spark_schema, to_the_border, zoneless_in
 from eventide.engines.spark.work import no_database
+from eventide.engines.spark.workers import check_workers
+from eventide.engines.spark.zones import Zoneless, zoneless_columns
 from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.weights import DEFAULTS
 from eventide.engines.window_index import WindowIndex
@@ -37,6 +41,7 @@ from eventide.errors import BindError, UnsupportedError
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.statement import require_tpstream
 from eventide.matching import Query
+from eventide.operators.columns import concat_batches
 from eventide.pace import Speed
 from eventide.plan.choose_standing import choose_plan
 from eventide.plan.explain import explain
@@ -45,11 +50,22 @@ from eventide.plan.standing import Standing
 from eventide.plan.times import Duration, duration_us
 from eventide.result import Result
 from eventide.schema import SEQ, TS, Schema
-from eventide.store import Store, StoredStream
+from eventide.store import Snapshot, Store, StoredStream
 from eventide.stream import Stream, Time, forward_range, instant
 
 MOST_ON_DRIVER = 200_000
 """So many slices the driver asks of the index itself; more are left to tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the streams of one query are: DataFrames, or one snapshot of each stored stream."""
+
+    frames: Mapping[str, DataFrame]
+    stored: Mapping[str, Snapshot]
+    zoneless: Zoneless
+    beside: tuple[str, ...]
+    """The streams of all standing parts of the query, which share the newest event."""
 
 
 class SparkDatabase:
@@ -64,6 +80,15 @@ class SparkDatabase:
         self.store = None if path is None else Store.open(path, create=False)
         self.weights = DEFAULTS
         session.dataSource.register(EventideSource)
+
+    def check_workers(self) -> None:
+        """Refuse a session whose workers cannot run what they are to be sent; ask but once."""
+        check_workers(self.session, None if self.store is None else self.store.path)
+
+    def tasks(self) -> TaskJobs:
+        """Return what runs the jobs of maintenance as tasks."""
+        self.check_workers()
+        return TaskJobs(self.session)
 
     def stored(self, name: str) -> StoredStream:
         """Return a stream of the database."""
@@ -95,15 +120,15 @@ class SparkDatabase:
 
     def compact(self, stream: str) -> int:
         """Merge small and overlapping segments, a task for each group; return how many."""
-        return self.stored(stream).compact(run=TaskJobs(self.session))
+        return self.stored(stream).compact(run=self.tasks())
 
     def rebuild_indexes(self, stream: str) -> int:
         """Build the secondary indexes that segments lack, a task each; return how many."""
-        return self.stored(stream).rebuild_indexes(run=TaskJobs(self.session))
+        return self.stored(stream).rebuild_indexes(run=self.tasks())
 
     def backfill(self, stream: str) -> int:
         """Rewrite the segments whose index lacks aggregates, a task each; return how many."""
-        return self.stored(stream).backfill(run=TaskJobs(self.session))
+        return self.stored(stream).backfill(run=self.tasks())
 
     def thin(self, stream: str, before: Time, *, level: int = 1) -> int:
         """Reduce the segments that end before a time to aggregates, a task each; return how many.
@@ -111,7 +136,7 @@ class SparkDatabase:
         Level 1 keeps those of every leaf, some 16,000 events; each further level those of 64
         times as many.
         """
-        return self.stored(stream).thin(instant(before), level, run=TaskJobs(self.session))
+        return self.stored(stream).thin(instant(before), level, run=self.tasks())
 
     def catalog(self, frames: dict[str, DataFrame]) -> dict[str, Schema]:
         """Return the schema of every stream a query may name."""
@@ -123,50 +148,51 @@ class SparkDatabase:
         """Return the answer to a query over history, as a DataFrame."""
         text = str(query)
         plan = plan_sql(text, self.catalog(frames))
-        beside = streams_of(standing_blocks(plan))
+        given = self.given(plan, frames)
+        self.check_workers()
         if not isinstance(plan, Relational):
-            return self.block(plan, frames, beside)
+            return self.block(plan, given)
         if plan.spark_gap is not None:
             raise plan.spark_gap
-        inputs = [(name, self.input(source, frames, beside)) for name, source in plan.inputs]
-        # A view is only a name while Spark reads the text; the DataFrame no longer needs it.
-        for name, frame in inputs:
-            frame.createOrReplaceTempView(name)
+        inputs = [(name, self.input(source, given)) for name, source in plan.inputs]
         try:
-            return self.session.sql(plan.spark_sql)
-        except AnalysisException as error:
-            said = error.getMessage() or str(error)
-            message = f"the SQL around the streams is wrong: {said.splitlines()[0]}"
-            hint = f"what remained was: {plan.spark_sql}"
-            raise BindError(message, hint=hint).located_in(text) from error
-        finally:
-            for name, _ in inputs:
-                self.session.catalog.dropTempView(name)
+            return around(self.session, plan.spark_sql, inputs)
+        except BindError as error:
+            raise error.located_in(text) from error.__cause__
 
     def tpstream(self, text: str, /, **frames: DataFrame) -> DataFrame:
         """Return the matches of a TPStream statement over history, as a DataFrame."""
         require_tpstream(text)
         return self.sql(text, **frames)
 
-    def input(self, plan: Plan, frames: dict[str, DataFrame], beside: Collection[str]) -> DataFrame:
+    def given(self, plan: Plan, frames: Mapping[str, DataFrame]) -> Given:
+        """Return what the streams of a query are, every stored one as it is at this moment."""
+        names = dict.fromkeys(scan.stream for scan in scans_of(plan))
+        stored = {name: self.stored(name).snapshot() for name in names if name not in frames}
+        zoneless: dict[str, Collection[str]] = {
+            name: source.manifest.options.zoneless for name, source in stored.items()
+        }
+        zoneless |= {name: zoneless_in(frame.schema) for name, frame in frames.items()}
+        beside = streams_of(standing_blocks(plan))
+        return Given(frames, stored, zoneless, beside)
+
+    def input(self, plan: Plan, given: Given) -> DataFrame:
         """Return the rows of an input of the rest: of a block, or of several that are joined."""
         if not isinstance(plan, PeriodJoin):
-            return self.block(plan, frames, beside)
-        sides = [self.input(each, frames, beside) for each in (plan.left, plan.right)]
-        return joined_frame(plan, *sides)
+            return self.block(plan, given)
+        left, right = (self.input(each, given) for each in (plan.left, plan.right))
+        return joined_frame(plan, left, right, zoneless_columns(plan, given.zoneless))
 
-    def block(self, plan: Plan, frames: dict[str, DataFrame], beside: Collection[str]) -> DataFrame:
-        """Return the rows of a standing query, or of a plan over one scan.
-
-        `beside` are the streams of all standing parts of the query, which share the newest event.
-        """
+    def block(self, plan: Plan, given: Given) -> DataFrame:
+        """Return the rows of a standing query, or of a plan over one scan."""
+        zoneless = zoneless_columns(plan, given.zoneless)
         if isinstance(plan, Standing):
-            return self.standing(plan, frames, beside)
+            return self.standing(plan, given, zoneless)
         (scan,) = scans_of(plan)
-        if scan.stream in frames:
-            frame = frames[scan.stream]
-            return over_frame(plan, frame, schema_of(frame))
-        source = self.stored(scan.stream).snapshot()
+        if scan.stream in given.frames:
+            frame = given.frames[scan.stream]
+            return over_frame(plan, frame, schema_of(frame), zoneless)
+        source = given.stored[scan.stream]
         # Spans by key are found on one machine only: the next best way is taken then.
         best = next(
             each
@@ -175,22 +201,23 @@ class SparkDatabase:
         )
         if isinstance(best, WindowIndex | CountIndex) and best.estimate.intervals <= MOST_ON_DRIVER:
             rows, _ = best.run()
-            table = pa.Table.from_batches(rows, build_pipeline(plan).output_schema)
-            return self.session.createDataFrame(table, spark_schema(table.schema))
+            schema = build_pipeline(plan).output_schema
+            whole = concat_batches(rows, schema)
+            table = pa.Table.from_batches([to_the_border(whole, zoneless)])
+            return self.session.createDataFrame(table, spark_schema(schema, zoneless))
         if isinstance(best, IntervalAccess):
-            return over_spans(self.session, best)
+            return over_spans(self.session, best, zoneless)
         if halo_of(plan) is None:
-            return over_store_by_key(self.session, plan, source)
-        return over_store(self.session, plan, source)
+            return over_store_by_key(self.session, plan, source, zoneless)
+        return over_store(self.session, plan, source, zoneless)
 
-    def standing(
-        self, plan: Standing, frames: dict[str, DataFrame], beside: Collection[str]
-    ) -> DataFrame:
+    def standing(self, plan: Standing, given: Given, zoneless: Collection[str]) -> DataFrame:
         """Return the answer to a standing query over stored streams and DataFrames."""
-        stored = {name: self.stored(name).snapshot() for name in beside if name not in frames}
-        given = {name: frames[name] for name in beside if name in frames}
+        stored = {name: given.stored[name] for name in given.beside if name in given.stored}
+        frames = {name: given.frames[name] for name in given.beside if name in given.frames}
         chosen = chosen_plan(plan, stored).plan
-        return over_standing(self.session, chosen, given, self.catalog(frames), stored)
+        catalog = {name: schema_of(frame) for name, frame in frames.items()}
+        return over_standing(self.session, chosen, frames, catalog, stored, zoneless)
 
     def stream(
         self,
@@ -212,8 +239,9 @@ class SparkDatabase:
         with a `sign`, -1 to take a row back.
 
         A row leaves once the watermark, the newest time seen less `lateness`, has passed it.
-        Events behind the watermark are left out and counted: the query's progress shows them as
-        `observedMetrics["eventide"]`. Keys are spread over `buckets`, a number that stays the
+        Events behind the watermark are left out and counted: the query's progress shows them under
+        `observedMetrics`, for the first result of a session as "eventide", then as "eventide_2" and
+        so on, for a query may have several. Keys are spread over `buckets`, a number that stays the
         same for the life of a checkpoint.
 
         Of a query over windows that slide, a stream that is more than `idle` behind another is not
@@ -226,24 +254,27 @@ class SparkDatabase:
         events = {name: frame.drop(CLOCK) for name, frame in frames.items()}
         catalog = {name: schema_of(frame) for name, frame in events.items()}
         plan = plan_sql(text, catalog)
+        without = {name: zoneless_in(frame.schema) for name, frame in events.items()}
+        zoneless = zoneless_columns(plan, without)
         if not isinstance(plan, Standing):
             build_pipeline(plan)  # says what cannot run live before anything is asked of Spark
         for scan in scans_of(plan):
             if not frames[scan.stream].isStreaming:
                 message = f"the DataFrame {scan.stream!r} is not a stream"
                 raise UnsupportedError(message, hint="use sql(text, name=df), or spark.readStream")
+        check_workers(self.session)
         if isinstance(plan, Standing):
             # A checkpoint outlives this plan: nothing it depends on may change.
             chosen = choose_plan(plan).plan
             idle_us = None if idle is None else duration_us(idle)
             going = Going(duration_us(lateness), idle_us, max_state_bytes)
-            return over_streams(chosen, frames, catalog, going, buckets)
+            return over_streams(chosen, frames, catalog, going, zoneless, buckets)
         if not (idle is None is max_state_bytes):
             message = "idle and max_state_bytes are for queries over windows"
             raise UnsupportedError(message, hint="write FROM stream [RANGE 10 MINUTES]")
         (scan,) = scans_of(plan)
-        schema = catalog[scan.stream]
-        return over_stream(plan, frames[scan.stream], schema, duration_us(lateness), buckets)
+        frame, schema = frames[scan.stream], catalog[scan.stream]
+        return over_stream(plan, frame, schema, duration_us(lateness), zoneless, buckets)
 
     def replay(  # noqa: PLR0913 - those of `stream`, and those of `Database.replay`
         self,
@@ -290,8 +321,8 @@ class SparkDatabase:
     def explain(self, query: Query, /, **frames: DataFrame) -> str:
         """Return how a query would be answered: its plan, and where it would run."""
         plan = plan_sql(str(query), self.catalog(frames))
-        cores = self.session.sparkContext.defaultParallelism
-        return f"{explain(plan)}\n\n{describe_spark(plan, frozenset(frames), cores)}"
+        placed = describe_spark(plan, frozenset(frames), cores(self.session))
+        return f"{explain(plan)}\n\n{placed}"
 
 
 def streams_of(plans: Sequence[Standing]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ few large values instead of many small rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,11 +27,12 @@ from eventide.engines.placement import MOST_READERS
 from eventide.engines.pruning import value_ranges
 from eventide.engines.spark.history import scanned
 from eventide.engines.spark.prefilter import prefiltered, prefiltered_by_time
-from eventide.engines.spark.types import from_the_border, spark_schema
+from eventide.engines.spark.session import cores
+from eventide.engines.spark.types import from_the_border, mapped
 from eventide.engines.spark.work import items_in, work_frame
 from eventide.errors import SchemaError
-from eventide.ingest.ordering import in_order
-from eventide.operators.columns import concat_batches, in_blocks
+from eventide.ingest.ordering import in_order, in_order_by_block
+from eventide.operators.columns import BLOCK_BYTES, concat_batches, in_blocks
 from eventide.operators.evaluate import evaluate
 from eventide.operators.window_aggregate import AggregateWindows
 from eventide.plan.expressions import Expression
@@ -102,20 +103,22 @@ class Spread:
         parts = from_bytes(payloads)
         if not parts:
             return
-        rows = concat_batches(parts, parts[0].schema)
         below = len(self.pipeline.filters)
         if self.windows is None:
-            rest = self.pipeline.above(below)
-            rows = in_order(rows).select(self.pipeline.input_schema.names)
-        else:
-            rest = self.pipeline.above(below + 1)
-            rows = self.windows.combine(rows)
+            names = self.pipeline.input_schema.names
+            ordered = (rows.select(names) for rows in in_order_by_block(parts, BLOCK_BYTES))
+            yield from run_pipeline(self.pipeline.above(below), ordered)
+            return
+        rest = self.pipeline.above(below + 1)
+        rows = self.windows.combine(concat_batches(parts, parts[0].schema))
         _, results = rest.step(rest.initial_state(), Batch(rows, END_OF_TIME_US))
         if results.rows.num_rows:
             yield results.rows
 
 
-def over_frame(plan: Plan, frame: DataFrame, schema: Schema) -> DataFrame:
+def over_frame(
+    plan: Plan, frame: DataFrame, schema: Schema, zoneless: Collection[str]
+) -> DataFrame:
     """Return the rows of a plan over one scan, over the rows of a DataFrame."""
     pipeline = build_pipeline(plan)
     names = columns_read(pipeline)
@@ -128,24 +131,28 @@ def over_frame(plan: Plan, frame: DataFrame, schema: Schema) -> DataFrame:
             yield within(in_order(checked(from_the_border(rows, arrow))), pipeline.scan.time_range)
 
     if not keeps_state(plan):
-        return events.mapInArrow(
+        return mapped(
+            events,
             lambda batches: row_by_row(pipeline, read(batches)),
-            spark_schema(pipeline.output_schema),
+            pipeline.output_schema,
+            zoneless,
         )
     spread = Spread.of(plan, shuffle_partitions(frame.sparkSession))
     packed = events.mapInArrow(lambda batches: spread.pack(read(batches)), PACKED)
-    return shuffled(packed, spread)
+    return shuffled(packed, spread, zoneless)
 
 
-def over_store_by_key(spark: SparkSession, plan: Plan, source: Snapshot) -> DataFrame:
+def over_store_by_key(
+    spark: SparkSession, plan: Plan, source: Snapshot, zoneless: Collection[str]
+) -> DataFrame:
     """Return the rows of a plan that cannot be cut in time, over a stored stream.
 
     On a few cores every task reads all events and keeps those of its own keys: decoding them
     again costs less than moving them. On many cores they are shuffled.
     """
-    cores = spark.sparkContext.defaultParallelism
-    if cores <= MOST_READERS:
-        return over_store_by_reader(spark, plan, source, cores)
+    readers = cores(spark)
+    if readers <= MOST_READERS:
+        return over_store_by_reader(spark, plan, source, zoneless, readers)
     spread = Spread.of(plan, shuffle_partitions(spark))
     names = columns_read(spread.pipeline)
 
@@ -154,11 +161,11 @@ def over_store_by_key(spark: SparkSession, plan: Plan, source: Snapshot) -> Data
             yield from spread.pack(part.scan(names, times))
 
     work = work_frame(spark, scanned(spark, spread.pipeline.scan, source))
-    return shuffled(work.mapInArrow(pack, PACKED), spread)
+    return shuffled(work.mapInArrow(pack, PACKED), spread, zoneless)
 
 
 def over_store_by_reader(
-    spark: SparkSession, plan: Plan, source: Snapshot, readers: int
+    spark: SparkSession, plan: Plan, source: Snapshot, zoneless: Collection[str], readers: int
 ) -> DataFrame:
     """Return the rows of a plan over a stored stream, each task reading for a bucket of keys."""
     spread = Spread.of(plan, readers)
@@ -174,13 +181,13 @@ def over_store_by_reader(
             )
 
     work = work_frame(spark, [source.within(pipeline.scan.time_range)] * spread.buckets)
-    return work.mapInArrow(run, spark_schema(pipeline.output_schema))
+    return mapped(work, run, pipeline.output_schema, zoneless)
 
 
-def shuffled(packed: DataFrame, spread: Spread) -> DataFrame:
+def shuffled(packed: DataFrame, spread: Spread, zoneless: Collection[str]) -> DataFrame:
     """Bring the blocks of each bucket together and compute."""
     together = packed.repartitionById(spread.buckets, f.col("bucket"))
-    return together.mapInArrow(spread.unpack, spark_schema(spread.pipeline.output_schema))
+    return mapped(together, spread.unpack, spread.pipeline.output_schema, zoneless)
 
 
 def shuffle_partitions(spark: SparkSession) -> int:

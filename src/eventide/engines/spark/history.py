@@ -6,7 +6,7 @@ worker reads its segments, runs the embedded operators, and only results leave.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +15,8 @@ from eventide.batch import START_OF_TIME_US, TimeRange
 from eventide.engines.build import build_pipeline
 from eventide.engines.history import run_slice
 from eventide.engines.slices import slices_of
-from eventide.engines.spark.types import spark_schema
+from eventide.engines.spark.session import cores
+from eventide.engines.spark.types import mapped
 from eventide.engines.spark.work import items_in, work_frame
 from eventide.plan.nodes import Plan, Scan, match_of, situations_of
 from eventide.store import Snapshot
@@ -25,7 +26,9 @@ SMALLEST_SLICE_ROWS = 200_000
 """Below this, starting a task costs more than it saves."""
 
 
-def over_store(spark: SparkSession, plan: Plan, source: Snapshot) -> DataFrame:
+def over_store(
+    spark: SparkSession, plan: Plan, source: Snapshot, zoneless: Collection[str]
+) -> DataFrame:
     """Return the rows of a plan that can be cut in time, over a stored stream."""
     pipeline = build_pipeline(plan)
     slices = slices_of(plan, pipeline.scan, source, slice_rows(spark, source))
@@ -43,7 +46,7 @@ def over_store(spark: SparkSession, plan: Plan, source: Snapshot) -> DataFrame:
     work = work_frame(
         spark, [(source.within(read), each) for read, each in zip(reads, slices, strict=True)]
     )
-    return work.mapInArrow(run, spark_schema(pipeline.output_schema))
+    return mapped(work, run, pipeline.output_schema, zoneless)
 
 
 def scanned(spark: SparkSession, scan: Scan, source: Snapshot) -> list[tuple[Snapshot, TimeRange]]:
@@ -54,5 +57,5 @@ def scanned(spark: SparkSession, scan: Scan, source: Snapshot) -> list[tuple[Sna
 
 def slice_rows(spark: SparkSession, source: Snapshot) -> int:
     """Return how many rows a task should have: a few tasks for each core."""
-    tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    tasks = TASKS_PER_CORE * cores(spark)
     return max(SMALLEST_SLICE_ROWS, source.row_count // max(1, tasks))

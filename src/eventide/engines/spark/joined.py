@@ -7,7 +7,7 @@ right ─ mapInArrow: pack by bucket ┘
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from eventide.engines.buckets import from_bytes
 from eventide.engines.build import arrow_schema
 from eventide.engines.spark.frames import BLOCK_ROWS, PACKED, blocks, shuffle_partitions
-from eventide.engines.spark.types import from_the_border, spark_schema
+from eventide.engines.spark.types import from_the_border, mapped
 from eventide.operators.columns import in_blocks
 from eventide.operators.period_join import join_periods
 from eventide.plan.nodes import PeriodJoin
@@ -28,7 +28,9 @@ LEFT, RIGHT = 0, 1
 Batches = Iterator[pa.RecordBatch]
 
 
-def joined_frame(node: PeriodJoin, left: DataFrame, right: DataFrame) -> DataFrame:
+def joined_frame(
+    node: PeriodJoin, left: DataFrame, right: DataFrame, zoneless: Collection[str]
+) -> DataFrame:
     """Return the pairs of the rows of two DataFrames; without keys, one worker has all rows."""
     count = shuffle_partitions(left.sparkSession) if node.keys else 1
     schemas = arrow_schema(node.left.row), arrow_schema(node.right.row)
@@ -50,7 +52,7 @@ def joined_frame(node: PeriodJoin, left: DataFrame, right: DataFrame) -> DataFra
             yield from join_periods(node, rows, partners, schema)
 
     together = one.unionAll(other).repartitionById(count, f.col("bucket"))
-    return together.mapInArrow(join, spark_schema(schema))
+    return mapped(together, join, schema, zoneless)
 
 
 def packed(

@@ -106,6 +106,7 @@ def instant(frame: DataFrame, instant_us: int) -> Column:
         case t.TimestampType():
             return f.lit(moment)
         case t.TimestampNTZType() | t.DateType():
-            return f.lit(moment.replace(tzinfo=None)).cast("timestamp_ntz")
+            # As text: a datetime without a zone would be one of the driver's zone.
+            return f.lit(moment.replace(tzinfo=None).isoformat(" ")).cast("timestamp_ntz")
         case _:
             return f.lit(instant_us)

@@ -6,8 +6,10 @@ import os
 import sys
 from pathlib import Path
 from shutil import which
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 
 from eventide.errors import UnsupportedError
 
@@ -49,3 +51,27 @@ def local_session(name: str = "eventide", cores: int | None = None) -> SparkSess
     session = builder.config("spark.sql.shuffle.partitions", str(cores)).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+CORES: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
+"""What `cores` has found."""
+
+
+def cores(session: SparkSession) -> int:
+    """Return how many tasks of a session run at a time."""
+    if session not in CORES:
+        CORES[session] = (
+            parallelism(session) if is_connect(session) else session.sparkContext.defaultParallelism
+        )
+    return CORES[session]
+
+
+def parallelism(session: SparkSession) -> int:
+    """Return into how many partitions Spark cuts a range, which a remote client can ask too."""
+    parts = session.range(1_000_000).select(f.spark_partition_id().alias("part"))
+    return int(parts.agg(f.max("part")).collect()[0][0]) + 1
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether a session is one of Spark Connect: a client, with no JVM beside it."""
+    return type(session).__module__.startswith("pyspark.sql.connect.")

@@ -1,11 +1,13 @@
 """The store as a Spark data source: `spark.read.format("eventide")`, and writing, batch or stream.
 
 Reading: a partition is a slice of time, cut from the index so that all have about as many rows,
-and read by its own worker from one consistent snapshot. Options `stream` (needed if the database
-has several), `from` and `to` (ISO times or microseconds, [from, to)), `columns` and
-`where.<attribute>` (a value, or low..high) prune before anything is read. Filters are not pushed
-down: Spark 4.3 keeps what one query has pushed for the next query over the same DataFrame, which
-then misses rows. Queries through `eventide.spark` prune by time on their own.
+and read by its own worker. All tasks of an execution read one snapshot, the stream as it is when
+the first of them begins (agreement.py), not as it was when the DataFrame was made. Options
+`stream` (needed if the database has several), `from` and `to` (ISO times or microseconds,
+[from, to)), `columns` and `where.<attribute>` (a value, or low..high) prune before anything is
+read. Filters are not pushed down: Spark 4.3 keeps what one query has pushed for the next query
+over the same DataFrame, which then misses rows. Queries through `eventide.spark` prune by time on
+their own.
 
 As a stream, `spark.readStream.format("eventide")`: see stream_source.py.
 
@@ -18,8 +20,11 @@ and are swept after a day.
 
 from __future__ import annotations
 
+import socket
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -27,6 +32,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql import types as t
 
 from eventide.batch import TimeRange
+from eventide.engines.spark.agreement import agreed
 from eventide.engines.spark.options import (
     REPLAYING,
     check_reading,
@@ -43,8 +49,10 @@ from eventide.engines.spark.stream_source import (
     ROWS_PER_BATCH,
     ReplayReader,
     ReplayWanted,
+    numbered_below,
 )
-from eventide.engines.spark.types import attributes_of, spark_schema
+from eventide.engines.spark.types import attributes_of, spark_schema, to_the_border, zoneless_in
+from eventide.engines.spark.work import SHARED_HINT
 from eventide.errors import StoreError, UnsupportedError, listed
 from eventide.ingest.coerce import to_events
 from eventide.pace import speed_of
@@ -67,37 +75,40 @@ class EventideSource(ds.DataSource):
     def schema(self) -> t.StructType:
         """Return the columns of the stream."""
         check_reading(self.options, REPLAYING)  # nothing says yet whether it is to be a stream
-        own = self.stored().schema
-        self.replay_wanted(
-            columns_of(self.options, own), own
-        )  # refused now, not when rows are asked
+        stored = self.stored()
+        own = stored.schema
         fields = [(name, own.type_of(name).arrow) for name in columns_of(self.options, own)]
         if has_clock(self.options):
             fields.append((CLOCK, pa.int64()))
-        return spark_schema(pa.schema(fields))
+        rows = spark_schema(pa.schema(fields), stored.options.zoneless)
+        self.replay_wanted(rows, own)  # refused now, not when rows are asked for
+        return rows
 
     def reader(self, schema: t.StructType) -> ds.DataSourceReader:
-        """Return what reads a snapshot of the stream."""
+        """Return what reads the stream."""
         check_reading(self.options)
-        snapshot = self.stored().snapshot()
-        where = where_of(self.options, snapshot.schema)
-        wanted = SliceWanted(tuple(schema.fieldNames()), times_of(self.options), where)
-        return SliceReader(snapshot, wanted)
+        stored = self.stored()
+        where = where_of(self.options, stored.schema)
+        wanted = SliceWanted(
+            tuple(schema.fieldNames()), times_of(self.options), where, zoneless_in(schema)
+        )
+        return SliceReader(stored, wanted, uuid.uuid4().hex)
 
     def streamReader(self, schema: t.StructType) -> ds.DataSourceStreamReader:  # noqa: N802
         """Return what replays the stream."""
         check_reading(self.options, REPLAYING)
         stored = self.stored()
-        return ReplayReader(stored, self.replay_wanted(schema.fieldNames(), stored.schema))
+        return ReplayReader(stored, self.replay_wanted(schema, stored.schema))
 
-    def replay_wanted(self, columns: Sequence[str], own: Schema) -> ReplayWanted:
+    def replay_wanted(self, rows: t.StructType, own: Schema) -> ReplayWanted:
         """Return what the options ask for, checked."""
         return ReplayWanted(
-            tuple(columns),
+            tuple(rows.fieldNames()),
             times_of(self.options),
             where_of(self.options, own),
             rows_per_batch_of(self.options, ROWS_PER_BATCH),
             speed_of(self.options.get("speed")),
+            zoneless_in(rows),
         )
 
     def writer(self, schema: t.StructType, overwrite: bool) -> ds.DataSourceArrowWriter:
@@ -143,51 +154,125 @@ class EventideSource(ds.DataSource):
         store, name = self.database(create=True), self.options["stream"]
         if name in store.streams():
             return store.stream(name)
-        return store.create_stream(name, Schema(attributes), wanted)
+        kept = replace(wanted, zoneless=tuple(sorted(zoneless_in(schema))))
+        return store.create_stream(name, Schema(attributes), kept)
 
 
 @dataclass(frozen=True, slots=True)
 class SliceWanted:
-    """What is read of a stream."""
+    """What is read of a stream; `zoneless` are its times that Spark knows without a zone."""
 
     columns: tuple[str, ...]
     time_range: TimeRange
     where: Mapping[str, ValueRange]
+    zoneless: frozenset[str]
 
 
 @dataclass
 class SlicePartition(ds.InputPartition):
-    """A slice of time for one task, with the part of the snapshot that it touches."""
+    """A part for one task: a slice of time, and what the snapshot had there when it was planned."""
 
+    number: int
+    parts: int
     source: Snapshot
     time_range: TimeRange
+    planned: list[int]
+    """What tells the snapshot from others; see `identity`."""
 
 
 class SliceReader(ds.DataSourceReader):
-    """Reads a snapshot in slices of time, each by its own task. No `pushFilters`: see above."""
+    """Reads a stream in slices of time, each by its own task. No `pushFilters`: see above."""
 
-    def __init__(self, source: Snapshot | None, wanted: SliceWanted) -> None:
-        self.source = source
+    def __init__(self, stored: StoredStream, wanted: SliceWanted, name: str) -> None:
+        self.stored = stored
         self.wanted = wanted
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Spark sends the reader to every task: what a task reads is in its partition.
-        return SliceReader, (None, self.wanted)
+        self.name = name
+        """Tells what its tasks agree on from what those of other readers do."""
 
     def partitions(self) -> Sequence[ds.InputPartition]:
-        """Cut what is asked for into slices; where nothing can qualify there is none."""
-        assert self.source is not None
+        """Cut what is asked for into slices; where nothing can qualify there is one all the same.
+
+        Spark asks once, and keeps the answer for as long as the DataFrame lives.
+        """
+        source = self.stored.snapshot()
+        slices = self.slices(source) or [NO_TIME]
+        return [
+            SlicePartition(number, len(slices), source.within(part), part, identity(source))
+            for number, part in enumerate(slices)
+        ]
+
+    def slices(self, source: Snapshot) -> list[TimeRange]:
+        """Return slices of time that have about as many rows each, and all that qualify."""
         times, where = self.wanted.time_range, self.wanted.where
-        slices = [part.time_range for part in self.source.slices(times, PARTITION_ROWS, where)]
-        # Without any, Spark would make a partition of its own.
-        return [SlicePartition(self.source.within(part), part) for part in slices or [NO_TIME]]
+        return [part.time_range for part in source.slices(times, PARTITION_ROWS, where)]
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one slice."""
+        """Yield the rows of one part, of the snapshot that this execution has agreed on."""
         assert isinstance(partition, SlicePartition)
+        found = self.identity_agreed_on(partition)
+        rows = (
+            self.planned(partition) if found == partition.planned else self.grown(partition, found)
+        )
+        return (to_the_border(batch, self.wanted.zoneless) for batch in rows)
+
+    def identity_agreed_on(self, partition: SlicePartition) -> list[int]:
+        """Return which snapshot all tasks of this execution read."""
+        stored = self.stored
+        try:
+            found: list[int] = agreed(
+                database_of(stored),
+                stored.stream_id,
+                choose=lambda: identity(stored.snapshot()),
+            )
+        except OSError as error:
+            if not stored.path.exists():
+                message = f"there is no folder {stored.path} on {socket.gethostname()}"
+                raise StoreError(message, hint=SHARED_HINT) from error
+            if identity(stored.snapshot()) == partition.planned:
+                return partition.planned
+            message = f"{stored.name!r} has changed since this DataFrame was first used"
+            folder = database_of(stored)
+            hint = f"load it again; or let workers write to {folder}, to agree on a snapshot"
+            raise StoreError(message, hint=hint) from error
+        return found
+
+    def planned(self, partition: SlicePartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a slice of a stream that is as it was when slices were cut."""
         if not partition.time_range.is_empty:
             asked = self.wanted
             yield from partition.source.scan(asked.columns, partition.time_range, asked.where)
+
+    def grown(self, partition: SlicePartition, found: list[int]) -> Iterator[pa.RecordBatch]:
+        """Yield a share of the rows of a stream that has changed since slices were cut.
+
+        What came after the snapshot agreed on is left out by its number.
+        """
+        source = self.stored.snapshot()
+        slices: list[list[int]] = agreed(
+            database_of(self.stored),
+            self.name,
+            choose=lambda: [[part.start_us, part.end_us] for part in self.slices(source)],
+        )
+        first, end = (
+            len(slices) * number // partition.parts
+            for number in (partition.number, partition.number + 1)
+        )
+        columns = list(self.wanted.columns)
+        numbered = columns if SEQ in columns else [*columns, SEQ]
+        _, before_seq = found
+        for start_us, end_us in slices[first:end]:
+            for batch in source.scan(numbered, TimeRange(start_us, end_us), self.wanted.where):
+                yield numbered_below(batch, before_seq).select(columns)
+
+
+def identity(source: Snapshot) -> list[int]:
+    """Return what tells a snapshot of a stream from all others of it."""
+    return [source.version, source.view.next_seq]
+
+
+def database_of(stored: StoredStream) -> Path:
+    """Return the folder of the database that a stream is in."""
+    return stored.path.parent.parent
 
 
 @dataclass

@@ -6,7 +6,7 @@ the store that its spans lie in, and reads no other blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -19,7 +19,8 @@ from eventide.engines.intervals.candidates import FARTHEST, Spans
 from eventide.engines.intervals.question import PatternQuestion
 from eventide.engines.intervals.replay import Intervals, SpanReplay, intervals_of
 from eventide.engines.intervals.ways import IntervalAccess
-from eventide.engines.spark.types import spark_schema
+from eventide.engines.spark.session import cores
+from eventide.engines.spark.types import mapped, spark_schema
 from eventide.engines.spark.work import items_in, work_frame
 from eventide.schema import TS
 from eventide.store.order import int64_view
@@ -36,16 +37,16 @@ ROWS_AN_INTERVAL = 2_000
 Item = tuple[Snapshot, Spans]
 
 
-def over_spans(spark: SparkSession, access: IntervalAccess) -> DataFrame:
+def over_spans(spark: SparkSession, access: IntervalAccess, zoneless: Collection[str]) -> DataFrame:
     """Return the rows of a pattern whose spans the driver has found."""
     question = access.question
     # Events that are gone would just not be found.
     question.snapshot.check_whole(question.time_range)
     plan = question.plan
     intervals = question.intervals(question.spans(access.chosen))
-    tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    tasks = TASKS_PER_CORE * cores(spark)
     items = [item_of(question, part) for part in balanced(intervals, tasks)]
-    schema = spark_schema(build_pipeline(plan).output_schema)
+    schema = build_pipeline(plan).output_schema
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, (part, times) in items_in(batches):
@@ -61,8 +62,8 @@ def over_spans(spark: SparkSession, access: IntervalAccess) -> DataFrame:
             yield from SpanReplay(pipeline, units).run(own).results
 
     if not items:
-        return spark.createDataFrame([], schema)
-    return work_frame(spark, items).mapInArrow(run, schema)
+        return spark.createDataFrame([], spark_schema(schema, zoneless))
+    return mapped(work_frame(spark, items), run, schema, zoneless)
 
 
 def balanced(intervals: Intervals, tasks: int) -> Iterator[Intervals]:

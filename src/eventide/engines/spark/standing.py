@@ -10,7 +10,7 @@ instant. A query whose operators share no key runs in one bucket.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
@@ -31,15 +31,15 @@ from eventide.engines.spark.frames import (
     shuffle_partitions,
 )
 from eventide.engines.spark.history import slice_rows
-from eventide.engines.spark.types import from_the_border, spark_schema
+from eventide.engines.spark.types import from_the_border, mapped
 from eventide.engines.spark.work import items_in, work_frame
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.history import cut, merged_steps
 from eventide.engines.standing.partitioning import Keys, leaf_keys
 from eventide.engines.standing.reach import needed_ranges, scan_of
 from eventide.ingest.merging import Cursor
-from eventide.ingest.ordering import in_order, times
-from eventide.operators.columns import concat_batches, in_blocks
+from eventide.ingest.ordering import in_order, in_order_by_block, times
+from eventide.operators.columns import BLOCK_BYTES, in_blocks
 from eventide.operators.evaluate import evaluate
 from eventide.operators.standing.tree import StandingTree, event_schema
 from eventide.plan.standing import Standing
@@ -125,6 +125,7 @@ def over_standing(
     frames: Mapping[str, DataFrame],
     catalog: Mapping[str, Schema],
     snapshots: Mapping[str, Snapshot],
+    zoneless: Collection[str],
 ) -> DataFrame:
     """Return the answer to a standing query, or all its reports, as of the newest event.
 
@@ -143,13 +144,13 @@ def over_standing(
     ]
     packed += [told_newest(frames[name], spread) for name in frames if name not in streams]
     together = reduce(DataFrame.unionAll, packed)
-    schema = spark_schema(answer_schema(plan))
     newest_us = max(known_us, default=None)
 
     def run(batches: Batches) -> Batches:
         return run_bucket(plan, batches, newest_us)
 
-    return together.repartitionById(spread.buckets, f.col("bucket")).mapInArrow(run, schema)
+    placed = together.repartitionById(spread.buckets, f.col("bucket"))
+    return mapped(placed, run, answer_schema(plan), zoneless)
 
 
 def whole(plan: Standing) -> tuple[TimeRange, ...]:
@@ -241,8 +242,8 @@ def run_bucket(plan: Standing, batches: Batches, newest_us: int | None) -> Itera
 def cursor_over(tree: StandingTree, leaf: int, payloads: list[bytes], span: TimeRange) -> Cursor:
     """Return the events of a window that came as blocks, in order."""
     schema = tree.input_schemas[leaf]
-    rows = within(in_order(concat_batches(from_bytes(payloads), schema)), span)
-    return Cursor(cut(iter([rows])), schema)
+    ordered = in_order_by_block(from_bytes(payloads), BLOCK_BYTES)
+    return Cursor(cut(within(rows, span) for rows in ordered), schema)
 
 
 def answer_schema(plan: Standing) -> pa.Schema:

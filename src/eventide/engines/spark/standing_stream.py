@@ -12,7 +12,7 @@ cannot be known does a second row, of sign -1, take one back.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
@@ -31,13 +30,13 @@ from eventide.engines.spark.standing import LeafSpread, plain
 from eventide.engines.spark.stream import (
     BUCKETS,
     COMPLETED,
-    METRIC,
     bucket_owner,
+    counting_late,
     even_labels,
     unpack,
 )
 from eventide.engines.spark.stream_source import CLOCK
-from eventide.engines.spark.types import from_the_border, spark_schema
+from eventide.engines.spark.types import from_the_border, mapped
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.feeds import feeds_of
 from eventide.engines.standing.live import StandingLive, StandingState
@@ -88,6 +87,7 @@ def over_streams(
     frames: Mapping[str, DataFrame],
     catalog: Mapping[str, Schema],
     going: Going,
+    zoneless: Collection[str],
     buckets: int = BUCKETS,
 ) -> DataFrame:
     """Return what a standing query reports as a streaming DataFrame."""
@@ -103,9 +103,8 @@ def over_streams(
     completed = together.groupBy("bucket").transformWithStateInPandas(
         processor, outputStructType=COMPLETED, outputMode="Append", timeMode="None"
     )
-    late = f.coalesce(f.sum("late_events"), f.lit(0)).alias("late_events")
     reported = live_by_leaf(plan, read, going).output_schema
-    return completed.observe(METRIC, late).mapInArrow(unpack, spark_schema(reported))
+    return mapped(counting_late(completed), unpack, reported, zoneless)
 
 
 def packed_stream(frame: DataFrame, schema: Schema, spread: LeafSpread, stream: str) -> DataFrame:

@@ -11,15 +11,16 @@ one arrival: see ingest/ordering.py.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -30,10 +31,10 @@ from eventide.engines.live import LiveEngine, LiveState
 from eventide.engines.spark.frames import BLOCK_ROWS, Batches, blocks, checked
 from eventide.engines.spark.session import ROCKSDB
 from eventide.engines.spark.stream_source import CLOCK
-from eventide.engines.spark.types import from_the_border, spark_schema
+from eventide.engines.spark.types import from_the_border, mapped
 from eventide.errors import listed
-from eventide.ingest.ordering import times
-from eventide.operators.columns import concat_batches, in_blocks
+from eventide.ingest.ordering import in_order_by_block, times
+from eventide.operators.columns import BLOCK_BYTES, in_blocks
 from eventide.operators.envelope import Owner
 from eventide.operators.evaluate import evaluate
 from eventide.operators.state import join_parts, parts_of
@@ -48,10 +49,25 @@ ARRIVED = "bucket int, newest_us bigint, payload binary"
 COMPLETED = "bucket int, late_events bigint, payload binary"
 METRIC = "eventide"
 """The name under which a streaming query's progress reports late events."""
+RESULTS: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
+"""How many results of streams a session has."""
+
+
+def counting_late(completed: DataFrame) -> DataFrame:
+    """Report late events, under a name of its own: Spark refuses a union of two that share one."""
+    session = completed.sparkSession
+    number = RESULTS[session] = RESULTS.get(session, 0) + 1
+    late = f.coalesce(f.sum("late_events"), f.lit(0)).alias("late_events")
+    return completed.observe(METRIC if number == 1 else f"{METRIC}_{number}", late)
 
 
 def over_stream(
-    plan: Plan, frame: DataFrame, schema: Schema, lateness_us: int, buckets: int = BUCKETS
+    plan: Plan,
+    frame: DataFrame,
+    schema: Schema,
+    lateness_us: int,
+    zoneless: Collection[str],
+    buckets: int = BUCKETS,
 ) -> DataFrame:
     """Return the results of a plan as a streaming DataFrame, each row once it is complete."""
     (scan,) = scans_of(plan)
@@ -69,10 +85,7 @@ def over_stream(
         outputMode="Append",
         timeMode="None",
     )
-    late = f.coalesce(f.sum("late_events"), f.lit(0)).alias("late_events")
-    return completed.observe(METRIC, late).mapInArrow(
-        unpack, spark_schema(engine.pipeline.output_schema)
-    )
+    return mapped(counting_late(completed), unpack, engine.pipeline.output_schema, zoneless)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,30 +177,43 @@ class LiveProcessor(StatefulProcessor, Stateful[BucketState]):
         state = self.load(bytes(held[0])) if held is not None else self.initial_state()
         state, results, late = self.push(state, blocks, newest_us)
         self.value.update((self.dump(state),))
-        if results.num_rows or late:
-            payload = to_bytes(results) if results.num_rows else None
-            yield pd.DataFrame({"bucket": [key[0]], "late_events": [late], "payload": [payload]})
+        if late:
+            yield pd.DataFrame({"bucket": [key[0]], "late_events": [late], "payload": [None]})
+        for rows_out in results:
+            payload = to_bytes(rows_out)
+            yield pd.DataFrame({"bucket": [key[0]], "late_events": [0], "payload": [payload]})
 
     def close(self) -> None:
         """Nothing to let go."""
 
     def push(
         self, state: BucketState, blocks: list[bytes], newest_us: int | None
-    ) -> tuple[BucketState, pa.RecordBatch, int]:
-        """Return the state after a micro-batch, its results, and how many events were late."""
-        rows = concat_batches(from_bytes(blocks), self.engine.ordering.schema)
+    ) -> tuple[BucketState, list[pa.RecordBatch], int]:
+        """Return the state after a micro-batch, its results, and how many events were late.
+
+        Text that is too long for one column comes in order of time, block by block: the watermark
+        stays behind every block that follows, so none is late that would not be otherwise.
+        """
+        parts = from_bytes(blocks)
         if not self.rows_are_numbered:
-            seq = np.arange(state.arrived, state.arrived + rows.num_rows, dtype=np.int64)
-            rows = rows.set_column(rows.schema.get_field_index(SEQ), SEQ, pa.array(seq))
+            parts = numbered_from(parts, state.arrived)
+        nothing = pa.RecordBatch.from_pylist([], schema=self.engine.ordering.schema)
+        ordered = list(in_order_by_block(parts, BLOCK_BYTES)) or [nothing]
         ended = newest_us == END_OF_TIME_US
-        live, arrival = self.engine.push(state.live, rows, None if ended else newest_us)
-        results = arrival.results
+        live, results, late = state.live, list[pa.RecordBatch](), 0
+        for rows in ordered:
+            reached = int(times(rows)[-1]) if rows is not ordered[-1] else newest_us
+            live, arrival = self.engine.push(
+                live, rows, None if reached == END_OF_TIME_US else reached
+            )
+            results.append(arrival.results)
+            late += arrival.late.num_rows
         if ended:
             # A replay says so with its last events: what is open is complete, too.
             live, last = self.engine.finish(live)
-            results = concat_batches([results, last.results], results.schema)
-        after = BucketState(live, state.arrived + rows.num_rows)
-        return after, results, arrival.late.num_rows
+            results.append(last.results)
+        arrived = state.arrived + sum(rows.num_rows for rows in parts)
+        return BucketState(live, arrived), [each for each in results if each.num_rows], late
 
     def initial_state(self) -> BucketState:
         """Return the state of a bucket before its first row."""
@@ -211,6 +237,16 @@ def bucket_owner(live: Owner, buckets: int, numbered: tuple[str, ...]) -> Owner:
     """
     facts = {**live.facts, "buckets": str(buckets), "numbered rows": listed(numbered) or "none"}
     return Owner(live.name, digest_of(live.digest, buckets, numbered), facts)
+
+
+def numbered_from(parts: Sequence[pa.RecordBatch], first: int) -> list[pa.RecordBatch]:
+    """Return rows numbered in the order they came."""
+    found = []
+    for rows in parts:
+        seq = pa.array(np.arange(first, first + rows.num_rows, dtype=np.int64))
+        found.append(rows.set_column(rows.schema.get_field_index(SEQ), SEQ, seq))
+        first += rows.num_rows
+    return found
 
 
 @cache

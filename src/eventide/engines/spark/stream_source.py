@@ -27,6 +27,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from eventide.batch import END_OF_TIME_US, TimeRange
+from eventide.engines.spark.types import to_the_border
 from eventide.ingest.merging import Cursor
 from eventide.ingest.ordering import times
 from eventide.pace import Clock, Pace, WallClock
@@ -53,6 +54,8 @@ class ReplayWanted:
     where: Mapping[str, ValueRange] = field(default_factory=dict)
     rows_per_batch: int = ROWS_PER_BATCH
     speed: float | None = None
+    zoneless: frozenset[str] = frozenset()
+    """The times that Spark knows without a zone."""
 
 
 @dataclass
@@ -137,7 +140,8 @@ class ReplayReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
                 clock = np.full(rows.num_rows, partition.clock_us, np.int64)
                 rows = rows.append_column(CLOCK, pa.array(clock))
             if rows.num_rows:
-                yield rows.select(list(self.wanted.columns))
+                chosen = rows.select(list(self.wanted.columns))
+                yield to_the_border(chosen, self.wanted.zoneless)
 
     def present(self) -> Snapshot:
         """Return a snapshot that is not too old; `_seq` leaves out what came after the first."""

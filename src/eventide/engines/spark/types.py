@@ -1,12 +1,14 @@
 """Spark's types and ours, and how columns cross the border between the JVM and Python.
 
 A Spark timestamp reaches Arrow as microseconds in UTC under the label of the session's zone; the
-label is dropped. Results show times as TIMESTAMP_NTZ in UTC, which means the same in every
-session. SQL on the Spark side would be no help: `timestampdiff` on TIMESTAMP_NTZ is an hour off
-where the session's zone skips one.
+label is dropped. On the way back times are instants, under the label UTC: TIMESTAMP, the same in
+every session. Those that zones.py names have no label: TIMESTAMP_NTZ. SQL on the Spark side would
+be no help: `timestampdiff` on TIMESTAMP_NTZ is an hour off where the session's zone skips one.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -32,6 +34,8 @@ KINDS: tuple[tuple[type[t.DataType], str], ...] = (
     (t.BinaryType, "binary"),
 )
 
+INSTANT = pa.timestamp("us", tz="UTC")
+
 
 def type_of(spark_type: t.DataType, name: str) -> DataType:
     """Return our type for a column of a DataFrame."""
@@ -45,7 +49,7 @@ def type_of(spark_type: t.DataType, name: str) -> DataType:
 
 
 def spark_type(data_type: DataType) -> t.DataType:
-    """Return the Spark type of one of ours."""
+    """Return the Spark type of one of ours; times are instants."""
     if data_type.kind == "decimal":
         return t.DecimalType(data_type.precision, data_type.scale)
     kinds: dict[str, t.DataType] = {
@@ -53,7 +57,7 @@ def spark_type(data_type: DataType) -> t.DataType:
         "int64": t.LongType(),
         "float64": t.DoubleType(),
         "string": t.StringType(),
-        "timestamp": t.TimestampNTZType(),
+        "timestamp": t.TimestampType(),
         "binary": t.BinaryType(),
         "interval": t.DayTimeIntervalType(),
         "null": t.NullType(),
@@ -61,14 +65,37 @@ def spark_type(data_type: DataType) -> t.DataType:
     return kinds[data_type.kind]
 
 
-def spark_schema(arrow: pa.Schema) -> t.StructType:
-    """Return the Spark schema of result rows."""
+def spark_schema(arrow: pa.Schema, zoneless: Collection[str] = ()) -> t.StructType:
+    """Return the Spark schema of result rows; the times in `zoneless` have no zone."""
     fields = []
     for field in arrow:
         found = DataType.from_arrow(field.type)
         assert found is not None
-        fields.append(t.StructField(field.name, spark_type(found)))
+        kind = spark_type(found)
+        if found.kind == "timestamp" and field.name in zoneless:
+            kind = t.TimestampNTZType()
+        fields.append(t.StructField(field.name, kind))
     return t.StructType(fields)
+
+
+def mapped(
+    frame: DataFrame,
+    run: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: pa.Schema,
+    zoneless: Collection[str],
+) -> DataFrame:
+    """Return the result rows that `run` makes of the rows of a DataFrame."""
+
+    def leave(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (to_the_border(rows, zoneless) for rows in run(batches))
+
+    return frame.mapInArrow(leave, spark_schema(schema, zoneless))
+
+
+def zoneless_in(rows: t.StructType) -> frozenset[str]:
+    """Return the columns of a DataFrame that are times without a zone; days have none either."""
+    without = t.TimestampNTZType | t.DateType
+    return frozenset(field.name for field in rows.fields if isinstance(field.dataType, without))
 
 
 def schema_of(frame: DataFrame) -> Schema:
@@ -113,3 +140,20 @@ def utc_times(column: pa.Array) -> pa.Array:
         return column.cast(pa.timestamp("us"))
     # Through int64, for a cast between zones would shift what is already in UTC.
     return column.cast(pa.int64()).view(pa.timestamp("us"))
+
+
+def to_the_border(rows: pa.RecordBatch, zoneless: Collection[str]) -> pa.RecordBatch:
+    """Return rows whose times are instants in UTC, but for those without a zone."""
+    arrow = pa.schema(
+        [
+            field.with_type(INSTANT)
+            if pa.types.is_timestamp(field.type) and field.name not in zoneless
+            else field
+            for field in rows.schema
+        ]
+    )
+    columns = [
+        column if column.type == field.type else column.view(field.type)
+        for column, field in zip(rows.columns, arrow, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=arrow)

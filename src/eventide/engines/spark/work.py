@@ -19,6 +19,7 @@ from pyspark.sql import functions as f
 from eventide.errors import StoreError
 from eventide.store.index.aggregates import UserAggregate, find_registered, register_aggregate
 
+SHARED_HINT = "keep the database where the driver and all workers see it under the same path"
 ITEMS = pa.schema([("item", pa.int32()), ("payload", pa.binary())])
 
 
@@ -27,7 +28,8 @@ def work_frame(spark: SparkSession, items: Sequence[object]) -> DataFrame:
     payloads = [pickled(item) for item in items]
     numbers = pa.array(range(len(payloads)), pa.int32())
     table = pa.Table.from_arrays([numbers, pa.array(payloads, pa.binary())], schema=ITEMS)
-    return spark.createDataFrame(table).repartitionById(max(1, len(payloads)), f.col("item"))
+    frame = spark.createDataFrame(table, "item int, payload binary")
+    return frame.repartitionById(max(1, len(payloads)), f.col("item"))
 
 
 def pickled(value: object) -> bytes:

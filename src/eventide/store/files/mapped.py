@@ -8,6 +8,7 @@ behind the mapping.
 from __future__ import annotations
 
 import os
+import socket
 from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
@@ -107,6 +108,10 @@ def map_file(path: Path) -> pa.Buffer:
             return pa.py_buffer(b"")
         return pa.memory_map(str(path)).read_buffer()
     except FileNotFoundError as error:
+        if not path.parent.exists():
+            message = f"there is no folder {path.parent} on {socket.gethostname()}"
+            hint = "the database was moved; or other machines, such as workers of Spark, have to "
+            raise StoreError(message, hint=f"{hint}see it under the same path") from error
         message = f"{path} is missing"
         hint = (
             "if a compaction replaced it, the snapshot is over an hour old: take a new one; "

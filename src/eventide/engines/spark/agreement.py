@@ -1,0 +1,67 @@
+"""What the tasks of one execution agree on: which snapshot they read.
+
+Spark asks a data source for its partitions once, and keeps them for every later query over the
+same DataFrame or view. So it is the tasks that decide how far they read. The first one of an
+execution looks at the stream as it is, and leaves what it has found in a file that only one of
+them can create; all others, and those that are tried again, go by that file. It lies in the
+database, the one place that all tasks see.
+
+DB/reads/<hash>    JSON, a few bytes; swept after a week
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from pyspark import TaskContext
+
+READS = "reads"
+KEPT_S = 7 * 86_400.0
+"""No execution takes as long, with all its retries."""
+
+
+def execution_name() -> str:
+    """Return a name that all tasks of this execution have in common, and no others."""
+    context = TaskContext.get()
+    assert context is not None
+    application = [context.getLocalProperty(f"spark.app.{each}") for each in ("id", "startTime")]
+    execution = context.getLocalProperty("spark.sql.execution.id")
+    # A job of RDDs is no execution: all tasks of a stage agree then.
+    place = f"stage {context.stageId()}" if execution is None else f"execution {execution}"
+    return "/".join([*map(str, application), place])
+
+
+def agreed(folder: Path, *subject: str, choose: Callable[[], Any]) -> Any:  # noqa: ANN401 - JSON
+    """Return what the first task of this execution has chosen about a subject."""
+    name = sha256("/".join([execution_name(), *subject]).encode()).hexdigest()
+    path = folder / READS / name
+    with suppress(FileNotFoundError):
+        return json.loads(path.read_bytes())
+    content = json.dumps(choose()).encode()
+    path.parent.mkdir(exist_ok=True)
+    draft = path.with_name(f"{name}.{uuid.uuid4().hex}")
+    try:
+        draft.write_bytes(content)
+        with suppress(FileExistsError):
+            os.link(draft, path)  # a rename would replace what another task has chosen
+    finally:
+        draft.unlink(missing_ok=True)
+    sweep(path.parent)
+    return json.loads(path.read_bytes())
+
+
+def sweep(folder: Path) -> None:
+    """Delete what was agreed on long ago."""
+    oldest = time.time() - KEPT_S
+    for entry in os.scandir(folder):
+        with suppress(FileNotFoundError):
+            if entry.stat().st_mtime < oldest:
+                Path(entry.path).unlink(missing_ok=True)

@@ -1,0 +1,101 @@
+"""Which times of a result are TIMESTAMP_NTZ: those that come from such columns alone.
+
+To operators all times are microseconds in UTC. To Spark they are instants (TIMESTAMP), unless the
+user's column has no zone: then what a query takes from it has none either. An expression over both
+kinds is an instant, as in Spark; the times without a zone count as UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from eventide.plan.expressions import Column, Expression, PeriodPart, walk
+from eventide.plan.nodes import (
+    MatchRecognize,
+    Plan,
+    Project,
+    Scan,
+    Situations,
+    SlidingAggregate,
+    TemporalPattern,
+    WindowAggregate,
+    scans_of,
+    sources_of,
+)
+from eventide.plan.standing import AT, EXP, GroupAggregate, Standing, Windowed
+from eventide.schema import TIMESTAMP, TS
+
+Zoneless = Mapping[str, Collection[str]]
+"""The columns of each stream that are timestamps without a zone."""
+
+
+def zoneless_columns(plan: Plan, streams: Zoneless) -> frozenset[str]:
+    """Return the columns of a plan's rows that are timestamps without a zone."""
+    if isinstance(plan, Scan):
+        return frozenset(name for name, _ in plan.columns if name in streams[plan.stream])
+    inherited = inherited_times(plan, streams)
+    # The bounds of a window, the start of a situation: times that are in no column below.
+    own = all(TS in streams[scan.stream] for scan in scans_of(plan))
+    computed = dict(computed_columns(plan))
+    found = {
+        name
+        for name, kind in plan.row.items()
+        if kind == TIMESTAMP
+        and (
+            is_zoneless(computed[name], inherited, own)
+            if name in computed
+            else inherited.get(name, own)
+        )
+    }
+    return frozenset(found | {AT, EXP} if isinstance(plan, Standing) and own else found)
+
+
+def inherited_times(plan: Plan, streams: Zoneless) -> dict[str, bool]:
+    """Return the timestamps of the plans below a node, and whether they have no zone."""
+    prefix = f"{plan.alias}." if isinstance(plan, Windowed) else ""
+    found: dict[str, bool] = {}
+    for source in sources_of(plan):
+        zoneless = zoneless_columns(source, streams)
+        for name, kind in source.row.items():
+            if kind == TIMESTAMP:
+                known = found.get(prefix + name, True)
+                found[prefix + name] = known and name in zoneless
+    return found
+
+
+def computed_columns(plan: Plan) -> Iterator[tuple[str, Expression]]:
+    """Yield the columns that a node computes."""
+    match plan:
+        case Project(items=named):
+            pass
+        case MatchRecognize(keys=keys, measures=measures):
+            named = (*keys, *measures)
+        case TemporalPattern(keys=keys, returns=returns):
+            named = (*keys, *returns)
+        case WindowAggregate(keys=named) | GroupAggregate(keys=named) | Situations(keys=named):
+            pass
+        case _:
+            named = ()
+    for item in named:
+        yield item.name, item.expression
+    match plan:
+        case (
+            WindowAggregate(aggregates=aggregates)
+            | GroupAggregate(aggregates=aggregates)
+            | Situations(aggregates=aggregates)
+            | SlidingAggregate(aggregates=aggregates)
+        ):
+            for each in aggregates:
+                yield each.name, each.aggregate
+        case _:
+            pass
+
+
+def is_zoneless(expression: Expression, inherited: Mapping[str, bool], own: bool) -> bool:
+    """Whether an expression has times without a zone, and no others."""
+    found = [
+        inherited.get(part.name, own) if isinstance(part, Column) else own
+        for part in walk(expression)
+        if part.type == TIMESTAMP and isinstance(part, Column | PeriodPart)
+    ]
+    return bool(found) and all(found)
