@@ -89,6 +89,7 @@ def test_what_waits_is_let_go_and_what_comes_behind_is_late(tmp_path: Path) -> N
     assert len(standing.advance(40 * SECOND)) == 0
 
 
+@pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
 @settings(
     deadline=None,
     max_examples=60,
