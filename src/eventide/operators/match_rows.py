@@ -48,6 +48,7 @@ from eventide.kernels.match_tables import (
     Steps,
 )
 from eventide.kernels.ordering import ranges
+from eventide.operators.checking import require
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.evaluate import evaluate
 from eventide.operators.key_layers import NEVER, KeyLayers
@@ -498,6 +499,8 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         marks = np.asarray(rows.columns[-1].to_numpy(zero_copy_only=False))
         own = pa.RecordBatch.from_arrays(rows.columns[:-1], schema=self.source_schema)
         kept, begin = int64s(facts.column("kept")), int64s(facts.column("begin"))
+        require((kept >= 0).all() and kept.sum() == own.num_rows, "keys have other rows")
+        require(((begin >= 0) & (begin <= kept)).all(), "a key begins outside of its rows")
         offsets = np.concatenate([[0], np.cumsum(kept)])
         by_key = RowsByKey(own, np.arange(own.num_rows), offsets, in_key_order=True)
         watermark_us = told["watermark_us"]
