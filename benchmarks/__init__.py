@@ -52,8 +52,8 @@ Situations and temporal patterns too, `python -m benchmarks situations`:
     situation_joins.py    on Spark, and joins by a relation
     situation_report.py   their table
 
-Reading it for the first time? Start at cases.py.
+`python -m benchmarks keys` has no rival: keys.py shows that live queries over a million keys that
+come and go take as long, and remember as much, at the end as at the beginning.
 
-And `python -m benchmarks keys` has no rival: keys.py shows that live queries over a million keys that
-come and go take as long and remember as much at the end as at the beginning.
+Reading it for the first time? Start at cases.py.
 """
