@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, get_args
 
 import pyarrow as pa
@@ -155,7 +155,7 @@ class Attribute:
     type: DataType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Schema:
     """The attributes of a stream's events, beside the `ts` and `_seq` that every event has.
 
@@ -228,12 +228,16 @@ class Schema:
             attributes.append(Attribute(field.name, found))
         return cls(tuple(attributes))
 
-    @property
+    def __reduce__(self) -> tuple[object, ...]:
+        # Without what was made of the attributes, which others make again.
+        return Schema, (self.attributes, self.key, self.stored, self.timed)
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The attributes' names, without `ts` and `_seq`."""
         return tuple(attribute.name for attribute in self.attributes)
 
-    @property
+    @cached_property
     def arrow(self) -> pa.Schema:
         """The Arrow schema of a stored batch: `ts`, `_seq`, then the attributes."""
         return arrow_schema(self)
@@ -250,13 +254,18 @@ class Schema:
         """The fields that a query may name."""
         return [name for name, _ in self.fields() if self.timed or name != TS]
 
+    @cached_property
+    def types(self) -> dict[str, DataType]:
+        """The type of every field: whoever asks for thousands must not look at all for each."""
+        return dict(self.fields())
+
     def type_of(self, name: str) -> DataType:
         """Return the type of a field."""
-        for field, data_type in self.fields():
-            if field == name:
-                return data_type
-        message = f"no attribute {name!r}"
-        raise SchemaError(message, hint=f"there are {listed((TS, SEQ, *self.names))}")
+        found = self.types.get(name)
+        if found is None:
+            message = f"no attribute {name!r}"
+            raise SchemaError(message, hint=f"there are {listed((TS, SEQ, *self.names))}")
+        return found
 
     def to_json(self) -> dict[str, str]:
         """Return what `of` reads back."""

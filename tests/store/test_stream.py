@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -502,3 +503,30 @@ def test_a_log_that_begins_with_a_long_checkpoint_is_flushed_when_it_has_grown(
         assert stream.snapshot().manifest.log != log
         assert stream.snapshot().view.log_growth < 6000
         assert times(stream.snapshot()) == list(range(60))
+
+
+def test_a_leaf_of_many_columns_has_many_rows(tmp_path: Path) -> None:
+    """Each column of a leaf costs something: few values of each would cost more than they hold."""
+    names = [f"c{number}" for number in range(1024)]
+    schema = Schema.of(dict.fromkeys(names, "float64"))
+    stream = new_stream(tmp_path, schema=schema)
+    values = pa.array(np.arange(500.0))
+    ts = pa.array(range(500), pa.timestamp("us"))
+    columns = [ts, *(values for _ in names)]
+    stream.append(pa.Table.from_arrays(columns, schema=schema.arrow.remove(1)))
+    stream.flush(seal=True)
+    (segment,) = stream.snapshot().segments
+    assert (segment.rows, segment.leaves) == (500, 1)
+    (found,) = stream.snapshot().scan(["ts", "c1023"])
+    assert found.column("c1023").to_pylist() == values.to_pylist()
+
+
+def test_a_schema_is_pickled_without_what_was_made_of_it() -> None:
+    schema = Schema.of({"car": "string"}, ())
+    size = len(pickle.dumps(schema))
+    assert (schema.names, schema.type_of("car").arrow) == (("car",), pa.string())
+    assert schema.arrow.names == ["ts", "_seq", "car"]
+    assert len(pickle.dumps(schema)) == size
+    assert pickle.loads(pickle.dumps(schema)) == schema
+    table_of = Schema(schema.attributes, ("car",), stored=False, timed=False)
+    assert pickle.loads(pickle.dumps(table_of)) == table_of

@@ -46,6 +46,9 @@ from eventide.store.segments.tree import (
 
 LEAF_ROWS = 16_384
 LEAF_BYTES = 2 << 20
+MANY_COLUMNS = 512
+"""With more columns a leaf may have more bytes: it would have few values of each, and every column
+of a leaf costs as much as some hundred values."""
 GROUP_LEAVES = 8
 """How many leaves are encoded and written together."""
 GROUPS_AHEAD = 4
@@ -320,7 +323,8 @@ def begun(
 def leaf_capacity(rows: pa.RecordBatch) -> int:
     """Return how many of such rows a leaf has: fewer where rows are large."""
     row_bytes = max(1, int(rows.nbytes) // max(1, rows.num_rows))
-    return int(max(1, min(LEAF_ROWS, LEAF_BYTES // row_bytes)))
+    most_bytes = LEAF_BYTES * max(1, rows.num_columns // MANY_COLUMNS)
+    return int(max(1, min(LEAF_ROWS, most_bytes // row_bytes)))
 
 
 def leaf_bounds(rows: pa.RecordBatch) -> Int64s:

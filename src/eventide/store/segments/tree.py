@@ -17,6 +17,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -55,6 +56,7 @@ WriteFrame = Callable[[Kind, int, Sequence[bytes | pa.Buffer]], tuple[int, int]]
 """Takes kind, level and payload; returns address and length of the frame written."""
 
 
+@lru_cache(maxsize=64)
 def entry_schema(layout: SummaryLayout) -> pa.Schema:
     """Return the columns of an entry: its place, then its aggregates."""
     return pa.schema([*PLACES, *layout.arrow])
@@ -86,7 +88,7 @@ def leaf_entries(
         seq[last],
         np.maximum.reduceat(seq, starts) if len(starts) else starts,
     ]
-    return with_summaries(places, summaries)
+    return with_summaries(places, summaries, pa.schema([*PLACES, *summaries.schema]))
 
 
 def extreme_keys(ts: Int64s, seq: Int64s, bounds: Int64s) -> tuple[Int64s, Int64s]:
@@ -128,13 +130,15 @@ def parent_entries(
         last_seq[last],
         np.maximum.reduceat(place(children, "seq_max"), starts),
     ]
-    return with_summaries(places, layout.merge(children, frozen(bounds)))
+    return with_summaries(places, layout.merge(children, frozen(bounds)), entry_schema(layout))
 
 
-def with_summaries(places: Sequence[Int64s], summaries: pa.RecordBatch) -> pa.RecordBatch:
+def with_summaries(
+    places: Sequence[Int64s], summaries: pa.RecordBatch, schema: pa.Schema
+) -> pa.RecordBatch:
     """Join the two halves of entries."""
     columns = [*(int64_array(column) for column in places), *summaries.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema([*PLACES, *summaries.schema]))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def place(entries: pa.RecordBatch, name: str) -> Int64s:
@@ -142,6 +146,7 @@ def place(entries: pa.RecordBatch, name: str) -> Int64s:
     return int64_view(entries.column(name))
 
 
+@lru_cache(maxsize=64)
 def no_entries(layout: SummaryLayout) -> pa.RecordBatch:
     """Return a level without entries."""
     return pa.RecordBatch.from_pylist([], schema=entry_schema(layout))

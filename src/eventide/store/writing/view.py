@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -201,9 +201,13 @@ def joined(batches: tuple[pa.RecordBatch, ...], schema: pa.Schema) -> pa.RecordB
     """Return the rows of several batches as one."""
     if len(batches) == 1:
         return batches[0]
-    if not batches:
-        return pa.RecordBatch.from_pylist([], schema=schema)
-    return pa.concat_batches(batches)
+    return pa.concat_batches(batches) if batches else no_rows(schema)
+
+
+@lru_cache(maxsize=64)
+def no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """Return no rows; of thousands of columns that takes its time."""
+    return pa.RecordBatch.from_pylist([], schema=schema)
 
 
 def copied(rows: pa.RecordBatch) -> pa.RecordBatch:
