@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,7 +25,7 @@ from eventide.store.writing.feed import Feed
 from eventide.store.writing.group_commit import COMMITS
 from eventide.store.writing.open_stream import OpenStream
 from tests.store.events import SCHEMA, at, new_stream, reopened, times, tiny_files
-from tests.store.faults import FaultyDisk, crash_images, lay_out, using
+from tests.store.faults import FailingDisk, FaultyDisk, crash_images, lay_out, using
 
 BROKEN = OSError(errno.EIO, "Input/output error")
 LONG_S = 20.0
@@ -315,3 +316,29 @@ def test_a_backup_is_not_without_events_that_no_manifest_lists(tmp_path: Path) -
     with pytest.raises(StoreError, match="but no manifest"):
         database.backup(tmp_path / "copy")
     assert not list(tmp_path.glob("copy*"))
+
+
+def test_a_backup_onto_a_full_disk_says_so_and_leaves_nothing(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    database = ev.open(tmp_path / "db")
+    cars = database.create_stream("cars", {"lane": "int64"}, index=["lane"])
+    cars.append(bulk(range(10)))
+    cars.flush()
+    for step in range(1, MANY):
+        disk = FailingDisk(step, full, dead=True)
+        said = ""
+        with using(disk):
+            try:
+                copy = database.backup(tmp_path / "copy")
+            except StoreError as error:
+                said = str(error)
+        if said and "may not survive" not in said:
+            assert "No space left on device" in said
+            assert "nothing is left of it" in said
+            assert not list(tmp_path.glob("copy*"))
+            continue
+        if disk.calls < step:
+            assert copy.stream("cars").snapshot().row_count == 10
+            return
+        shutil.rmtree(tmp_path / "copy")
+    pytest.fail("the backup never finished")

@@ -152,8 +152,10 @@ class Store:
             sync_folder(target.parent)
         except BaseException as error:
             shutil.rmtree(partial, ignore_errors=True)
-            if isinstance(error, OSError) and not isinstance(error, StoreError):
-                raise cannot_back_up(self.path, target, error) from error
+            # What could not be written has a name that nobody knows, and is gone by now.
+            failure = error.__cause__ if isinstance(error, StoreError) else error
+            if isinstance(failure, OSError) and not isinstance(failure, FileNotFoundError):
+                raise cannot_back_up(self.path, target, failure) from error
             raise
         return Store(target)
 
