@@ -407,7 +407,7 @@ hint: did you mean 'cars'?""",
 cars.speed is neither grouped nor aggregated
   SELECT car, speed FROM cars [ROWS 3] GROUP BY car
               ^^^^^
-hint: add cars.speed to GROUP BY, or take last(cars.speed) or max(cars.speed)""",
+hint: add cars.speed to GROUP BY, or take min(cars.speed) or max(cars.speed)""",
     ),
     (
         BindError,
@@ -535,7 +535,7 @@ hint: compute it in a SELECT around this one""",
 MEDIAN(x) is beyond Eventide's own operators
   SELECT car, median(x) FROM cars GROUP BY car, TUMBLE(ts, INTERVAL '1' HOUR)
               ^^^^^^^^^
-hint: it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]""",
+hint: it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]; or, over history, GROUP BY date_trunc('minute', ts)""",
     ),
     (
         BindError,

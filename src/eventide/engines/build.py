@@ -163,6 +163,8 @@ def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1) ->
         case PeriodJoin():
             raise _joins_no_stream()
         case Relational(inputs=inputs):
+            if plan.reason is not None and len(inputs) == 1:
+                raise _not_live(plan.reason)
             raise _needs_an_end([each for _, each in inputs])
     if isinstance(plan, OneSource):
         highest = not isinstance(plan, Filter | Project)
@@ -170,6 +172,14 @@ def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1) ->
         return Pipeline(below.scan, (*below.operators, *build_operators(plan, owned, threads)))
     message = f"{type(plan).__name__} is part of a standing query, and runs in its tree"
     raise PlanError(message)
+
+
+def _not_live(reason: UnsupportedError) -> UnsupportedError:
+    """Return the error for a query that would be live but for one expression."""
+    message = f"{reason.message}, so this query does not run live"
+    hint = "docs/sql.md lists the functions that are ours; ask it over history"
+    error = UnsupportedError(message, span=reason.span, hint=hint)
+    return error if reason.text is None else error.located_in(reason.text)
 
 
 def _needs_an_end(inputs: Sequence[Plan]) -> UnsupportedError:

@@ -18,6 +18,9 @@ from eventide.operators.functions_datum import (
 )
 from eventide.schema import DataType
 
+_LONGEST = 2**40
+"""More characters than a text has."""
+
 
 def by_parameter(kernel: Callable[..., pa.Array]) -> Implementation:
     """Return a function of text whose other arguments the kernel takes as constants."""
@@ -75,12 +78,13 @@ def substring(arguments: Sequence[Datum], result: DataType) -> Datum:
     rows = length_of(arguments)
     column = as_array(arguments[0], rows)
     length = pc.cast(pc.utf8_length(column), pa.int64())
-    offset = arguments[1]
+    # No text is that long, and sums stay inside 64 bits.
+    offset, *lengths = (_within(each, _LONGEST) for each in arguments[1:])
     from_end = pc.add(length, offset)
     from_start = pc.subtract(offset, 1)
     start = pc.if_else(pc.less(offset, 0), from_end, from_start)
     if len(arguments) == 3:
-        stop = pc.add(start, arguments[2])
+        stop = pc.add(start, lengths[0])
         start, stop = (
             pc.min_element_wise(start, stop, skip_nulls=False),
             pc.max_element_wise(start, stop, skip_nulls=False),
@@ -90,6 +94,13 @@ def substring(arguments: Sequence[Datum], result: DataType) -> Datum:
     zero = pa.scalar(0, pa.int64())
     bounds = [pc.max_element_wise(zero, each, skip_nulls=False) for each in (start, stop)]
     return per_parameter(_slice, column, bounds, result.arrow)
+
+
+def _within(number: Datum, bound: int) -> Datum:
+    """Return numbers between -bound and bound, the others at its ends."""
+    low, high = pa.scalar(-bound, pa.int64()), pa.scalar(bound, pa.int64())
+    at_least = pc.max_element_wise(number, low, skip_nulls=False)
+    return pc.min_element_wise(at_least, high, skip_nulls=False)
 
 
 def _slice(column: pa.Array, start: int, stop: int) -> pa.Array:

@@ -10,7 +10,7 @@ from eventide.plan.expressions import Call, Expression, Literal, children
 from eventide.plan.render import render
 from eventide.plan.times import parse_duration
 from eventide.plan.types import can_cast
-from eventide.schema import NULL, STRING, DataType
+from eventide.schema import INT64, NULL, STRING, DataType
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _OR_HINT = "|| joins texts; conditions are joined with OR"
@@ -63,10 +63,16 @@ def interval_hint(call: Call, arguments: tuple[Expression, ...]) -> str | None:
         if argument.type == STRING:
             known = isinstance(argument, Literal) and parse_duration(str(argument.value))
             return f"write INTERVAL {shown}" if known else "write INTERVAL '30' SECOND"
+        if argument.type.is_numeric and call.function in ("/", "%"):
+            return "multiply an interval by a whole number, as in INTERVAL '100' MILLISECOND * 5"
         if argument.type.is_numeric:
-            constant = isinstance(argument, Literal)
-            unit = f"INTERVAL '{shown}' SECOND" if constant else f"{shown} * INTERVAL '1' SECOND"
-            return f"write {unit}"
+            if isinstance(argument, Literal):
+                return f"write INTERVAL '{shown}' SECOND"
+            if argument.type == INT64:
+                return f"write {shown} * INTERVAL '1' SECOND"
+            # Only whole numbers multiply an interval.
+            micros = f"CAST({shown} * 1000000 AS BIGINT) * INTERVAL '1' MICROSECOND"
+            return f"if it is seconds, write {micros}"
     return None
 
 

@@ -161,8 +161,18 @@ def _root(node: Standing) -> str:
     if node.output_window is not None:
         parts.append(f"the results of {stream_window_text(node.output_window)}")
     if node.slide_us is not None:
-        parts.append(f"every {format_duration(node.slide_us)}")
+        every = format_duration(node.slide_us)
+        parts.append(f"every {every}{_as_if_tumbling(node, node.slide_us, every)}")
     return " ".join(["Standing", *parts])
+
+
+def _as_if_tumbling(node: Plan, slide_us: int, every: str) -> str:
+    """Say what a window as long as its slide holds, which is not a period of TUMBLE."""
+    if isinstance(node, Windowed):
+        alike = node.window == RangeWindow(slide_us)
+        return f", at e of the events in (e - {every}, e]" if alike else ""
+    found = (_as_if_tumbling(each, slide_us, every) for each in sources_of(node))
+    return next(filter(None, found), "")
 
 
 def _windowed(node: Windowed) -> str:

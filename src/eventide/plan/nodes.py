@@ -342,13 +342,15 @@ class Relational:
     """Ordinary SQL around our operators: the rest of the query, over their results.
 
     The text comes in the dialect of each engine that can run it; `inputs` are the names it uses
-    for the plans below. `spark_gap` says why Spark cannot run it, if it cannot.
+    for the plans below. `spark_gap` says why Spark cannot run it, if it cannot; `reason` what of it
+    our own operators cannot do, if that is one expression.
     """
 
     inputs: tuple[tuple[str, Plan], ...]
     duckdb_sql: str
     spark_sql: str
     spark_gap: UnsupportedError | None = None
+    reason: UnsupportedError | None = None
 
     @property
     def row(self) -> Row:

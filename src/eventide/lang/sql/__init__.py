@@ -41,9 +41,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eventide.errors import EventideError, ParseError
+from eventide.errors import EventideError
 from eventide.lang.sql.cut import plan_query
-from eventide.lang.sql.parse import parse
+from eventide.lang.sql.parse import parse, too_deep
 from eventide.lang.sql.spans import close_brackets
 from eventide.plan.bind import bind
 from eventide.plan.nodes import Plan
@@ -64,9 +64,7 @@ def plan_sql(text: str, catalog: Mapping[str, Schema]) -> Plan:
     try:
         return optimise(bind(plan_query(parse(text), catalog, text), catalog))
     except RecursionError:
-        message = "the query is nested too deeply"
-        hint = "write x IN (…) for many ORs; split it with WITH"
-        raise ParseError(message, hint=hint).located_in(text) from None
+        raise too_deep().located_in(text) from None
     except EventideError as error:
         error.span = None if error.span is None else close_brackets(error.span, text)
         raise error.located_in(text) from None

@@ -20,7 +20,7 @@ from eventide.lang.sql.match_ctes import inline_ctes
 from eventide.lang.sql.match_hints import hint_before_match
 from eventide.lang.sql.match_plan import plan_match
 from eventide.lang.sql.names import fresh, identifier
-from eventide.lang.sql.ordering import Around, around_of
+from eventide.lang.sql.ordering import Around, around_of, check_limits
 from eventide.lang.sql.period_conditions import Exists, find_exists
 from eventide.lang.sql.period_join import joined_sides, keep_joined
 from eventide.lang.sql.qualifiers import check_qualifiers
@@ -64,6 +64,7 @@ def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Pl
     prefix = fresh("eventide", re.findall(r"eventide(?:_\d+)*(?=_\d)", text, re.IGNORECASE))
     cutter = Cutter(catalog, text, prefix)
     check_qualifiers(query)
+    check_limits(query)
     query = query.copy()
     inline_ctes(query)
     inline_standing(query)
@@ -73,9 +74,11 @@ def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Pl
     if len(cutter.inputs) == 1 and rest.meta.get("is_input"):
         return cutter.inputs[0][1]
     duckdb_sql, spark = rest_sql(rest, dict(cutter.inputs), catalog)
+    reason = None if cutter.reason is None else cutter.reason.located_in(text)
     if isinstance(spark, UnsupportedError):
-        return Relational(tuple(cutter.inputs), duckdb_sql, "", spark.located_in(text))
-    return Relational(tuple(cutter.inputs), duckdb_sql, spark)
+        gap = spark.located_in(text)
+        return Relational(tuple(cutter.inputs), duckdb_sql, "", gap, reason)
+    return Relational(tuple(cutter.inputs), duckdb_sql, spark, None, reason)
 
 
 @dataclass
@@ -86,6 +89,8 @@ class Cutter:
     text: str
     prefix: str = "eventide"
     inputs: list[tuple[str, Plan]] = field(default_factory=list)
+    reason: UnsupportedError | None = None
+    """Why a SELECT over one stream is no block, if nothing else keeps it from being one."""
 
     def add(self, plan: Plan) -> exp.Table:
         """Remember a plan as an input, and return the table it is to the rest."""
@@ -312,9 +317,12 @@ class Cutter:
             around = around_of(select, scope)
             block = plan_block(select, scope, self.text, around.extras)
             around.check(block)
-        except UnsupportedError:
+        except UnsupportedError as error:
             if windowed:
                 raise
+            around = any(select.args.get(key) for key in _AROUND_ARGS)
+            if not around and select.find(exp.AggFunc) is None:
+                self.reason = self.reason or error
             return None
         except BindError:
             # In a subquery of an expression, an unknown name may be a column of the query around.

@@ -52,6 +52,7 @@ NTH_HINT = (
 )
 AROUND_HINT = "compute it in a SELECT around this one"
 _STANDING_HINT = "it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]"
+_PERIODS_HINT = f"{_STANDING_HINT}; or, over history, GROUP BY date_trunc('minute', ts)"
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class Translator:
     def beyond(self, node: exp.Expr) -> EventideError:
         """Return the error for what our operators have no form of."""
         what = f"{written(node)} is beyond Eventide's own operators"
-        hint = _STANDING_HINT if type(node) in STANDING_NODES else AROUND_HINT
+        hint = _PERIODS_HINT if type(node) in STANDING_NODES else AROUND_HINT
         return UnsupportedError(what, span=span_of(node), hint=hint)
 
     def call(self, node: exp.Expr, name: str, *arguments: Expression) -> Call:
@@ -265,7 +266,11 @@ class Translator:
             if isinstance(node, exp.First | exp.Last) and node.args.get("expression"):
                 hint = NTH_HINT
             if isinstance(node, exp.Count) and isinstance(argument, exp.Distinct):
-                hint = f"{hint}; COUNT(DISTINCT x) goes over a window in square brackets"
+                hint = (
+                    "group by the value too, and count the rows of each window: SELECT "
+                    "window_start, COUNT(*) FROM (SELECT window_start, x FROM … GROUP BY x, "
+                    "TUMBLE(…)) GROUP BY window_start"
+                )
             refuse(what, node, hint)
         inner = None if argument is None or isinstance(argument, exp.Star) else argument
         translated = None if inner is None else self.translate(inner)

@@ -12,6 +12,8 @@ from eventide.lang.sql.names import identifier, item_name
 from eventide.lang.sql.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
 
+_MOST_ROWS = 2**63 - 1
+
 
 @dataclass(frozen=True)
 class Around:
@@ -71,6 +73,19 @@ def around_of(select: exp.Select, scope: Scope) -> Around:
     names = [item_name(node, [scope]) for node in expand_stars(select.expressions, scope)]
     items = order.expressions if order is not None else []
     return Around(clauses, [(item, output_column(item.this, names)) for item in items])
+
+
+def check_limits(query: exp.Expr) -> None:
+    """Refuse what is no number of rows behind LIMIT and OFFSET, wherever they stand."""
+    for clause in query.find_all(exp.Limit, exp.Offset):
+        count = clause.expression
+        plain = isinstance(count, exp.Literal)
+        if plain and count.is_int and int(count.name) <= _MOST_ROWS:
+            continue
+        if plain or isinstance(count, exp.Neg):
+            word = clause.key.upper()
+            message = f"{word} takes a whole number of rows, up to {_MOST_ROWS}"
+            raise BindError(message, span=span_of(clause), hint=f"write {word} 10")
 
 
 def output_column(node: exp.Expr, names: list[str]) -> str | None:

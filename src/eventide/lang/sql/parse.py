@@ -24,13 +24,15 @@ def parse(text: str) -> exp.Query:
     """Return the one query that the text holds."""
     try:
         text.encode()
+        _refuse_endless(text)
         statements = _statements(text)
     except UnicodeEncodeError as error:
         message = f"the query has half a character, {text[error.start]!r}"
         place = Span(error.start, error.end)
         raise ParseError(message, span=place, hint="read the text as UTF-8") from None
     except SqlglotParseError as error:
-        raise _pattern_in_window(text) or _command(text) or parse_error(error, text) from None
+        known = _pattern_in_window(text) or _session(text) or _command(text)
+        raise known or parse_error(error, text) from None
     except TokenError:
         raise token_error(text) from None
     except SqlglotError as error:
@@ -50,6 +52,47 @@ def parse(text: str) -> exp.Query:
         message = "a query has no parameters"
         raise UnsupportedError(message, span=span_of(parameter), hint="write the value itself")
     return query
+
+
+_LONG = 10_000
+"""Characters from which on a text is looked at before it is read."""
+_DEEPEST = 1_000
+_LONGEST_CHAIN = 3_000
+_SEPARATORS = (TokenType.COMMA, TokenType.SELECT)
+_LINKS = frozenset(
+    {
+        *(TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.PLUS, TokenType.DASH),
+        *(TokenType.STAR, TokenType.SLASH, TokenType.DPIPE, TokenType.CASE),
+    }
+)
+_SETS = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
+
+
+def _refuse_endless(text: str) -> None:
+    """Refuse brackets too deep and chains too long: to read them takes minutes, and then fails."""
+    if len(text) < _LONG:
+        return
+    open_chains = [[0, 0]]
+    for token in Eventide().tokenize(text):
+        kind, chains = token.token_type, open_chains[-1]
+        if kind == TokenType.L_PAREN:
+            open_chains.append([0, 0])
+        elif kind == TokenType.R_PAREN and len(open_chains) > 1:
+            open_chains.pop()
+        elif kind in _SEPARATORS:
+            chains[0] = 0
+        elif kind in _LINKS:
+            chains[0] += 1
+        elif kind in _SETS:
+            chains[1] += 1
+        if len(open_chains) > _DEEPEST or max(chains) > _LONGEST_CHAIN:
+            raise too_deep(Span(token.start, token.end + 1))
+
+
+def too_deep(span: Span | None = None) -> ParseError:
+    """Return the error for a query that is nested too deeply to be read."""
+    hint = "write x IN (…) for many ORs; split it with WITH"
+    return ParseError("the query is nested too deeply", span=span, hint=hint)
 
 
 def _several(span: Span | None) -> ParseError:
@@ -97,6 +140,19 @@ def _pattern_in_window(text: str) -> UnsupportedError | None:
     message = "row patterns in a window are beyond Eventide"
     hint = "put the pattern behind the stream: FROM stream MATCH_RECOGNIZE (… PATTERN (…) …)"
     return UnsupportedError(message, span=Span(*pattern.span(1)), hint=hint)
+
+
+def _session(text: str) -> UnsupportedError | None:
+    """Return the error for GROUP BY SESSION(…), which sqlglot cannot read."""
+    session = re.search(r"\bGROUP\s+BY\b[^;]*?\b(SESSION)\s*\(", text, re.IGNORECASE)
+    if session is None:
+        return None
+    message = "GROUP BY has no sessions"
+    hint = (
+        "a session is a row pattern, MATCH_RECOGNIZE (… PATTERN (A B*) DEFINE B AS ts - PREV(ts) "
+        "<= INTERVAL '30' SECOND); the current one is a window, FROM cars [SESSION 30 SECONDS]"
+    )
+    return UnsupportedError(message, span=Span(*session.span(1)), hint=hint)
 
 
 def _command(text: str) -> ParseError | None:

@@ -75,7 +75,7 @@ class Groups:
                 return Column(self._name(expression, name), span=expression.span)
             case Column(name=column, span=span):
                 message = f"{column} is neither grouped nor aggregated"
-                hint = f"add {column} to GROUP BY, or take last({column}) or max({column})"
+                hint = f"add {column} to GROUP BY, or take min({column}) or max({column})"
                 raise BindError(message, span=span, hint=hint)
         return rebuild(expression, self.lift)
 

@@ -30,6 +30,8 @@ from eventide.schema import Schema
 
 _SELECT_ARGS = {"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"}
 _ORDER_ARGS = {"order", "limit", "offset"}
+_MOST_TOP = 1_000_000
+"""The first rows are kept in order, in a place of their own for each."""
 _SET_ARGS = {"this", "expression", "distinct", "with_"}
 _HINTS = {
     "laterals": "leave it out, or use it in a SELECT around this one",
@@ -189,6 +191,9 @@ class StandingPlanner:
         if not (order and plain and offset is None):
             return Planned(plan, names, order, limit, offset)
         assert isinstance(count, exp.Literal)
+        if int(count.name) > _MOST_TOP:
+            message = f"LIMIT of more than {_MOST_TOP:,} rows in a standing query"
+            raise BindError(message, span=span_of(count), hint="leave it out: all rows are told")
         keys = tuple(_order_key(item, name) for item, name in order)
         plan = Top(plan, keys, int(count.name), union(span_of(item) for item, _ in order))
         if len(plan.row) > len(names):
