@@ -281,7 +281,7 @@ hint: group by it: GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)""",
 MEDIAN(speed) is beyond Eventide's own operators
   SELECT median(speed) FROM cars GROUP BY TUMBLE(ts, INTERVAL '1' SECOND)
          ^^^^^^^^^^^^^
-hint: over a window, FROM cars [RANGE 1 MINUTE]; or, over history, GROUP BY date_trunc('hour', ts)""",
+hint: over a window, FROM cars [RANGE 1 MINUTE]; over history, GROUP BY date_trunc('hour', ts)""",
     ),
     (
         UnsupportedError,

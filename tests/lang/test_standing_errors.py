@@ -535,7 +535,7 @@ hint: compute it in a SELECT around this one""",
 MEDIAN(x) is beyond Eventide's own operators
   SELECT car, median(x) FROM cars GROUP BY car, TUMBLE(ts, INTERVAL '1' HOUR)
               ^^^^^^^^^
-hint: over a window, FROM cars [RANGE 1 MINUTE]; or, over history, GROUP BY date_trunc('hour', ts)""",
+hint: over a window, FROM cars [RANGE 1 MINUTE]; over history, GROUP BY date_trunc('hour', ts)""",
     ),
     (
         BindError,

@@ -53,7 +53,7 @@ NTH_HINT = (
 AROUND_HINT = "compute it in a SELECT around this one"
 _STANDING_HINT = "it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]"
 _PERIODS_HINT = (
-    "over a window, FROM cars [RANGE 1 MINUTE]; or, over history, GROUP BY date_trunc('hour', ts)"
+    "over a window, FROM cars [RANGE 1 MINUTE]; over history, GROUP BY date_trunc('hour', ts)"
 )
 
 
