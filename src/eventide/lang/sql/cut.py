@@ -320,8 +320,8 @@ class Cutter:
         except UnsupportedError as error:
             if windowed:
                 raise
-            around = any(select.args.get(key) for key in _AROUND_ARGS)
-            if not around and select.find(exp.AggFunc) is None:
+            ordered = any(select.args.get(key) for key in _AROUND_ARGS)
+            if not ordered and select.find(exp.AggFunc) is None:
                 self.reason = self.reason or error
             return None
         except BindError:
