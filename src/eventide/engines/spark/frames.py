@@ -28,7 +28,7 @@ from eventide.engines.pruning import value_ranges
 from eventide.engines.spark.history import scanned
 from eventide.engines.spark.prefilter import prefiltered, prefiltered_by_time
 from eventide.engines.spark.session import cores
-from eventide.engines.spark.types import from_the_border, mapped
+from eventide.engines.spark.types import carried, from_the_border, mapped
 from eventide.engines.spark.work import items_in, work_frame
 from eventide.errors import SchemaError
 from eventide.ingest.ordering import in_order, in_order_by_block
@@ -123,7 +123,7 @@ def over_frame(
     pipeline = build_pipeline(plan)
     names = columns_read(pipeline)
     wanted = prefiltered(prefiltered_by_time(frame, pipeline.scan.time_range), plan)
-    events = wanted.select([f"`{name}`" for name in names if name in frame.columns])
+    events = carried(wanted, names)
     arrow = pa.schema([(name, schema.type_of(name).arrow) for name in names])
 
     def read(batches: Batches) -> Batches:

@@ -31,7 +31,7 @@ from eventide.engines.spark.frames import (
     shuffle_partitions,
 )
 from eventide.engines.spark.history import slice_rows
-from eventide.engines.spark.types import from_the_border, mapped
+from eventide.engines.spark.types import carried, from_the_border, mapped
 from eventide.engines.spark.work import items_in, work_frame
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.history import cut, merged_steps
@@ -173,7 +173,7 @@ def packed_frame(
         rows = (checked(from_the_border(each, arrow)) for each in numbered(batches))
         return spread.pack(rows, leaves, spans)
 
-    events = frame.select([f"`{name}`" for name in names if name in frame.columns])
+    events = carried(frame, names)
     return events.mapInArrow(pack, PACKED)
 
 

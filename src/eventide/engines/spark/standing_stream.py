@@ -36,7 +36,7 @@ from eventide.engines.spark.stream import (
     unpack,
 )
 from eventide.engines.spark.stream_source import CLOCK
-from eventide.engines.spark.types import from_the_border, mapped
+from eventide.engines.spark.types import carried, from_the_border, mapped
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.feeds import feeds_of
 from eventide.engines.standing.live import StandingLive, StandingState
@@ -114,7 +114,7 @@ def packed_stream(frame: DataFrame, schema: Schema, spread: LeafSpread, stream: 
     arrow = pa.schema([(name, schema.type_of(name).arrow) for name in names])
     packing = StreamPacking(spread, leaves, arrow, CLOCK in frame.columns)
     wanted = [name for name in (*names, CLOCK) if name in frame.columns]
-    return frame.select([f"`{name}`" for name in wanted]).mapInArrow(packing.pack, ARRIVED)
+    return carried(frame, wanted).mapInArrow(packing.pack, ARRIVED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from eventide.engines.live import LiveEngine, LiveState
 from eventide.engines.spark.frames import BLOCK_ROWS, Batches, blocks, checked
 from eventide.engines.spark.session import ROCKSDB
 from eventide.engines.spark.stream_source import CLOCK
-from eventide.engines.spark.types import from_the_border, mapped
+from eventide.engines.spark.types import carried, from_the_border, mapped
 from eventide.errors import listed
 from eventide.ingest.ordering import in_order_by_block, times
 from eventide.operators.columns import BLOCK_BYTES, in_blocks
@@ -77,8 +77,7 @@ def over_stream(
     spread = ArrivalSpread(engine.ordering.schema, keys, buckets if keys else 1, clock)
     frame.sparkSession.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     wanted = [*engine.ordering.schema.names, CLOCK]
-    crossing = [f"`{name}`" for name in wanted if name in frame.columns]
-    packed = frame.select(crossing).mapInArrow(spread.pack, ARRIVED)
+    packed = carried(frame, wanted).mapInArrow(spread.pack, ARRIVED)
     completed = packed.groupBy("bucket").transformWithStateInPandas(
         LiveProcessor(engine, spread.buckets, SEQ in frame.columns),
         outputStructType=COMPLETED,

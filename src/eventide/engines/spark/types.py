@@ -8,7 +8,7 @@ be no help: `timestampdiff` on TIMESTAMP_NTZ is an hour off where the session's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -121,6 +121,20 @@ def attributes_of(rows: t.StructType) -> tuple[Attribute, ...]:
         for field in rows.fields
         if field.name not in (TS, SEQ)
     )
+
+
+def carried(frame: DataFrame, names: Iterable[str]) -> DataFrame:
+    """Return the columns that cross into Python; those that Spark cannot carry are refused."""
+    chosen = [name for name in names if name in frame.columns]
+    for name in chosen:
+        if "." in name or "`" in name:
+            # `mapInArrow` looks a column up by its name, where a dot means a field of a struct.
+            message = (
+                f"column {name!r} of the DataFrame has a name that Spark cannot carry to Python"
+            )
+            new = name.replace(".", "_").replace("`", "_")
+            raise SchemaError(message, hint=f"df.withColumnRenamed({name!r}, {new!r})")
+    return frame.select([f"`{name}`" for name in chosen])
 
 
 def from_the_border(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
