@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
+from eventide.engines.build import build_pipeline
 from eventide.engines.choice import ways
 from eventide.engines.history import replay
 from eventide.engines.intervals.ways import IntervalAccess
@@ -65,7 +66,8 @@ def test_spark_goes_through_the_index(
     assert best.name == way
     rows = [str(row) for batch in replay(plan, source) for row in batch.to_pylist()]
     assert bool(rows) == (text != NOWHERE)
-    found = ev.spark(spark, database).sql(text).toArrow().to_pylist()
+    answer = ev.spark(spark, database).sql(text).toArrow()
+    found = answer.cast(build_pipeline(plan).output_schema).to_pylist()
     assert sorted(map(str, found)) == sorted(rows)
 
 
