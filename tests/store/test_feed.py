@@ -509,7 +509,7 @@ def test_a_regular_split_brings_everything_back(tmp_path: Path, split_us: int | 
         with Feed(stream, CAPACITY) as feed:
             overload(feed, late(1001))
             assert feed.stats().mode == Mode.SYSTEM_TIME
-            for start in range(2100, 2200, 2):
+            for start in range(2100, 2190, 2):
                 feed.put(at(start, start + 1)).result(LONG_S)
             stream.flush()
             assert feed.stats().mode == Mode.FULL
@@ -520,7 +520,7 @@ def test_a_regular_split_brings_everything_back(tmp_path: Path, split_us: int | 
             overload(feed, late(2200))
             assert feed.stats().mode == Mode.SYSTEM_TIME
             assert len(stream.stats().decisions) == 2
-        stamps = [1000, 0, *late(1001), *range(2100, 2200), 0, *late(2200)]
+        stamps = [1000, 0, *late(1001), *range(2100, 2190), 0, *late(2200)]
         assert times(stream.snapshot()) == sorted(stamps)
 
 
