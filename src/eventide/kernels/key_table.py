@@ -108,6 +108,20 @@ def remove(table: KeyTable, first: np.int64, second: np.int64) -> None:
 
 
 @kernel
+def put_keys(table: KeyTable, first: Int64s, second: Int64s) -> None:
+    """Number keys from 0 on; there has to be room."""
+    for i in range(len(first)):
+        put(table, first[i], second[i], np.int64(i))
+
+
+@kernel
+def put_handles(table: KeyTable, words: Int64s, handles: Int64s) -> None:
+    """Set the handles of keys of one word; there has to be room."""
+    for i in range(len(words)):
+        put(table, words[i], np.int64(0), handles[i])
+
+
+@kernel
 def copy_keys(table: KeyTable, larger: KeyTable) -> None:
     """Put all keys of a table into another."""
     for place in range(len(table.handles)):

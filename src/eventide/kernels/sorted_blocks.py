@@ -134,7 +134,7 @@ def join_neighbour(
 def take_out(
     words: Int64s, notes: Int64s, free: Int64s, owner: int, block: int, value: int
 ) -> None:
-    """Remove one of the values that are equal to this; there is one."""
+    """Remove one of the values that are equal to this, if there is one."""
     start, count = notes[owner, START], notes[owner, LENGTH]
     many, number, before = notes[owner, ROOM] > block, 0, -1
     if many:
@@ -145,6 +145,9 @@ def take_out(
         if number > 0:
             before = int(words[named - 1] + words[named + width - 1] - 1)
     place = place_among(words, start, count, value)
+    # What another operator takes back may be what only a wrong state has let through.
+    if place == start + count or words[place] != value:
+        return
     close_place(words, place, start + count)
     only = place == start + count - 1 or words[place] != value
     if only and (place > start or before < 0 or words[before] != value):

@@ -9,8 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.errors import StateError
 from eventide.kernels.compiled import Bools, Int64s, frozen
+from eventide.operators.columns import encode_keys
+from eventide.schema import MAX_TS_US, MIN_TS_US, TS
+
+LONGEST_US = 2**62 + 2**61
+"""Longer than any lateness or window, and far from the end of 64 bits."""
 
 Numbers = npt.NDArray[Any]
 
@@ -55,9 +61,32 @@ def filled_bools(column: pa.Array, what: str) -> Bools:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def require_different(keys: Sequence[pa.Array], what: str) -> None:
-    """Refuse keys of which two are equal."""
-    if keys:
-        table = pa.table(list(keys), names=[f"key {number}" for number in range(len(keys))])
-        found = table.group_by(table.column_names).aggregate([]).num_rows
-        require(found == table.num_rows, f"{what} are not all different")
+def times_of(rows: pa.RecordBatch) -> Int64s:
+    """Return the times of events that are in order of time; refuse others."""
+    ts = filled(rows.column(TS), "times of events")
+    require_within(ts, MIN_TS_US, MAX_TS_US + 1, "times of events")
+    require_ascending(ts, "times of events")
+    return ts
+
+
+def require_keys(keys: Sequence[pa.Array], count: int) -> None:
+    """Refuse keys of which two are equal, or too many of what has no keys."""
+    _, _, found = encode_keys(keys, count)
+    require(found == count if keys else count <= 1, f"{count} keys are not all different")
+
+
+def require_living(ends: Numbers, until_us: int, what: str = "tuples") -> None:
+    """Refuse tuples that have gone before the instant that has been reached, or go too late."""
+    require_instant(until_us, "the end of the last step")
+    if len(ends):
+        require(until_us != START_OF_TIME_US, f"{what} before the first step")
+        require(int(ends.min()) >= until_us, f"{what} that have gone")
+        known = ends[ends != END_OF_TIME_US]
+        require_within(known, until_us, MAX_TS_US + LONGEST_US, f"ends of {what}")
+
+
+def require_instant(instant_us: int, what: str) -> None:
+    """Refuse an instant that no clock shows: the start and the end of time, or what is between."""
+    ends = (START_OF_TIME_US, END_OF_TIME_US)
+    near = MIN_TS_US - LONGEST_US <= instant_us <= MAX_TS_US + LONGEST_US
+    require(near or instant_us in ends, f"{what} is at {instant_us}")

@@ -30,6 +30,7 @@ from eventide.kernels.extremes import last_by_group
 from eventide.kernels.groups import group_by_key_and_pane, number_events, order_by_key
 from eventide.kernels.ordering import ranges
 from eventide.operators.aggregate import accumulator_of
+from eventide.operators.checking import filled, require, require_keys, require_within
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.evaluate import evaluate
 from eventide.operators.key_layers import NEVER, KeyLayers
@@ -197,7 +198,23 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
         first, second = parts_of(name, written, 2)
         partials, _ = read_rows(name, first, self.partial_schema)
         counters, _ = read_rows(f"{name} keys", second, self.counter_schema)
+        self.check(counters, partials)
         return KeyLayers.of(CountState(counters, partials))
+
+    def check(self, counters: pa.RecordBatch, partials: pa.RecordBatch) -> None:
+        """Refuse what was never counted: each key has the panes since its first open window."""
+        seen = filled(counters.column("seen"), "counts of events")
+        require_within(seen, 0, 2**62, "counts of events")
+        require_keys(counters.columns[:-1], len(seen))
+        keys, panes = (filled(partials.column(name), "panes") for name in PLACE)
+        require_within(keys, 0, len(seen), "keys of panes")
+        first = self.full(seen) * (self.window.slide // self.pane_size)
+        counts = np.maximum((seen - 1) // self.pane_size + 1 - first, 0)
+        require(counts.sum(dtype=np.float64) == len(keys), "panes are missing, or too many")
+        order = np.argsort(keys, kind="stable")
+        require((keys[order] == np.repeat(np.arange(len(seen)), counts)).all(), "panes of keys")
+        expected = np.arange(len(keys)) - np.repeat(np.cumsum(counts) - counts - first, counts)
+        require((panes[order] == expected).all(), "panes that do not follow each other")
 
     def full(self, seen: Int64s) -> Int64s:
         """Return how many windows of each key are full once so many of its events have come."""

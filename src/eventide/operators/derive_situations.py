@@ -14,6 +14,7 @@ from eventide.operators.key_layers import KeyLayers
 from eventide.operators.situation_keys import KeyedSituations
 from eventide.operators.situation_runs import Derivation, RunState
 from eventide.operators.situation_state import (
+    check_parts,
     read_parts,
     read_runs,
     write_parts,
@@ -112,4 +113,5 @@ class DeriveSituations(Stateful[SituationState]):
         runs, *parts = parts_of("situations", written, 1 + len(self.node.situations))
         loaded = tuple(read_parts(each, self.aggregates.schema) for each in parts)
         held = read_runs(runs, self.derivation)
+        check_parts(loaded, held)
         return SituationState(KeyLayers.of(self.keyed(held, loaded)), held.position)

@@ -17,7 +17,6 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventide.accumulators.columns import int64s
 from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
 from eventide.errors import EvaluationError
 from eventide.kernels.compiled import Bools, Int64s, frozen
@@ -48,7 +47,14 @@ from eventide.kernels.match_tables import (
     Steps,
 )
 from eventide.kernels.ordering import ranges
-from eventide.operators.checking import require
+from eventide.operators.checking import (
+    filled,
+    filled_bools,
+    require,
+    require_instant,
+    require_keys,
+    require_within,
+)
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.evaluate import evaluate
 from eventide.operators.key_layers import NEVER, KeyLayers
@@ -64,7 +70,8 @@ from eventide.plan.automaton import Automaton
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
 from eventide.plan.looking_back import looks_back
 from eventide.plan.nodes import MatchRecognize
-from eventide.schema import TS
+from eventide.plan.time_order import follows_time
+from eventide.schema import MAX_TS_US, MIN_TS_US, TS
 
 MOST_ELEMENTS = 4_000_000
 """How many matched rows are held before their results are computed."""
@@ -496,24 +503,46 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         row_schema = self.source_schema.append(pa.field(MATCHED, pa.bool_()))
         rows, told = read_rows(name, rows_part, row_schema)
         facts, _ = read_rows(f"{name} keys", keys_part, self.fact_schema)
-        marks = np.asarray(rows.columns[-1].to_numpy(zero_copy_only=False))
+        marks = filled_bools(rows.columns[-1], "marks of rows")
         own = pa.RecordBatch.from_arrays(rows.columns[:-1], schema=self.source_schema)
-        kept, begin = int64s(facts.column("kept")), int64s(facts.column("begin"))
-        require((kept >= 0).all() and kept.sum() == own.num_rows, "keys have other rows")
-        require(((begin >= 0) & (begin <= kept)).all(), "a key begins outside of its rows")
+        numbers = ("kept", "begin", "seen", "numbers")
+        kept, begin, seen, counted = (filled(facts.column(each), each) for each in numbers)
+        keys, watermark_us = tuple(facts.columns[: len(self.node.keys)]), told["watermark_us"]
+        whole = filled_bools(facts.column("whole"), "marks of keys")
+        held = MatchState(own, keys, kept, begin, seen, counted, whole, marks, kept, watermark_us)
+        self.check_read(held)
         offsets = np.concatenate([[0], np.cumsum(kept)])
         by_key = RowsByKey(own, np.arange(own.num_rows), offsets, in_key_order=True)
-        watermark_us = told["watermark_us"]
         state = MatchState(
             own,
-            tuple(facts.columns[: len(self.node.keys)]),
+            keys,
             kept,
             begin,
-            int64s(facts.column("seen")),
-            int64s(facts.column("numbers")),
-            np.asarray(facts.column("whole").to_numpy(zero_copy_only=False)),
+            seen,
+            counted,
+            whole,
             marks if self.shows_unmatched else marks[:0],
             self.due(by_key, np.arange(len(kept)), offsets[:-1] + begin, watermark_us),
             watermark_us,
         )
         return KeyLayers.of(state, watermark_us)
+
+    def check_read(self, state: MatchState) -> None:
+        """Refuse a state that is wrong inside: a matcher goes where rows and counts send it."""
+        kept, rows = state.kept, state.rows.num_rows
+        require_keys(state.keys, len(kept))
+        require_within(kept, 0, rows + 1, "rows of keys")
+        require(int(kept.sum()) == rows, f"{rows} rows are not those of all keys")
+        require_within(state.begin, 0, rows + 1, "first undecided rows")
+        require((state.begin <= kept).all(), "an undecided row behind the last one of its key")
+        require_within(state.seen, -self.reach_ahead, rows + 1, "rows that were tested")
+        require((state.seen <= kept).all(), "a row that was tested behind the last one of its key")
+        require_within(state.numbers, 0, 2**62, "numbers of matches")
+        require_instant(state.watermark_us, "the watermark")
+        ts = filled(state.rows.column(TS), "times of rows")
+        require_within(ts, MIN_TS_US, MAX_TS_US + 1, "times of rows")
+        if follows_time(self.node.source):
+            firsts = np.cumsum(kept)[:-1]
+            rises = np.diff(ts, prepend=ts[:1]) >= 0
+            rises[firsts[firsts < rows]] = True
+            require(rises.all(), "times of rows do not ascend")

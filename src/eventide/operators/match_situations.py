@@ -9,6 +9,7 @@ joined in, the matches are the same.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow as pa
 from eventide.batch import ALL_TIME, Batch, TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.situations import NEVER
+from eventide.operators.checking import require, require_within
 from eventide.operators.columns import concat_batches
 from eventide.operators.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
@@ -33,6 +35,7 @@ from eventide.operators.situation_runs import (
 )
 from eventide.operators.situation_search import Search
 from eventide.operators.situation_state import (
+    check_parts,
     read_floats,
     read_int64s,
     read_parts,
@@ -226,13 +229,39 @@ class MatchSituations(Stateful[PatternState]):
         sizes, shares, planned_sizes, planned_shares = map(read_floats, parts[4:8])
         carried = zip(parts[8:], self.reporter.aggregates, strict=True)
         held = read_runs(runs, self.derivation)
-        known = self.keyed(
-            held.keys,
-            held.runs,
-            tuple(read_parts(part, each.schema) for part, each in carried),
-            reported,
-            pending.reshape(-1, self.symbols),
-        )
+        loaded = tuple(read_parts(part, each.schema) for part, each in carried)
+        members = pending.reshape(-1, self.symbols)
         statistics = Statistics(sizes, shares, planned_sizes, planned_shares, counts, orders)
+        self.check_read(held, loaded, reported, members, statistics)
+        known = self.keyed(held.keys, held.runs, loaded, reported, members)
         layers = KeyLayers.of(known)
         return PatternState(layers, statistics, held.position, held.least, held.dropped_at)
+
+    def check_read(
+        self,
+        held: RunState,
+        parts: Sequence[Parts],
+        reported: Int64s,
+        pending: Int64s,
+        found: Statistics,
+    ) -> None:
+        """Refuse a state that is wrong inside: members of matches and orders of joining."""
+        check_parts(parts, held)
+        runs, symbols = held.runs, self.symbols
+        require(len(reported) <= len(held.keys.held), "matches of keys that are none")
+        require_within(reported, 0, 2**62, "matches of keys")
+        require_within(pending.ravel(), 0, len(runs), "members of matches")
+        require((runs.symbol[pending] == np.arange(symbols)).all(), "a member of another symbol")
+        same = runs.key[pending] == runs.key[pending[:, :1]]
+        require(same.all(), "a match with members of several keys")
+        wanted = Statistics.initial(self.tables, symbols)
+        for one, other in zip(
+            (*found.moving, found.orders), (*wanted.moving, wanted.orders), strict=True
+        ):
+            require(len(one) == len(other), "statistics of another pattern")
+        for number in found.moving[:4]:
+            require(np.isfinite(number).all(), "statistics that are no numbers")
+        require_within(found.counts, 0, 2**62, "counts of positions")
+        orders = found.orders.reshape(symbols, symbols)
+        require((np.sort(orders) == np.arange(symbols)).all(), "an order of other situations")
+        require((orders[:, 0] == np.arange(symbols)).all(), "an order that begins elsewhere")

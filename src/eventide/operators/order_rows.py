@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
 from eventide.batch import END_OF_TIME_US, Batch
+from eventide.operators.checking import filled
 from eventide.operators.columns import concat_batches
 from eventide.operators.evaluate import evaluate
 from eventide.operators.state import read_rows, write_rows
@@ -82,4 +83,6 @@ class OrderRows(Stateful[pa.RecordBatch]):
     def read(self, written: bytes) -> pa.RecordBatch:
         """Read back what `write` wrote."""
         rows, _ = read_rows(type(self).__name__, written, self.output_schema)
+        if self.in_time:
+            filled(rows.column(TS), "times of rows")
         return rows

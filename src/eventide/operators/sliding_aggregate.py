@@ -25,6 +25,7 @@ from eventide.kernels.frames import keep_reachable_rows, range_frames, rows_fram
 from eventide.kernels.groups import order_by_key
 from eventide.kernels.ordering import ranges
 from eventide.operators.aggregate import accumulator_of
+from eventide.operators.checking import require, times_of
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.evaluate import evaluate
 from eventide.operators.key_layers import NEVER, KeyLayers
@@ -162,8 +163,11 @@ class AggregateFrames(Stateful[SlidingState]):
     def read(self, written: bytes) -> SlidingState:
         """Read back what `write` wrote."""
         rows, facts = read_rows(type(self).__name__, written, self.source_schema)
-        done = FrameRows(rows.slice(0, facts["done"]), self.node)
-        return SlidingState(KeyLayers.of(done), rows.slice(facts["done"]))
+        times_of(rows)
+        done = facts["done"]
+        require(0 <= done <= rows.num_rows, f"{done} of {rows.num_rows} events have left")
+        left = FrameRows(rows.slice(0, done), self.node)
+        return SlidingState(KeyLayers.of(left), rows.slice(done))
 
     def report(
         self, rows: pa.RecordBatch, ts: Int64s, by_key: KeyOrder, start: int

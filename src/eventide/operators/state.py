@@ -72,7 +72,7 @@ def split_parts(joined: bytes) -> list[bytes]:
             (length,) = struct.unpack_from("<Q", joined, place)
             parts.append(joined[place + 8 : place + 8 + length])
             place += 8 + length
-    except struct.error as error:
+    except (struct.error, OverflowError) as error:
         message = "the state is cut short"
         raise StateError(message) from error
     if place != len(joined):

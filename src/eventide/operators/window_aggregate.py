@@ -24,12 +24,20 @@ from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.frames import window_frames
 from eventide.kernels.groups import group_by_pane, order_by_key
 from eventide.operators.aggregate import accumulator_of
+from eventide.operators.checking import (
+    filled,
+    require,
+    require_ascending,
+    require_instant,
+    require_within,
+)
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.evaluate import evaluate
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.aggregates import AGGREGATES
 from eventide.plan.nodes import Window, WindowAggregate
+from eventide.schema import MAX_TS_US, MIN_TS_US
 
 # Keeps sums of an instant and a window's size inside 64 bits.
 FAR_US = 2**61
@@ -121,7 +129,14 @@ class AggregateWindows(Stateful[WindowState]):
     def read(self, written: bytes) -> WindowState:
         """Read back what `write` wrote."""
         partials, facts = read_rows(type(self).__name__, written, self.partial_schema)
-        return WindowState(partials, facts["merged_rows"], facts["closed_us"])
+        merged_rows, closed_us = facts["merged_rows"], facts["closed_us"]
+        panes = filled(partials.column("pane"), "panes")
+        require_ascending(panes, "panes")
+        require_within(panes, MIN_TS_US - self.pane_us, MAX_TS_US + 1, "panes")
+        require(not (panes % self.pane_us).any(), "a pane that is none of the window's")
+        require(0 <= merged_rows <= len(panes), f"{merged_rows} of {len(panes)} partials")
+        require_instant(closed_us, "the last window that is closed")
+        return WindowState(partials, merged_rows, closed_us)
 
     def lift(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Reduce events to one partial for each pane and key."""

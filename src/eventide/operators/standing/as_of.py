@@ -140,8 +140,7 @@ class JoinAsOf(Stateful[JoinMemory]):
         words, facts = read_rows("JoinAsOf", first, WORD_SCHEMA)
         values, _ = read_rows("JoinAsOf", second, self.right_schema)
         memory = self.initial_state().roomy([words.num_rows], fits_buckets=True)
-        memory = memory.with_tuples(0, words, values)
-        return replace(memory, until_us=facts["until_us"])
+        return memory.with_tuples(0, words, values, facts["until_us"])
 
     def size(self, state: JoinMemory) -> Size:
         """Return how much is remembered."""

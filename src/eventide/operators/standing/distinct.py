@@ -26,6 +26,7 @@ from eventide.kernels.compiled import Int64s
 from eventide.kernels.emitted import Arriving, Emitted, all_emitted, arriving
 from eventide.kernels.expiring import longest_lifetime
 from eventide.kernels.value_chains import ONE, VALUE
+from eventide.operators.checking import filled, require_lengths, require_living
 from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.compaction import is_too_roomy
@@ -129,8 +130,10 @@ class SuccessorDistinct(Stateful[ShownState]):
         parts = parts_of(_NAME, written, 2)
         rows, facts = read_rows(_NAME, parts[0], self.schema)
         told, _ = read_rows(f"{_NAME}, shown", parts[1], _SHOWN)
-        first, second, exp, id_ = (column.to_numpy() for column in told.columns)
+        first, second, exp, id_ = (filled(column, "tuples shown") for column in told.columns)
         state, until_us, length = self.initial_state(), facts["until"], len(first)
+        require_lengths(rows.num_rows, (first,), "tuples shown and their rows")
+        require_living(exp, until_us)
         shown = state.shown
         if length:
             at, sign = np.full(length, until_us - 1), np.ones(length, np.int8)

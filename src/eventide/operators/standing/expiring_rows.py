@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.accumulators.columns import int64s
 from eventide.batch import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
+from eventide.operators.checking import filled, require_lengths, require_living
 from eventide.operators.columns import concat_batches
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.operator import Size
@@ -131,7 +131,10 @@ class ExpiringRows(Stateful[ExpiringState]):
         values, kept = parts_of("the answer", written, 2)
         rows, facts = read_rows("Answer", values, self.schema)
         ends, _ = read_rows("Ends", kept, _ENDS)
-        stretches = (Stretch.of(rows, int64s(ends["exp"])),) if rows.num_rows else ()
+        exps = filled(ends["exp"], "ends of rows")
+        require_lengths(rows.num_rows, (exps,), "rows and their ends")
+        require_living(exps, facts["until_us"])
+        stretches = (Stretch.of(rows, exps),) if rows.num_rows else ()
         return ExpiringState(stretches, facts["until_us"])
 
     def size(self, state: ExpiringState) -> Size:

@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import one_spelling
-from eventide.errors import StateError
 from eventide.kernels.compiled import Int32s, Int64s
 from eventide.kernels.group_reading import Readers
 from eventide.kernels.shown_groups import OUT_AT, OUT_GROUP, OUT_HEAD, OUT_ID, OUT_SIGN
@@ -154,27 +153,21 @@ class AggregateGroups(Stateful[GroupState]):
         texts = pa.RecordBatch.from_arrays([state.texts.texts], schema=_TEXTS)
         return join_parts(
             [
-                write_arrays(name, state.arrays()),
-                write_rows(name, rows, {"start": keys.start}),
-                write_rows(name, texts, {}),
+                write_arrays(name, state.written()),
+                write_rows(f"{name}, keys", rows, {}),
+                write_rows(f"{name}, texts", texts, {}),
             ]
         )
 
     def read(self, written: bytes) -> GroupState:
         """Read back what `write` wrote."""
         name = type(self).__name__
-        parts = parts_of(name, written, 3)
-        arrays = read_arrays(name, parts[0])
-        rows, facts = read_rows(name, parts[1], self.key_schema)
-        texts, _ = read_rows(name, parts[2], _TEXTS)
+        first, second, third = parts_of(name, written, 3)
+        rows, _ = read_rows(f"{name}, keys", second, self.key_schema)
+        texts, _ = read_rows(f"{name}, texts", third, _TEXTS)
+        keys = RowLog.empty(self.key_schema).append(rows)
         empty = self.initial_state()
-        shapes = [empty.groups.about.shape[1:], empty.groups.tallies.shape[1:]]
-        if [arrays["groups.about"].shape[1:], arrays["groups.tallies"].shape[1:]] != shapes:
-            message = f"the state of {name} is of other aggregates"
-            raise StateError(message, hint="load a state with the query that wrote it")
-        chunks = (rows,) if rows.num_rows else ()
-        keys = RowLog(self.key_schema, facts["start"], chunks)
-        return empty.load(arrays, keys, texts.column("text"))
+        return empty.read(read_arrays(name, first), self.plan, keys, texts.column("text"))
 
     def size(self, state: GroupState) -> Size:
         """Return how much is remembered."""

@@ -24,6 +24,7 @@ from eventide.accumulators.columns import one_spelling
 from eventide.errors import UnsupportedError
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.aggregate import accumulator_of
+from eventide.operators.checking import filled, require, require_ascending, require_within
 from eventide.operators.columns import concat_batches
 from eventide.operators.evaluate import evaluate
 from eventide.operators.fingerprints import fingerprints
@@ -264,7 +265,22 @@ class AggregatePanes(Stateful[PaneState]):
         panes, shown, *entries = (
             read_rows(name, part, schema)[0] for part, schema in zip(parts, schemas, strict=True)
         )
-        return PaneState(panes, tuple(entries), shown)
+        state = PaneState(panes, tuple(entries), shown)
+        self._check(state)
+        return state
+
+    def _check(self, state: PaneState) -> None:
+        """Refuse panes without times or names, and entries of sketches that are of no pane."""
+        for words in (state.panes.columns[:4], state.shown.columns[:5]):
+            for column in words:
+                filled(column, "names of panes and rows")
+        at, exp = _words(state.panes, "at"), _words(state.panes, "exp")
+        require((at < exp).all(), "a pane that goes before it comes")
+        for sketch, entries in zip(self.sketches, state.entries, strict=True):
+            panes = filled(entries.column("pane"), "panes of sketches")
+            require_within(panes, 0, state.panes.num_rows, "panes of sketches")
+            require_ascending(panes, "panes of sketches")
+            sketch.check(entries)
 
     def size(self, state: PaneState) -> Size:
         """Return how much is remembered: panes, and bytes."""

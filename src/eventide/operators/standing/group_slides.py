@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import one_spelling
-from eventide.errors import StateError, StateLimitError, UnsupportedError
+from eventide.errors import StateLimitError, UnsupportedError
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.growing import wider
 from eventide.kernels.shown_groups import OUT_AT, OUT_GROUP, OUT_HEAD, OUT_ID, OUT_SIGN
@@ -179,22 +179,16 @@ class AggregateSlides(Stateful[SlideState]):
         state = state.compacted(self.plan)
         keys = state.keys
         rows = keys.take(np.arange(keys.start, keys.end))
-        arrays = write_arrays(name, state.arrays())
-        return join_parts([arrays, write_rows(name, rows, {"start": keys.start})])
+        arrays = write_arrays(name, state.written())
+        return join_parts([arrays, write_rows(f"{name}, keys", rows, {})])
 
     def read(self, written: bytes) -> SlideState:
         """Read back what `write` wrote."""
         name = type(self).__name__
-        parts = parts_of(name, written, 2)
-        arrays = read_arrays(name, parts[0])
-        rows, facts = read_rows(name, parts[1], self.key_schema)
-        empty = self.initial_state().groups
-        shapes = [empty.about.shape[1:], empty.tallies.shape[1:]]
-        if [arrays["groups.about"].shape[1:], arrays["groups.tallies"].shape[1:]] != shapes:
-            message = f"the state of {name} is of other aggregates"
-            raise StateError(message, hint="load a state with the query that wrote it")
-        chunks = (rows,) if rows.num_rows else ()
-        return SlideState.load(arrays, RowLog(self.key_schema, facts["start"], chunks))
+        first, second = parts_of(name, written, 2)
+        rows, _ = read_rows(f"{name}, keys", second, self.key_schema)
+        keys = RowLog.empty(self.key_schema).append(rows)
+        return self.initial_state().read(read_arrays(name, first), self.plan, keys, self.slide_us)
 
     def size(self, state: SlideState) -> Size:
         """Return how much is remembered: partial results, and bytes."""

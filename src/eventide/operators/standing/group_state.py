@@ -7,21 +7,29 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.kernels.compiled import Int64s
-from eventide.kernels.key_table import KeyTable, empty_table
-from eventide.kernels.shown_groups import (
-    Groups,
-)
-from eventide.kernels.slabs import Slabs, empty_slabs, with_room
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.key_table import empty_table, put_keys, roomy
+from eventide.kernels.shown_groups import COUNT, FIRST, SECOND, Groups
+from eventide.kernels.slabs import BLOCK, Slabs, empty_slabs, with_room
 from eventide.kernels.sliding_groups import SORTED
 from eventide.kernels.sorted_blocks import make_room
+from eventide.operators.checking import require
 from eventide.operators.standing.array_state import Arrays, prefixed, under
 from eventide.operators.standing.compaction import compact_table, is_too_roomy
+from eventide.operators.standing.group_checks import (
+    check_counted,
+    check_groups,
+    check_members,
+    check_slabs,
+    without_lists,
+)
+from eventide.operators.standing.group_plan import GroupPlan
 from eventide.operators.standing.group_slabs import compact_slabs, needed_words, sorted_words
 from eventide.operators.standing.group_texts import Texts
 from eventide.operators.standing.numbered_groups import NumberedGroups, no_groups
 from eventide.operators.standing.row_log import RowLog, is_sparse
-from eventide.operators.standing.tuples import HeldTuples, load_tuples
+from eventide.operators.standing.tuples import HeldTuples
+from eventide.operators.standing.words import text_words
 
 
 @dataclass(slots=True)
@@ -100,20 +108,51 @@ class GroupState(NumberedGroups):
             **prefixed("groups", self.groups._asdict()),
             **prefixed("slabs", self.slabs._asdict()),
             **prefixed("tuples", self.tuples.arrays()),
-            **prefixed("texts", self.texts.table._asdict()),
             "numbers": self.numbers,
-            "kept": np.array([self.texts.kept]),
         }
 
-    def load(self, arrays: Arrays, keys: RowLog, texts: pa.Array) -> GroupState:
-        """Return the state that `arrays`, keys and texts were of; this one is empty."""
-        table = KeyTable(**under("texts", arrays))
-        return GroupState(
-            KeyTable(**under("table", arrays)),
-            Groups(**under("groups", arrays)),
-            Slabs(**under("slabs", arrays)),
-            keys,
-            arrays["numbers"],
-            load_tuples(self.tuples, under("tuples", arrays)),
-            Texts.of_table(table, texts, int(arrays["kept"][0])),
-        )
+    def written(self) -> Arrays:
+        """Return what cannot be made anew of a state without spare room."""
+        return {
+            "about": self.groups.about,
+            "tallies": self.groups.tallies,
+            "words": self.slabs.words,
+            "notes": self.slabs.notes,
+            **prefixed("tuples", self.tuples.written()),
+        }
+
+    def read(self, arrays: Arrays, plan: GroupPlan, keys: RowLog, texts: pa.Array) -> GroupState:
+        """Return the state that was `written`; this one is empty. Refuse what is wrong inside."""
+        about, kinds = arrays["about"], np.tile(plan.kinds[:, 0], len(arrays["about"]))
+        facts = np.array([len(about), 0], np.int64)
+        groups = Groups(about, arrays["tallies"], np.zeros(len(about), np.int64), facts)
+        check_groups(groups, self.groups)
+        slabs_facts = np.array([len(arrays["words"]), 0, self.slabs.facts[BLOCK]], np.int64)
+        free = np.full_like(self.slabs.free, -1)
+        slabs = Slabs(arrays["words"], arrays["notes"], free, slabs_facts)
+        check_slabs(slabs, kinds)
+        check_counted(groups, slabs, kinds)
+        require((about[:, COUNT] > 0).all(), "groups without rows")
+        tuples = self.tuples.read(under("tuples", arrays), len(plan.columns))
+        members = tuples.members()
+        if members is not None:
+            check_members(groups, *members, plan.kinds[:, 1])
+        require(keys.size == len(about) or not keys.schema.names, "keys are not those of groups")
+        table = roomy(empty_table(), len(about))
+        first, second = (np.ascontiguousarray(about[:, word]) for word in (FIRST, SECOND))
+        put_keys(table, frozen(first), frozen(second))
+        require(texts.null_count == 0, "a null among texts")
+        known = Texts.of(text_words(texts), texts)
+        require(int(known.table.facts[0]) == len(texts), "texts that are not all different")
+        for part in plan.text_parts:
+            owners = np.arange(len(about)) * about_parts(groups) + part
+            require(known.has(sorted_words(slabs, owners)), "texts that are missing")
+        for column in plan.texts:
+            require(known.has(tuples.words(column)), "texts that are missing")
+        numbers = np.arange(len(about)) if keys.schema.names else np.zeros(len(about), np.int64)
+        return GroupState(table, groups, without_lists(slabs, kinds), keys, numbers, tuples, known)
+
+
+def about_parts(groups: Groups) -> int:
+    """Return of how many parts each group is."""
+    return int(groups.tallies.shape[1])

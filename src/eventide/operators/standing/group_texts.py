@@ -35,11 +35,6 @@ class Texts:
         put_numbers(table, frozen(words), 0)
         return cls(table, texts, _ranks(texts), len(words))
 
-    @classmethod
-    def of_table(cls, table: KeyTable, texts: pa.Array, kept: int) -> Texts:
-        """Return texts whose numbers are known."""
-        return cls(table, texts, _ranks(texts), kept)
-
     def __len__(self) -> int:
         return len(self.texts)
 
@@ -57,6 +52,10 @@ class Texts:
     def named(self, words: Int64s) -> pa.Array:
         """Return the texts with these fingerprints."""
         return self.texts.take(pa.array(find_numbers(self.table, frozen(words))))
+
+    def has(self, words: Int64s) -> bool:
+        """Whether all texts with these fingerprints are here."""
+        return bool((find_numbers(self.table, frozen(words)) >= 0).all())
 
     def ranks_of(self, words: Int64s) -> Int64s:
         """Return the ranks of the texts with these fingerprints, all known."""

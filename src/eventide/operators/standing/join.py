@@ -320,8 +320,7 @@ class JoinWindows(Stateful[JoinState]):
             values, _ = read_rows("JoinWindows", parts[2 * side + 1], each.schema)
             more = [words.num_rows if number == side else 0 for number in range(len(self.sides))]
             memory = memory.roomy(more, fits_buckets=not self.buckets)
-            memory = memory.with_tuples(side, words, values)
-            memory = replace(memory, until_us=facts["until_us"])
+            memory = memory.with_tuples(side, words, values, facts["until_us"])
         return replace(state, memory=memory, looked_us=memory.until_us)
 
     def size(self, state: JoinState) -> Size:

@@ -44,10 +44,20 @@ from eventide.kernels.join_pool import (
     write_words,
 )
 from eventide.kernels.key_table import empty_table
+from eventide.operators.checking import (
+    LONGEST_US,
+    filled,
+    require,
+    require_ascending,
+    require_lengths,
+    require_living,
+    require_within,
+)
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.join_room import MOSTLY_EMPTY, numbers_in_ring, with_room
 from eventide.operators.standing.keeping import power_of_two
 from eventide.operators.standing.row_log import RowLog, is_sparse
+from eventide.schema import MIN_TS_US
 
 Policy = Literal["kept", "ring", "calendar", "swept"]
 POLICIES: dict[Policy, int] = {
@@ -202,17 +212,27 @@ class JoinMemory:
         """Return the values of a side's tuples, in the same order."""
         return self.logs[side].take(self.state.tuples[self.living(side), ROW])
 
-    def with_tuples(self, side: int, words: pa.RecordBatch, values: pa.RecordBatch) -> JoinMemory:
-        """Return the memory with tuples that were dumped."""
-        log = self.logs[side]
+    def with_tuples(
+        self, side: int, words: pa.RecordBatch, values: pa.RecordBatch, until_us: int
+    ) -> JoinMemory:
+        """Return the memory with tuples that were dumped at the end of a step."""
+        log, about = self.logs[side], self.state.sides[side]
+        require_lengths(words.num_rows, values.columns, "tuples and their values")
+        at, exp, ids = (filled(words.column(name), "tuples") for name in ("at", "exp", "id"))
+        require_living(exp, until_us)
+        require_within(at, MIN_TS_US - LONGEST_US, max(until_us, MIN_TS_US), "births of tuples")
+        if about[POLICY] == RING:
+            require_ascending(exp, "ends of tuples")
+        if about[BY_ID]:
+            require(len(np.unique(ids)) == len(ids), "two tuples with one id")
         changes = np.ones((words.num_rows, CHANGE_WORDS), np.int64)
         for word, column in zip((KEY1, KEY2, AT, EXP, ID), words.columns, strict=True):
-            changes[:, word] = column.to_numpy()
+            changes[:, word] = filled(column, "tuples")
         changes[:, ROW] = np.arange(log.end, log.end + words.num_rows)
         changes[:, SIDE] = side
         insert_all(self.state, frozen(changes))
         logs = (*self.logs[:side], log.append(values), *self.logs[side + 1 :])
-        return replace(self, logs=logs)
+        return replace(self, logs=logs, until_us=until_us)
 
     @property
     def tuples(self) -> int:

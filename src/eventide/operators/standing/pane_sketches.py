@@ -15,12 +15,14 @@ import pyarrow.compute as pc
 from eventide.accumulators.columns import int64s, one_spelling
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.sketches import (
+    LONGEST,
     REGISTERS,
     Registers,
     estimated_counts,
     fill_registers,
     merge_registers,
 )
+from eventide.operators.checking import filled, require, require_within
 from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.group_rows import listed_as_json
 
@@ -57,6 +59,13 @@ class Distinct:
         estimated_counts(merged, counts)
         return pa.array(np.rint(counts).astype(np.int64))
 
+    def check(self, entries: pa.RecordBatch) -> None:
+        """Refuse registers that no values have left behind."""
+        column = entries.column("registers")
+        require(column.null_count == 0, "a sketch without registers")
+        data = np.frombuffer(column.buffers()[1], np.uint8)
+        require_within(data, 0, LONGEST + 2, "registers of a sketch")
+
 
 @dataclass(frozen=True, slots=True)
 class Frequent:
@@ -85,6 +94,11 @@ class Frequent:
         owners = panes[present.to_numpy(zero_copy_only=False)]
         ones = np.ones(len(owners), np.int64)
         return self._first(one_spelling(values.filter(present)), owners, ones, self.counters)
+
+    def check(self, entries: pa.RecordBatch) -> None:
+        """Refuse values that are none, or that were never counted."""
+        require(entries.column("value").null_count == 0, "a null among frequent values")
+        require_within(filled(entries.column("count"), "counts"), 1, 2**62, "counts of values")
 
     def finish(self, entries: pa.RecordBatch, owners: Int64s, count: int) -> pa.Array:
         """Return the most frequent values of each owner as JSON, from the entries of its panes."""

@@ -7,9 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.accumulators.columns import int64s
 from eventide.errors import StateLimitError
 from eventide.kernels.compiled import Bools, Int64s
+from eventide.operators.checking import (
+    LONGEST_US,
+    filled,
+    require_ascending,
+    require_lengths,
+    require_within,
+)
 from eventide.operators.columns import concat_batches
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.keeping import Deaths
@@ -18,6 +24,7 @@ from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.turnover import Signed, left_over
 from eventide.operators.standing.view import View, ViewState
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.schema import MAX_TS_US, MIN_TS_US
 
 MOST_ROWS = 50_000_000
 """A step reports no more rows of whole answers than this: some gigabytes."""
@@ -132,7 +139,11 @@ class Waiting:
         values, known = parts_of("results that wait", written, 2)
         rows, _ = read_rows("Waiting", values, schema)
         times, _ = read_rows("Times", known, _TIMES)
-        return cls.none(schema).joined_by(rows, int64s(times["at"]), int64s(times["exp"]))
+        at, exp = filled(times["at"], "births of rows"), filled(times["exp"], "ends of rows")
+        require_lengths(rows.num_rows, (at, exp), "rows that wait")
+        require_within(at, MIN_TS_US, MAX_TS_US + LONGEST_US, "births of rows")
+        require_ascending(at, "births of rows")
+        return cls.none(schema).joined_by(rows, at, exp)
 
     @property
     def size(self) -> Size:

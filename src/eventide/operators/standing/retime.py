@@ -7,12 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from eventide.accumulators.columns import int64s
+from eventide.operators.checking import (
+    LONGEST_US,
+    filled,
+    require,
+    require_ascending,
+    require_within,
+)
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.windows_times import rounded_up
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
+from eventide.schema import MAX_TS_US, MIN_TS_US
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,9 @@ class RetimeTuples(Stateful[RetimedState]):
     def read(self, written: bytes) -> RetimedState:
         """Read back what `write` wrote."""
         waiting, living = parts_of("RetimeTuples", written, 2)
-        return RetimedState(self._loaded(waiting), self._loaded(living))
+        state = RetimedState(self._loaded(waiting), self._loaded(living))
+        require_ascending(state.waiting.at, "births of tuples that wait")
+        return state
 
     def size(self, state: RetimedState) -> Size:
         """Return how much is remembered."""
@@ -88,7 +97,9 @@ class RetimeTuples(Stateful[RetimedState]):
 
     def _loaded(self, dumped: bytes) -> Changes:
         rows, _ = read_rows("RetimeTuples", dumped, self._dumped_schema())
-        at, exp, ids = (int64s(column) for column in rows.columns[-3:])
+        at, exp, ids = (filled(column, "times of tuples") for column in rows.columns[-3:])
+        require_within(at, MIN_TS_US, MAX_TS_US + LONGEST_US, "births of tuples")
+        require((at < exp).all(), "a tuple that goes before it comes")
         signs = np.ones(len(at), np.int8)
         return Changes(rows.select(self.output_schema.names), at, exp, signs, ids)
 

@@ -49,6 +49,13 @@ from eventide.kernels.value_chains import (
     VALUE_TOLD,
     VALUES_USED,
 )
+from eventide.operators.checking import (
+    filled,
+    require,
+    require_lengths,
+    require_living,
+    require_within,
+)
 from eventide.operators.fingerprints import Fingerprints
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.compaction import is_too_roomy
@@ -228,6 +235,7 @@ class Sides:
         kept = _columns(read_rows(f"{self.name}, left", second, _KEPT)[0])
         counted = _columns(read_rows(f"{self.name}, right", third, _COUNTED)[0])
         state, until_us = self.initial_state(), facts["until"]
+        self._check(values.num_rows, kept, counted, until_us)
         log = state.log.append(values)
         left_words, told = kept[:4], kept[4]
         if self._of_values:
@@ -244,6 +252,16 @@ class Sides:
         else:
             sides.tuples[: len(told), TUPLE_TOLD] = told
         return SidesState(sides, log, until_us)
+
+    def _check(self, rows: int, kept: list[Int64s], counted: list[Int64s], until_us: int) -> None:
+        """Refuse tuples without a row, that have gone, or that are too many to be true."""
+        require_lengths(rows, (kept[0],), "tuples and their rows")
+        require_living(kept[2], until_us)
+        require_living(counted[2], until_us)
+        *_, row, copies = counted
+        require_within(row, 0 if self._of_values else -1, rows, "rows of values")
+        require_within(copies, 1, 2**31, "copies of values")
+        require(float(copies.sum(dtype=np.float64)) < 2**31, "too many copies of values")
 
 
 class FollowsSides(Stateful[SidesState]):
@@ -313,4 +331,4 @@ def _batch(columns: tuple[Int64s, ...], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _columns(rows: pa.RecordBatch) -> list[Int64s]:
-    return [column.to_numpy() for column in rows.columns]
+    return [filled(column, "tuples") for column in rows.columns]

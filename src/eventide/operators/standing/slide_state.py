@@ -7,18 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.kernels.compiled import Int32s, Int64s
+from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.expiring import longest_lifetime
 from eventide.kernels.growing import longer
-from eventide.kernels.key_table import KeyTable, empty_table
-from eventide.kernels.shown_groups import (
-    GROUPS,
-    Groups,
-)
-from eventide.kernels.slabs import LENGTH, Slabs, empty_slabs
+from eventide.kernels.key_table import empty_table, put_keys, roomy
+from eventide.kernels.shown_groups import COUNT, FIRST, GROUPS, SECOND, Groups
+from eventide.kernels.slabs import BLOCK, LENGTH, Slabs, empty_slabs
 from eventide.kernels.slide_lists import STEP, close_up
 from eventide.kernels.slide_reading import PANES
 from eventide.kernels.slide_ring import (
+    CLOCK,
     CURRENT,
     DUE,
     LAST,
@@ -26,6 +24,7 @@ from eventide.kernels.slide_ring import (
     NEVER,
     SCHEDULED,
     TIMES,
+    UNTIL,
     WIDTH,
     Ring,
     empty_ring,
@@ -35,18 +34,29 @@ from eventide.kernels.slide_ring import (
     spanned,
 )
 from eventide.kernels.slide_waiting import OWNER, Queue
+from eventide.operators.checking import LONGEST_US, require, require_within
 from eventide.operators.fingerprints import Fingerprints
-from eventide.operators.standing.array_state import Arrays, prefixed, under
+from eventide.operators.standing.array_state import Arrays, prefixed
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.compaction import (
     compact_table,
     is_too_roomy,
 )
+from eventide.operators.standing.group_checks import check_groups, check_slabs
 from eventide.operators.standing.group_slabs import compact_slabs, needed_words
 from eventide.operators.standing.numbered_groups import PIECE, NumberedGroups, no_groups
 from eventide.operators.standing.row_log import RowLog
+from eventide.operators.standing.slide_checks import (
+    check_entries,
+    check_lists,
+    check_queue,
+    check_ring,
+)
 from eventide.operators.standing.slide_plan import SlidePlan
+from eventide.schema import MAX_TS_US, MIN_TS_US
 
+_TOLD = [DUE, UNTIL, LAST]
+"""What is written of the times of groups: where they stand in lists is made anew."""
 FEW = 64
 """A queue has room for so many entries at least."""
 
@@ -178,16 +188,66 @@ class SlideState(NumberedGroups):
             "numbers": self.numbers,
         }
 
-    @classmethod
-    def load(cls, arrays: Arrays, keys: RowLog) -> SlideState:
-        """Return the state that `arrays` and keys were of."""
-        return cls(
-            KeyTable(**under("table", arrays)),
-            Groups(**under("groups", arrays)),
-            Slabs(**under("slabs", arrays)),
-            keys,
-            arrays["numbers"],
-            arrays["times"],
-            Ring(**under("ring", arrays)),
-            Queue(**under("queue", arrays)),
-        )
+    def written(self) -> Arrays:
+        """Return what cannot be made anew of a state without spare room."""
+        due, alive = self._orders()
+        return {
+            "about": self.groups.about,
+            "tallies": self.groups.tallies,
+            "words": self.slabs.words,
+            "notes": self.slabs.notes,
+            "times": np.ascontiguousarray(self.times[:, _TOLD]),
+            "due": due,
+            "alive": alive,
+            "ring": self.ring.facts,
+            "slots": np.array([len(self.ring.ends) - 1]),
+            "queue": self.queue.words,
+            "offset": self.queue.facts[2:],
+        }
+
+    def read(self, arrays: Arrays, plan: SlidePlan, keys: RowLog, slide_us: int) -> SlideState:
+        """Return the state that was `written`; this one is empty. Refuse what is wrong inside."""
+        about, told = arrays["about"], arrays["times"]
+        count, kinds = len(about), np.tile(plan.slabs, len(about))
+        facts = np.array([count, 0], np.int64)
+        groups = Groups(about, arrays["tallies"], np.zeros(count, np.int64), facts)
+        check_groups(groups, self.groups)
+        require((about[:, COUNT] > 0).all(), "groups without rows")
+        room = np.array([len(arrays["words"]), 0, self.slabs.facts[BLOCK]], np.int64)
+        free = np.full_like(self.slabs.free, -1)
+        slabs = Slabs(arrays["words"], arrays["notes"], free, room)
+        check_slabs(slabs, kinds)
+        require(told.dtype == np.int64 and told.shape == (count, 3), "times of other groups")
+        dues, until, last = told.T
+        queue, (offset,) = arrays["queue"], arrays["offset"].tolist()
+        for entries in (check_lists(slabs, plan, count), check_queue(queue, plan, count)):
+            check_entries(entries, plan, groups, slabs)
+            require((entries.ends <= until[entries.groups]).all(), "panes that outlive their group")
+        require_within(np.array([offset]), 0, 2**62, "words before the queue")
+        require_within(last, -1, offset + len(queue), "last panes of groups")
+        (slots,), due, alive = arrays["slots"].tolist(), arrays["due"], arrays["alive"]
+        check_ring(dues, due, arrays["ring"], slots, slide_us)
+        everyone = np.arange(count) if plan.fades else np.zeros(0, np.int64)
+        require(np.array_equal(np.sort(alive), everyone), "groups that are not listed")
+        require(keys.size == count or not keys.schema.names, "keys are not those of groups")
+        times = np.full((count, TIMES), -1, np.int64)
+        times[:, _TOLD] = told
+        ring = self._ring_of(arrays, slots, dues)
+        link_all(ring, times, due, alive)
+        table = roomy(empty_table(), count)
+        first, second = (np.ascontiguousarray(about[:, word]) for word in (FIRST, SECOND))
+        put_keys(table, frozen(first), frozen(second))
+        numbers = np.arange(count) if keys.schema.names else np.zeros(count, np.int64)
+        held = Queue(queue, np.array([0, len(queue), offset], np.int64))
+        return SlideState(table, groups, slabs, keys, numbers, times, ring, held)
+
+    def _ring_of(self, arrays: Arrays, slots: int, dues: Int64s) -> Ring:
+        """Return an empty ring as it was written; the first slot is that of who is due first."""
+        width, _, _, clock, moving, _ = arrays["ring"].tolist()
+        require_within(np.array([moving]), 0, 2, "whether values fade")
+        never = int(self.ring.facts[CLOCK])
+        require(clock == never or MIN_TS_US <= clock <= MAX_TS_US + LONGEST_US, f"clock {clock}")
+        scheduled = dues[dues != NEVER]
+        current = int(scheduled.min()) // width if len(scheduled) else never
+        facts = [width, current, len(scheduled), clock, moving, len(arrays["alive"])]
+        return Ring(np.full((slots + 1, 2), -1, np.int64), np.array(facts, np.int64))

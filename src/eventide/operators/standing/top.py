@@ -13,17 +13,19 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from eventide.errors import StateError, UnsupportedError
+from eventide.errors import UnsupportedError
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.first_rows import CHANGES, COUNT, NEXT, Ranking, Turns, rank_rows
 from eventide.kernels.growing import longer
-from eventide.operators.evaluate import evaluate
-from eventide.operators.standing.array_state import (
-    prefixed,
-    read_arrays,
-    under,
-    write_arrays,
+from eventide.operators.checking import (
+    LONGEST_US,
+    filled,
+    require,
+    require_lengths,
+    require_living,
+    require_within,
 )
+from eventide.operators.evaluate import evaluate
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.group_plan import LONGEST_WORD
 from eventide.operators.standing.group_texts import Texts
@@ -38,11 +40,13 @@ from eventide.plan.nodes import OrderKey
 from eventide.plan.render import render
 from eventide.plan.standing import Top
 from eventide.plan.update_patterns import Edge, UpdatePattern
+from eventide.schema import MAX_TS_US, MIN_TS_US
 
 ROOM = 4096
-ID, NUMBER, EXP = -3, -2, -1
-"""What stands behind the words of the order and when a row came: its id, the number of its values,
-and when it goes."""
+BORN, ID, NUMBER, EXP = -4, -3, -2, -1
+"""What stands behind the words of the order: when a row came, its id, the number of its values, and
+when it goes."""
+_LIVES = pa.schema([(name, pa.int64()) for name in ("born", "id", "exp")])
 
 
 @dataclass(slots=True)
@@ -111,7 +115,10 @@ class FirstRows(Stateful[TopState]):
     ) -> tuple[TopState, Changes]:
         """Take in changes; return the rows that come to the front and leave it."""
         changes = inputs[0]
-        arrivals = self._arrivals(state, changes)
+        return state, self._turns(state, self._arrivals(state, changes, changes.at), until_us)
+
+    def _turns(self, state: TopState, arrivals: Arrivals, until_us: int) -> Changes:
+        """Take in arrivals; return the rows that come to the front and leave it."""
         operations, tuples = state.tuples.take(arrivals, until_us)
         order, shown, marks, facts = state.ranking
         order, marks = (longer(array, len(tuples.groups)) for array in (order, marks))
@@ -138,16 +145,19 @@ class FirstRows(Stateful[TopState]):
         rows = state.rows.take(tuples.values[NUMBER, places])
         found = Changes(rows, at, exp, signs.astype(np.int8), ids)
         self._forget(state)
-        return state, found
+        return found
 
-    def _arrivals(self, state: TopState, changes: Changes) -> Arrivals:
-        """Return the changes with the words of their order and what else is to be remembered."""
+    def _arrivals(self, state: TopState, changes: Changes, born: Int64s) -> Arrivals:
+        """Return changes with the words of their order and what else is to be remembered.
+
+        `born` is when their rows came.
+        """
         coming = changes.sign > 0
         numbers = state.rows.end + np.cumsum(coming) - 1
         state.rows = state.rows.append(changes.rows.filter(pa.array(coming)))
         self._learn(state, changes.rows)
         words = [word for pair in self._words(state.texts, changes.rows) for word in pair]
-        words += [changes.at, changes.id, numbers, changes.exp]
+        words += [born, changes.id, numbers, changes.exp]
         count = len(changes)
         if self.execution == "negative":
             changes = replace(changes, exp=np.full(count, NEVER, np.int64))
@@ -198,31 +208,32 @@ class FirstRows(Stateful[TopState]):
             state.tuples.values[2 * i + 1, places] = words
 
     def write(self, state: TopState) -> bytes:
-        """Write the state out."""
-        name = type(self).__name__
-        arrays = {
-            **prefixed("tuples", state.tuples.arrays()),
-            **prefixed("ranking", state.ranking._asdict()),
-        }
-        rows = state.rows.take(np.arange(state.rows.start, state.rows.end))
-        facts = {"start": state.rows.start}
-        return join_parts([write_arrays(name, arrays), write_rows(name, rows, facts)])
+        """Write the state out: the living rows in order, when they came and go, and their ids."""
+        name, values = type(self).__name__, state.tuples.values[:, state.living]
+        columns = [pa.array(values[place]) for place in (BORN, ID, EXP)]
+        known = pa.RecordBatch.from_arrays(columns, schema=_LIVES)
+        rows = state.rows.take(values[NUMBER])
+        return join_parts([write_rows(f"{name}, lives", known, {}), write_rows(name, rows, {})])
 
     def read(self, written: bytes) -> TopState:
-        """Read back what `write` wrote."""
-        name = type(self).__name__
-        parts = parts_of(name, written, 2)
-        arrays = read_arrays(name, parts[0])
-        rows, facts = read_rows(name, parts[1], self.output_schema)
-        ranking = Ranking(**under("ranking", arrays))
-        if len(ranking.shown) != self.node.count:
-            message = f"the state of {name} is of {len(ranking.shown)} rows"
-            raise StateError(message, hint="load a state with the query that wrote it")
-        chunks = (rows,) if rows.num_rows else ()
-        log = RowLog(self.output_schema, facts["start"], chunks)
-        state = TopState(PlacedTuples.load(under("tuples", arrays)), ranking, log)
-        if self.text_keys:
-            self._rank_again(state)
+        """Read back what `write` wrote: the rows come again, all in the last instant.
+
+        They come in order, so that none has to be moved for another.
+        """
+        name, state = type(self).__name__, self.initial_state()
+        first, second = parts_of(name, written, 2)
+        known, _ = read_rows(f"{name}, lives", first, _LIVES)
+        rows, _ = read_rows(name, second, self.output_schema)
+        born, ids, exp = (filled(column, "lives of rows") for column in known.columns)
+        require_lengths(rows.num_rows, (born,), "rows and their lives")
+        require_within(born, MIN_TS_US - LONGEST_US, MAX_TS_US + LONGEST_US, "births of rows")
+        require(len(np.unique(ids)) == len(ids), "two rows with one id")
+        last = int(born.max(initial=MIN_TS_US))
+        require_living(exp, last + 1)
+        if rows.num_rows:
+            at, sign = np.full(len(born), last), np.ones(len(born), np.int8)
+            changes = Changes(rows, at, exp, sign, ids)
+            self._turns(state, self._arrivals(state, changes, born), last + 1)
         return state
 
     def size(self, state: TopState) -> Size:

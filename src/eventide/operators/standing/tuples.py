@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from eventide.kernels.calendar_queue import Calendar, empty_calendar, grown_calendar
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
-from eventide.kernels.expiring import longest_lifetime, stretched
+from eventide.kernels.expiring import longest_lifetime, schedule_all, stretched
 from eventide.kernels.growing import longer, wider
-from eventide.kernels.key_table import KeyTable, empty_table, roomy
+from eventide.kernels.key_table import KeyTable, empty_table, put_handles, roomy
 from eventide.kernels.sliding_groups import Tuples
 from eventide.kernels.tuple_operations import (
     Operations,
@@ -31,7 +31,14 @@ from eventide.kernels.tuple_operations import (
     list_operations,
     queue_operations,
 )
-from eventide.operators.standing.array_state import Arrays, prefixed, under
+from eventide.operators.checking import (
+    LONGEST_US,
+    require,
+    require_ascending,
+    require_lengths,
+    require_within,
+)
+from eventide.operators.standing.array_state import Arrays, prefixed
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.compaction import (
     compact_calendar,
@@ -41,6 +48,7 @@ from eventide.operators.standing.compaction import (
 )
 from eventide.plan.execution import Execution
 from eventide.plan.update_patterns import Edge, UpdatePattern
+from eventide.schema import MAX_TS_US, MIN_TS_US
 
 PARTITIONS = 64
 """Slots of a calendar."""
@@ -104,10 +112,23 @@ class PassingTuples:
         """Return what is remembered."""
         return {"living": np.array([self.living])}
 
-    @classmethod
-    def load(cls, arrays: Arrays) -> PassingTuples:
-        """Return what `arrays` were of."""
-        return cls(int(arrays["living"][0]))
+    def written(self) -> Arrays:
+        """Return what cannot be made anew."""
+        return self.arrays()
+
+    def read(self, arrays: Arrays, columns: int) -> PassingTuples:  # noqa: ARG002 - none is kept
+        """Return what was `written`."""
+        (living,) = arrays["living"].tolist()
+        require_within(np.array([living]), 0, 2**62, "living tuples")
+        return PassingTuples(int(living))
+
+    def members(self) -> tuple[Int64s, Bools] | None:
+        """Return nothing: it is not remembered which tuples a group has."""
+        return None
+
+    def words(self, column: int) -> Int64s:  # noqa: ARG002 - none is kept
+        """Return the values of a column."""
+        return np.zeros(0, np.int64)
 
 
 @dataclass(slots=True)
@@ -150,7 +171,7 @@ class QueuedTuples:
         """Return the tuples without spare room; groups have new numbers."""
         held = {name: array.copy() for name, array in self.arrays().items()}
         held["groups"] = numbers[held["groups"]]
-        return self.load(held)
+        return QueuedTuples.of(held)
 
     def take(self, arrivals: Arrivals, until_us: int) -> tuple[Operations, Tuples]:
         """Add tuples behind the others; let those go that expire before `until_us`."""
@@ -192,10 +213,30 @@ class QueuedTuples:
         }
 
     @classmethod
-    def load(cls, arrays: Arrays) -> QueuedTuples:
+    def of(cls, arrays: Arrays) -> QueuedTuples:
         """Return what `arrays` were of."""
         exps = arrays["exps"]
         return cls(exps, arrays["groups"], arrays["values"], arrays["valid"], end=len(exps))
+
+    def written(self) -> Arrays:
+        """Return what cannot be made anew."""
+        return self.arrays()
+
+    def read(self, arrays: Arrays, columns: int) -> QueuedTuples:
+        """Return what was `written`; refuse what is wrong inside."""
+        check_columns(arrays, arrays["exps"], columns)
+        require_ascending(arrays["exps"], "ends of tuples")
+        return QueuedTuples.of(arrays)
+
+    def members(self) -> tuple[Int64s, Bools]:
+        """Return the group of each tuple, and which of its values there are."""
+        held = slice(self.start, self.end)
+        return self.groups[held].astype(np.int64), self.valid[:, held]
+
+    def words(self, column: int) -> Int64s:
+        """Return the values of a column."""
+        held = slice(self.start, self.end)
+        return self.values[column, held][self.valid[column, held]]
 
 
 @dataclass(slots=True)
@@ -351,22 +392,61 @@ class PlacedTuples:
             found |= prefixed("calendar", self.calendar._asdict())
         return found
 
-    @classmethod
-    def load(cls, arrays: Arrays) -> PlacedTuples:
-        """Return what `arrays` were of."""
-        calendar = under("calendar", arrays)
-        return cls(
-            Remembered(**under("tuples", arrays)),
+    def written(self) -> Arrays:
+        """Return what cannot be made anew of tuples without spare room."""
+        return {
+            **self.tuples._asdict(),
+            "groups": self.groups,
+            "values": self.values,
+            "valid": self.valid,
+            "order": self.order,
+        }
+
+    def read(self, arrays: Arrays, columns: int) -> PlacedTuples:
+        """Return what was `written`; this one is empty. Refuse what is wrong inside."""
+        ids, exps, gone = arrays["ids"], arrays["exps"], arrays["gone"]
+        check_columns(arrays, exps, columns)
+        require_lengths(len(exps), (ids, gone), "tuples")
+        require(ids.dtype == gone.dtype == np.int64, "tuples of other types")
+        require_within(gone, 0, 2, "tuples that are gone")
+        order, living = arrays["order"], np.flatnonzero(gone == 0)
+        calendar, by_id = self.calendar, self.by_id
+        if calendar is None:
+            require(order.dtype == np.int64, "an order of another type")
+            require(np.array_equal(np.sort(order), np.arange(len(exps))), "an order of others")
+        else:
+            require(not len(order), "an order, though there is a calendar")
+            require((exps[gone == 1] != NEVER).all(), "a tuple that is gone and never expires")
+            ends = exps[exps != NEVER]
+            span = int(ends.max() - ends.min()) + 1 if len(ends) else 1
+            calendar = empty_calendar(span, PARTITIONS, len(exps))
+            schedule_all(calendar, np.arange(len(exps)), exps)
+        if self.strict and calendar is not None:
+            require(len(np.unique(ids[living])) == len(living), "two tuples with one id")
+            by_id = roomy(by_id, len(living))
+            put_handles(by_id, frozen(ids[living]), frozen(living))
+        return PlacedTuples(
+            Remembered(ids, exps, gone),
             arrays["groups"],
             arrays["values"],
             arrays["valid"],
-            arrays["free"],
-            arrays["facts"],
-            Calendar(**calendar) if calendar else None,
-            KeyTable(**under("by_id", arrays)),
-            bool(arrays["strict"][0]),
-            arrays["order"],
+            np.zeros(len(exps), np.int64),
+            np.array([len(exps), 0, len(order)], np.int64),
+            calendar,
+            by_id,
+            self.strict,
+            order,
         )
+
+    def members(self) -> tuple[Int64s, Bools]:
+        """Return the group of each living tuple, and which of its values there are."""
+        living = self.tuples.gone == 0
+        return self.groups[living].astype(np.int64), self.valid[:, living]
+
+    def words(self, column: int) -> Int64s:
+        """Return the values of a column."""
+        found: Int64s = self.values[column, (self.tuples.gone == 0) & self.valid[column]]
+        return found
 
 
 HeldTuples = PassingTuples | QueuedTuples | PlacedTuples
@@ -391,6 +471,13 @@ def remembering(edge: Edge, execution: Execution, columns: int) -> HeldTuples:
     return PlacedTuples.empty(columns, listed=False, strict=strict)
 
 
-def load_tuples(empty: HeldTuples, arrays: Arrays) -> HeldTuples:
-    """Return what `arrays` were of, which is of the same kind as `empty`."""
-    return type(empty).load(arrays)
+def check_columns(arrays: Arrays, exps: npt.NDArray[Any], columns: int) -> None:
+    """Refuse tuples whose arrays do not fit each other."""
+    groups, values, valid = arrays["groups"], arrays["values"], arrays["valid"]
+    kinds = [array.dtype for array in (exps, groups, values, valid)]
+    require(kinds == [np.int64, np.int32, np.int64, np.bool_], "tuples of other types")
+    require(exps.ndim == groups.ndim == 1, "tuples of other shapes")
+    require(len(groups) == len(exps), "tuples of other lengths")
+    require(values.shape == valid.shape == (columns, len(exps)), "tuples of other columns")
+    ends = exps[exps != NEVER]
+    require_within(ends, MIN_TS_US - LONGEST_US, MAX_TS_US + LONGEST_US, "ends of tuples")

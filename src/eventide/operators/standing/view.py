@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 
-from eventide.accumulators.columns import int64s
 from eventide.batch import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.view import Incoming
+from eventide.operators.checking import (
+    filled,
+    require,
+    require_ascending,
+    require_lengths,
+    require_living,
+)
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.keeping import (
     Deaths,
@@ -108,7 +115,14 @@ class View(Stateful[ViewState]):
         values, kept = parts_of("the answer", written, 2)
         rows, facts = read_rows("Answer", values, self.schema)
         known, _ = read_rows("Kept", kept, _KEPT)
-        incoming = arrived(int64s(known["exp"]), int64s(known["id"]))
+        exps, ids = filled(known["exp"], "ends of rows"), filled(known["id"], "ids of rows")
+        require_lengths(rows.num_rows, (exps, ids), "rows and their ends")
+        require_living(exps, facts["until_us"])
+        if self.structure == "ring":
+            require_ascending(exps, "ends of rows")
+        if self.structure in ("calendar and ids", "ids"):
+            require(len(np.unique(ids)) == len(ids), "two rows with one id")
+        incoming = arrived(exps, ids)
         keeping = new_keeping(self.structure, self.partitions)
         if rows.num_rows:
             keeping.take(incoming, int(incoming.at[0]))

@@ -26,6 +26,7 @@ from eventide.kernels.stream_windows import (
     no_keys,
 )
 from eventide.kernels.stream_windows import TS as TIME
+from eventide.operators.checking import require
 from eventide.operators.fingerprints import Fingerprints, fingerprints
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.operator import Size
@@ -132,7 +133,9 @@ class KeyedWindow(LeafWindow, Stateful[KeyedState]):
         rows, ts = log.values.take(numbers), log.facts[TIME, numbers]
         columns = [rows.column(f"{self.node.alias}.{name}") for name in self.keys]
         words = fingerprints(columns, len(ts))
-        return self.taken_in(replace(state, log=log), words, (ts, numbers), START_OF_TIME_US)
+        after = self.taken_in(replace(state, log=log), words, (ts, numbers), START_OF_TIME_US)
+        require(after.log.leaving == log.leaving, "more tuples than the window has room for")
+        return after
 
     def size(self, state: KeyedState) -> Size:
         """Return how much is remembered."""

@@ -8,14 +8,22 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from eventide.accumulators.columns import int64s
 from eventide.batch import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.stream_windows import DIES, ID, KEY, LEAVING, LINK, TS, TUPLE_FACTS
+from eventide.operators.checking import (
+    filled,
+    require,
+    require_ascending,
+    require_instant,
+    require_living,
+    require_within,
+)
 from eventide.operators.standing.changes import NEVER, Int8s
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.windows_times import rounded_up
 from eventide.operators.state import read_rows, write_rows
+from eventide.schema import MAX_TS_US, MIN_TS_US
 
 FEWEST = 16
 OWN_COLUMNS = (("_id", ID), ("_ts", TS), ("_dies", DIES))
@@ -155,11 +163,19 @@ class TupleLog:
         """Return this log, which is empty, with the tuples that another one dumped."""
         rows, facts = read_rows(operator, written, self.dumped_schema())
         names = self.values.schema.names
-        ids, ts, dies = (int64s(rows.column(len(names) + i)) for i in range(len(OWN_COLUMNS)))
+        own = (rows.column(len(names) + i) for i in range(len(OWN_COLUMNS)))
+        ids, ts, dies = (filled(column, "times of tuples") for column in own)
+        come, until_us = facts["come"], facts["until_us"]
+        require(0 <= come <= len(ts), f"{come} of {len(ts)} tuples have come")
+        require_within(ts, MIN_TS_US, MAX_TS_US + 1, "times of tuples")
+        require_ascending(ts, "times of tuples")
+        require_instant(until_us, "the end of the last step")
+        if self.stays:
+            require_living(dies, until_us)
         log = self.append(rows.select(names), ids, ts, dies)
         going = np.flatnonzero(dies != NEVER) if self.stays else np.zeros(0, np.int64)
         log.facts[LEAVING, : len(going)] = going[np.argsort(dies[going], kind="stable")]
-        return replace(log, come=facts["come"], leaving=len(going), until_us=facts["until_us"])
+        return replace(log, come=come, leaving=len(going), until_us=until_us)
 
     def dumped_schema(self) -> pa.Schema:
         """Return the columns of dumped tuples."""
