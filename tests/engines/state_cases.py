@@ -270,7 +270,7 @@ def spark_case(name: str, text: str) -> Case:
         told = []
         for batch in rest:
             held, results, _ = processor.push(held, [to_bytes(batch)], None)
-            told.append(plain(results))
+            told += [plain(rows) for rows in results]
         return told
 
     return Case(name, processor, earlier, state, lambda _: iter(()), go_on)
