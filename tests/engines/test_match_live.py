@@ -191,6 +191,7 @@ def test_rows_in_no_match_leave_when_that_is_certain() -> None:
     assert query.finish() == []
 
 
+@unbounded
 def test_an_empty_match_leaves_at_once_unless_more_is_preferred() -> None:
     clauses = f"MEASURES MATCH_NUMBER() AS n, COUNT(*) AS c PATTERN (A B | ()) {letters('AB')}"
     found = left(clauses, "xabax")
@@ -331,6 +332,7 @@ def test_keys_that_are_done_are_forgotten() -> None:
     assert query.keys_kept == query.rows_kept == 0
 
 
+@unbounded
 @pytest.mark.parametrize("pattern", ["A B", "^ A B"])
 def test_keys_that_are_counted_or_have_begun_are_remembered(pattern: str) -> None:
     measures = "MEASURES MATCH_NUMBER() AS n" if pattern == "A B" else "MEASURES A.x AS x"
@@ -347,6 +349,7 @@ def test_keys_that_are_counted_or_have_begun_are_remembered(pattern: str) -> Non
     assert query.rows_kept == 0
 
 
+@unbounded
 def test_as_many_rows_are_remembered_as_prev_looks_back() -> None:
     query = feed(f"MEASURES PREV(A.x, 3) AS before PATTERN (A) {letters('A')}")
     for _ in range(50):
@@ -367,6 +370,7 @@ def test_time_alone_makes_a_key_forgotten() -> None:
     assert query.keys_kept == query.rows_kept == 0
 
 
+@unbounded
 def test_nothing_is_left_at_the_end() -> None:
     query = feed(f"MEASURES MATCH_NUMBER() AS n, PREV(A.x) AS p PATTERN (A B C) {letters('ABC')}")
     for label in "abcab":
