@@ -211,3 +211,18 @@ def test_errors_are_those_of_the_embedded_engine(db: ev.Database, spark: SparkSe
         ev.spark(spark).stream(
             "SELECT car FROM cars", cars=spark.read.format("eventide").load(str(db.path))
         )
+
+
+def test_periods_keep_their_start_when_they_get_a_time(spark: SparkSession) -> None:
+    periods = spark.sql(
+        """SELECT n, timestamp(start_ts) AS start_ts, timestamp(end_ts) AS end_ts FROM VALUES
+           (1, '2026-01-01 00:00:00', '2026-01-01 02:00:00'),
+           (2, '2026-01-01 01:00:00', '2026-01-01 03:00:00') AS p(n, start_ts, end_ts)"""
+    )
+    text = "SELECT a.n, b.n AS other FROM p a JOIN p b ON a OVERLAPS b"
+    with pytest.raises(SchemaError, match="no column 'ts'") as caught:
+        ev.spark(spark).sql(text, p=periods)
+    assert caught.value.hint == "df.withColumn('ts', df['start_ts'])"
+    # What the hint says is what works.
+    timed = periods.withColumn("ts", periods["start_ts"])
+    assert [tuple(row) for row in ev.spark(spark).sql(text, p=timed).collect()] == [(1, 2)]

@@ -230,10 +230,42 @@ hint: use HAVING after GROUP BY, or filter in a SELECT around this one""",
     (
         BindError,
         """\
-two columns are called 'CAR'
-  SELECT car, lower(car) AS CAR FROM cars
-              ^^^^^^^^^^^^^^^^^
-hint: rename one with AS""",
+2 columns of x are called 'car'
+  SELECT x.car FROM (SELECT car, lower(car) AS CAR FROM cars) x
+         ^^^^^
+hint: rename all but one of them with AS in x""",
+    ),
+    (
+        BindError,
+        """\
+2 columns of x are called 'ts'
+  WITH x AS (SELECT *, ts FROM cars) SELECT count(*) FROM x WHERE ts IS NULL
+                                                                  ^^
+hint: rename all but one of them with AS in x""",
+    ),
+    (
+        BindError,
+        """\
+x has 2 columns, and the list has 3 names
+  SELECT * FROM (SELECT ts, car FROM cars) AS x(a, b, c)
+                                                      ^
+hint: they are ts, car""",
+    ),
+    (
+        BindError,
+        """\
+two columns would be called 'car'
+  SELECT * FROM cars AS c(car)
+                          ^^^
+hint: give every column a name of its own""",
+    ),
+    (
+        BindError,
+        """\
+MATCH_RECOGNIZE needs the time of its rows in a column ts
+  SELECT * FROM cars AS c(t) MATCH_RECOGNIZE (MEASURES A.t AS t PATTERN (A))
+                ^^^^^^^^^^^^
+hint: leave it its name, as in c(ts, …)""",
     ),
     (
         BindError,
@@ -298,14 +330,6 @@ SELECT DISTINCT can be ordered by its own columns only
   SELECT DISTINCT car FROM cars ORDER BY speed
                                          ^^^^^
 hint: add it to the SELECT list""",
-    ),
-    (
-        BindError,
-        """\
-two columns are called 'ts'
-  SELECT * FROM cars, trucks
-         ^
-hint: rename one with AS""",
     ),
     (
         BindError,

@@ -26,14 +26,6 @@ a column of a standing query cannot be called '"shown"'
 hint: INTERNAL windows use that name: write AS shown, or another name""",
     ),
     (
-        BindError,
-        """\
-two columns are called 'a_x'
-  SELECT *, 1 AS a_x FROM cars a [ROWS 3] JOIN cars b [ROWS 4] USING (car, ts)
-            ^^^^^^^^
-hint: rename one with AS""",
-    ),
-    (
         ParseError,
         """\
 windows stand in square brackets

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from eventide.engines.pairs import Pairs
 from eventide.errors import BindError
+from eventide.plan.column_names import numbered
 
 # A query text reaches nothing but its inputs: no files, no network, no other variables of the
 # process, no settings.
@@ -33,6 +34,7 @@ def run_rest(text: str, inputs: Mapping[str, pa.Table | Pairs]) -> pa.Table:
             connection.register(name, table)
         try:
             result = connection.sql(text).to_arrow_table()
+            result = result.rename_columns(numbered(result.column_names))
         except duckdb.Error as error:
             for table in inputs.values():
                 if isinstance(table, Pairs) and table.failure is not None:

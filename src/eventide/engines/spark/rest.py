@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventide.engines.spark.session import is_connect
 from eventide.errors import BindError, UnsupportedError
+from eventide.plan.column_names import numbered
 
 ZONE = "spark.sql.session.timeZone"
 UTC = "UTC"
@@ -29,7 +30,9 @@ def around(session: SparkSession, text: str, inputs: Sequence[tuple[str, DataFra
     """Return the answer to a text over inputs by name."""
     run = over_connect if is_connect(session) else over_views
     try:
-        return run(session, text, inputs)
+        frame = run(session, text, inputs)
+        names = numbered(frame.columns)
+        return frame if names == frame.columns else frame.toDF(*names)
     except AnalysisException as error:
         said = error.getMessage() or str(error)
         message = f"the SQL around the streams is wrong: {said.splitlines()[0]}"

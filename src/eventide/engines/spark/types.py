@@ -102,12 +102,19 @@ def schema_of(frame: DataFrame) -> Schema:
     """Return the schema of a DataFrame's rows as events; it needs a `ts` column."""
     if TS not in frame.columns:
         message = f"the DataFrame has no column {TS!r}, only {listed(frame.columns)}"
-        raise SchemaError(message, hint=f"df.withColumnRenamed('your time column', '{TS}')")
+        raise SchemaError(message, hint=_time_hint(frame))
     kind = type_of(frame.schema[TS].dataType, TS)
     if kind.kind not in ("int64", "timestamp"):
         message = f"column {TS!r} has type {kind}"
         raise SchemaError(message, hint="it holds a timestamp, or microseconds as bigint")
     return Schema(attributes_of(frame.schema))
+
+
+def _time_hint(frame: DataFrame) -> str:
+    """Suggest a `ts` beside the column it is taken from: a period keeps its start_ts."""
+    times = (t.TimestampType, t.TimestampNTZType, t.DateType)
+    found = (field.name for field in frame.schema.fields if isinstance(field.dataType, times))
+    return f"df.withColumn({TS!r}, df[{next(found, 'your time column')!r}])"
 
 
 def attributes_of(rows: t.StructType) -> tuple[Attribute, ...]:

@@ -9,16 +9,19 @@ from sqlglot import exp
 
 from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.expressions import Translator
-from eventide.lang.sql.names import check_names, fresh, item_name
+from eventide.lang.sql.names import fresh, item_name
 from eventide.lang.sql.qualifiers import check_left_out
 from eventide.lang.sql.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
-from eventide.lang.sql.window import is_window, window_and_keys
+from eventide.lang.sql.window import is_windowed, window_and_keys
+from eventide.plan.column_names import numbered
 from eventide.plan.expressions import (
     Aggregate,
+    Cast,
     Column,
     Expression,
     Frame,
+    Literal,
     Named,
     Over,
     rebuild,
@@ -38,6 +41,7 @@ from eventide.plan.nodes import (
     WindowAggregate,
 )
 from eventide.plan.render import render
+from eventide.schema import STRING
 
 _WINDOW_COLUMNS = frozenset({WINDOW_START, WINDOW_END})
 
@@ -64,9 +68,11 @@ def plan_block(
     scope = replace(scope, pseudo=_WINDOW_COLUMNS) if windowed else scope
     translator = Translator(scope, text)
     nodes = expand_stars(select.expressions, scope)
-    named = [(item_name(node, [scope]), node) for node in nodes]
-    check_names(named)
-    items = [Named(name, translator.translate(node.unalias())) for name, node in named]
+    names = numbered([item_name(node, [scope]) for node in nodes])
+    items = [
+        Named(name, translator.translate(node.unalias()))
+        for name, node in zip(names, nodes, strict=True)
+    ]
     hidden, extra = _hide([translator.translate(each) for each in extras], items)
     source = _filtered_scan(select, scope, text)
     build = _windowed_plan if windowed else _row_plan
@@ -74,10 +80,29 @@ def plan_block(
     return Block(plan, tuple(item.name for item in items), extra)
 
 
-def is_windowed(select: exp.Select) -> bool:
-    """Whether a SELECT groups by TUMBLE or HOP."""
-    group = select.args.get("group")
-    return group is not None and any(is_window(each) for each in group.expressions)
+def stream_below(plan: Plan) -> Scan | None:
+    """Return the scan of a plan that only chooses events of a stream, None for any other."""
+    while isinstance(plan, Filter):
+        plan = plan.source
+    return plan if isinstance(plan, Scan) else None
+
+
+def scope_over(alias: str, block: Block) -> Scope | None:
+    """Return the scope of whoever reads a block that computes with each event by itself."""
+    assert isinstance(block.plan, Project)
+    bounds = any(name.lower() in _WINDOW_COLUMNS for name in block.names)
+    if stream_below(block.plan.source) is None or bounds:
+        return None
+    meanings = {item.name: _typed(item.expression) for item in block.plan.items}
+    shown = alias or "the subquery"
+    return Scope(shown, alias, list(block.names), block.plan.source, meanings=meanings)
+
+
+def _typed(expression: Expression) -> Expression:
+    """Return a text as one that is nothing else: as a column, it is no time written down."""
+    if isinstance(expression, Literal) and expression.type == STRING:
+        return Cast(expression, STRING, expression.span)
+    return expression
 
 
 def expand_stars(nodes: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
@@ -147,9 +172,12 @@ def refuse_aggregates(expression: Expression, place: str) -> None:
 
 
 def _row_plan(parts: _Parts) -> Plan:
-    sliding = _Sliding([], parts.translator.scope.fields)
+    scope = parts.translator.scope
+    read = (part for each in scope.meanings.values() for part in walk(each))
+    hidden = [part.name for part in read if isinstance(part, Column)]
+    sliding = _Sliding([], [*scope.fields, *hidden])
     items = tuple(Named(item.name, sliding.lift(item.expression)) for item in parts.items)
-    if sliding.found and not isinstance(parts.translator.scope.source, Scan):
+    if sliding.found and stream_below(scope.source) is None:
         over = sliding.found[0][0]
         message = "a frame goes over the events of a stream"
         raise UnsupportedError(message, span=over.span, hint="put it in a SELECT around this one")

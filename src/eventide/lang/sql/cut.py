@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from eventide.errors import BindError, UnsupportedError
-from eventide.lang.sql.block import Block, is_windowed, plan_block
+from eventide.errors import BindError, EventideError, UnsupportedError
+from eventide.lang.sql.block import Block, plan_block, scope_over, stream_below
+from eventide.lang.sql.column_lists import RENAMED_STREAM, apply_lists, refuse_ambiguous
 from eventide.lang.sql.match_clause import RowPattern, pattern_over_matches
 from eventide.lang.sql.match_ctes import inline_ctes
 from eventide.lang.sql.match_hints import hint_before_match
@@ -41,6 +42,7 @@ from eventide.lang.sql.standing_clause import report_of
 from eventide.lang.sql.standing_find import has_windows, inline_standing, is_standing
 from eventide.lang.sql.standing_plan import plan_standing
 from eventide.lang.sql.stream_name import stream_named
+from eventide.lang.sql.window import is_windowed
 from eventide.plan.bind import bind
 from eventide.plan.nodes import MatchRecognize, Plan, Relational
 from eventide.schema import TIMESTAMP, TS, Schema
@@ -54,6 +56,12 @@ _OUTER_HINT = "put it in a SELECT around this one"
 _MATCH_HINT = (
     "write FROM (SELECT ts, … FROM stream WHERE …) MATCH_RECOGNIZE (…), the rest around it"
 )
+_WINDOW_HINT = (
+    "what FROM reads is a stream, or a plain SELECT from one, as in (SELECT ts, … FROM stream "
+    "WHERE …); over other rows, group by date_trunc('minute', …)"
+)
+_PLAIN_ARGS = {"expressions", "from_", "where"}
+_CLAUSES = (RowPattern, SituationTable)
 _STORE_HINT = "group by date_trunc('minute', …) instead, or store the rows as a stream first"
 NO_MATCHES: Mapping[int, Scope] = {}
 
@@ -66,6 +74,8 @@ def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Pl
     check_qualifiers(query)
     check_limits(query)
     query = query.copy()
+    refuse_ambiguous(query, catalog)
+    apply_lists(query, catalog)
     inline_ctes(query)
     inline_standing(query)
     rest = cutter.cut(query, frozenset())
@@ -163,7 +173,7 @@ class Cutter:
             what = "TUMBLE and HOP work over one stream"
             hint = "window each stream first, then join"
             if len(tables) == 1:
-                hint = "name the stream in FROM and put the conditions on its events in WHERE"
+                hint = _WINDOW_HINT
                 if tables[0].find(RowPattern, SituationTable):
                     hint = _STORE_HINT
             refuse(what, select.args["group"], hint)
@@ -180,6 +190,8 @@ class Cutter:
         """Return the scope of a stream or of a row pattern's matches, None for anything else."""
         if id(table) in matched:
             return matched[id(table)]
+        if isinstance(table, exp.Subquery) and table.this.meta.get(RENAMED_STREAM):
+            return self._plain(table, ctes)
         stream = stream_named(table, self.catalog, ctes) if isinstance(table, exp.Table) else None
         if stream is None or not isinstance(table, exp.Table):
             return None
@@ -196,9 +208,33 @@ class Cutter:
             return None
         (table,) = tables
         scope = self._scope(table, ctes, matched)
+        if scope is None and isinstance(table, exp.Subquery):
+            scope = self._plain(table, ctes)
         if scope is None or table.args.get("joins"):
             return None
         return scope.of_select(select)
+
+    def _plain(self, table: exp.Subquery, ctes: Names) -> Scope | None:
+        """Return the scope of a SELECT in brackets that chooses events and computes with each.
+
+        Whoever reads it reads the stream below: what its columns mean is put in their place.
+        """
+        select = table.this
+        if not isinstance(select, exp.Select) or report_of(table) is not None:
+            return None
+        kept = {key for key, value in select.args.items() if value} - _PLAIN_ARGS
+        tables = list(sources_of(select))
+        if kept or is_standing(select) or any(isinstance(each, _CLAUSES) for each in tables):
+            return None
+        inner = self._sole_scope(select, tables, ctes)
+        scan = None if inner is None else stream_below(inner.source)
+        if inner is None or scan is None or self.catalog[scan.stream].key:
+            return None
+        try:
+            block = plan_block(select, inner, self.text)
+        except EventideError:
+            return None  # it may be SQL for the engine, or be about a query around it
+        return scope_over(table.alias, block)
 
     def _find_matches(self, select: exp.Select, ctes: Names) -> dict[int, Scope]:
         """Put a table in the place of every row pattern in FROM; return the scope of each."""
@@ -271,7 +307,7 @@ class Cutter:
     def _match_source(self, table: exp.Expr, ctes: Names, word: str) -> Scope:
         """Return the scope of what a clause reads: a stream, or a block in brackets."""
         scope = self._scope(table, ctes, NO_MATCHES)
-        if scope is not None and not table.args.get("joins"):
+        if isinstance(table, exp.Table) and scope is not None and not table.args.get("joins"):
             return scope
         select = table.this if isinstance(table, exp.Subquery) else None
         if not isinstance(select, exp.Select):
@@ -297,7 +333,10 @@ class Cutter:
         if bind(block.plan, self.catalog).row.get(TS) != TIMESTAMP:
             message = f"{word} needs the time of its rows in a column ts"
             hint = "add window_end AS ts" if is_windowed(select) else "add ts"
-            raise BindError(message, span=span_of(select), hint=f"{hint} to the SELECT list")
+            hint = f"{hint} to the SELECT list"
+            if select.meta.get(RENAMED_STREAM):
+                hint = f"leave it its name, as in {table.alias}({TS}, …)"
+            raise BindError(message, span=span_of(select), hint=hint)
         name = table.alias
         return Scope(name or "the subquery", name or "matches", list(block.names), block.plan)
 
@@ -362,7 +401,7 @@ class Cutter:
             if id(table) in plans:
                 scope = scopes[id(table)]
                 stand_in = self.add(plans[id(table)])
-                stand_in.set("alias", table.args.get("alias") or _alias(scope.alias))
+                stand_in.set("alias", _alias(scope.alias))
                 table.replace(stand_in)
         for inner in list(inner_queries(select)):
             parent_is_source = isinstance(inner.parent, exp.From | exp.Join)

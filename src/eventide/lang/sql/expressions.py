@@ -141,7 +141,8 @@ class Translator:
             raise BindError(message, span=self.span(node), hint="name a column")
         found = self.scope.resolve(node)
         if isinstance(found, str):
-            return Column(found, span=self.span(node))
+            meaning = None if found in self.scope.pseudo else self.scope.meanings.get(found)
+            return replace(meaning or Column(found), span=self.span(node))
         # An alias may not be used in its own definition, nor may two define each other.
         others = {key: item for key, item in self.scope.aliases.items() if item is not found}
         return Translator(self.scope.with_aliases(others), self.text).translate(found)
@@ -294,7 +295,7 @@ class Translator:
         window = window_of(node, self.scope)
         frame = frame_of(window)
         names = [self.column(each) for each in order_columns(window)]
-        if not names or [each.name for each in names if isinstance(each, Column)] not in (
+        if [each.name if isinstance(each, Column) else "" for each in names] not in (
             [TS],
             [TS, SEQ],
         ):

@@ -7,7 +7,10 @@ from sqlglot import exp
 from eventide.lang.sql.match_clause import RowPattern
 from eventide.lang.sql.names import identifier
 from eventide.lang.sql.period_relations import sides_of_relations
+from eventide.lang.sql.scope import sources_of
 from eventide.lang.sql.situation_clause import SituationTable
+from eventide.lang.sql.standing_clause import window_of_table
+from eventide.lang.sql.window import is_windowed
 
 NO_CTE = "no_cte"
 """Where a table remembers that it is not the CTE of its name."""
@@ -16,12 +19,30 @@ NO_CTE = "no_cte"
 def inline_ctes(query: exp.Expr) -> None:
     """Put each CTE that a pattern or a join of periods reads in its place.
 
-    Those that nobody else reads are dropped.
+    So does each plain SELECT that is all that another SELECT reads, if that has a window or if
+    nothing else reads it. Those that nobody else reads are dropped.
     """
     for node in list(query.find_all(RowPattern, SituationTable)):
         inline_cte(query, node.this)
     for side in sides_of_relations(query):
         inline_cte(query, side, through=True)
+    for select in list(query.find_all(exp.Select)):
+        tables = list(sources_of(select))
+        cte = visible_cte(tables[0]) if len(tables) == 1 else None
+        if cte is None or not _is_plain(cte.this) or window_of_table(tables[0]) is not None:
+            continue
+        if is_windowed(select) or _readings(query, cte) == 1:
+            inline_cte(query, tables[0], through=True)
+
+
+def _is_plain(query: exp.Expr) -> bool:
+    """Whether a query chooses rows of one thing and computes with each."""
+    kept = {key for key, value in query.args.items() if value}
+    return isinstance(query, exp.Select) and kept <= {"expressions", "from_", "where"}
+
+
+def _readings(query: exp.Expr, cte: exp.CTE) -> int:
+    return sum(visible_cte(table) is cte for table in query.find_all(exp.Table))
 
 
 def inline_cte(query: exp.Expr, table: exp.Expr, *, through: bool = False) -> None:

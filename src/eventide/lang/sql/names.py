@@ -7,10 +7,8 @@ from collections.abc import Iterable
 
 from sqlglot import ErrorLevel, exp
 
-from eventide.errors import BindError
 from eventide.lang.sql.dialect import Eventide
 from eventide.lang.sql.scope import Scope
-from eventide.lang.sql.spans import span_of
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -29,16 +27,6 @@ def item_name(node: exp.Expr, scopes: Iterable[Scope] = ()) -> str:
         comments=False,
         unsupported_level=ErrorLevel.IGNORE,
     )
-
-
-def check_names(items: list[tuple[str, exp.Expr]]) -> None:
-    """Refuse two columns of one name; engines would disagree on what to call the second."""
-    seen: set[str] = set()
-    for name, node in items:
-        if name.lower() in seen:
-            message = f"two columns are called {name!r}"
-            raise BindError(message, span=span_of(node), hint="rename one with AS")
-        seen.add(name.lower())
 
 
 def identifier(name: str) -> exp.Identifier:

@@ -11,6 +11,7 @@ from eventide.lang.sql.block import Block, expand_stars
 from eventide.lang.sql.names import identifier, item_name
 from eventide.lang.sql.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
+from eventide.plan.column_names import numbered
 
 _MOST_ROWS = 2**63 - 1
 
@@ -89,13 +90,17 @@ def check_limits(query: exp.Expr) -> None:
 
 
 def output_column(node: exp.Expr, names: list[str]) -> str | None:
-    """Return the output column that an item of ORDER BY means, or None."""
+    """Return the output column that an item of ORDER BY means, or None.
+
+    `names` are those that the SELECT list gives, of which several may be one name.
+    """
     if isinstance(node, exp.Literal) and node.is_int:
         place = int(node.name)
         if not 1 <= place <= len(names):
             message = f"ORDER BY {place} points outside the SELECT list"
             raise BindError(message, span=span_of(node), hint=f"it has {len(names)} columns")
-        return names[place - 1]
+        return numbered(names)[place - 1]
     if isinstance(node, exp.Column) and not node.table:
+        # The first of several columns of a name keeps it.
         return next((name for name in names if name.lower() == node.name.lower()), None)
     return None

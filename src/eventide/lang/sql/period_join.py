@@ -34,7 +34,7 @@ from eventide.lang.sql.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
 from eventide.plan.allen import ANY
 from eventide.plan.bind import bind, suggestion
-from eventide.plan.expressions import Column, Named
+from eventide.plan.expressions import Named
 from eventide.plan.nodes import END_TS, START_TS, PairKind, PeriodJoin, Plan, Project
 from eventide.plan.situations import Period
 from eventide.schema import TIMESTAMP, Schema
@@ -309,7 +309,7 @@ class _Joining:
         named = {scope.find(START_TS), scope.find(END_TS)}
         columns = (column for part in on for column in part.find_all(exp.Column))
         named |= {scope.find(column.name) for column in columns if scope.owns(column)}
-        items = [Named(name, Column(name)) for name in scope.fields if name in named]
+        items = [Named(name, scope.means(name)) for name in scope.fields if name in named]
         new = self.member(scope, Project(scope.source, tuple(items)))
         found, others = self.asked(on, new, self.members, exists.kind)
         if others:

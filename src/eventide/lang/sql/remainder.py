@@ -9,12 +9,13 @@ from sqlglot import exp
 from eventide.errors import BindError, EventideError
 from eventide.lang.sql.block import refuse_aggregates
 from eventide.lang.sql.expressions import Translator, conjoin
-from eventide.lang.sql.names import check_names, identifier, item_name
+from eventide.lang.sql.names import identifier, item_name
 from eventide.lang.sql.qualifiers import check_left_out
 from eventide.lang.sql.scope import Scope, column_hint
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
-from eventide.plan.expressions import Column, Expression, Named
+from eventide.plan.column_names import numbered
+from eventide.plan.expressions import Expression, Named
 from eventide.plan.nodes import Filter, Plan, Project
 
 Scopes = dict[int, Scope]
@@ -177,7 +178,7 @@ def _deliver(select: exp.Select, scope: Scope, conditions: list[Expression]) -> 
     if conditions:
         plan = Filter(plan, conjoin(conditions))
     names = _columns_read(select, scope)
-    return Project(plan, tuple(Named(name, Column(name)) for name in names))
+    return Project(plan, tuple(Named(name, scope.means(name)) for name in names))
 
 
 def _columns_read(select: exp.Select, scope: Scope) -> list[str]:
@@ -216,16 +217,22 @@ def _spell(select: exp.Select, scopes: list[Scope]) -> None:
 
 def _name_items(select: exp.Select, scopes: list[Scope]) -> None:
     """Give every item of the SELECT list the name it has on all engines."""
+    given = [each for each in select.expressions if not _is_several(each)]
+    names = [item_name(each, scopes) for each in given]
+    unique = iter(zip(names, numbered(names), strict=True))
     items = []
-    named = []
     for item in select.expressions:
-        plain = isinstance(item, exp.Alias | exp.Star | exp.Columns) or item.is_star
-        name = item_name(item, scopes)
-        if not plain or isinstance(item, exp.Alias):
-            named.append((name, item))
-        if plain or isinstance(item, exp.Column):
+        if _is_several(item):
+            items.append(item)
+            continue
+        name, shown = next(unique)
+        if isinstance(item, exp.Alias | exp.Column) and name == shown:
             items.append(item)
         else:
-            items.append(exp.alias_(item, identifier(name)))
-    check_names(named)
+            items.append(exp.alias_(item.unalias(), identifier(shown)))
     select.set("expressions", items)
+
+
+def _is_several(item: exp.Expr) -> bool:
+    """Whether an item of a SELECT list stands for columns that are not known here."""
+    return isinstance(item, exp.Star | exp.Columns) or item.is_star

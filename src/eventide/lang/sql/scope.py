@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import NoReturn
@@ -12,6 +12,7 @@ from sqlglot import exp
 from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
+from eventide.plan.expressions import Column, Expression
 from eventide.plan.nodes import MatchRecognize, Plan, Scan, Situations, TemporalPattern
 from eventide.schema import SEQ, Schema
 
@@ -34,6 +35,8 @@ class Scope:
     aliases: dict[str, exp.Expr] = field(default_factory=dict)
     windows: dict[str, exp.Window] = field(default_factory=dict)
     pseudo: frozenset[str] = frozenset()
+    meanings: Mapping[str, Expression] = field(default_factory=dict)
+    """What columns are, where a SELECT in brackets computes them of the rows of `source`."""
 
     @property
     def starred(self) -> list[str]:
@@ -42,6 +45,10 @@ class Scope:
         if one_row or isinstance(self.source, Situations | TemporalPattern):
             return self.fields
         return [name for name in self.fields if name != SEQ]
+
+    def means(self, name: str) -> Expression:
+        """Return what one of the fields is among the rows of `source`."""
+        return self.meanings.get(name, Column(name))
 
     def with_aliases(self, aliases: dict[str, exp.Expr]) -> Scope:
         """Return the scope with other aliases."""

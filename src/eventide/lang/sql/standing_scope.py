@@ -88,7 +88,13 @@ class JoinedScope(Scope):
         shown = " or ".join(dict.fromkeys(each.stream for each in found))
         first = found[0]
         return cls(
-            shown, first.alias, fields, first.plan, {}, {}, frozenset(), found, merged, outer
+            shown,
+            first.alias,
+            fields,
+            first.plan,
+            sources=found,
+            merged=merged,
+            outer=outer,
         )
 
     @property

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from eventide.errors import BindError, Span
 from eventide.lang.sql.block import refuse_aggregates
-from eventide.lang.sql.names import check_names, fresh, identifier, item_name
+from eventide.lang.sql.names import fresh, identifier, item_name
 from eventide.lang.sql.ordering import output_column
 from eventide.lang.sql.qualifiers import check_left_out
 from eventide.lang.sql.scope import refuse
@@ -23,6 +23,7 @@ from eventide.lang.sql.standing_join import join_all
 from eventide.lang.sql.standing_scope import JoinedScope, Merged, Source, StandingTranslator
 from eventide.lang.sql.standing_sets import combined, renamed
 from eventide.plan.bind import bind, bind_condition
+from eventide.plan.column_names import numbered
 from eventide.plan.expressions import Column, Expression, Named, conjuncts
 from eventide.plan.nodes import Filter, OrderKey, Plan, Project
 from eventide.plan.standing import SHOWN, Distinct, Top
@@ -125,12 +126,12 @@ class StandingPlanner:
         translator = StandingTranslator(scope, self.text)
         plan = self._filtered(select, read, translator)
         nodes = expand_stars(select.expressions, scope)
-        named = [(item_name(node, [scope]), node) for node in nodes]
-        check_names(named)
+        given = [item_name(node, [scope]) for node in nodes]
+        named = list(zip(numbered(given), nodes, strict=True))
         _refuse_shown(named)
         items = [Named(name, translator.translate(node.unalias())) for name, node in named]
         names = [item.name for item in items]
-        ordered = [(item, output_column(item.this, names)) for item in _ordered(select)]
+        ordered = [(item, output_column(item.this, given)) for item in _ordered(select)]
         hidden = [translator.translate(item.this) for item, name in ordered if name is None]
         items, order = _with_hidden(items, ordered, hidden)
         plan, items = self._grouped(select, plan, items, translator)

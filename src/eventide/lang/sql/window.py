@@ -8,6 +8,7 @@ from eventide.errors import BindError
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
+from eventide.plan.expressions import Column
 from eventide.plan.nodes import CountWindow, Window
 from eventide.plan.times import UNIT_US
 from eventide.schema import TS
@@ -32,6 +33,12 @@ _MOST_ROWS = 10**12
 def is_window(node: exp.Expr) -> bool:
     """Whether an item of GROUP BY is TUMBLE or HOP."""
     return isinstance(node, exp.Anonymous) and node.name.lower() in _FORMS
+
+
+def is_windowed(select: exp.Select) -> bool:
+    """Whether a SELECT groups by TUMBLE or HOP."""
+    group = select.args.get("group")
+    return group is not None and any(is_window(each) for each in group.expressions)
 
 
 def window_and_keys(
@@ -73,7 +80,7 @@ def _window(node: exp.Expr, scope: Scope) -> Window | CountWindow:
     if counts:
         counted = [_count(each, name) for each in lengths]
         return CountWindow(size=counted[-1], slide=counted[0])
-    if not (isinstance(column, exp.Column) and scope.resolve(column) == TS):
+    if not (isinstance(column, exp.Column) and _is_time(column, scope)):
         message = f"{name.upper()} goes over ts, or over ROWS"
         raise BindError(message, span=span_of(column or node), hint=_either(name))
     sizes = [_length(each, name) for each in lengths]
@@ -84,6 +91,11 @@ def _window(node: exp.Expr, scope: Scope) -> Window | CountWindow:
         hint = "hop less often, or take a frame for every event: OVER (ORDER BY ts RANGE …)"
         raise BindError(message, span=span_of(node), hint=hint)
     return window
+
+
+def _is_time(column: exp.Column, scope: Scope) -> bool:
+    found = scope.resolve(column)
+    return isinstance(found, str) and scope.means(found) == Column(TS)
 
 
 def _is_rows(node: exp.Expr | None) -> bool:
