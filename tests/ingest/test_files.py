@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 from collections.abc import Callable
@@ -159,6 +160,12 @@ BAD = [
     ("open_end.csv", 'ts,lane,car\n1,2,a\n2,3,"b', "line 3: a quote that opens here"),
     ("open_name.csv", 'ts,lane,"car\n1,2,a\n2,3,b\n', "line 1: a quote that opens here"),
     ("open_twice.csv", 'ts,lane,car\n1,2,"a\n2,3,"b\n3,4,c\n', "line 2: a quote that opens"),
+    (
+        "open_later.csv",
+        HEAD + '1,"x"y,1\n2,"open,2\n3,"z",3\n4,w",4\n',
+        "line 3: a quote that opens here",
+    ),
+    ("open_cr.csv", 'ts,lane,car\r1,2,"a\r2,3,"b\r3,4,c\r', "line 2: a quote that opens"),
     ("deep.jsonl", f'{{"ts":1}}\n{{"ts":{"[" * 100_000}1{"]" * 100_000}}}\n', "line 2: nested too"),
     ("gzip.csv.gz", b"ts,car,lane\n", "cannot read .*gzip.csv.gz"),
     ("damaged.csv.gz", DAMAGED_GZIP, "cannot read .*damaged.csv.gz"),
@@ -200,6 +207,20 @@ def test_bad_files_are_refused_with_the_place(
     assert isinstance(caught.value, (IngestError, SchemaError))
     assert str(path) in caught.value.message
     assert caught.value.hint is not None
+
+
+def test_a_quote_is_not_closed_behind_one_that_is(tmp_path: Path) -> None:
+    path = written(tmp_path, "e.csv", 'ts,car,owner\n1,"x"y,"open\n3,c,"z"\n4,w,w"\n')
+    with pytest.raises(IngestError, match="line 2: a quote that opens here"):
+        read(path, None)
+
+
+def test_text_behind_a_closing_quote_swallows_nothing(tmp_path: Path) -> None:
+    limit = csv.field_size_limit()
+    long = "a\n" * limit
+    path = written(tmp_path, "e.csv", HEAD + f'1,"x"y,1\n2,"{long}",2\n3,"",3\n4,"""q""\n",4\n')
+    with patch("csv.field_size_limit", side_effect=AssertionError("the limit is the process's")):
+        assert [row["car"] for row in read(path)] == ["xy", long, "", '"q"\n']
 
 
 def test_times_that_are_null_at_first_may_be_numbers_or_text(tmp_path: Path) -> None:

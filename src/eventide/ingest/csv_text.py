@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import sys
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -23,6 +23,10 @@ from eventide.errors import IngestError
 from eventide.ingest.compressed import UNREADABLE, open_bytes, open_stream
 
 BLOCK_BYTES = 16 << 20
+
+_OPENING = re.compile(r'(?:^|(?<=,))"')
+_CLOSING = re.compile(r'(?:[^"]++|"")*+"')
+"""The rest of a quoted field and the quote that closes it; two are a quote within it."""
 
 
 def csv_schema(path: Path) -> pa.Schema:
@@ -83,27 +87,40 @@ class QuoteCounter(io.RawIOBase):
 
 def has_line_breaks(rows: pa.RecordBatch) -> bool:
     """Whether any field of the rows has more than one line."""
-    return any(pc.any(pc.match_substring(each, "\n")).as_py() for each in rows.columns)
+    return any(
+        pc.any(pc.match_substring(each, ending)).as_py()
+        for each in rows.columns
+        for ending in ("\n", "\r")
+    )
 
 
 def check_quotes(path: Path) -> None:
-    """Refuse a file with a quote that is not closed, or closed by one that was to open another."""
-    limit = csv.field_size_limit(sys.maxsize)
-    try:
-        with open_text(path) as file:
-            reader = csv.reader(file, strict=True)
-            line = 1
-            try:
-                for _ in reader:
-                    line = reader.line_num + 1
-            except csv.Error as error:
-                if reader.line_num == line and "end of data" not in str(error):
-                    return  # within one line it swallows nothing
-                message = f"{path}, line {line}: a quote that opens here is not closed"
-                hint = 'close it, or write "" for a quote within quotes; nothing was stored'
-                raise IngestError(message, hint=hint) from None
-    finally:
-        csv.field_size_limit(limit)
+    """Refuse a file with a quote that is not closed, or closed by one that was to open another.
+
+    Text behind a closing quote, as in `"a"b`, swallows nothing within one line; where the quote
+    was opened on an earlier line, it is the text of a field that a quote was to open.
+    """
+    opened = 0
+    with open_text(path) as file:
+        for number, line in enumerate(file, 1):
+            place = 0
+            while found := (_CLOSING.match if opened else _OPENING.search)(line, place):
+                place = found.end()
+                if not opened:
+                    opened = number
+                elif opened == number or line[place : place + 1] in ("", ",", "\r", "\n"):
+                    opened = 0
+                else:
+                    raise not_closed(path, opened)
+    if opened:
+        raise not_closed(path, opened)
+
+
+def not_closed(path: Path, line: int) -> IngestError:
+    """Return the error for a quote that is not closed."""
+    message = f"{path}, line {line}: a quote that opens here is not closed"
+    hint = 'close it, or write "" for a quote within quotes; nothing was stored'
+    return IngestError(message, hint=hint)
 
 
 def open_csv(
@@ -123,7 +140,7 @@ def csv_header(path: Path) -> list[str]:
     try:
         with open_text(path) as file:
             header = next((row for row in csv.reader(file) if row), [])
-        if any("\n" in name for name in header):
+        if any("\n" in name or "\r" in name for name in header):
             check_quotes(path)
     except (*UNREADABLE, csv.Error) as error:
         message = f"cannot read {path}: {error}"
