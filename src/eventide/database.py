@@ -36,6 +36,7 @@ from eventide.plan.execution import Execution, checked_execution
 from eventide.plan.nodes import Plan, scans_of
 from eventide.plan.standing import Standing
 from eventide.plan.times import Duration, duration_us
+from eventide.plan.written import refuse_written
 from eventide.relation import Relation
 from eventide.replay import Replay, replay_merged, replay_queries
 from eventide.result import Result
@@ -44,7 +45,7 @@ from eventide.store import Snapshot, Store
 from eventide.store.source import EventSource
 from eventide.stream import Stream, Time, forward_range, options_from
 from eventide.subscription import OnResult, Subscription
-from eventide.tables import Times, plan_tables, sources_for, tables_of
+from eventide.tables import Times, plan_tables, sources_for, tables_of, written_sources
 
 
 class Database:
@@ -157,7 +158,7 @@ class Database:
                 return plan_rows(self.explain(asked.query, analyze=asked.analyze))
         plan = plan_sql(text, self.catalog())
         with pointing_into(text):
-            return Result(interruptible(run_history)(plan, self.snapshots(plan), self.weights))
+            return Result(interruptible(run_history)(plan, self.sources(plan), self.weights))
 
     def tpstream(self, text: str) -> Matches:
         """Answer a TPStream statement: situations that lie in time as a pattern says.
@@ -171,7 +172,7 @@ class Database:
         if explain_request(text) is not None:
             return Matches(self.sql(text).to_arrow())
         plan = plan_sql(text, self.catalog())
-        return find_matches(text, plan, self.snapshots(plan), self.weights)
+        return find_matches(text, plan, self.sources(plan), self.weights)
 
     def explain(self, query: Query, *, analyze: bool = False) -> Explanation:
         """Return how a query would be answered: its plan, the ways considered, where it would run.
@@ -183,7 +184,7 @@ class Database:
         plan = plan_sql(text, self.catalog())
         with pointing_into(text):
             run = interruptible(explained)
-            seen = run(plan, self.snapshots(plan), self.weights, analyze=analyze)
+            seen = run(plan, self.sources(plan), self.weights, analyze=analyze)
             return Explanation.of(text, seen)
 
     @cached_property
@@ -203,8 +204,12 @@ class Database:
 
     def snapshots(self, plan: Plan) -> dict[str, Snapshot]:
         """Return what is stored now of the streams that a plan reads."""
-        names = {scan.stream for scan in scans_of(plan)}
+        names = {scan.stream for scan in scans_of(plan) if scan.written is None}
         return {name: self.store.stream(name).snapshot() for name in names}
+
+    def sources(self, plan: Plan) -> Sources:
+        """Return what a plan reads: streams as they are now, and rows that the query has itself."""
+        return {**self.snapshots(plan), **written_sources(plan)}
 
     def subscribe(  # noqa: PLR0913 - what a standing query can be told is optional
         self,
@@ -234,6 +239,7 @@ class Database:
         catalog = self.catalog()
         plan = plan_sql(text, catalog)
         with pointing_into(text):
+            refuse_written(plan)
             if not isinstance(plan, Standing):
                 subscription = live_query(plan, catalog, on_result, lateness, text=text)
                 refuse_standing_options(execution, from_history, max_state_bytes, idle)
@@ -285,6 +291,7 @@ class Database:
             # Here the range is the bound.
             with pointing_into(text), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnboundedStateWarning)
+                refuse_written(plan)
                 stored = self.snapshots(plan)
                 one = live_query(plan, catalog, None, lateness, text=text, sources=stored)
                 standing.append((name, one))

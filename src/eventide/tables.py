@@ -45,6 +45,7 @@ from eventide.plan.nodes import (
     sources_of,
 )
 from eventide.plan.standing import AsOfJoin, RowsWindow, Standing, Unbounded, Windowed
+from eventide.plan.written import written_tables
 from eventide.schema import (
     MIN_TS_US,
     NULL,
@@ -125,7 +126,8 @@ def plan_tables(text: str, tables: Mapping[str, Table]) -> Plan:
     try:
         plan = plan_sql(text, {name: table.schema for name, table in tables.items()})
         for scan in scans_of(plan):
-            _refuse_unreadable(tables[scan.stream], scan)
+            if scan.written is None:
+                _refuse_unreadable(tables[scan.stream], scan)
         for span, what, name in _uses_of_time(plan, tables):
             message = f"{what} needs times, and the table {name} has none"
             raise BindError(message, span=span, hint=_time_hint(tables[name]))
@@ -139,8 +141,19 @@ def sources_for(plan: Plan, tables: Mapping[str, Table]) -> dict[str, TableSourc
     """Return what a plan reads of tables: of each the columns of its scans."""
     read: dict[str, set[str]] = {}
     for scan in scans_of(plan):
+        if scan.written is not None:
+            continue
         read.setdefault(scan.stream, set()).update(name for name, _ in scan.columns)
-    return {name: tables[name].source(columns) for name, columns in read.items()}
+    given = {name: tables[name].source(columns) for name, columns in read.items()}
+    return given | written_sources(plan)
+
+
+def written_sources(plan: Plan) -> dict[str, TableSource]:
+    """Return the rows that a query writes down itself, as events."""
+    return {
+        name: TableSource(name, Schema.from_arrow(table.schema), table)
+        for name, table in written_tables(plan).items()
+    }
 
 
 def _times(ts: object, given: Mapping[str, object]) -> Times:
@@ -250,7 +263,8 @@ def _uses_of_time(
     plan: Plan, tables: Mapping[str, Table]
 ) -> Iterator[tuple[Span | None, str, str]]:
     """Yield what in a plan asks for times of tables that have none: where, what, which table."""
-    untimed = [scan for scan in scans_of(plan) if tables[scan.stream].times is None]
+    scans = [scan for scan in scans_of(plan) if scan.written is None]
+    untimed = [scan for scan in scans if tables[scan.stream].times is None]
     if not untimed:
         return
     for source in sources_of(plan):

@@ -233,6 +233,8 @@ def _bind_situations(items: tuple[Situation, ...], row: Row) -> tuple[Situation,
 
 def bind_scan(scan: Scan, catalog: Mapping[str, Schema]) -> Scan:
     """Return the scan with the fields of its stream; those asked for, if it asks for any."""
+    if scan.written is not None:
+        return scan
     stream = resolve(scan.stream, catalog, span=scan.span, what="stream")
     fields = dict(catalog[stream].fields())
     if not scan.columns:

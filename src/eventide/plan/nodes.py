@@ -42,6 +42,14 @@ Row = Mapping[str, DataType]
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenRows:
+    """Events that a query writes down itself, in order of arrival; times are microseconds."""
+
+    columns: tuple[tuple[str, DataType], ...]
+    rows: tuple[tuple[object, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """The events of a stream, of one span of time, in order of (ts, _seq)."""
 
@@ -49,6 +57,8 @@ class Scan:
     columns: tuple[tuple[str, DataType], ...] = ()
     time_range: TimeRange = ALL_TIME
     span: Span | None = field(default=None, compare=False)
+    written: WrittenRows | None = None
+    """The events themselves, if no stream holds them."""
 
     @property
     def row(self) -> Row:

@@ -37,7 +37,7 @@ from eventide.engines.spark.zones import Zoneless, zoneless_columns
 from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.weights import DEFAULTS
 from eventide.engines.window_index import WindowIndex
-from eventide.errors import BindError, UnsupportedError
+from eventide.errors import BindError, UnsupportedError, pointing_into
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.statement import require_tpstream
 from eventide.matching import Query
@@ -48,6 +48,7 @@ from eventide.plan.explain import explain
 from eventide.plan.nodes import PeriodJoin, Plan, Relational, scans_of
 from eventide.plan.standing import Standing
 from eventide.plan.times import Duration, duration_us
+from eventide.plan.written import refuse_written, written_tables
 from eventide.result import Result
 from eventide.schema import SEQ, TS, Schema
 from eventide.store import Snapshot, Store, StoredStream
@@ -148,6 +149,7 @@ class SparkDatabase:
         """Return the answer to a query over history, as a DataFrame."""
         text = str(query)
         plan = plan_sql(text, self.catalog(frames))
+        frames = {**frames, **written_frames(self.session, plan)}
         given = self.given(plan, frames)
         self.check_workers()
         if not isinstance(plan, Relational):
@@ -254,6 +256,8 @@ class SparkDatabase:
         events = {name: frame.drop(CLOCK) for name, frame in frames.items()}
         catalog = {name: schema_of(frame) for name, frame in events.items()}
         plan = plan_sql(text, catalog)
+        with pointing_into(text):
+            refuse_written(plan)
         without = {name: zoneless_in(frame.schema) for name, frame in events.items()}
         zoneless = zoneless_columns(plan, without)
         if not isinstance(plan, Standing):
@@ -298,6 +302,8 @@ class SparkDatabase:
         if self.store is None:
             raise no_database()
         plan = plan_sql(str(query), self.catalog({}))
+        with pointing_into(str(query)):
+            refuse_written(plan)
         if not isinstance(plan, Standing):
             build_pipeline(plan)  # says what cannot run live before anything is asked of Spark
         frames = {}
@@ -323,6 +329,17 @@ class SparkDatabase:
         plan = plan_sql(str(query), self.catalog(frames))
         placed = describe_spark(plan, frozenset(frames), cores(self.session))
         return f"{explain(plan)}\n\n{placed}"
+
+
+def written_frames(session: SparkSession, plan: Plan) -> dict[str, DataFrame]:
+    """Return the rows that a query writes down itself; their times have no zone."""
+    return {
+        name: session.createDataFrame(
+            [tuple(row.values()) for row in table.to_pylist()],
+            spark_schema(table.schema, table.column_names),
+        )
+        for name, table in written_tables(plan).items()
+    }
 
 
 def streams_of(plans: Sequence[Standing]) -> tuple[str, ...]:

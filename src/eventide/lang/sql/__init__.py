@@ -31,6 +31,7 @@ outside.py      what it may not do: read files, ask the time, throw dice
 expressions.py  scalar expressions; functions.py, literals.py and intervals.py are its tables
 scope.py        what the names in a SELECT mean; stream_name.py which stream a table is
 column_lists.py lists of names behind a table, AS c(t, who), and the columns of what FROM reads
+values.py       VALUES as events
 names.py        what its columns are called; qualifiers.py what may stand in front of a dot
 spans.py        where in the text it stands
 fragments.py    names and expressions that become part of a query's text

@@ -44,12 +44,29 @@ def apply_lists(query: exp.Expr, catalog: Catalog) -> None:
 
 def _rename_query(holder: exp.Expr, alias: exp.TableAlias, catalog: Catalog) -> None:
     """Rename the columns of a CTE or of a query in brackets."""
+    values = _all_values(holder.this)
+    if values is not None:
+        values.set("alias", alias.copy())
+        alias.set("columns", None)
+        return
     given = columns_of(holder.this, catalog)
     if given is None:
         return
     inner = exp.Subquery(this=holder.this.copy(), alias=exp.TableAlias(this=alias.this.copy()))
     holder.set("this", _renaming(inner, numbered(given), alias))
     alias.set("columns", None)
+
+
+def _all_values(query: exp.Expr) -> exp.Values | None:
+    """Return the rows of `SELECT * FROM (VALUES …)`, as `WITH x(a) AS (VALUES …)` is read."""
+    from_ = query.args.get("from_")
+    source = None if from_ is None else from_.this
+    kept = {key for key, value in query.args.items() if value}
+    plain = kept == {"expressions", "from_"} and query.expressions == [exp.Star()]
+    if not plain or not isinstance(source, exp.Values):
+        return None
+    alias = source.args.get("alias")
+    return None if alias is not None and alias.columns else source
 
 
 def _rename_table(table: exp.Table, alias: exp.TableAlias, catalog: Catalog) -> None:
@@ -174,6 +191,9 @@ def source_columns(source: exp.Expr, catalog: Catalog) -> list[str] | None:
                 return columns_of(cte.this, catalog)
             stream = _stream(source, catalog)
             return None if stream is None else _shown(catalog[stream])
+        case exp.Values():
+            alias = source.args.get("alias")
+            return [each.name for each in alias.columns] or None if alias is not None else None
         case exp.Subquery():
             found = columns_of(source.this, catalog)
             alias = source.args.get("alias")

@@ -42,9 +42,10 @@ from eventide.lang.sql.standing_clause import report_of
 from eventide.lang.sql.standing_find import has_windows, inline_standing, is_standing
 from eventide.lang.sql.standing_plan import plan_standing
 from eventide.lang.sql.stream_name import stream_named
+from eventide.lang.sql.values import written_scope
 from eventide.lang.sql.window import is_windowed
 from eventide.plan.bind import bind
-from eventide.plan.nodes import MatchRecognize, Plan, Relational
+from eventide.plan.nodes import MatchRecognize, Plan, Relational, Scan
 from eventide.schema import TIMESTAMP, TS, Schema
 
 Names = frozenset[str]
@@ -163,7 +164,7 @@ class Cutter:
         matched = self._find_matches(select, ctes) | self._find_periods(select, ctes)
         partners = [(each, self._periods(each.side, ctes)) for each in find_exists(select)]
         tables = list(sources_of(select))
-        scope = self._sole_scope(select, tables, ctes, matched)
+        scope = self._sole_scope(select, tables, ctes, matched, written=is_windowed(select))
         if scope is not None:
             scope = scope if is_windowed(select) else rows_now(scope, self.catalog)
             block = self._block(select, scope, nested=nested)
@@ -203,18 +204,30 @@ class Cutter:
         tables: list[exp.Expr],
         ctes: Names,
         matched: Mapping[int, Scope] = NO_MATCHES,
+        *,
+        written: bool = False,
     ) -> Scope | None:
+        """Return the scope of a SELECT that reads one thing: VALUES only if they may be events."""
         if len(tables) != 1 or select.args.get("joins") or select.args.get("laterals"):
             return None
         (table,) = tables
         scope = self._scope(table, ctes, matched)
         if scope is None and isinstance(table, exp.Subquery):
-            scope = self._plain(table, ctes)
+            scope = self._plain(table, ctes, written=written)
+        if scope is None and written and isinstance(table, exp.Values):
+            scope = self._written(table)
         if scope is None or table.args.get("joins"):
             return None
         return scope.of_select(select)
 
-    def _plain(self, table: exp.Subquery, ctes: Names) -> Scope | None:
+    def _written(self, values: exp.Values) -> Scope:
+        """Return the scope of VALUES that an operator reads, now a stream of the catalog."""
+        scope, schema = written_scope(values, self.text, self.catalog)
+        assert isinstance(scope.source, Scan)
+        self.catalog = {**self.catalog, scope.source.stream: schema}
+        return scope
+
+    def _plain(self, table: exp.Subquery, ctes: Names, *, written: bool = False) -> Scope | None:
         """Return the scope of a SELECT in brackets that chooses events and computes with each.
 
         Whoever reads it reads the stream below: what its columns mean is put in their place.
@@ -226,7 +239,7 @@ class Cutter:
         tables = list(sources_of(select))
         if kept or is_standing(select) or any(isinstance(each, _CLAUSES) for each in tables):
             return None
-        inner = self._sole_scope(select, tables, ctes)
+        inner = self._sole_scope(select, tables, ctes, written=written)
         scan = None if inner is None else stream_below(inner.source)
         if inner is None or scan is None or self.catalog[scan.stream].key:
             return None
@@ -309,6 +322,8 @@ class Cutter:
         scope = self._scope(table, ctes, NO_MATCHES)
         if isinstance(table, exp.Table) and scope is not None and not table.args.get("joins"):
             return scope
+        if isinstance(table, exp.Values):
+            return self._written(table)
         select = table.this if isinstance(table, exp.Subquery) else None
         if not isinstance(select, exp.Select):
             what = f"{word} reads a stream, or a SELECT from one in brackets"
@@ -319,7 +334,7 @@ class Cutter:
                 raise pattern_over_matches(each.clause.span)
             if isinstance(each, SituationTable):
                 raise over_situations(each.clause.span)
-        inner = self._sole_scope(select, tables, ctes)
+        inner = self._sole_scope(select, tables, ctes, written=True)
         kept = {key for key, value in select.args.items() if value} - _BLOCK_ARGS
         grouped = select.args.get("group") is not None and not is_windowed(select)
         if inner is None or kept or grouped or select.args.get("with_"):
