@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 
@@ -18,6 +20,7 @@ from eventide.engines.spark.standing_stream import Going, StandingProcessor, Tol
 from eventide.engines.spark.stream import LiveProcessor
 from eventide.engines.standing.live import StandingLive
 from eventide.lang.sql import plan_sql
+from eventide.operators import key_layers
 from eventide.operators.standing.report import Reporter
 from eventide.operators.stateful import Stateful
 from eventide.plan.choose_standing import choose_plan
@@ -111,9 +114,23 @@ def case_names() -> list[str]:
     return [*live, *standing, *executed, *spark]
 
 
+@contextmanager
+def layered() -> Iterator[None]:
+    """Let what is held by key be in layers from the first key on, as that of many keys is."""
+    with patch.object(key_layers, "FEW", 0), patch.object(key_layers, "FOR_EACH_EVENT", 0):
+        yield
+
+
 @cache
-def case_of(name: str) -> Case:
+def case_of(name: str, in_layers: bool = False) -> Case:
     """Return a case by its name."""
+    if in_layers:
+        with layered():
+            return made(name)
+    return made(name)
+
+
+def made(name: str) -> Case:
     kind, _, rest = name.partition(" ")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -11,12 +11,13 @@ import random
 import resource
 import sys
 import traceback
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from eventide.errors import EventideError, StateError
 from eventide.operators.envelope import seal, unseal
-from tests.engines.state_cases import Case, Level, case_names, case_of
+from tests.engines.state_cases import Case, Level, case_names, case_of, layered
 from tests.engines.state_mutations import cut_off, flipped, inside, moved, spliced
 
 HANG_S = int(os.environ.get("EVENTIDE_STATE_HANG_S", "900"))
@@ -34,7 +35,12 @@ class Outcome:
 
 def mutation(number: int) -> tuple[Case, random.Random]:
     names = case_names()
-    return case_of(names[number % len(names)]), random.Random(number)
+    return case_of(names[number % len(names)], in_layers(number)), random.Random(number)
+
+
+def in_layers(number: int) -> bool:
+    """Whether keys are held in layers: in every other case, and the next time in the others."""
+    return (number + number // len(case_names())) % 2 == 1
 
 
 def levels_of(case: Case, state: Any) -> list[Level]:  # noqa: ANN401
@@ -97,7 +103,8 @@ def main(first: int, count: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     for number in range(first, first + count):
         faulthandler.dump_traceback_later(HANG_S, exit=True)
-        outcome = try_one(number)
+        with layered() if in_layers(number) else nullcontext():
+            outcome = try_one(number)
         tell(f"= {outcome.said}")
         if outcome.wrong:
             tell(outcome.wrong.replace("\n", "\n| "))

@@ -253,22 +253,21 @@ def test_layers_change_no_answer(name: str, seed: int) -> None:
         arrays += [pa.array(keys, pa.string()), pa.array(values, pa.float64())]
         batches.append(pa.RecordBatch.from_arrays(arrays, [TS, SEQ, "k", "v"]))
 
-    def answer(few: int, dumps: bool) -> list[list[tuple[str, ...]]]:
+    def answer(few: int, reloads: int) -> list[list[tuple[str, ...]]]:
         state, found = engine.initial_state(), []
         with patch.object(key_layers, "FEW", few), patch.object(key_layers, "FOR_EACH_EVENT", 0):
             for number, batch in enumerate(batches):
                 state, arrival = engine.push(state, batch)
                 found.append(as_bag(arrival.results.to_pylist()))
-                if dumps and number % 7 == 3:
+                if reloads and number % reloads == reloads // 2:
                     state = engine.load(engine.dump(state))
             _, arrival = engine.finish(state)
         return [*found, as_bag(arrival.results.to_pylist())]
 
-    whole = answer(1_000_000, dumps=False)
+    whole = answer(1_000_000, reloads=0)
     assert sum(map(len, whole)) > 3, "an empty answer shows nothing"
-    for few in (0, 12):
-        assert answer(few, dumps=False) == whole
-        assert answer(few, dumps=True) == whole
+    for few, reloads in ((0, 0), (0, 1), (0, 7), (12, 7)):
+        assert answer(few, reloads) == whole, (few, reloads)
 
 
 def test_late_events_that_come_one_by_one_are_kept_together() -> None:
@@ -282,3 +281,25 @@ def test_late_events_that_come_one_by_one_are_kept_together() -> None:
     with patch.object(subscription, "LATE_ROWS_KEPT", 2000):
         lates.add(fresh_events(0, 1, 5000).slice(0, 1))
     assert 2000 <= lates.kept_rows < 3001
+
+
+@pytest.mark.parametrize("frame", ["RANGE BETWEEN INTERVAL '5' SECOND", "ROWS BETWEEN 2"])
+@pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
+def test_frames_of_many_keys_are_read_back(frame: str) -> None:
+    text = f"""SELECT k, ts, SUM(v) OVER (PARTITION BY k ORDER BY ts
+      {frame} PRECEDING AND CURRENT ROW) AS v FROM s"""
+    schema = Schema.of(ATTRIBUTES)
+    engine = LiveEngine.of(plan_sql(text, {"s": schema}), {"s": schema}, 0)
+    state = engine.initial_state()
+    for step, count in enumerate((2000, 3, 3, 3)):
+        # The keys of the first step come again.
+        events = fresh_events(step, count, 10_000 * step)
+        keys = [f"key 0 {i % 2000}" for i in range(events.num_rows)]
+        state, _ = engine.push(state, events.set_column(2, "k", pa.array(keys)))
+    again = engine.load(engine.dump(state))
+    later = fresh_events(4, 3, 50_000).set_column(
+        2, "k", pa.array([f"key 0 {i}" for i in range(9)])
+    )
+    found, wanted = (engine.push(each, later)[1].results for each in (again, state))
+    assert as_bag(found.to_pylist()) == as_bag(wanted.to_pylist())
+    assert found.num_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from eventide.engines.build import build_pipeline
@@ -12,9 +13,12 @@ from eventide.engines.standing.live import StandingLive
 from eventide.errors import StateError
 from eventide.lang.sql import plan_sql
 from eventide.operators.envelope import MAGIC, VERSION, seal, unseal
+from eventide.operators.sliding_aggregate import AggregateFrames
+from eventide.operators.state import write_rows
 from eventide.plan.standing import Standing
 from eventide.schema import Schema
-from tests.engines.state_cases import NoHandle
+from tests.engines.scenarios import as_bag
+from tests.engines.state_cases import TEXTS, NoHandle, car_batches, layered, live_engine
 
 SECOND = 1_000_000
 CATALOG = {"cars": Schema.of({"car": "string", "lane": "int64", "speed": "float64"})}
@@ -139,3 +143,57 @@ def test_a_state_of_another_version_is_refused() -> None:
         newer = seal(engine.owner, written)
     with pytest.raises(StateError, match=f"version {VERSION + 1}, and this release reads"):
         engine.load(newer)
+
+
+@pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
+@pytest.mark.parametrize("name", TEXTS)
+def test_whatever_is_dumped_is_read_back(name: str) -> None:
+    """After every step, and though keys are held in layers."""
+    engine = live_engine(TEXTS[name])
+    pieces = [
+        batch.slice(start, 9) for batch in car_batches() for start in range(0, batch.num_rows, 9)
+    ]
+    whole = state = engine.initial_state()
+    told = []
+    for piece in pieces:
+        whole, expected = engine.push(whole, piece)
+        with layered():
+            state, found = engine.push(state, piece)
+            state = engine.load(engine.dump(state))
+        told.append((expected.results, found.results))
+    told.append((engine.finish(whole)[1].results, engine.finish(state)[1].results))
+    for expected_rows, found_rows in told:
+        assert as_bag(found_rows.to_pylist()) == as_bag(expected_rows.to_pylist())
+    assert any(rows.num_rows for rows, _ in told)
+
+
+@pytest.mark.parametrize(
+    ("times", "done", "wrong"),
+    [
+        ([5, 1, 6, 2, 7], 4, None),
+        ([5, 1, 4, 2, 7], 4, "times of events of a key do not ascend"),
+        ([5, 1, 6, 2, 8, 7], 4, "times of events that wait do not ascend"),
+        ([5, 1, 6, 2, 4], 4, "times of events that wait do not ascend"),
+    ],
+)
+def test_only_the_events_of_a_key_are_in_order(
+    times: list[int], done: int, wrong: str | None
+) -> None:
+    engine = live_engine(TEXTS["window sliding"])
+    (frames,) = (each for each in engine.pipeline.operators if isinstance(each, AggregateFrames))
+    columns = {
+        "ts": pa.array(times).view(pa.timestamp("us")),
+        "car": pa.array(["a", "b"] * 3).slice(0, len(times)),
+    }
+    arrays = [
+        columns[field.name] if field.name in columns else pa.nulls(len(times), field.type)
+        for field in frames.source_schema
+    ]
+    rows = pa.RecordBatch.from_arrays(arrays, schema=frames.source_schema)
+    written = write_rows("AggregateFrames", rows, {"done": done})
+    if wrong is None:
+        read = frames.read(written)
+        assert (read.done.whole.rows, read.waiting) == (rows.slice(0, done), rows.slice(done))
+    else:
+        with pytest.raises(StateError, match=wrong):
+            frames.read(written)

@@ -41,6 +41,13 @@ def require_ascending(numbers: Numbers, what: str) -> None:
     require((numbers[1:] >= numbers[:-1]).all(), f"{what} do not ascend")
 
 
+def require_ascending_in_runs(numbers: Numbers, starts: Int64s, what: str) -> None:
+    """Refuse numbers that do not ascend from one start of a run to the next."""
+    falls = numbers[1:] < numbers[:-1]
+    falls[starts[starts > 0] - 1] = False
+    require(not falls.any(), f"{what} do not ascend")
+
+
 def require_lengths(length: int, parts: Sequence[Numbers | pa.Array], what: str) -> None:
     """Refuse arrays that are not all of one length."""
     found = sorted({len(part) for part in parts} | {length})
@@ -62,10 +69,9 @@ def filled_bools(column: pa.Array, what: str) -> Bools:
 
 
 def times_of(rows: pa.RecordBatch) -> Int64s:
-    """Return the times of events that are in order of time; refuse others."""
+    """Return the times of events, in any order; refuse nulls, and what is no time."""
     ts = filled(rows.column(TS), "times of events")
     require_within(ts, MIN_TS_US, MAX_TS_US + 1, "times of events")
-    require_ascending(ts, "times of events")
     return ts
 
 

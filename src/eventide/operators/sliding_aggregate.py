@@ -25,7 +25,12 @@ from eventide.kernels.frames import keep_reachable_rows, range_frames, rows_fram
 from eventide.kernels.groups import order_by_key
 from eventide.kernels.ordering import ranges
 from eventide.operators.aggregate import accumulator_of
-from eventide.operators.checking import require, times_of
+from eventide.operators.checking import (
+    require,
+    require_ascending,
+    require_ascending_in_runs,
+    times_of,
+)
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.evaluate import evaluate
 from eventide.operators.key_layers import NEVER, KeyLayers
@@ -33,6 +38,7 @@ from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import RangeFrame, RowsFrame
 from eventide.plan.nodes import SlidingAggregate
+from eventide.schema import MIN_TS_US
 
 FAR_US = 2**61
 """Longer than any frame, and no sum with a time overflows."""
@@ -163,10 +169,16 @@ class AggregateFrames(Stateful[SlidingState]):
     def read(self, written: bytes) -> SlidingState:
         """Read back what `write` wrote."""
         rows, facts = read_rows(type(self).__name__, written, self.source_schema)
-        times_of(rows)
-        done = facts["done"]
+        ts, done = times_of(rows), facts["done"]
         require(0 <= done <= rows.num_rows, f"{done} of {rows.num_rows} events have left")
         left = FrameRows(rows.slice(0, done), self.node)
+        # Layers leave keys in any order; only the events of one key follow each other in time.
+        by_key = left.encoded[1]
+        starts = by_key.offsets[1:-1]
+        require_ascending_in_runs(ts[by_key.order], starts, "times of events of a key")
+        # What waits comes behind all that has left.
+        newest = ts[:done].max(initial=MIN_TS_US)
+        require_ascending(np.append(newest, ts[done:]), "times of events that wait")
         return SlidingState(KeyLayers.of(left), rows.slice(done))
 
     def report(
