@@ -134,6 +134,25 @@ def test_the_second_column_has_its_own_values() -> None:
     assert ev.sql(text, cars=CARS).rows() == [{"car": "a", "car_1": "b"}] * 2
 
 
+def test_rows_of_a_relation_can_be_renamed(tmp_path: Path) -> None:
+    db = ev.open(tmp_path / "db")
+    owners = db.create_relation("owners", {"car": "string", "name": "string"}, key=["car"])
+    owners.upsert([{"ts": 1, "car": "a", "name": "Ada"}, {"ts": 2, "car": "a", "name": "Bo"}])
+    found = db.sql("SELECT * FROM owners AS o(t, c, n)").to_arrow()
+    assert found.column_names == ["t", "c", "n"]
+    assert found.column("n").to_pylist() == ["Bo"]
+
+
+def test_what_only_the_engine_can_cast_is_left_to_it() -> None:
+    text = "SELECT n || 'x' AS s FROM (SELECT ts, lane AS n FROM cars) WHERE n = 2"
+    assert ev.sql(text, cars=CARS).rows() == [{"s": "2x"}]
+
+
+def test_windows_by_count_need_no_time_inside() -> None:
+    text = "SELECT COUNT(*) AS n FROM (SELECT car FROM cars) GROUP BY TUMBLE(ROWS, 3)"
+    assert ev.sql(text, cars=CARS).rows() == [{"n": 3}]
+
+
 def test_order_by_a_name_is_by_the_first_of_its_columns() -> None:
     text = "SELECT -speed AS v, speed AS v FROM cars ORDER BY v LIMIT 1"
     assert ev.sql(text, cars=CARS).rows() == [{"v": -60.0, "v_1": 60.0}]

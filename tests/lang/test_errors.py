@@ -262,6 +262,30 @@ hint: give every column a name of its own""",
     (
         BindError,
         """\
+x does not deliver the time of its events
+  WITH x AS (SELECT car FROM cars) SELECT count(*) FROM x GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)
+                                                                          ^^
+hint: add ts to the SELECT list inside""",
+    ),
+    (
+        BindError,
+        """\
+no column 'sped' in cars
+  SELECT count(*) FROM (SELECT ts, sped FROM cars) GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)
+                                   ^^^^
+hint: did you mean 'speed'?""",
+    ),
+    (
+        BindError,
+        """\
+window_start of c is called as a bound of the window
+  SELECT count(*) FROM cars AS c(ts, window_start) GROUP BY TUMBLE(ts, INTERVAL '1' HOUR)
+                                                            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+hint: give it another name inside""",
+    ),
+    (
+        BindError,
+        """\
 MATCH_RECOGNIZE needs the time of its rows in a column ts
   SELECT * FROM cars AS c(t) MATCH_RECOGNIZE (MEASURES A.t AS t PATTERN (A))
                 ^^^^^^^^^^^^

@@ -90,8 +90,7 @@ def stream_below(plan: Plan) -> Scan | None:
 def scope_over(alias: str, block: Block) -> Scope | None:
     """Return the scope of whoever reads a block that computes with each event by itself."""
     assert isinstance(block.plan, Project)
-    bounds = any(name.lower() in _WINDOW_COLUMNS for name in block.names)
-    if stream_below(block.plan.source) is None or bounds:
+    if stream_below(block.plan.source) is None:
         return None
     meanings = {item.name: _typed(item.expression) for item in block.plan.items}
     shown = alias or "the subquery"

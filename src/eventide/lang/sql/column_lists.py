@@ -79,7 +79,8 @@ def _rename_table(table: exp.Table, alias: exp.TableAlias, catalog: Catalog) -> 
     inner.set("alias", exp.TableAlias(this=alias.this.copy()))
     inner.set("joins", None)
     wrapped = _renaming(inner, numbered(given), alias)
-    if visible_cte(table) is None and window_of_table(table) is None and _stream(table, catalog):
+    stream = _stream(table, catalog) if visible_cte(table) is None else None
+    if stream is not None and not catalog[stream].key and window_of_table(table) is None:
         # The place of an event in its stream stays visible, though `*` does not show it.
         if SEQ not in {each.name.lower() for each in names}:
             wrapped.append("expressions", exp.column(SEQ))

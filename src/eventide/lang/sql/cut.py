@@ -43,7 +43,7 @@ from eventide.lang.sql.standing_find import has_windows, inline_standing, is_sta
 from eventide.lang.sql.standing_plan import plan_standing
 from eventide.lang.sql.stream_name import stream_named
 from eventide.lang.sql.values import written_scope
-from eventide.lang.sql.window import is_windowed
+from eventide.lang.sql.window import check_windowed, is_windowed
 from eventide.plan.bind import bind
 from eventide.plan.nodes import MatchRecognize, Plan, Relational, Scan
 from eventide.schema import TIMESTAMP, TS, Schema
@@ -168,7 +168,7 @@ class Cutter:
         if scope is not None:
             scope = scope if is_windowed(select) else rows_now(scope, self.catalog)
             block = self._block(select, scope, nested=nested)
-            if block is not None:
+            if block is not None and (is_windowed(select) or self._fits(scope, block[0])):
                 return self._replace(select, *block)
         elif is_windowed(select):
             what = "TUMBLE and HOP work over one stream"
@@ -218,7 +218,19 @@ class Cutter:
             scope = self._written(table)
         if scope is None or table.args.get("joins"):
             return None
+        if scope.meanings and is_windowed(select):
+            check_windowed(scope, select)
         return scope.of_select(select)
+
+    def _fits(self, scope: Scope, block: Block) -> bool:
+        """Whether the types of a block fit; over a SELECT in brackets, the engine may cast more."""
+        if not scope.meanings:
+            return True
+        try:
+            bind(block.plan, self.catalog)
+        except BindError:
+            return False
+        return True
 
     def _written(self, values: exp.Values) -> Scope:
         """Return the scope of VALUES that an operator reads, now a stream of the catalog."""
@@ -246,6 +258,8 @@ class Cutter:
         try:
             block = plan_block(select, inner, self.text)
         except EventideError:
+            if written:
+                raise
             return None  # it may be SQL for the engine, or be about a query around it
         return scope_over(table.alias, block)
 

@@ -9,7 +9,7 @@ from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
 from eventide.plan.expressions import Column
-from eventide.plan.nodes import CountWindow, Window
+from eventide.plan.nodes import WINDOW_END, WINDOW_START, CountWindow, Window
 from eventide.plan.times import UNIT_US
 from eventide.schema import TS
 
@@ -39,6 +39,15 @@ def is_windowed(select: exp.Select) -> bool:
     """Whether a SELECT groups by TUMBLE or HOP."""
     group = select.args.get("group")
     return group is not None and any(is_window(each) for each in group.expressions)
+
+
+def check_windowed(scope: Scope, select: exp.Select) -> None:
+    """Refuse a window over a SELECT in brackets with a column that is called as a bound of it."""
+    group = select.args["group"]
+    for name in scope.fields:
+        if name.lower() in (WINDOW_START, WINDOW_END):
+            message = f"{name} of {scope.stream} is called as a bound of the window"
+            raise BindError(message, span=span_of(group), hint="give it another name inside")
 
 
 def window_and_keys(
@@ -94,6 +103,9 @@ def _window(node: exp.Expr, scope: Scope) -> Window | CountWindow:
 
 
 def _is_time(column: exp.Column, scope: Scope) -> bool:
+    if scope.meanings and Column(TS) not in scope.meanings.values():
+        message = f"{scope.stream} does not deliver the time of its events"
+        raise BindError(message, span=span_of(column), hint="add ts to the SELECT list inside")
     found = scope.resolve(column)
     return isinstance(found, str) and scope.means(found) == Column(TS)
 
