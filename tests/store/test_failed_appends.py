@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
 from unittest.mock import patch
@@ -23,12 +23,13 @@ from eventide.store.files.lock import write_lock
 from eventide.store.options import Durability, StreamOptions
 from eventide.store.writing.feed import Feed
 from eventide.store.writing.group_commit import COMMITS
-from eventide.store.writing.open_stream import OpenStream
+from eventide.store.writing.open_stream import OpenStream, opened
 from tests.store.events import SCHEMA, at, new_stream, reopened, times, tiny_files
 from tests.store.faults import FailingDisk, FaultyDisk, crash_images, lay_out, using
+from tests.store.test_feed import eventually
 
 BROKEN = OSError(errno.EIO, "Input/output error")
-LONG_S = 20.0
+LONG_S = 600.0
 MANY = 100
 
 
@@ -253,6 +254,31 @@ def test_a_feed_tells_live_queries_what_is_visible_though_not_safe(database: ev.
         with pytest.raises(StoreError, match="has stopped"):
             feed.close()
     check_seen(cars, seen, range(40))
+
+
+def test_a_feed_does_not_call_visible_what_it_never_tried_to_store(database: ev.Database) -> None:
+    """Tables of other columns are taken together, and appended one kind after the other."""
+    cars = database.create_stream("cars", {"lane": "int64"}, split="1 s")
+    feed = cars.feed()
+    with ExitStack() as later:
+        with opened(cars.stored.path).mutex:
+            first = feed.put(bulk([0]))
+            eventually(lambda: feed.stats().queued_rows == 0)
+            visible = feed.put(bulk(range(1, 41)))
+            cars.add_attribute("more", "int64")
+            untried = feed.put([{"ts": 41_000_000, "lane": 41, "more": 1}])
+            later.enter_context(using(UnsafeDisk()))
+        assert first.result(LONG_S).rows == 1
+        with pytest.raises(StoreError, match="may not survive a power failure") as unsafe:
+            visible.result(LONG_S)
+        with pytest.raises(StoreError, match="has stopped") as stopped:
+            untried.result(LONG_S)
+        assert "this was not stored" not in str(unsafe.value)
+        assert "this was not stored" in str(stopped.value)
+        assert "what was done is visible" not in str(stopped.value)
+        with pytest.raises(StoreError, match="has stopped"):
+            feed.close()
+    assert [row["lane"] for row in cars.events().rows()] == list(range(41))
 
 
 def test_live_queries_see_what_an_interrupt_came_after(database: ev.Database) -> None:

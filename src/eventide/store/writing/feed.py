@@ -121,6 +121,7 @@ class Feed:
         self.turns: deque[object] = deque()
         self.waiting: deque[Put] = deque()
         self.taken: Sequence[Put] = ()
+        self.tried: Sequence[Put] = ()
         self.refused: deque[Ticket] = deque(maxlen=REMEMBERED_REFUSALS)
         self.queued_rows = self.most_queued_rows = 0
         self.puts = self.done_puts = self.joined_puts = self.refused_puts = 0
@@ -270,7 +271,9 @@ class Feed:
 
     def stopped(self) -> StoreError:
         """Return the error of everything that comes after what stopped the feed."""
-        message = f"the feed of stream {self.stream.name!r} has stopped: {self.failure}"
+        # What the failure advises is for those whose events it is about.
+        why = self.failure.message if isinstance(self.failure, StoreError) else self.failure
+        message = f"the feed of stream {self.stream.name!r} has stopped: {why}"
         error = StoreError(message, hint="this was not stored; open another feed when it can be")
         error.__cause__ = self.failure
         return error
@@ -315,6 +318,7 @@ class Feed:
 
     def store(self, puts: Sequence[Put]) -> None:
         """Append puts as one; one by one if that shows that some of them do not fit."""
+        self.tried = puts
         try:
             outcome = self.appended(pa.concat_tables([put.events for put in puts]), puts[0].columns)
         except OSError:
@@ -392,11 +396,11 @@ class Feed:
             self.waiting.clear()
             self.queued_rows = 0
             self.moved.notify_all()
-        for put in self.taken:
+        # The error is about the last append: all others were not tried, and so are not stored.
+        tried = set(map(id, self.tried))
+        for put in (*self.taken, *left):
             if not put.ticket.done():
-                put.ticket.set_exception(error)
-        for put in left:
-            put.ticket.set_exception(self.stopped())
+                put.ticket.set_exception(error if id(put) in tried else self.stopped())
 
     def adapt(self) -> None:
         """Let the stream do without something if the queue has been long for a while."""
