@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -14,7 +16,9 @@ from eventide.errors import StateError
 from eventide.lang.sql import plan_sql
 from eventide.operators.envelope import MAGIC, VERSION, seal, unseal
 from eventide.operators.sliding_aggregate import AggregateFrames
-from eventide.operators.state import write_rows
+from eventide.operators.state import join_parts, split_parts, write_rows
+from eventide.plan.expressions import Column
+from eventide.plan.meaning import digest_of
 from eventide.plan.standing import Standing
 from eventide.schema import Schema
 from tests.engines.scenarios import as_bag
@@ -197,3 +201,50 @@ def test_only_the_events_of_a_key_are_in_order(
     else:
         with pytest.raises(StateError, match=wrong):
             frames.read(written)
+
+
+@pytest.mark.parametrize(
+    ("watermark_us", "wrong"),
+    [
+        (-(2**63), None),
+        (2**63 - 1, None),
+        (2**63, "beyond 64 bits"),
+        (-(2**63) - 1, "beyond 64 bits"),
+        (2**63 - 2, "the watermark is at"),
+        (-(2**63) + 1, "the watermark is at"),
+    ],
+)
+def test_a_watermark_is_an_instant(watermark_us: int, wrong: str | None) -> None:
+    engine = live()
+    _, operators = split_parts(engine.write(engine.initial_state()))
+    nothing = pa.RecordBatch.from_pylist([], schema=engine.ordering.schema)
+    ordering = write_rows("Ordering", nothing, {"watermark_us": watermark_us})
+    written = join_parts([ordering, operators])
+    if wrong is None:
+        assert engine.read(written).ordering.watermark_us == watermark_us
+    else:
+        with pytest.raises(StateError, match=wrong):
+            engine.read(written)
+
+
+def test_names_are_told_apart_as_a_schema_does() -> None:
+    """A stream may have two names that differ in more than case."""
+    Schema.of({"straße": "int64", "strasse": "int64"})
+    assert digest_of(Column("straße")) != digest_of(Column("strasse"))
+    assert digest_of(Column("STRASSE")) == digest_of(Column("strasse"))
+    one, other = (pa.schema([(name, pa.int64())]) for name in ("straße", "strasse"))
+    assert digest_of(one) != digest_of(other)
+
+
+@pytest.mark.parametrize("place", ["newest_us", "advanced_us", "clock_us"])
+def test_marks_of_a_standing_query_are_instants(place: str) -> None:
+    engine = standing()
+    state = engine.initial_state()
+    if place == "clock_us":
+        state = replace(state, clock_us=2**63 - 2)
+    else:
+        (held,) = state.feeds
+        marks = {"newest_us": held.newest_us, "advanced_us": held.advanced_us, place: 2**63 - 2}
+        state = replace(state, feeds=(replace(held, **marks),))
+    with pytest.raises(StateError, match=r"is at 9223372036854775806"):
+        engine.load(engine.dump(state))

@@ -14,7 +14,7 @@ from eventide.batch import ALL_TIME, START_OF_TIME_US, Batch, TimeRange
 from eventide.engines.build import Pipeline, States, build_live_pipeline, common_keys
 from eventide.errors import SchemaError, UnboundedStateWarning
 from eventide.ingest.ordering import Ordering, OrderingState, times
-from eventide.operators.checking import require, require_ascending
+from eventide.operators.checking import require, require_ascending, require_instant
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.key_layers import ready
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
@@ -187,9 +187,9 @@ class LiveEngine(Stateful[LiveState]):
         ordering, operators = parts_of("the query", written, 2)
         waiting, facts = read_rows("Ordering", ordering, self.ordering.schema)
         check_in_order(waiting)
-        return LiveState(
-            OrderingState(waiting, facts["watermark_us"]), self.pipeline.read(operators)
-        )
+        watermark_us = facts["watermark_us"]
+        require_instant(watermark_us, "the watermark")
+        return LiveState(OrderingState(waiting, watermark_us), self.pipeline.read(operators))
 
 
 def check_in_order(waiting: pa.RecordBatch) -> None:

@@ -45,7 +45,7 @@ def read_rows(
         message = f"the state of {operator} has other columns than the query: {rows.schema.names}"
         raise StateError(message, hint="load a state with the query that wrote it")
     facts = {key: int(value) for key, value in metadata.items()}
-    if any(abs(fact) > 2**63 for fact in facts.values()):
+    if not all(-(2**63) <= fact < 2**63 for fact in facts.values()):
         message = f"the state of {operator} has facts beyond 64 bits: {facts}"
         raise StateError(message)
     batches = rows.combine_chunks().to_batches()

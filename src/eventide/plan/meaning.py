@@ -39,7 +39,7 @@ def spelled(value: object) -> str:
             pairs = (f"{spelled(key)}: {spelled(each)}" for key, each in value.items())
             return f"{{{', '.join(sorted(pairs))}}}"
         case pa.Schema():
-            columns = (f"{field.name.casefold()} {field.type}" for field in value)
+            columns = (f"{field.name.lower()} {field.type}" for field in value)
             return f"({', '.join(columns)})"
         case pa.DataType():
             return str(value)
@@ -50,7 +50,7 @@ def spelled(value: object) -> str:
             if each.init and each.compare
         }
         if isinstance(value, Column | Named | NamedAggregate):
-            own["name"] = value.name.casefold()
+            own["name"] = value.name.lower()
         parts = (f"{name}={spelled(part)}" for name, part in own.items())
         return f"{type(value).__name__}({', '.join(parts)})"
     message = f"{type(value).__name__} is no part of a plan"

@@ -44,6 +44,7 @@ from eventide.errors import (
     listed,
 )
 from eventide.ingest.ordering import times
+from eventide.operators.checking import require_instant
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.tree import StandingTree
@@ -361,9 +362,13 @@ class StandingLive(Stateful[StandingState]):
         """Read back what `write` wrote."""
         facts, *held, operators = parts_of("the query", written, 2 + len(self.feeds))
         clock_us, past_us = struct.unpack("<qq", facts)
+        require_instant(clock_us, "the clock")
         feeds = []
         for feed, part in zip(self.feeds, held, strict=True):
             waiting, marks = read_rows(_NAME, part, feed.schema)
             check_in_order(waiting)
-            feeds.append(FeedState(waiting, marks["newest_us"], marks["advanced_us"]))
+            newest_us, advanced_us = marks["newest_us"], marks["advanced_us"]
+            require_instant(newest_us, f"the newest time of {feed.stream}")
+            require_instant(advanced_us, f"the time that {feed.stream} was advanced to")
+            feeds.append(FeedState(waiting, newest_us, advanced_us))
         return StandingState(tuple(feeds), clock_us, self.tree.read(operators), past_us)
