@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -153,18 +154,43 @@ def test_what_the_first_chose_is_what_all_get(tmp_path: Path, execution: list[st
     assert agreement.agreed(tmp_path, "c", choose=overtaken) == 4
     execution[0] = "second"
     assert agreement.agreed(tmp_path, "a", choose=lambda: 6) == 6
-    assert len(list((tmp_path / agreement.READS).iterdir())) == 4
+    assert len(agreements(tmp_path)) == 4
+
+
+def agreements(folder: Path) -> list[Path]:
+    return [path for path in (folder / agreement.READS).iterdir() if path.name != agreement.SWEPT]
+
+
+def made_older(path: Path, seconds: float) -> None:
+    then = time.time() - seconds
+    os.utime(path, (then, then))
 
 
 @pytest.mark.usefixtures("execution")
 def test_old_agreements_are_swept(tmp_path: Path) -> None:
     agreement.agreed(tmp_path, "a", choose=lambda: 1)
-    (old,) = (tmp_path / agreement.READS).iterdir()
-    long_ago = time.time() - agreement.KEPT_S - 10
-    os.utime(old, (long_ago, long_ago))
+    (old,) = agreements(tmp_path)
+    made_older(old, agreement.KEPT_S + 10)
+    made_older(tmp_path / agreement.READS / agreement.SWEPT, agreement.SWEEP_EVERY_S + 10)
     agreement.agreed(tmp_path, "b", choose=lambda: 1)
     assert not old.exists()
-    assert len(list((tmp_path / agreement.READS).iterdir())) == 1
+    assert len(agreements(tmp_path)) == 1
+
+
+@pytest.mark.usefixtures("execution")
+def test_not_every_task_looks_at_all_agreements(tmp_path: Path) -> None:
+    swept = tmp_path / agreement.READS / agreement.SWEPT
+    with patch.object(agreement, "sweep", wraps=agreement.sweep) as sweep:
+        for number in range(20):
+            agreement.agreed(tmp_path, f"a {number}", choose=lambda: 1)
+        assert sweep.call_count == 1
+        # Another machine's clock may be wrong.
+        for count, seconds in enumerate((agreement.SWEEP_EVERY_S + 10, -agreement.KEPT_S), 2):
+            made_older(swept, seconds)
+            for number in range(5):
+                agreement.agreed(tmp_path, f"{count} {number}", choose=lambda: 1)
+            assert sweep.call_count == count
+    assert len(agreements(tmp_path)) == 30
 
 
 @pytest.mark.usefixtures("cars")

@@ -7,6 +7,7 @@ them can create; all others, and those that are tried again, go by that file. It
 database, the one place that all tasks see.
 
 DB/reads/<hash>    JSON, a few bytes; swept after a week
+DB/reads/swept     empty; as old as the last sweep
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from pyspark import TaskContext
 READS = "reads"
 KEPT_S = 7 * 86_400.0
 """No execution takes as long, with all its retries."""
+SWEPT = "swept"
+SWEEP_EVERY_S = 3_600.0
+"""A sweep looks at every file, so no task makes one soon after another."""
 
 
 def execution_name() -> str:
@@ -54,8 +58,21 @@ def agreed(folder: Path, *subject: str, choose: Callable[[], Any]) -> Any:  # no
             os.link(draft, path)  # a rename would replace what another task has chosen
     finally:
         draft.unlink(missing_ok=True)
-    sweep(path.parent)
+    if is_due(path.parent):
+        sweep(path.parent)
     return json.loads(path.read_bytes())
+
+
+def is_due(folder: Path) -> bool:
+    """Whether the last sweep was long ago; if so, the next task takes this one for it."""
+    mark = folder / SWEPT
+    with suppress(FileNotFoundError):
+        # A time in the future comes from another clock, and must not hold sweeps up for long.
+        if abs(time.time() - mark.stat().st_mtime) < SWEEP_EVERY_S:
+            return False
+    mark.unlink(missing_ok=True)  # it may be another user's, who alone can touch it
+    mark.touch()
+    return True
 
 
 def sweep(folder: Path) -> None:
