@@ -17,7 +17,7 @@ from eventide.lang.sql import plan_sql
 from eventide.lang.sql.rest import said
 from eventide.plan.nodes import Project, Relational
 from eventide.schema import Schema
-from tests.operators.test_evaluate import LIKE_DUCKDB, ROWS, SCHEMA, batch
+from tests.operators.test_evaluate import LIKE_DUCKDB, ROWS, SCHEMA, at, batch, bound, by_us
 from tests.operators.test_evaluate import _plain as plain_value
 
 if TYPE_CHECKING:
@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 
 _DOCS = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
 CATALOG = {"r": SCHEMA, "one": Schema.of({"k": "int64"})}
-EVENTS = pa.Table.from_batches([batch(ROWS)])
+ODD = [
+    ("1900-01-02 03:04:05.000006", 1900, "\u00a0 a\t"),
+    ("2100-12-31 23:59:59.999999", 2100, " e\u0301a "),
+    ("2038-01-19 03:14:08", 2038, " \u3000"),
+]
+"""Times beyond 32 bits of seconds, and texts whose characters are not what one sees."""
+EVENTS = pa.Table.from_batches(
+    [batch([*ROWS, *((at(ts), a, a, *ROWS[0][3:6], s, *ROWS[0][7:]) for ts, a, s in ODD)])]
+)
 ONE = pa.table({"ts": pa.array([0], pa.timestamp("us")), "k": pa.array([1])})
 GAPS = {"CAST(x AS VARCHAR)", "CAST(z AS VARCHAR)", r"'a\xAAb'::BLOB"}
 """Expressions of tests/golden/functions.txt that are not handed to Spark."""
@@ -88,11 +96,32 @@ def test_what_is_ours_is_a_block(text: str) -> None:
     assert isinstance(plan_sql(f"SELECT {text} AS v FROM r", CATALOG), Project)
 
 
+@pytest.mark.parametrize("text", [*DOCS["ours"], "rtrim(s)", "trim(BOTH FROM s)"])
+def test_what_is_ours_is_the_same_when_duckdb_computes_it(text: str) -> None:
+    rows = EVENTS.combine_chunks().to_batches()[0]
+    order = sorted(range(len(rows)), key=lambda place: str(rows["a"][place].as_py()))
+    found = by_us(bound(text), rows)
+    assert [found[place] for place in order] == by_duckdb([text])[0]
+
+
+def test_texts_are_trimmed_and_reversed_by_characters() -> None:
+    expected = {
+        "trim(s)": ["\u00a0 a\t", "\u3000", "e\u0301a"],
+        "ltrim(s)": ["\u00a0 a\t", "\u3000", "e\u0301a "],
+        "rtrim(s)": ["\u00a0 a\t", " \u3000", " e\u0301a"],
+        "reverse(s)": ["\ta \u00a0", "\u3000 ", " a\u0301e "],
+    }
+    where = [str(each) for each in sorted(EVENTS["a"].to_pylist(), key=str)]
+    for text, values in expected.items():
+        found = dict(zip(where, by_duckdb([text])[0], strict=True))
+        assert [found["1900"], found["2038"], found["2100"]] == values, text
+
+
 @pytest.mark.parametrize("text", [*DOCS["handed over"], *DOCS["embedded"]])
 def test_what_is_not_ours_runs_on_duckdb(text: str) -> None:
     plan = plan_sql(f"SELECT {text} AS v FROM r", CATALOG)
     handed = text in DOCS["handed over"]
-    assert len(by_duckdb([text])[0]) == len(ROWS)
+    assert len(by_duckdb([text])[0]) == EVENTS.num_rows
     if isinstance(plan, Relational):
         assert (plan.spark_gap is None) == handed
 
@@ -116,7 +145,10 @@ def test_what_is_refused_has_a_place_and_a_hint(text: str) -> None:
 
 def _all_for_spark() -> list[str]:
     ours = [text for line in LIKE_DUCKDB.splitlines() for text in map(str.strip, line.split(";"))]
-    texts = [*ours, *DOCS["ours"], *DOCS["handed over"]]
+    units = ("hour", "minute", "second", "millisecond", "microsecond")
+    more = [f"date_diff('{unit}', ts, TIMESTAMP '2026-03-02')" for unit in units]
+    more.append("strftime(TIMESTAMP '9999-12-31' + INTERVAL '1' DAY * abs(b), '%Y')")
+    texts = [*ours, *DOCS["ours"], *DOCS["handed over"], *more]
     return [text for text in dict.fromkeys(texts) if text and text not in GAPS]
 
 

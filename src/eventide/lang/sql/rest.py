@@ -12,7 +12,7 @@ from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 from eventide.errors import Span, UnsupportedError
 from eventide.lang.sql.formats import as_codes, read_letters
 from eventide.lang.sql.functions import unread
-from eventide.lang.sql.kinds import column_kinds
+from eventide.lang.sql.kinds import Kinds, column_kinds, kind_of
 from eventide.lang.sql.literals import is_timestamp, timestamp
 from eventide.lang.sql.outside import refuse_outside
 from eventide.lang.sql.spans import span_of, written
@@ -34,9 +34,11 @@ def rest_sql(
     common = rest.transform(_null_on_zero).transform(_in_utc).transform(_as_our_types)
     common = common.transform(_as_codes)
     integers = _integer_columns(inputs, catalog)
-    duckdb = said(_narrow_sums(common.copy(), integers).transform(_narrow_lengths), "duckdb")
+    kinds = column_kinds(inputs, catalog)
+    ours = _whole_milliseconds(_narrow_sums(common.copy(), integers), kinds)
+    duckdb = said(ours.transform(_narrow_lengths).transform(_by_characters), "duckdb")
     try:
-        spark = in_sparks_words(common.copy(), column_kinds(inputs, catalog))
+        spark = in_sparks_words(common.copy(), kinds)
         # Who does not use Spark need not hear what it lacks.
         return duckdb, said(spark, "spark")
     except UnsupportedError as error:
@@ -202,6 +204,32 @@ def _narrow_lengths(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Pad) and not isinstance(node.expression, exp.Literal):
         node.set("expression", exp.cast(node.expression, exp.DType.INT))
     return node
+
+
+def _whole_milliseconds(rest: exp.Expr, kinds: Kinds) -> exp.Expr:
+    """EPOCH_MS(ts) -> EPOCH_US(ts) // 1000: DuckDB's own rounds in some versions."""
+    for node in reversed(list(rest.find_all(exp.UnixToTime))):
+        if kind_of(node.this, kinds) in ("timestamp", "interval"):
+            us = exp.Anonymous(this="EPOCH_US", expressions=[node.this.copy()])
+            form = exp.IntDiv(this=us, expression=exp.Literal.number(1000))
+            node.replace(exp.Paren(this=form))
+    return rest
+
+
+def _by_characters(node: exp.Expr) -> exp.Expr:
+    """Return TRIM and REVERSE as our operators and Spark have them.
+
+    DuckDB's own TRIM takes off other kinds of white space than U+0020 too, and its REVERSE keeps
+    combining characters behind their letters.
+    """
+    if isinstance(node, exp.Trim) and node.expression is None:
+        node.set("expression", exp.Literal.string(" "))
+    if not isinstance(node, exp.Reverse):
+        return node
+    nothing = exp.Literal.string("")
+    split = exp.Anonymous(this="STRING_SPLIT", expressions=[node.this, nothing.copy()])
+    turned = exp.Anonymous(this="LIST_REVERSE", expressions=[split])
+    return exp.Anonymous(this="ARRAY_TO_STRING", expressions=[turned, nothing])
 
 
 def _is_integer(node: exp.Expr, integers: frozenset[str]) -> bool:

@@ -24,8 +24,9 @@ _ROUND_HINT = "write CAST(ROUND(x) AS BIGINT)"
 _EMBEDDED_HINT = "run this query without Spark, or compute it on the DataFrame"
 
 _EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+# Spark's EXTRACT gives an INT, which has no room for the seconds since 1970 from 2038 on.
 _SECONDS = (
-    "(EXTRACT(DAY FROM {0}) * 86400 + EXTRACT(HOUR FROM {0}) * 3600"
+    "(CAST(EXTRACT(DAY FROM {0}) AS BIGINT) * 86400 + EXTRACT(HOUR FROM {0}) * 3600"
     " + EXTRACT(MINUTE FROM {0}) * 60 + EXTRACT(SECOND FROM {0}))"
 )
 _SINCE_1970 = _SECONDS.format(f"(:x - {_EPOCH})")
@@ -98,7 +99,8 @@ def _padded(number: str, digits: int) -> str:
 _HOUR_12 = "((HOUR(:x) + 11) % 12 + 1)"
 _MICROSECOND = "CAST((EXTRACT(SECOND FROM :x) % 1) * 1000000 AS INT)"
 _CODES: Mapping[str, str] = {
-    "Y": _padded("YEAR(:x)", 4),
+    # LPAD would cut a year of five digits.
+    "Y": f"IF(YEAR(:x) > 9999, CAST(YEAR(:x) AS STRING), {_padded('YEAR(:x)', 4)})",
     "y": _padded("(YEAR(:x) % 100)", 2),
     "-y": "CAST((YEAR(:x) % 100) AS STRING)",
     "m": _padded("MONTH(:x)", 2),
