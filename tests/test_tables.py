@@ -276,3 +276,37 @@ def test_what_is_said_about_times_has_to_fit(ts: object, said: str) -> None:
 def test_a_column_ts_beside_other_times_is_refused() -> None:
     with pytest.raises(SchemaError, match="has a column 'ts' beside the times"):
         ev.sql("SELECT x FROM t", ts="x", t=frame(ts=TIMES))
+
+
+@pytest.mark.parametrize("names", [("Ts", "tS"), ("ts", "TS"), ("car", "Car")])
+def test_names_that_differ_only_in_case_are_refused(names: tuple[str, str]) -> None:
+    first, second = names
+    table = pa.table({first: [1], second: [2], "x": [3]})
+    with pytest.raises(SchemaError, match=f"the columns '{first}' and '{second}'") as caught:
+        ev.sql("SELECT x FROM t", t=table)
+    assert caught.value.hint is not None
+
+
+@pytest.mark.parametrize("data", [{1: [5], "1": [6]}, [{1: 5, "1": 6}], [{1: 5}, {"1": 6}]])
+def test_names_that_are_one_as_text_are_refused(data: object) -> None:
+    with pytest.raises(SchemaError, match="column 1 is there twice"):
+        ev.sql("SELECT * FROM t", t=data)
+
+
+@pytest.mark.parametrize("called", ["when", "ts", "Ts"])
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_an_unreadable_time_is_named_as_it_was_given(called: str, as_frame: bool) -> None:
+    def ask(*times: object) -> list[dict[str, object]]:
+        data = {called: list(times), "x": list(range(len(times)))}
+        table = pd.DataFrame(data, dtype=object) if as_frame else data
+        ts = called if called == "when" else None
+        return ev.sql("SELECT ts, x FROM t", ts=ts, t=table).rows()
+
+    with pytest.raises(IngestError, match=f"row 2, column '{called}': 'noon' does not fit"):
+        ask(1, "2026-01-01", "noon")
+    with pytest.raises(IngestError, match=f"row 1, column '{called}': 'noon' does not fit"):
+        ask("2026-01-01", "noon")
+    with pytest.raises(IngestError, match=f"row 1, column '{called}': null is not a time"):
+        ask("2026-01-01", None)
+    moments = [row["ts"] for row in ask(1, "2026-01-01")]
+    assert moments == [datetime(1970, 1, 1, 0, 0, 0, 1), datetime(2026, 1, 1)]

@@ -6,7 +6,7 @@ columns that it reads are converted, and no others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from eventide.errors import BindError, EventideError, SchemaError, Span, listed
 from eventide.ingest.coerce import (
     as_table,
     check_twice,
+    column_of_values,
     converted,
     inferred_column,
     inferred_series,
@@ -60,7 +61,7 @@ from eventide.schema import (
 )
 from eventide.store import TableSource
 
-T = TypeVar("T", bound=Sized)
+T = TypeVar("T", bound=Collection[object])
 
 Times = str | Mapping[str, str | None] | None
 """The column that holds the times: of every table that has it, or by table; None numbers rows."""
@@ -77,6 +78,8 @@ class Table:
     columns: Mapping[str, pa.ChunkedArray]
     times: str | None
     """The column that holds the times; without one, rows are numbered."""
+    called: str
+    """What the user calls that column."""
     unreadable: Mapping[str, str]
     """Why a column cannot be read."""
     rows: int
@@ -92,12 +95,12 @@ class Table:
             found[attribute.name] = converted(attribute.name, column, attribute.type)
         if SEQ in self.columns:
             found[SEQ] = self.numbers()
-        return TableSource(self.name, schema, with_times(pa.table(found)))
+        return TableSource(self.name, schema, with_times(pa.table(found), self.called))
 
     def moments(self) -> pa.ChunkedArray:
         """Return the time of each row; those of numbered rows lie before all others."""
         if self.times is not None:
-            return converted(self.times, self.columns[self.times], TIMESTAMP)
+            return converted(self.called, self.columns[self.times], TIMESTAMP)
         numbers = np.arange(MIN_TS_US, MIN_TS_US + self.rows, dtype=np.int64)
         return pa.chunked_array([pa.array(numbers).cast(pa.timestamp("us"))])
 
@@ -177,10 +180,16 @@ def _times(ts: object, given: Mapping[str, object]) -> Times:
 
 def _table(name: str, data: object, ts: Times) -> Table:
     """Describe one table."""
-    columns, failures, index = _columns(data)
-    if TS not in columns:  # names are not case-sensitive
-        columns = {TS if each.lower() == TS else each: found for each, found in columns.items()}
     wanted = ts.get(name) if isinstance(ts, Mapping) else ts
+    columns, failures, index = _columns(data, wanted)
+    given = {each.lower(): each for each in columns}
+    for each in columns:
+        if given[each.lower()] != each:
+            message = f"the table {name} has the columns {each!r} and {given[each.lower()]!r}"
+            hint = "rename one of them: names differ by more than case"
+            raise SchemaError(message, hint=hint)
+    if TS in given:  # names are not case-sensitive
+        columns = {TS if each == given[TS] else each: found for each, found in columns.items()}
     numbered = isinstance(ts, Mapping) and name in ts and wanted is None
     if isinstance(ts, str) and ts not in columns:
         wanted = None
@@ -206,27 +215,28 @@ def _table(name: str, data: object, ts: Times) -> Table:
         attributes.append(Attribute(each, found or NULL))
     rows = len(next(iter(columns.values()))) if columns else 0
     schema = Schema(tuple(attributes), stored=False, timed=wanted is not None)
-    return Table(name, schema, columns, wanted, failures, rows)
+    called = given.get(TS, TS) if wanted in (None, TS) else wanted
+    return Table(name, schema, columns, wanted, called, failures, rows)
 
 
 def _columns(
-    data: object,
+    data: object, times: str | None
 ) -> tuple[dict[str, pa.ChunkedArray], dict[str, str], pa.ChunkedArray | None]:
     """Return columns as Arrow has them, why some cannot be, and the times of a pandas index."""
     values = python_columns(data)
     if values is not None:
-        return *_inferred(values, inferred_column), None
+        return *_inferred(values, inferred_column, times), None
     if is_pandas(data):
-        times = times_of_pandas(data)
-        index = None if times is None else inferred_series(TS, times)
-        return *_inferred(series_of_pandas(data), inferred_series), index
+        moments = times_of_pandas(data)
+        index = None if moments is None else inferred_series(TS, moments)
+        return *_inferred(series_of_pandas(data), inferred_series, times), index
     table = as_table(data)
     check_twice(table.column_names)
     return {name: table.column(name) for name in table.column_names}, {}, None
 
 
 def _inferred(
-    given: Mapping[str, T], infer: Callable[[str, T], pa.ChunkedArray]
+    given: Mapping[str, T], infer: Callable[[str, T], pa.ChunkedArray], times: str | None
 ) -> tuple[dict[str, pa.ChunkedArray], dict[str, str]]:
     """Return columns of the types that Arrow finds, nulls where it finds none, and why not."""
     found: dict[str, pa.ChunkedArray] = {}
@@ -235,8 +245,9 @@ def _inferred(
         try:
             found[name] = infer(name, values)
         except EventideError as error:
-            if name == TS:
-                raise
+            if name == times or name.lower() == TS:  # values of several types may all be times
+                found[name] = column_of_values(name, list(values), TIMESTAMP)
+                continue
             failures[name] = error.message.removeprefix(f"column {name!r} ")
             found[name] = pa.chunked_array([pa.nulls(len(values))])
     return found, failures

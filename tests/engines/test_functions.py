@@ -154,22 +154,28 @@ def _all_for_spark() -> list[str]:
 
 @pytest.mark.spark
 def test_spark_gives_what_duckdb_gives(spark: SparkSession) -> None:
-    from eventide.engines.spark.types import spark_schema
+    from eventide.engines.spark.rest import around as run_around
+    from eventide.engines.spark.types import INSTANT, spark_schema
 
     texts = _all_for_spark()
     expected = by_duckdb(texts)
     plan = plan_sql(around(*texts), CATALOG)
     assert isinstance(plan, Relational)
     assert plan.spark_gap is None
+    inputs = []
+    for (name, source), table in zip(plan.inputs, [EVENTS, ONE], strict=True):
+        read = table.select(list(source.row))
+        labelled = [
+            field.with_type(INSTANT) if pa.types.is_timestamp(field.type) else field
+            for field in read.schema
+        ]
+        schema = spark_schema(read.schema)
+        inputs.append((name, spark.createDataFrame(read.cast(pa.schema(labelled)), schema)))
     before = spark.conf.get("spark.sql.session.timeZone")
     assert before is not None
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
-        for (name, source), table in zip(plan.inputs, [EVENTS, ONE], strict=True):
-            read = table.select(list(source.row))
-            frame = spark.createDataFrame(read, spark_schema(read.schema))
-            frame.createOrReplaceTempView(name)
-        found = columns(spark.sql(plan.spark_sql).toArrow())
+        found = columns(run_around(spark, plan.spark_sql, inputs).toArrow())
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
     wrong = {

@@ -96,10 +96,12 @@ def python_columns(data: object) -> dict[str, list[object]] | None:
         if len({len(values) for values in data.values()}) > 1:
             message = "the lists differ in length"
             raise IngestError(message, hint="give every column as many values as there are rows")
+        check_twice([str(name) for name in data])
         columns = {str(name): list(values) for name, values in data.items()}
     elif isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
         rows = rows_of_dicts(data)
         names = dict.fromkeys(key for row in rows for key in row)
+        check_twice([str(name) for name in names])
         columns = {str(name): [row.get(name) for row in rows] for name in names}
     else:
         return None
@@ -265,11 +267,11 @@ def refusal(misfit: Misfit) -> IngestError:
     return IngestError(f"row {misfit.row}, {misfit}", hint=misfit.hint)
 
 
-def with_times(events: pa.Table) -> pa.Table:
-    """Refuse events without a time."""
+def with_times(events: pa.Table, called: str = TS) -> pa.Table:
+    """Refuse events without a time; `called` is what the user calls the column of times."""
     ts = events.column(TS)
     if ts.null_count:
         row = ts.is_null().index(True).as_py()
-        message = f"row {row}, column 'ts': null is not a time"
+        message = f"row {row}, column {called!r}: null is not a time"
         raise IngestError(message, hint="every event has a time; drop or repair the row")
     return events
