@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
+import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from threading import Event, Thread
 from types import FrameType
 from typing import Any
 
@@ -15,6 +18,7 @@ import pytest
 import eventide
 from eventide.errors import BindError, EvaluationError, IngestError, PlanError, SchemaError
 from eventide.result import Result
+from eventide.subscription import Subscription
 
 COUNTS = "SELECT window_start, COUNT(*) AS n FROM cars GROUP BY TUMBLE(ts, INTERVAL '10 us')"
 
@@ -117,9 +121,14 @@ def test_any_point_of_a_delivery_can_be_interrupted(db: eventide.Database) -> No
             nonlocal passed
             if not frame.f_code.co_filename.endswith(("delivery.py", "subscription.py")):
                 return None
-            # Between the end of a step and its callback, Python looks for no interrupt.
+            # Python looks for no interrupt between the end of a step and its callback, nor between
+            # the end of a block and that of its `with`, nor at `try`. What is not queued is
+            # nobody's yet.
             calling_back = "calls_back" in frame.f_locals
-            if what == "line" and frame.f_code.co_name != "publish" and not calling_back:
+            queueing = frame.f_code.co_name == "publish" and not db.delivery.arrivals
+            source = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+            leaving = source.startswith(("with ", "try:"))
+            if what == "line" and not (queueing or calling_back or leaving):
                 passed += 1
                 if passed == line:
                     sys.settrace(None)
@@ -201,6 +210,7 @@ def test_late_events_are_kept_up_to_a_limit(
     db: eventide.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("eventide.subscription.LATE_ROWS_KEPT", 3)
+    monkeypatch.setattr("eventide.subscription.LATE_ROWS_TOGETHER", 1)
     query = db.subscribe(COUNTS)
     db.stream("cars").append(at(100))
     for ts in range(6):
@@ -278,3 +288,75 @@ def test_a_query_over_what_a_stream_no_longer_has_is_over(
     assert not other.finished
     stream.append([{"ts": 2_000_000, "w": 2}])
     assert len(db.sql("SELECT * FROM s")) == 3
+
+
+def test_a_query_that_begins_misses_nothing_that_is_stored_meanwhile(
+    db: eventide.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, cars = Subscription.begin, db.stream("cars")
+    threads: list[Thread] = []
+
+    def begin_slowly(self: Subscription, *args: Any) -> Subscription:  # noqa: ANN401
+        begun = begin(self, *args)
+        threads.append(Thread(target=cars.append, args=(at(7),)))
+        threads[0].start()
+        while not db.delivery.arrivals:  # it is stored and queued, and waits for this query
+            time.sleep(0.001)
+        return begun
+
+    monkeypatch.setattr(Subscription, "begin", begin_slowly)
+    cars.append(at(5))
+    query = db.subscribe("SELECT lane FROM cars [RANGE 1 HOUR]", from_history=True)
+    threads[0].join()
+    query.advance(10)
+    assert sorted(row["lane"] for row in query.current()) == [5, 7]
+
+
+def test_who_has_delivered_once_delivers_again_while_others_wait(db: eventide.Database) -> None:
+    cars = db.stream("cars")
+    seen: list[int] = []
+    db.subscribe("SELECT lane FROM cars", lambda rows: seen.extend(row["lane"] for row in rows))
+    cars.append(at(1))
+    holding, go_on = Event(), Event()
+
+    def hold() -> None:
+        with db.delivery.paused():
+            holding.set()
+            go_on.wait()
+
+    holder = Thread(target=hold)
+    holder.start()
+    holding.wait()
+    assert not db.delivery.in_callback()
+    go_on.set()
+    cars.append(at(2))
+    holder.join()
+    assert seen == [1]  # 2 waits for the watermark to pass it
+    cars.append(at(3))
+    assert seen == [1, 2]
+
+
+def test_all_failures_of_live_queries_are_mentioned(db: eventide.Database) -> None:
+    def refuse(word: str) -> Callable[[Result], None]:
+        def raising(_: Result) -> None:
+            raise RuntimeError(word)
+
+        return raising
+
+    db.subscribe(COUNTS, refuse("first"))
+    db.subscribe(COUNTS, refuse("second"))
+    db.stream("cars").append(at(1))
+    with pytest.raises(RuntimeError, match="first") as caught:
+        db.stream("cars").append(at(11))
+    assert any("second" in note for note in caught.value.__notes__)
+
+
+def test_a_query_is_finished_before_its_last_callback(db: eventide.Database) -> None:
+    def append(_: Result) -> None:
+        db.stream("cars").append(at(5))
+
+    query = db.subscribe(COUNTS, append)
+    db.stream("cars").append(at(1))
+    query.finish()
+    assert query.finished
+    assert query.late_count == 0

@@ -46,8 +46,8 @@ CHILD = """
 import os, sys
 from eventide.interrupts import interruptible
 {}
-print("begun", flush=True)
 try:
+    print("begun", flush=True)
     work()
     print("finished", flush=True)
 except KeyboardInterrupt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock, get_ident
@@ -32,10 +32,10 @@ class Delivery:
         self.arrivals: deque[Arrival] = deque()
         self.queueing = Lock()
         self.queued = 0
-        """How many arrivals there have been."""
+        """The number of the last arrival."""
         self.delivering = Lock()
         self.deliverer: int | None = None
-        """The thread that delivers, while `delivering` is locked."""
+        """The thread that delivers now; whoever locks `delivering` sets it."""
         self.owed = 0
         """The number of the last arrival that thread has to deliver."""
 
@@ -52,8 +52,9 @@ class Delivery:
         is interrupted, those that have not seen them yet see them before anything that follows.
         """
         with self.queueing:
-            self.arrivals.append(Arrival(self.queued + 1, stream, events, first_seq))
+            # First the number: after an interrupt here one is missing, and none is given twice.
             self.queued += 1
+            self.arrivals.append(Arrival(self.queued, stream, events, first_seq))
         if self.in_callback():
             # The callback that appends has to return first; whoever called it goes on up to here.
             self.owed = self.queued
@@ -78,37 +79,43 @@ class Delivery:
         failures: list[Exception] = []
         self.deliverer = get_ident()
         self.owed = self.queued
-        while self.arrivals and self.arrivals[0].number <= self.owed:
-            # An interrupt may come at any point. An arrival leaves the queue once all have
-            # seen it, and a query that is offered it again knows its number.
-            failures += self.deliver(self.arrivals[0])
-            self.arrivals.popleft()
+        try:
+            while self.arrivals and self.arrivals[0].number <= self.owed:
+                # An interrupt may come at any point. An arrival leaves the queue once all have
+                # seen it, and a query that is offered it again knows its number.
+                self.deliver(self.arrivals[0], failures)
+                self.arrivals.popleft()
+        except BaseException as interrupt:
+            mention(interrupt, failures)
+            raise
+        finally:
+            self.deliverer = None
         return failures
 
     def in_callback(self) -> bool:
         """Whether this thread is delivering: it was called by a callback, then."""
         return self.delivering.locked() and self.deliverer == get_ident()
 
-    def deliver(self, arrival: Arrival) -> list[Exception]:
-        """Push events into every live query over their stream; return what went wrong."""
-        failures: list[Exception] = []
+    def deliver(self, arrival: Arrival, failures: list[Exception]) -> None:
+        """Push events into every live query over their stream; add what went wrong."""
         readers = [each for each in self.subscriptions if arrival.stream in each.streams]
         if not readers:
-            return failures
+            return
         arrived = {arrival.stream: numbered(arrival.events, arrival.first_seq)}
         for subscription in readers:
             try:
                 subscription.deliver(arrival.number, arrived)
             except Exception as failure:
                 failures.append(failure)
-        self.subscriptions = [each for each in self.subscriptions if not each.finished]
-        return failures
+        with self.queueing:
+            self.subscriptions = [each for each in self.subscriptions if not each.finished]
 
-    def add(self, subscription: Subscription) -> Subscription:
-        """Add a query over what is to come."""
-        subscription.delivered = self.queued
-        subscription.catch_up = self.catch_up
-        self.subscriptions.append(subscription)
+    def add(self, subscription: Subscription, seen: int | None = None) -> Subscription:
+        """Add a query over what is to come: all arrivals behind the one numbered `seen`."""
+        with self.queueing:
+            subscription.delivered = self.queued if seen is None else seen
+            subscription.catch_up = self.catch_up
+            self.subscriptions = [*self.subscriptions, subscription]
         return subscription
 
     def join(self, begin: Callable[[], Subscription]) -> Subscription:
@@ -119,7 +126,8 @@ class Delivery:
         numbers which it has seen. Whoever appends meanwhile waits, and delivers afterwards.
         """
         with self.paused():
-            return self.add(begin())
+            seen = self.queued
+            return self.add(begin(), seen)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -128,11 +136,19 @@ class Delivery:
             yield
             return
         with self.delivering:
+            self.deliverer = None
             yield
 
 
 def raise_first(failures: list[Exception]) -> None:
-    """Raise the first of several failures, if there is one."""
+    """Raise the first of several failures, if there is one; it mentions the others."""
     if failures:
         failures[0].add_note("a live query failed; the appended events are stored")
+        mention(failures[0], failures[1:])
         raise failures[0]
+
+
+def mention(error: BaseException, others: Sequence[Exception]) -> None:
+    """Note on an error what else went wrong."""
+    for other in others:
+        error.add_note(f"another live query failed: {type(other).__name__}: {other}")

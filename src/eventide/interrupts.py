@@ -65,9 +65,11 @@ class Task(Generic[Returned]):
 
     def result(self) -> Returned:
         """Return what the work returns, or raise what it raises; stop it if interrupted."""
-        self.thread.start()
         try:
+            self.thread.start()
             self.done.wait()
+        except RuntimeError:
+            return self.work()  # no thread can be started while the interpreter ends
         except BaseException:
             self.stop()
             raise

@@ -81,9 +81,12 @@ class Stream:
             # Live queries see what readers see, whatever the disk says then.
             if appended.rows:
                 self.publish(self.name, outcome.events, appended.first_seq)
-        finally:
+        except BaseException as failure:
             if outcome.error is not None:
-                raise outcome.error
+                failure.add_note(f"{type(outcome.error).__name__}: {outcome.error}")
+            raise
+        if outcome.error is not None:
+            raise outcome.error
         return appended
 
     def feed(self, capacity_rows: int = 1_000_000) -> StreamFeed:

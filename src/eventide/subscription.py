@@ -162,9 +162,7 @@ class Subscription:
         Whatever is pushed later, or how far the query is advanced, is ignored.
         """
         self.catch_up()
-        found = self.go_on(interruptible(lambda: self.engine.end(self.state)))
-        self.finished = True
-        return found
+        return self.go_on(interruptible(lambda: self.engine.end(self.state)), last=True)
 
     def advance(self, to: Time, stream: str | None = None) -> Result:
         """Say that no event before a time will come, of one stream or of all.
@@ -184,9 +182,9 @@ class Subscription:
 
         With `last`, "30 s" for example, that of the same query over windows of only so long.
         """
-        standing = self.standing("asked for its current answer")
         self.catch_up()
         with self.stepping, pointing_into(self.text):
+            standing = self.standing("asked for its current answer")
             last_us = None if last is None else duration_us(last)
             return Result(pa.Table.from_batches([standing.current(self.state, last_us)]))
 
@@ -195,8 +193,8 @@ class Subscription:
 
         Operators have the names that `explain` gives them; those that keep nothing are left out.
         """
-        standing = self.standing("asked what it remembers")
         with self.stepping:
+            standing = self.standing("asked what it remembers")
             return standing.sizes(self.state)
 
     def late(self, stream: str | None = None) -> Result:
@@ -254,33 +252,40 @@ class Subscription:
             parts.append("finished" if self.failure is None else "failed")
         return f"<Subscription {text}: {listed(self.streams)}; {', '.join(parts)}>"
 
-    def go_on(self, step: Step, number: int | None = None) -> Result:
-        """Take a step; count and keep what is late, hand over what is complete.
+    def go_on(self, step: Step, number: int | None = None, *, last: bool = False) -> Result:
+        """Take a step, the `last` one or not; hand over what is complete.
 
         `number` is that of the arrival from the database, if the step takes one.
         """
-        if self.finished:
-            return Result(self.output_schema.empty_table())
-        try:
-            with self.stepping, pointing_into(self.text):
-                self.state, reported = step()
-            self.watermark_us = reported.watermark_us
-            for stream, rows in reported.late.items():
-                if rows.num_rows:
-                    self.lates[stream].add(rows)
-            result = Result(pa.Table.from_batches([reported.rows]))
-            calls_back = self.on_result if len(result) else None
-            self.delivered = self.delivered if number is None else number
-        except BaseException as error:
-            # Operators change their state in place, and the events that led here are lost to this
-            # query: after an interrupt, or for want of memory, going on would give wrong answers.
-            self.finished, self.failure = True, error
-            if not isinstance(error, Exception):
-                error.add_note(f"interrupted in the midst of a step, this query is over: {self!r}")
-            raise
+        with self.stepping:
+            if self.finished:
+                return Result(self.output_schema.empty_table())
+            try:
+                result = self.stepped(step)
+                calls_back = self.on_result if len(result) else None
+                self.finished = last
+                self.delivered = self.delivered if number is None else number
+            except BaseException as error:
+                # Operators change their state in place, and the events that led here are lost to
+                # this query: after an interrupt, or for want of memory, going on would give wrong
+                # answers.
+                self.finished, self.failure = True, error
+                if not isinstance(error, Exception):
+                    error.add_note(f"interrupted in the midst of a step, it is over: {self!r}")
+                raise
         if calls_back is not None:
             calls_back(result)
         return result
+
+    def stepped(self, step: Step) -> Result:
+        """Take a step; count and keep what is late, return what is complete."""
+        with pointing_into(self.text):
+            self.state, reported = step()
+        self.watermark_us = reported.watermark_us
+        for stream, rows in reported.late.items():
+            if rows.num_rows:
+                self.lates[stream].add(rows)
+        return Result(pa.Table.from_batches([reported.rows]))
 
 
 def long_step(step: Step, arrived: Mapping[str, pa.RecordBatch]) -> Step:
