@@ -222,7 +222,7 @@ def test_after_a_burst_hardly_more_is_held_than_before(text: str, execution: Exe
     state, sizes = tree.initial_state(), []
     for second, count in enumerate([5, 5, 3_000, 5, *[0] * 8, 5, 5]):
         moments = pa.array(np.full(count, second * SECOND)).cast(pa.timestamp("us"))
-        numbers = pa.array(np.arange(count, dtype=np.int64) + second)
+        numbers = pa.array(np.arange(count, dtype=np.int64) + 10_000 * second)
         keys = pa.array([f"{second % 2}.{i}" for i in range(count)], pa.string())
         known = {TS: moments, "k": keys, SEQ: numbers}
         rows = tuple(
