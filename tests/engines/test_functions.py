@@ -148,6 +148,15 @@ def _all_for_spark() -> list[str]:
     units = ("hour", "minute", "second", "millisecond", "microsecond")
     more = [f"date_diff('{unit}', ts, TIMESTAMP '2026-03-02')" for unit in units]
     more.append("strftime(TIMESTAMP '9999-12-31' + INTERVAL '1' DAY * abs(b), '%Y')")
+    more += [
+        "CAST(ts AS TIMESTAMP)",
+        "TIMESTAMP '2026-03-02'",
+        "CAST(CAST(ts AS DATE) AS TIMESTAMP)",
+    ]
+    more += [f"date_trunc('{unit}', CAST(ts AS DATE))" for unit in ("year", "week", "day")]
+    starts = ("2026-03-02 01:02:0", "12:30:0", "2026-02-30 01:02:0")
+    more += [f"TRY_CAST(concat('{start}', abs(a) % 10) AS TIMESTAMP)" for start in starts]
+    more.append("TRY_CAST(concat('2026-03-02 01:02:0', abs(a) % 10, '+02:00') AS TIMESTAMP)")
     texts = [*ours, *DOCS["ours"], *DOCS["handed over"], *more]
     return [text for text in dict.fromkeys(texts) if text and text not in GAPS]
 
@@ -175,7 +184,8 @@ def test_spark_gives_what_duckdb_gives(spark: SparkSession) -> None:
     assert before is not None
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
-        found = columns(run_around(spark, plan.spark_sql, inputs).toArrow())
+        answer = run_around(spark, plan.spark_sql, inputs)
+        found = columns(answer.toArrow())
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
     wrong = {
@@ -184,6 +194,9 @@ def test_spark_gives_what_duckdb_gives(spark: SparkSession) -> None:
         if theirs != ours
     }
     assert wrong == {}
+    kinds = [kind for _, kind in answer.dtypes[1:]]
+    zoneless = [text for text, kind in zip(texts, kinds, strict=True) if kind == "timestamp_ntz"]
+    assert zoneless == []
 
 
 @pytest.mark.spark

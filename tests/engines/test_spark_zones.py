@@ -152,6 +152,18 @@ def test_each_time_keeps_its_kind(york: SparkSession) -> None:
     }
 
 
+def test_truncated_times_keep_their_kind(york: SparkSession) -> None:
+    units = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "microsecond")
+    items = ", ".join(
+        f"date_trunc('{unit}', {name}) AS {name}_{unit}"
+        for name in ("ts", "seen")
+        for unit in units
+    )
+    found = ev.spark(york).sql(f"SELECT DISTINCT {items} FROM cars", cars=frame_of(york, "seen"))
+    instants = {f"ts_{unit}": "timestamp" for unit in units}
+    assert kinds(found) == instants | {f"seen_{unit}": "timestamp_ntz" for unit in units}
+
+
 def test_results_join_with_the_columns_they_come_from(
     db: ev.Database, session: SparkSession
 ) -> None:

@@ -23,7 +23,8 @@ from eventide.lang.sql.spans import span_of, written
 _ROUND_HINT = "write CAST(ROUND(x) AS BIGINT)"
 _EMBEDDED_HINT = "run this query without Spark, or compute it on the DataFrame"
 
-_EPOCH = "TIMESTAMP_NTZ '1970-01-01 00:00:00'"
+# A time that comes from no column is an instant, whatever the session takes TIMESTAMP for.
+_EPOCH = "TIMESTAMP_LTZ '1970-01-01 00:00:00'"
 # Spark's EXTRACT gives an INT, which has no room for the seconds since 1970 from 2038 on.
 _SECONDS = (
     "(CAST(EXTRACT(DAY FROM {0}) AS BIGINT) * 86400 + EXTRACT(HOUR FROM {0}) * 3600"
@@ -47,13 +48,14 @@ _PARTS: Mapping[str, str] = {
     "microsecond": "EXTRACT(SECOND FROM :x) * 1000000",
 }
 
-# Times of day are taken off: Spark's own DATE_TRUNC goes through the zone of the session.
+# What is too much is taken off, so an instant stays one and a time without a zone has none:
+# Spark's own DATE_TRUNC makes instants of both.
 _TRUNCATIONS: Mapping[str, str] = {
     **{
-        unit: f"CAST(TRUNC(CAST(:x AS DATE), '{unit}') AS TIMESTAMP_NTZ)"
+        unit: f":x - (:x - CAST(TRUNC(CAST(:x AS DATE), '{unit}') AS TIMESTAMP_NTZ))"
         for unit in ("year", "quarter", "month", "week")
     },
-    "day": "CAST(CAST(:x AS DATE) AS TIMESTAMP_NTZ)",
+    "day": ":x - (:x - CAST(CAST(:x AS DATE) AS TIMESTAMP_NTZ))",
     "hour": ":x - MAKE_DT_INTERVAL(0, 0, MINUTE(:x), EXTRACT(SECOND FROM :x))",
     "minute": ":x - MAKE_DT_INTERVAL(0, 0, 0, EXTRACT(SECOND FROM :x))",
     "second": ":x - MAKE_DT_INTERVAL(0, 0, 0, EXTRACT(SECOND FROM :x) % 1)",
@@ -304,7 +306,7 @@ def _read_time(node: exp.Expr, _: Kinds) -> exp.Expr:
         quoted = f"'{each.text}'" if each.text.isalpha() else each.text.replace("'", "''")
         pattern += _READ_CODES[each.code] if each.code else quoted
     parts = [node.this, exp.Literal.string(pattern)]
-    return exp.Anonymous(this="TO_TIMESTAMP_NTZ", expressions=parts)
+    return exp.Anonymous(this="TO_TIMESTAMP_LTZ", expressions=parts)
 
 
 def _texts(values: list[exp.Expr], kinds: Kinds) -> list[exp.Expr]:
@@ -451,6 +453,11 @@ def _cast(node: exp.Expr, kinds: Kinds) -> exp.Expr:
         case exp.DType.VARBINARY | exp.DType.BINARY:
             if not (isinstance(value, exp.Literal) and "\\" not in value.name):
                 raise beyond_spark(written(node), node)
+        case exp.DType.TIMESTAMP | exp.DType.TIMESTAMPNTZ | exp.DType.DATETIME:
+            if kind == "timestamp":
+                return exp.Paren(this=value)
+            # Texts are read as DuckDB reads them: no offset counts, and no time of day alone.
+            return _filled(f"CAST({name}(:x AS TIMESTAMP_NTZ) AS TIMESTAMP_LTZ)", x=value)
         case exp.DType.TIME | exp.DType.TIMESTAMPTZ:
             raise beyond_spark(written(node), node)
     return node
@@ -498,7 +505,7 @@ def _timestamp_of(node: exp.Expr, _: Kinds) -> exp.Expr:
     if unread(node, *keys) is not None or not all(node.args.get(key) for key in keys):
         raise beyond_spark(written(node), node)
     parts = [node.args[key] for key in keys]
-    return exp.Anonymous(this="MAKE_TIMESTAMP_NTZ", expressions=parts)
+    return exp.Anonymous(this="MAKE_TIMESTAMP_LTZ", expressions=parts)
 
 
 def _interval(node: exp.Expr, _: Kinds) -> exp.Expr:
