@@ -6,13 +6,17 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from eventide.errors import StoreError
 from eventide.store import Store, StreamOptions
 from eventide.store.files.frame import Kind
+from eventide.store.files.mapped import stamp_of as segment_stamp
 from eventide.store.upkeep.repair import Repair, repair_stream
+from eventide.store.upkeep.salvage import newest_root
 from eventide.store.upkeep.verify import verify_stream
+from eventide.store.writing.log import RecordKind, read_records, stamp_of
 from tests.store.damage import Original, events_of, flipped, frames_of, make, opened, repaired, rows
 from tests.store.events import SCHEMA, table, tiny_files
 
@@ -119,10 +123,39 @@ def test_leaves_behind_the_last_root_are_taken_in(original: Original, tmp_path: 
     segment, name = original.snapshot.view.segment, original.snapshot.manifest.log
     assert segment is not None
     broken = flipped(original.files[segment.file], segment.root + 50, 1)
+    before = newest_root(
+        pa.py_buffer(broken), segment_stamp(segment.file), segment.file, segment.form
+    )
+    assert before is not None
+    assert before.rows < segment.rows  # or nothing would have to be taken in
     folder = original.copy(tmp_path, **{name: None, segment.file: broken})
     repaired(folder)
     stored = sum(each.rows for each in original.snapshot.segments)
     assert len(without_new(original, folder)) == stored
+
+
+@pytest.mark.parametrize("flushed", [4, 7])
+def test_leaves_behind_the_last_root_of_a_first_segment_are_taken_in(
+    tmp_path: Path, flushed: int
+) -> None:
+    """Its numbers begin at 0, as those of a staged segment do."""
+    with tiny_files():
+        stream = Store.open(tmp_path).create_stream("cars", SCHEMA, StreamOptions())
+        for start in (0, 100):
+            stream.append(table(rows(start, flushed)))
+            stream.flush()
+        segment, events = stream.snapshot().view.segment, events_of(stream.snapshot())
+        assert segment is not None
+        file = stream.path / segment.file
+        content = flipped(file.read_bytes(), segment.root + 50, 1)
+        file.unlink()
+        file.write_bytes(content)
+        (log,) = stream.path.glob("log-*.log")
+        log.unlink()
+        planned = repair_stream(stream.path, dry_run=True)
+        assert repair_stream(stream.path) == planned
+        assert events_of(opened(stream.path)) == events
+        assert repair_stream(stream.path) == Repair((), ())
 
 
 def test_a_damaged_manifest_still_tells_where_staged_events_belong(tmp_path: Path) -> None:
@@ -189,10 +222,32 @@ def test_everything_damaged_at_once(original: Original, tmp_path: Path) -> None:
     broken: dict[str, bytes | None] = {
         name: flipped(content, len(content) // 2, 1)
         for name, content in original.files.items()
-        if not name.startswith("manifest-")
+        if name.endswith(".ix")
     }
+    for segment in original.snapshot.segments:
+        content = original.files[segment.file]
+        frames = list(frames_of(original.stream.path, segment))
+        for wanted in (Kind.LEAF, Kind.NODE):
+            start, end = next((start, end) for kind, start, end in frames if kind == wanted)
+            content = flipped(content, (start + end) // 2, 1)
+        broken[segment.file] = content
+    log = original.snapshot.manifest.log
+    broken[log] = flipped(original.files[log], first_of_events(original) + 100, 1)
+    assert {*broken} == {name for name in original.files if not name.startswith("manifest-")}
     folder = original.copy(tmp_path, **broken)
     done = repaired(folder)
     left = without_new(original, folder)
-    assert done.losses
+    files = [*(segment.file for segment in original.snapshot.manifest.segments), log]
+    for name in files:
+        assert any(str(loss).startswith(f"{name}: ") for loss in done.losses), name
     assert len(original.events) // 2 < len(left) < len(original.events)
+
+
+def first_of_events(original: Original) -> int:
+    """Return where the first record of the log begins whose events are in no segment."""
+    name, schema = original.snapshot.manifest.log, original.snapshot.schema.arrow
+    schemas = {RecordKind.CHECKPOINT: schema, RecordKind.EVENTS: schema.remove(1)}
+    records = list(read_records(original.files[name], stamp_of(name), schemas, synced=True))
+    checkpoints = [each for each in records if each.kind == RecordKind.CHECKPOINT]
+    assert records[-1].kind == RecordKind.EVENTS
+    return checkpoints[-1].end

@@ -7,7 +7,8 @@ manifest                the newest whole version counts, with the newest log tha
 missing manifest        the same: it shows where an older version names a log that is gone, and
                         another log is there
 log                     its whole records count (`salvage_log.py`). The open segment may have a
-                        later root than they know, and leaves behind that: those are taken in
+                        later root than they know, and leaves behind that: those are taken in,
+                        also if no log is left that names the segment
 segment                 its readable leaves are written to a new one. Below a damaged node or root
                         the leaves are found by their frames
 missing segment         it is taken off the list
@@ -352,8 +353,11 @@ class Repairing:
             if check is None or not self.may_belong(check):
                 continue
             fresh = self.fresh_rows(check)
+            has_more = has_leaves_behind(check)
             if fresh == check.segment.rows:
-                if first is None and path.name not in self.offsets and is_from_zero(check):
+                is_first = first is None and path.name not in self.offsets and is_from_zero(check)
+                is_second = not check.segment.sealed and self.view.segment is not None
+                if is_first and not has_more and not is_second:
                     first = check
                     self.remember(check)
                 else:
@@ -362,7 +366,7 @@ class Repairing:
                 continue
             elif is_from_zero(check) and not self.agrees(check, check.segment.rows - fresh):
                 unplaced.append(check)
-            elif fresh:
+            elif fresh or has_more:
                 yield from self.fresh_part(check)
         yield from self.placed(first, unplaced)
 
@@ -416,24 +420,37 @@ class Repairing:
     def taken_in(self, check: SegmentCheck) -> Iterator[Segment]:
         """Yield a segment as it is."""
         segment = check.segment
-        if not segment.sealed and self.view.segment is not None:
+        is_second = not segment.sealed and self.view.segment is not None
+        if is_second or has_leaves_behind(check):
             yield from self.fresh_part(check)
             return
         self.steps.append(f"{segment.file}: take in {segment.rows:,} events")
         self.remember(check)
-        if self.manifest.options.indexes:
-            self.hints.append("run `eventide compact` to build the indexes of what was taken in")
+        self.hint_at_indexes()
         if not segment.sealed:
             self.view = replace(self.view, segment=segment)
         yield segment
 
     def fresh_part(self, check: SegmentCheck) -> tuple[Segment, ...]:
-        """Write the events of a segment that are nowhere else to a new one."""
-        leaves = salvaged(check, self.seen, 0)
+        """Write the events of a segment that are nowhere else to a new one.
+
+        Those in leaves behind its last whole root too: they were in the log before.
+        """
+        if has_leaves_behind(check):
+            check.lost.append(ANY_TIME)
+        leaves = salvaged(check, self.seen, 2**63)
+        if not leaves:
+            return ()
+        self.hint_at_indexes()
         rows = sum(leaf.rows for leaf in leaves)
         what = f"write {rows:,} events anew that are nowhere else"
         self.steps.append(f"{check.segment.file}: {what}")
         return () if self.dry_run else rewritten(self.folder, check.segment, leaves)
+
+    def hint_at_indexes(self) -> None:
+        """Say that what was taken in has no indexes."""
+        if self.manifest.options.indexes:
+            self.hints.append("run `eventide compact` to build the indexes of what was taken in")
 
     def placed(self, first: SegmentCheck | None, others: list[SegmentCheck]) -> Iterator[Segment]:
         """Yield segments with numbers from 0 on, of which only the `first` can have those.
@@ -559,6 +576,12 @@ def offsets_in(folder: Path, damaged: list[str]) -> dict[str, int]:
 def has_roots(content: pa.Buffer, stamp: bytes) -> bool:
     """Whether a segment has been open: one that is written in one go has only a seal."""
     return any(frame.kind == Kind.ROOT for frame in frames_backwards(content, stamp))
+
+
+def has_leaves_behind(check: SegmentCheck) -> bool:
+    """Whether a segment that no list has goes on behind its last whole root."""
+    segment = check.segment
+    return not segment.sealed and leaves_behind(check.content, check.stamp, segment.root)
 
 
 def rows_of(check: SegmentCheck) -> Iterator[pa.RecordBatch]:
