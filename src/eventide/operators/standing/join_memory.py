@@ -219,7 +219,8 @@ class JoinMemory:
         log, about = self.logs[side], self.state.sides[side]
         require_lengths(words.num_rows, values.columns, "tuples and their values")
         at, exp, ids = (filled(words.column(name), "tuples") for name in ("at", "exp", "id"))
-        require_living(exp, until_us)
+        if about[POLICY] == CALENDAR:  # others let tuples stay for a while when they have gone
+            require_living(exp, until_us)
         require_within(at, MIN_TS_US - LONGEST_US, max(until_us, MIN_TS_US), "births of tuples")
         if about[POLICY] == RING:
             require_ascending(exp, "ends of tuples")
