@@ -29,6 +29,21 @@ SAME = {
         "SELECT car AS who, speed AS v FROM cars WHERE speed > 40"
     ),
     "SELECT * FROM cars AS c(t, who)": "SELECT ts AS t, car AS who, speed, lane FROM cars",
+    "SELECT cars.who, v FROM cars(t, who, v) WHERE cars.v > 40": (
+        "SELECT car AS who, speed AS v FROM cars WHERE speed > 40"
+    ),
+    'SELECT c.who FROM "cars"(t, who) c JOIN CARS(at) AS d ON c.t = d.at': (
+        "SELECT car AS who FROM cars"
+    ),
+    "SELECT * FROM cars(ts, who, v) MATCH_RECOGNIZE (PARTITION BY who "
+    "MEASURES A.v AS a, B.v AS b PATTERN (A B) DEFINE B AS v > PREV(v))": (
+        "SELECT car AS who, a, b FROM cars MATCH_RECOGNIZE (PARTITION BY car "
+        "MEASURES A.speed AS a, B.speed AS b PATTERN (A B) DEFINE B AS speed > PREV(speed))"
+    ),
+    "SELECT t, who FROM cars(t, who) [RANGE 10 SECONDS]": (
+        "SELECT ts AS t, car AS who FROM cars [RANGE 10 SECONDS]"
+    ),
+    "WITH x AS (SELECT ts, car FROM cars) SELECT x.w FROM x(t, w)": "SELECT car AS w FROM cars",
     "SELECT t, c._seq AS n FROM cars c(t) ORDER BY t DESC": (
         "SELECT ts AS t, _seq AS n FROM cars ORDER BY ts DESC"
     ),

@@ -1,7 +1,7 @@
 """FROM cars AS c(t, who) → FROM (SELECT ts AS t, car AS who, … FROM cars) AS c; WITH x(a) alike.
 
-A list renames the first columns, in order. Where the columns of a query are not known before it
-runs, its list is left to the engine.
+A list renames the first columns, in order; `FROM cars(t, who)` is `FROM cars AS cars(t, who)`.
+Where the columns of a query are not known before it runs, its list is left to the engine.
 """
 
 from __future__ import annotations
@@ -24,6 +24,37 @@ from eventide.plan.column_names import numbered
 from eventide.schema import DELETED, SEQ, Schema
 
 Catalog = Mapping[str, Schema]
+
+
+def read_short_lists(query: exp.Expr, catalog: Catalog) -> None:
+    """FROM cars(t, who) → FROM cars AS cars(t, who). The parser took it for a function."""
+    for table in list(query.find_all(exp.Table)):
+        _read_short_list(table, catalog)
+
+
+def _read_short_list(table: exp.Table, catalog: Catalog) -> None:
+    call = table.this
+    if not isinstance(call, exp.Anonymous) or not all(map(_is_bare_name, call.expressions)):
+        return
+    name = call.this if isinstance(call.this, exp.Identifier) else exp.to_identifier(call.this)
+    name.meta.update(call.meta)
+    named = table.copy()
+    named.set("this", name)
+    alias = table.args.get("alias")
+    known = _stream(named, catalog) is not None
+    known = known or any(
+        c.alias.lower() == name.name.lower() for c in table.root().find_all(exp.CTE)
+    )
+    if not known or (alias is not None and alias.columns):
+        return
+    outer = exp.TableAlias(this=name.copy()) if alias is None else alias
+    outer.set("columns", [each.this for each in call.expressions])
+    table.set("this", name)
+    table.set("alias", outer)
+
+
+def _is_bare_name(argument: exp.Expr) -> bool:
+    return isinstance(argument, exp.Column) and not argument.table
 
 
 def apply_lists(query: exp.Expr, catalog: Catalog) -> None:

@@ -15,7 +15,12 @@ from sqlglot import exp
 
 from eventide.errors import BindError, EventideError, UnsupportedError
 from eventide.lang.sql.block import Block, plan_block, scope_over, stream_below
-from eventide.lang.sql.column_lists import RENAMED_STREAM, apply_lists, refuse_ambiguous
+from eventide.lang.sql.column_lists import (
+    RENAMED_STREAM,
+    apply_lists,
+    read_short_lists,
+    refuse_ambiguous,
+)
 from eventide.lang.sql.match_clause import RowPattern, pattern_over_matches
 from eventide.lang.sql.match_ctes import inline_ctes
 from eventide.lang.sql.match_hints import hint_before_match
@@ -72,9 +77,10 @@ def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Pl
     # A name that the query uses itself would hide what we put under it.
     prefix = fresh("eventide", re.findall(r"eventide(?:_\d+)*(?=_\d)", text, re.IGNORECASE))
     cutter = Cutter(catalog, text, prefix)
+    query = query.copy()
+    read_short_lists(query, catalog)
     check_qualifiers(query)
     check_limits(query)
-    query = query.copy()
     refuse_ambiguous(query, catalog)
     apply_lists(query, catalog)
     inline_ctes(query)
