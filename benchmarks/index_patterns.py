@@ -21,13 +21,13 @@ from benchmarks.guard import MismatchError, as_bag, difference_of
 from benchmarks.index_data import SEED
 from benchmarks.index_queries import Series
 from benchmarks.measure import collector_off
-from eventide.engines.access import Access, Cost
 from eventide.engines.build import build_pipeline
-from eventide.engines.choice import Ways, ways
-from eventide.engines.intervals.estimate import estimates
-from eventide.engines.intervals.question import PatternQuestion, pattern_question
-from eventide.engines.intervals.ways import IntervalAccess
-from eventide.engines.weights import DEFAULTS, Weights
+from eventide.engines.history.access import Access, Cost
+from eventide.engines.history.choice import Ways, ways
+from eventide.engines.history.patterns.estimate import estimates
+from eventide.engines.history.patterns.question import PatternQuestion, pattern_question
+from eventide.engines.history.patterns.ways import IntervalAccess
+from eventide.engines.history.weights import DEFAULTS, Weights
 from eventide.lang.sql import plan_sql
 from eventide.plan.nodes import Plan
 from eventide.store.snapshot import Snapshot

@@ -29,10 +29,10 @@ from benchmarks.report import (
 )
 from benchmarks.store_setting import remove
 from eventide.engines.build import build_pipeline
-from eventide.engines.choice import ways
-from eventide.engines.history import replay
-from eventide.engines.weights import DEFAULTS
-from eventide.engines.window_index import WindowIndex, window_access
+from eventide.engines.history.choice import ways
+from eventide.engines.history.replay import replay
+from eventide.engines.history.weights import DEFAULTS
+from eventide.engines.history.windows.index import WindowIndex, window_access
 from eventide.lang.sql import plan_sql
 from eventide.plan.nodes import Plan, Project, Window, WindowAggregate
 from eventide.plan.times import format_duration

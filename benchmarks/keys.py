@@ -20,12 +20,12 @@ from rich.console import Console
 
 from benchmarks.measure import collector_off
 from benchmarks.report import RESULTS, Machine, as_line, facts, write_results
-from eventide.database import live_query
+from eventide.api.database import live_query
+from eventide.api.live_query import Subscription
 from eventide.engines.standing.live import StandingLive
 from eventide.errors import UnboundedStateWarning
 from eventide.lang.sql import plan_sql
 from eventide.schema import SEQ, TS, Schema
-from eventide.subscription import Subscription
 
 TITLE = "Ever-new keys"
 KEYS = 1_000_000

@@ -24,7 +24,7 @@ from benchmarks.situation_data import (
 )
 from benchmarks.situation_queries import Ask, Holds
 from benchmarks.situation_setting import check_rows, over_arrow
-from eventide.plan import allen
+from eventide.plan.situations import allen
 
 WITHIN_S = 1_000
 RATIOS = {"2:1": 0.5, "1:1": 1.0, "1:2": 2.0}

@@ -29,8 +29,8 @@ from benchmarks.situation_setting import (
 )
 from eventide.batch import Batch
 from eventide.engines.build import Pipeline, States
-from eventide.operators.match_situations import PatternState
-from eventide.operators.situation_plan import fixed_orders
+from eventide.operators.situations.match import PatternState
+from eventide.operators.situations.plan import fixed_orders
 
 Order = tuple[int, ...]
 Run = Callable[[], tuple[tuple[float, ...], int]]

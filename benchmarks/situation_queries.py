@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from benchmarks.situation_data import BOOLEANS, DEVICES, DRIVERS, thresholds
-from eventide.plan import allen
 from eventide.plan.nodes import Detection
+from eventide.plan.situations import allen
 
 LETTERS = "abcdefghij"
 

@@ -16,7 +16,7 @@ from numba import njit
 
 from benchmarks.situation_data import SECOND_US, Bools, Int64s
 from benchmarks.situation_queries import Ask, Holds
-from eventide.plan import allen
+from eventide.plan.situations import allen
 
 SHORTEST_CYCLE_S = 2
 """A situation and the gap before the next take at least so long: two reports of one a second."""

@@ -21,13 +21,13 @@ from benchmarks.measure import collector_off
 from benchmarks.race import timed_alone
 from benchmarks.situation_data import DRIVERS, Bools, Floats, Int64s, drivers
 from benchmarks.situation_queries import Ask
-from eventide.database import live_query
+from eventide.api.database import live_query
+from eventide.api.live_query import Subscription
 from eventide.engines.build import Pipeline, build_pipeline
-from eventide.engines.history import run_pipeline
+from eventide.engines.history.replay import run_pipeline
 from eventide.lang.sql import plan_sql
-from eventide.operators.match_situations import MatchSituations
+from eventide.operators.situations.match import MatchSituations
 from eventide.schema import Schema
-from eventide.subscription import Subscription
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from benchmarks.situation_data import Spans
 from benchmarks.situation_queries import Ask
-from eventide.plan import allen
+from eventide.plan.situations import allen
 
 MEANINGS = {
     "before": "{a}.end_ts < {b}.start_ts",

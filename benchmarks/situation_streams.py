@@ -31,7 +31,7 @@ from benchmarks.situation_setting import (
     over_arrow,
 )
 from benchmarks.situation_sql import drawn_count
-from eventide.plan import allen
+from eventide.plan.situations import allen
 
 SHAPES = ("equal", "meets", "chain", "star", "combined")
 DRAWN_SHAPES = SHAPES[2:]

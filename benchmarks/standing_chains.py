@@ -31,11 +31,11 @@ from benchmarks.standing_setting import (
     steps_of,
 )
 from eventide.engines.standing.build import build_standing
-from eventide.plan.choose_standing import choose_plan
 from eventide.plan.expressions import Expression
-from eventide.plan.join_order import JoinInput
 from eventide.plan.nodes import Plan, rebuild_sources
-from eventide.plan.standing import Standing, WindowJoin
+from eventide.plan.standing.choose import choose_plan
+from eventide.plan.standing.join_order import JoinInput
+from eventide.plan.standing.nodes import Standing, WindowJoin
 
 STEP_S = 5
 FILLING_S = 200

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide.plan.join_order import JoinInput
+from eventide.plan.standing.join_order import JoinInput
 
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

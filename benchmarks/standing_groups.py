@@ -25,7 +25,7 @@ from benchmarks.standing_setting import (
     times_of,
 )
 from eventide.operators.standing.tree import StandingTree
-from eventide.plan.execution import Execution
+from eventide.plan.standing.execution import Execution
 
 HELD_S = 100
 """So many seconds of a reading a millisecond: 100,000 values."""

@@ -29,9 +29,15 @@ from benchmarks.standing_data import (
 )
 from benchmarks.standing_setting import StandingCase, StandingSetting
 from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.join import JoinSide, JoinState, JoinWindows
+from eventide.operators.standing.joins.join import JoinSide, JoinState, JoinWindows
 from eventide.plan.expressions import Column
-from eventide.plan.join_order import JoinInput, Order, best_order, best_orders, cost_of_order
+from eventide.plan.standing.join_order import (
+    JoinInput,
+    Order,
+    best_order,
+    best_orders,
+    cost_of_order,
+)
 from eventide.schema import INT64
 
 STEP_S = 5

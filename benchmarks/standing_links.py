@@ -20,10 +20,10 @@ from benchmarks.standing_setting import (
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.choice import chosen_plan
 from eventide.operators.standing.tree import StandingTree
-from eventide.plan.choose_standing import Chosen
-from eventide.plan.execution import Execution
 from eventide.plan.passes.narrow_rows import narrow_rows
-from eventide.plan.standing import Standing
+from eventide.plan.standing.choose import Chosen
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.nodes import Standing
 
 EXECUTIONS: tuple[Execution, ...] = ("aware", "negative", "direct")
 OURS: Execution = "aware"

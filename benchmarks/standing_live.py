@@ -19,9 +19,9 @@ from benchmarks.standing_setting import (
     catalog_of,
     times_of,
 )
-from eventide.database import live_query
+from eventide.api.database import live_query
+from eventide.api.live_query import Subscription
 from eventide.lang.sql import plan_sql
-from eventide.subscription import Subscription
 
 ARRIVING_ROWS = 10_000
 WINDOW_S = 60

@@ -23,7 +23,7 @@ from benchmarks.race import Finding, at_least, race, timed
 from benchmarks.situation_setting import arrivals, check_counts, check_rows
 from benchmarks.standing_data import sided
 from benchmarks.standing_setting import StandingCase, StandingSetting, catalog_of
-from eventide.database import live_query
+from eventide.api.database import live_query
 from eventide.lang.sql import plan_sql
 
 if TYPE_CHECKING:

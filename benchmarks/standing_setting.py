@@ -22,9 +22,9 @@ from eventide.engines.standing.reach import scan_of
 from eventide.lang.sql import plan_sql
 from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.tree import StandingTree, TreeState
-from eventide.plan.choose_standing import choose_plan
-from eventide.plan.execution import Execution
-from eventide.plan.standing import Standing
+from eventide.plan.standing.choose import choose_plan
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.nodes import Standing
 from eventide.schema import SEQ, TS, Schema
 from eventide.store.memory import TableSource
 

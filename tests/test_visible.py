@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.result import Result
+from eventide.api.result import Result
 from eventide.sinks.words import cut, escape, pad, text_width
 from eventide.visible import visible
 

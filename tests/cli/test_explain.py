@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from eventide.database import Database
-from eventide.engines.weights import DEFAULTS, Weights
-from tests.test_cli import run
+from eventide.api.database import Database
+from eventide.engines.history.weights import DEFAULTS, Weights
+from tests.cli.test_cli import run
 
 QUERY = "SELECT v FROM s WHERE v > 1"
 
@@ -55,7 +55,7 @@ def test_calibrate_shows_weights_before_and_now(
 ) -> None:
     # tests/test_calibrate.py measures; here it is only shown and kept.
     measured = replace(DEFAULTS, replay_event=2 * DEFAULTS.replay_event)
-    monkeypatch.setattr("eventide.database.calibrated", lambda *_: measured)
+    monkeypatch.setattr("eventide.api.database.calibrated", lambda *_: measured)
     result = run("calibrate", database)
     assert result.exit_code == 0, result.stderr
     assert result.stdout.splitlines()[0].split() == ["seconds", "for", "each", "before", "now"]

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import eventide as ev
+from eventide.api.replay.pace import WallClock
 from eventide.cli import eventide
-from eventide.pace import WallClock
 
 COUNTS = "SELECT window_start, COUNT(*) AS n FROM cars GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)"
 

@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 import pyarrow.parquet
 import pytest
 
+from eventide.api.database import Database
 from eventide.cli.tpstream import has_lines
-from eventide.database import Database
+from tests.cli.test_cli import run
 from tests.golden.situation_pictures import QUERY, cars
-from tests.test_cli import run
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from eventide.cli import eventide
 from eventide.store import Store, StoredStream, StreamOptions
-from tests.store.damage import flipped, rows
 from tests.store.events import SCHEMA, new_stream, table
+from tests.store.upkeep.damage import flipped, rows
 
 
 def run(*arguments: str | Path, stdin: str | None = None) -> Result:

@@ -15,23 +15,23 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from eventide.engines.buckets import to_bytes
-from eventide.engines.live import LiveEngine
-from eventide.engines.spark.standing_stream import Going, StandingProcessor, Told
+from eventide.engines.live.engine import LiveEngine
+from eventide.engines.spark.standing.stream import Going, StandingProcessor, Told
 from eventide.engines.spark.stream import LiveProcessor
 from eventide.engines.standing.live import StandingLive
 from eventide.lang.sql import plan_sql
 from eventide.operators import key_layers
-from eventide.operators.standing.report import Reporter
+from eventide.operators.standing.answer.report import Reporter
 from eventide.operators.stateful import Stateful
-from eventide.plan.choose_standing import choose_plan
-from eventide.plan.execution import Execution
-from eventide.plan.standing import Standing
+from eventide.plan.standing.choose import choose_plan
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.nodes import Standing
 from eventide.schema import SEQ, Schema
-from tests.engines import standing_queries as asked
-from tests.engines.match_queries import PATTERNS
+from tests.engines.patterns.match_queries import PATTERNS
 from tests.engines.scenarios import COUNTED, QUERIES, SCHEMA, SECOND, cut, drive, shuffled
-from tests.engines.standing_queries import CATALOG, events_of, versions_of
-from tests.engines.temporal_queries import TEMPORAL
+from tests.engines.situations.temporal_queries import TEMPORAL
+from tests.engines.standing import queries as asked
+from tests.engines.standing.queries import CATALOG, events_of, versions_of
 
 CARS = {"cars": SCHEMA}
 LATENESS_US = 20 * SECOND

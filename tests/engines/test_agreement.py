@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eventide.engines.live import LiveEngine
+from eventide.engines.live.engine import LiveEngine
 from eventide.engines.spark.stream import LiveProcessor, even_labels
 from eventide.errors import StateError
 from eventide.lang.sql import plan_sql

@@ -16,15 +16,15 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide import subscription
-from eventide.engines.live import LiveEngine
+from eventide.api import live_query as subscription
+from eventide.api.live_query import LateEvents
+from eventide.engines.live.engine import LiveEngine
 from eventide.errors import UnboundedStateWarning
 from eventide.lang.sql import plan_sql
 from eventide.operators import key_layers
 from eventide.operators.key_layers import KeyLayers, Taken
-from eventide.plan.bounds import unbounded_reasons
+from eventide.plan.patterns.bounds import unbounded_reasons
 from eventide.schema import SEQ, TS, Schema
-from eventide.subscription import LateEvents
 from tests.engines.scenarios import as_bag
 
 SECOND = 1_000_000

@@ -11,14 +11,22 @@ import pyarrow as pa
 import pytest
 
 import eventide
-from eventide.engines.rest import run_rest
+from eventide.engines.history.rest import run_rest
 from eventide.errors import BindError, EventideError, UnsupportedError
 from eventide.lang.sql import plan_sql
-from eventide.lang.sql.rest import said
+from eventide.lang.sql.rest.text import said
 from eventide.plan.nodes import Project, Relational
 from eventide.schema import Schema
-from tests.operators.test_evaluate import LIKE_DUCKDB, ROWS, SCHEMA, at, batch, bound, by_us
-from tests.operators.test_evaluate import _plain as plain_value
+from tests.operators.expressions.test_evaluate import (
+    LIKE_DUCKDB,
+    ROWS,
+    SCHEMA,
+    at,
+    batch,
+    bound,
+    by_us,
+)
+from tests.operators.expressions.test_evaluate import _plain as plain_value
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

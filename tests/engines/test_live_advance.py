@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 import eventide as ev
-from eventide.engines.live import LiveEngine
+from eventide.engines.live.engine import LiveEngine
 from eventide.errors import SchemaError
 from eventide.plan.explain import explain
 from eventide.plan.passes import optimise
-from tests.naive.situation_nodes import CATALOG, SCHEMA, SECOND, Case, cases
-from tests.naive.temporal_patterns import by_closed_form
-from tests.operators.situation_drive import bag, plain
+from tests.naive.situations.matches import by_closed_form
+from tests.naive.situations.nodes import CATALOG, SCHEMA, SECOND, Case, cases
+from tests.operators.situations.drive import bag, plain
 
 Rows = list[dict[str, Any]]
 

@@ -8,18 +8,18 @@ import pyarrow as pa
 import pytest
 
 from eventide.engines.build import build_pipeline
-from eventide.engines.live import LiveEngine
-from eventide.engines.spark.standing_stream import Going, StandingProcessor
+from eventide.engines.live.engine import LiveEngine
+from eventide.engines.spark.standing.stream import Going, StandingProcessor
 from eventide.engines.spark.stream import LiveProcessor
 from eventide.engines.standing.live import StandingLive
 from eventide.errors import StateError
 from eventide.lang.sql import plan_sql
 from eventide.operators.envelope import MAGIC, VERSION, seal, unseal
-from eventide.operators.sliding_aggregate import AggregateFrames
 from eventide.operators.state import join_parts, split_parts, write_rows
+from eventide.operators.windows.frames import AggregateFrames
 from eventide.plan.expressions import Column
 from eventide.plan.meaning import digest_of
-from eventide.plan.standing import Standing
+from eventide.plan.standing.nodes import Standing
 from eventide.schema import Schema
 from tests.engines.scenarios import as_bag
 from tests.engines.state_cases import TEXTS, NoHandle, car_batches, layered, live_engine

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eventide.database import Database
+from eventide.api.database import Database
 
 FILE = Path(__file__).parents[2] / "docs" / "explain.svg"
 FIRST_US = 1_772_409_600_000_000  # 2026-03-02

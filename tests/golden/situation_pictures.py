@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 import eventide as ev
-from eventide.plan.allen import NAMES, mask_named
-from eventide.sinks.chart.svg import STYLE
+from eventide.drawing.chart.svg import STYLE
+from eventide.plan.situations.allen import NAMES, mask_named
 
 DOCS = Path(__file__).parents[2] / "docs"
 RELATIONS, MATCHES = DOCS / "situations.svg", DOCS / "match-situations.svg"

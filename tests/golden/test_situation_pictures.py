@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventide.plan.allen import NAMES, inverse, mask_named, names_of, relation_between
+from eventide.plan.situations.allen import NAMES, inverse, mask_named, names_of, relation_between
 from tests.golden import situation_pictures as pictures
 
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
+from eventide.drawing.situations.lifetimes import Lifetime, lifetimes
 from eventide.errors import SchemaError, UnsupportedError
-from eventide.sinks.situation_picture.lifetimes import Lifetime, lifetimes
 from tests.golden import standing_picture as picture
 
 SECOND = 1_000_000

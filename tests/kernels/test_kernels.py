@@ -9,12 +9,19 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.kernels.compiled import frozen
-from eventide.kernels.extremes import best_by_frame, best_by_group, first_by_group, last_by_group
-from eventide.kernels.frames import keep_reachable_rows, range_frames, rows_frames, window_frames
-from eventide.kernels.groups import group_by_pane, order_by_key
-from eventide.kernels.ordering import is_sorted
-from eventide.kernels.sums import (
+from eventide.kernels.aggregates.extremes import (
+    best_by_frame,
+    best_by_group,
+    first_by_group,
+    last_by_group,
+)
+from eventide.kernels.aggregates.frames import (
+    keep_reachable_rows,
+    range_frames,
+    rows_frames,
+    window_frames,
+)
+from eventide.kernels.aggregates.sums import (
     add_by_group,
     running_integers,
     sample_variance,
@@ -24,6 +31,9 @@ from eventide.kernels.sums import (
     sum_floats_by_group,
     sum_integers_by_group,
 )
+from eventide.kernels.compiled import frozen
+from eventide.kernels.grouping import group_by_pane, order_by_key
+from eventide.kernels.ordering import is_sorted
 
 settings.register_profile("kernels", deadline=None, max_examples=60)
 settings.load_profile("kernels")

@@ -28,7 +28,7 @@ from eventide.store.index.aggregates import (
 )
 from eventide.store.index.summaries import SummaryLayout
 from tests.naive.summaries import answers
-from tests.store.test_summaries import (
+from tests.store.index.test_summaries import (
     SCHEMA,
     TYPES,
     at,

@@ -38,7 +38,7 @@ from tests.store.events import (
     times,
     tiny_files,
 )
-from tests.store.faults import using
+from tests.store.writing.faults import using
 
 
 @pytest.fixture

@@ -9,8 +9,13 @@ import pyarrow as pa
 
 from eventide.accumulators.columns import one_spelling, sort_keys, validity
 from eventide.accumulators.contract import Columns, Frames, Groups
+from eventide.kernels.aggregates.extremes import (
+    best_by_frame,
+    best_by_group,
+    first_by_group,
+    last_by_group,
+)
 from eventide.kernels.compiled import Int64s
-from eventide.kernels.extremes import best_by_frame, best_by_group, first_by_group, last_by_group
 
 
 @dataclass(frozen=True)

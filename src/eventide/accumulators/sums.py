@@ -16,8 +16,7 @@ from eventide.accumulators.columns import (
 )
 from eventide.accumulators.contract import Columns, Frames, Groups
 from eventide.errors import EvaluationError, Span
-from eventide.kernels.compiled import Bools, Floats, Int64s, frozen
-from eventide.kernels.sums import (
+from eventide.kernels.aggregates.sums import (
     add_by_group,
     running_integers,
     sample_variance,
@@ -27,6 +26,7 @@ from eventide.kernels.sums import (
     sum_floats_by_group,
     sum_integers_by_group,
 )
+from eventide.kernels.compiled import Bools, Floats, Int64s, frozen
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ def calibrate(database: Path) -> None:
     Example:
       eventide calibrate traffic.ev
     """
-    from eventide.database import open_database
-    from eventide.engines.calibrate import compared
+    from eventide.api.database import open_database
+    from eventide.engines.history.calibrate import compared
 
     opened = open_database(database, create=False)
     before = opened.weights

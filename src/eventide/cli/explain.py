@@ -39,7 +39,7 @@ def explain(database: Path, query: str, analyze: bool, target: Path | None) -> N
     if target is not None and target.suffix.lower() not in PICTURES:
         text = f"cannot tell what to draw into {target}\nhint: name a file .svg or .html"
         raise Failure(text, ASKED_WRONGLY)
-    from eventide.database import open_database
+    from eventide.api.database import open_database
     from eventide.kernels.compiled import when_compiling
 
     asked = query_text(query)

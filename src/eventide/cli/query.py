@@ -91,7 +91,7 @@ def sql(
         DEFINE faster AS speed > PREV(speed))
     """
     form = checked_form(form or default_form(target), target)
-    from eventide.database import open_database
+    from eventide.api.database import open_database
     from eventide.kernels.compiled import when_compiling
 
     text = query_text(query)

@@ -19,7 +19,7 @@ from eventide.sinks.words import plural
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from eventide.replay import Replay, ReplayProgress
+    from eventide.api.replay import Replay, ReplayProgress
 
 FORMATS = ("table", "csv", "jsonl")
 
@@ -73,7 +73,7 @@ def replay(  # noqa: PLR0913 - an option each
           "SELECT car, window_start, AVG(speed) AS mean FROM cars
            GROUP BY car, TUMBLE(ts, INTERVAL '1' MINUTE)" > minutes.jsonl
     """
-    from eventide.database import open_database
+    from eventide.api.database import open_database
     from eventide.kernels.compiled import when_compiling
 
     text = query_text(query)

@@ -28,7 +28,7 @@ from eventide.cli.terminal import notices, output
 from eventide.sinks.words import plural
 
 if TYPE_CHECKING:
-    from eventide.sinks.situation_picture import SituationPicture
+    from eventide.drawing.situations import SituationPicture
 
 HERE = "-"
 
@@ -81,7 +81,7 @@ def tpstream(  # noqa: PLR0913 - an option each
     """
     form = checked_form(form or form_beside(plot, target), target)
     check_plot(plot, form, target)
-    from eventide.database import open_database
+    from eventide.api.database import open_database
     from eventide.kernels.compiled import when_compiling
 
     text = query_text(query)

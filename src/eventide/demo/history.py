@@ -8,7 +8,7 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from eventide.database import Database
+from eventide.api.database import Database
 from eventide.demo.agree import check_agree
 from eventide.demo.queries import Question
 from eventide.demo.spark import SparkSide

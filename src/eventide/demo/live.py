@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 import pyarrow as pa
 
-from eventide.database import open_database, sql
+from eventide.api.database import open_database, sql
 from eventide.demo.agree import check_agree
 from eventide.demo.cars import ATTRIBUTES
 from eventide.demo.queries import Question

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.database import Database
-from eventide.sinks.chart import Bars, Chart, Line, Panel, Period, Periods, Points
+from eventide.api.database import Database
+from eventide.drawing.chart import Bars, Chart, Line, Panel, Period, Periods, Points
 
 FAST = 140
 SECONDS_PER_BAR = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)

@@ -8,12 +8,12 @@ from importlib.metadata import version
 
 import pyarrow as pa
 
-from eventide.database import Database
+from eventide.api.database import Database
 from eventide.demo.history import Answer
 from eventide.demo.live import BATCH_ROWS, LATENESS, LiveRun
 from eventide.demo.pictures import arrivals_chart, cars_chart, results_chart
 from eventide.demo.queries import BRAKING, MINUTES, SPEEDING, SUDDEN
-from eventide.sinks.page import Block, Code, Facts, Figure, Heading, Page, Paragraph, Table
+from eventide.drawing.page import Block, Code, Facts, Figure, Heading, Page, Paragraph, Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.markup import escape
 
-from eventide.database import Database, open_database
+from eventide.api.database import Database, open_database
+from eventide.api.stream import Stream
 from eventide.demo.cars import ATTRIBUTES, CARS, make_events, write_files
 from eventide.demo.folder import fresh_folder
 from eventide.demo.history import Answer, ask_all
@@ -22,10 +23,9 @@ from eventide.demo.queries import LIVE, QUESTIONS
 from eventide.demo.report import Measured, demo_page
 from eventide.demo.spark import SparkSide, spark_is_installed, start_spark
 from eventide.demo.telling import Step, Teller
+from eventide.drawing.page import render
 from eventide.ingest.files import read_events
-from eventide.sinks.page import render
 from eventide.sinks.words import size_text, span_text
-from eventide.stream import Stream
 
 STREAM = "cars"
 

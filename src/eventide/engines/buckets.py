@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from eventide.accumulators.columns import decimal_halves, floats, int64s, validity
 from eventide.kernels.compiled import Int32s, frozen
-from eventide.kernels.groups import order_by_key
+from eventide.kernels.grouping import order_by_key
 from eventide.kernels.hashing import Hashes, hash_bytes, hash_words
 
 

@@ -12,18 +12,18 @@ import pyarrow as pa
 
 from eventide.batch import ALL_TIME, Batch, TimeRange
 from eventide.errors import PlanError, UnsupportedError
-from eventide.operators.count_windows import AggregateCountWindows
-from eventide.operators.derive_situations import DeriveSituations
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.filter_project import FilterRows, ProjectRows, Stateless
-from eventide.operators.match_rows import MatchRows
-from eventide.operators.match_situations import MatchSituations
 from eventide.operators.operator import Operator
 from eventide.operators.order_rows import OrderRows, begins_with_time
-from eventide.operators.sliding_aggregate import AggregateFrames
+from eventide.operators.patterns.match import MatchRows
+from eventide.operators.situations.derive import DeriveSituations
+from eventide.operators.situations.match import MatchSituations
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
-from eventide.operators.window_aggregate import AggregateWindows
+from eventide.operators.windows.by_count import AggregateCountWindows
+from eventide.operators.windows.by_time import AggregateWindows
+from eventide.operators.windows.frames import AggregateFrames
 from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Expression, rebuild
 from eventide.plan.meaning import digest_of
@@ -44,7 +44,7 @@ from eventide.plan.nodes import (
     scans_of,
 )
 from eventide.plan.render import render
-from eventide.plan.standing import Standing
+from eventide.plan.standing.nodes import Standing
 from eventide.plan.time_order import follows_time
 
 OneSource = (

@@ -28,15 +28,16 @@ def forget_stale_code(folder: Path) -> None:
 
     Numba looks at the file of a kernel alone, not at those with the functions it calls.
     """
-    sources = sorted(folder.glob("*.py"))
+    sources = sorted(folder.rglob("*.py"))
     stamp = "\n".join(
-        f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in sources
+        f"{path.relative_to(folder)} {path.stat().st_size} {path.stat().st_mtime_ns}"
+        for path in sources
     )
     noted = folder / "__pycache__" / "kernels.stamp"
     try:
         if noted.exists() and noted.read_text() == stamp:
             return
-        for code in folder.glob("__pycache__/*.nb[ci]"):
+        for code in folder.rglob("*.nb[ci]"):
             code.unlink(missing_ok=True)
         noted.parent.mkdir(exist_ok=True)
         noted.write_text(stamp)

@@ -17,7 +17,7 @@ CLASSES = 48
 BLOCK_WORDS = 512
 USED, MISSING, BLOCK = 0, 1, 2
 """What stands in `facts`: how many words have been taken, how many could not be, and how long the
-blocks of values in order are (kernels/sorted_blocks.py)."""
+blocks of values in order are (kernels/aggregates/sorted_blocks.py)."""
 START, ROOM, LENGTH, BASE = range(4)
 """What is noted of an owner: where the slab begins, how long it is, and two of its own."""
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import one_spelling
+from eventide.kernels.aggregates.extremes import first_by_group
 from eventide.kernels.compiled import Int32s, frozen
-from eventide.kernels.extremes import first_by_group
 
 BLOCK_BYTES = 128 << 20
 """Rows are not put together beyond this: a column of text holds 2 GiB at most."""

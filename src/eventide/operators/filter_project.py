@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from eventide.batch import Batch
 from eventide.errors import StateError
-from eventide.operators.evaluate import evaluate, evaluate_predicate
+from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import Column, Expression, Named
 

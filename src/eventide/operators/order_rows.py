@@ -16,7 +16,7 @@ from eventide.accumulators.columns import int64s
 from eventide.batch import END_OF_TIME_US, Batch
 from eventide.operators.checking import filled
 from eventide.operators.columns import concat_batches
-from eventide.operators.evaluate import evaluate
+from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import Column

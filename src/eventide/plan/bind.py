@@ -55,8 +55,8 @@ from eventide.plan.nodes import (
     WindowAggregate,
 )
 from eventide.plan.render import render
-from eventide.plan.situations import Situation
-from eventide.plan.standing import (
+from eventide.plan.situations.parts import Situation
+from eventide.plan.standing.nodes import (
     AsOfJoin,
     Difference,
     Distinct,
@@ -73,7 +73,7 @@ from eventide.plan.standing import (
     Windowed,
     WindowJoin,
 )
-from eventide.plan.standing_rebuild import rebuild_standing_sources
+from eventide.plan.standing.rebuild import rebuild_standing_sources
 from eventide.plan.times import parse_duration, parse_timestamp
 from eventide.plan.types import can_cast
 from eventide.schema import BOOL, FLOAT64, INT64, NULL, STRING, TIMESTAMP, DataType, Schema

@@ -8,7 +8,6 @@ from typing import assert_never
 
 from eventide.errors import PlanError
 from eventide.plan.aggregates import AGGREGATES, STANDING_AGGREGATES, AggregateFunction
-from eventide.plan.allen import ANY
 from eventide.plan.expressions import (
     Aggregate,
     At,
@@ -47,8 +46,9 @@ from eventide.plan.nodes import (
     sources_of,
 )
 from eventide.plan.render import render
-from eventide.plan.situations import Situation
-from eventide.plan.standing import (
+from eventide.plan.situations.allen import ANY
+from eventide.plan.situations.parts import Situation
+from eventide.plan.standing.nodes import (
     AsOfJoin,
     Difference,
     Distinct,

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.plan.allen import ANY, words_of
 from eventide.plan.expressions import ALWAYS, At, Expression, MatchAggregate, Named, rebuild
 from eventide.plan.nodes import (
     CountWindow,
@@ -27,10 +26,11 @@ from eventide.plan.nodes import (
     WindowAggregate,
     sources_of,
 )
-from eventide.plan.patterns import render_pattern
+from eventide.plan.patterns.tree import render_pattern
 from eventide.plan.render import render, render_over
-from eventide.plan.situations import Situation
-from eventide.plan.standing import (
+from eventide.plan.situations.allen import ANY, words_of
+from eventide.plan.situations.parts import Situation
+from eventide.plan.standing.nodes import (
     AsOfJoin,
     Difference,
     Distinct,

@@ -1,6 +1,6 @@
 """The functions and operators an expression may call: arity, type rule, and how they print.
 
-signatures.py holds the type rules, operators/evaluate.py an implementation for every name here.
+signatures.py holds the type rules, operators/expressions an implementation for every name here.
 """
 
 from __future__ import annotations

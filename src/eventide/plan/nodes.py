@@ -19,10 +19,10 @@ from eventide.plan.expressions import (
     rebuild_aggregate,
     walk,
 )
-from eventide.plan.patterns import PAST_LAST_ROW, Output, Pattern, Skip, Strategy, variables_of
-from eventide.plan.situations import Constraint, Period, Situation
-from eventide.plan.standing import StandingNode
-from eventide.plan.standing_rebuild import (
+from eventide.plan.patterns.tree import PAST_LAST_ROW, Output, Pattern, Skip, Strategy, variables_of
+from eventide.plan.situations.parts import Constraint, Period, Situation
+from eventide.plan.standing.nodes import StandingNode
+from eventide.plan.standing.rebuild import (
     rebuild_standing_expressions,
     rebuild_standing_sources,
     standing_sources,

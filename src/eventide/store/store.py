@@ -2,10 +2,10 @@
 
 DB/eventide.json           marks the folder, with the format's version
 DB/lock                    held while a stream is created or dropped
-DB/weights.json            what queries take on this machine, if it was measured: engines/weights.py
+DB/weights.json            what queries take on this machine, if it was measured
 DB/streams/<name>/         one stream: manifest and segment files, and its own lock
 DB/dropped-<id>/           a dropped stream on its way out
-DB/reads/                  what tasks of Spark have agreed on: engines/spark/agreement.py
+DB/reads/                  what tasks of Spark have agreed on
 """
 
 from __future__ import annotations

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.operator import StandingOperator
-from eventide.plan.execution import Execution
 from eventide.plan.nodes import Plan
-from eventide.plan.update_patterns import Edge, UpdatePattern
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from eventide.schema import DataType
-from tests.naive.standing_groups import Tuple, plain
+from tests.naive.standing.groups import Tuple, plain
 
 EDGES = {
     "weakest": Edge(UpdatePattern.WEAKEST, 5, in_order=True),

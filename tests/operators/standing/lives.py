@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.operators.standing.changes import Changes
-from eventide.plan.execution import Execution
-from tests.naive.window_join import Life
+from eventide.plan.standing.execution import Execution
+from tests.naive.standing.window_join import Life
 
 
 def changes_of(lives: Sequence[Life], schema: pa.Schema, execution: Execution) -> Changes:

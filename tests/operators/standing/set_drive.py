@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.operator import StandingOperator
-from eventide.plan.execution import EXECUTIONS, Execution
-from eventide.plan.update_patterns import Edge, UpdatePattern
-from tests.naive.standing_sets import NEVER, Bag, Lived, living
+from eventide.plan.standing.execution import EXECUTIONS, Execution
+from eventide.plan.standing.update_patterns import Edge, UpdatePattern
+from tests.naive.standing.sets import NEVER, Bag, Lived, living
 
 SCHEMA = pa.schema([("k", pa.int64()), ("name", pa.string())])
 executions = st.sampled_from(EXECUTIONS)

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.operators.standing import as_of
-from eventide.operators.standing.as_of import JoinAsOf
 from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.standing.joins import as_of
+from eventide.operators.standing.joins.as_of import JoinAsOf
 from eventide.operators.standing.retime import RetimeTuples
 from eventide.plan.expressions import Column
 from eventide.schema import INT64
-from tests.naive.as_of_join import joined_as_of
-from tests.naive.window_join import Life
+from tests.naive.standing.as_of_join import joined_as_of
+from tests.naive.standing.window_join import Life
 from tests.operators.standing.lives import bag_at, before, changes_of
 
 LAST = 30

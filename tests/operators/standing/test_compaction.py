@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from eventide.operators.standing import compaction
 from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.group import AggregateGroups
-from eventide.plan.execution import EXECUTIONS, Execution
+from eventide.operators.standing.groups.group import AggregateGroups
+from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.schema import FLOAT64, INT64
 from tests.operators.standing.group_drive import EDGES, changes_of, lives, run, same_changes
 from tests.operators.standing.test_group import AGGREGATES, SCHEMA, VALUES, group_by

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import StateError
-from eventide.operators.standing.difference import DifferenceOperator
-from eventide.plan.execution import Execution
-from tests.naive.standing_sets import Lived, difference
+from eventide.operators.standing.sets.difference import DifferenceOperator
+from eventide.plan.standing.execution import Execution
+from tests.naive.standing.sets import Lived, difference
 from tests.operators.standing.set_drive import (
     SCHEMA,
     answers,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.operators.standing.existence import ExistenceOperator
-from eventide.plan.execution import Execution
+from eventide.operators.standing.sets.existence import ExistenceOperator
 from eventide.plan.expressions import Column
+from eventide.plan.standing.execution import Execution
 from eventide.schema import INT64
-from tests.naive.standing_sets import Lived, existing
+from tests.naive.standing.sets import Lived, existing
 from tests.operators.standing.set_drive import (
     SCHEMA,
     answers,

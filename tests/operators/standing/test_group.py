@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from eventide.errors import EvaluationError, StateError, UnsupportedError
 from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.group import AggregateGroups
-from eventide.plan.execution import EXECUTIONS, Execution
+from eventide.operators.standing.groups.group import AggregateGroups
 from eventide.plan.expressions import Aggregate, Column, Named
 from eventide.plan.nodes import NamedAggregate
-from eventide.plan.standing import GroupAggregate
+from eventide.plan.standing.execution import EXECUTIONS, Execution
+from eventide.plan.standing.nodes import GroupAggregate
 from eventide.schema import BINARY, BOOL, FLOAT64, INT64, STRING, TIMESTAMP, DataType
-from tests.naive.standing_groups import Tuple, Value, grouped
+from tests.naive.standing.groups import Tuple, Value, grouped
 from tests.operators.standing.group_drive import (
     EDGES,
     Source,

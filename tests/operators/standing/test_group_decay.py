@@ -7,15 +7,15 @@ import pyarrow as pa
 import pytest
 
 from eventide.errors import StateLimitError, UnsupportedError
-from eventide.operators.standing import group_slides
 from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.group_panes import group_operator
-from eventide.operators.standing.group_slides import AggregateSlides
-from eventide.plan.execution import EXECUTIONS
+from eventide.operators.standing.groups import slides as group_slides
+from eventide.operators.standing.groups.panes import group_operator
+from eventide.operators.standing.groups.slides import AggregateSlides
 from eventide.plan.expressions import Aggregate, Column, Named
 from eventide.plan.nodes import NamedAggregate
-from eventide.plan.standing import GroupAggregate
-from eventide.plan.update_patterns import Edge, UpdatePattern
+from eventide.plan.standing.execution import EXECUTIONS
+from eventide.plan.standing.nodes import GroupAggregate
+from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from eventide.schema import FLOAT64, INT64, TIMESTAMP
 from tests.operators.standing.group_drive import EDGES, Source, run, same_changes
 

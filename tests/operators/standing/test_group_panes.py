@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from eventide.errors import StateError, UnsupportedError
 from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.group import AggregateGroups
-from eventide.operators.standing.group_panes import AggregatePanes, group_operator
-from eventide.plan.execution import EXECUTIONS
+from eventide.operators.standing.groups.group import AggregateGroups
+from eventide.operators.standing.groups.panes import AggregatePanes, group_operator
+from eventide.plan.standing.execution import EXECUTIONS
 from eventide.schema import FLOAT64, INT64, STRING
-from tests.naive.standing_groups import Tuple, grouped
+from tests.naive.standing.groups import Tuple, grouped
 from tests.operators.standing.group_drive import EDGES, answers, changes_of, run, same_changes
 from tests.operators.standing.test_group import group_by
 

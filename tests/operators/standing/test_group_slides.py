@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from eventide.errors import StateError, UnsupportedError
 from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.group import AggregateGroups
-from eventide.operators.standing.group_panes import group_operator
-from eventide.operators.standing.group_slides import AggregateSlides
-from eventide.plan.update_patterns import Edge, UpdatePattern
+from eventide.operators.standing.groups.group import AggregateGroups
+from eventide.operators.standing.groups.panes import group_operator
+from eventide.operators.standing.groups.slides import AggregateSlides
+from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from eventide.schema import BOOL, FLOAT64, INT64, STRING, DataType
-from tests.naive.standing_groups import Tuple, grouped
+from tests.naive.standing.groups import Tuple, grouped
 from tests.operators.standing.group_drive import EDGES, answers, changes_of, run, same_changes
 from tests.operators.standing.test_group import WILD, group_by
 

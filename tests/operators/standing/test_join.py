@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.operators.standing import join, join_memory, join_room
 from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.join import JoinSide, JoinWindows
-from eventide.plan.execution import EXECUTIONS, Execution
+from eventide.operators.standing.joins import join
+from eventide.operators.standing.joins import memory as join_memory
+from eventide.operators.standing.joins import room as join_room
+from eventide.operators.standing.joins.join import JoinSide, JoinWindows
 from eventide.plan.expressions import Call, Column, Expression, Literal
-from eventide.plan.standing import Band
+from eventide.plan.standing.execution import EXECUTIONS, Execution
+from eventide.plan.standing.nodes import Band
 from eventide.schema import BOOL, INT64
-from tests.naive.window_join import Life, lives_of_join
+from tests.naive.standing.window_join import Life, lives_of_join
 from tests.operators.standing.lives import bag_at, before, changes_of
 
 LAST = 30

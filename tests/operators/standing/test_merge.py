@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import StateError
-from eventide.operators.standing.merge import MergeOperator
-from eventide.plan.execution import Execution
-from tests.naive.standing_sets import Bag, Lived, merged
+from eventide.operators.standing.sets.merge import MergeOperator
+from eventide.plan.standing.execution import Execution
+from tests.naive.standing.sets import Bag, Lived, merged
 from tests.operators.standing.set_drive import (
     SCHEMA,
     answers,

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import PlanError, StateError
+from eventide.operators.standing.answer.report import Reporter
 from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.report import Reporter
-from eventide.plan.execution import EXECUTIONS, Execution
-from eventide.plan.standing import SHOWN, RangeWindow, Report, RowsWindow
-from eventide.plan.update_patterns import Edge, UpdatePattern
-from tests.naive import standing_report as naive
-from tests.naive.standing_report import Result, Told
+from eventide.plan.standing.execution import EXECUTIONS, Execution
+from eventide.plan.standing.nodes import SHOWN, RangeWindow, Report, RowsWindow
+from eventide.plan.standing.update_patterns import Edge, UpdatePattern
+from tests.naive.standing import report as naive
+from tests.naive.standing.report import Result, Told
 
 SCHEMA = pa.schema([("car", pa.string()), ("speed", pa.float64())])
 END = 40
@@ -34,7 +34,7 @@ VALUES = [("a", 1.0), ("a", None), (None, 2.0)]
 def small_structures() -> Iterator[None]:
     """Structures are rebuilt and values forgotten after a few rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eventide.operators.standing.keeping.SMALLEST", 2)
+        patch.setattr("eventide.operators.standing.answer.keeping.SMALLEST", 2)
         patch.setattr("eventide.operators.standing.row_log._SLACK", 2)
         yield
 

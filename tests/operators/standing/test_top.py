@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import StateError, UnsupportedError
+from eventide.operators.standing.answer.top import FirstRows
 from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.top import FirstRows
-from eventide.plan.execution import EXECUTIONS, Execution
 from eventide.plan.expressions import Column
 from eventide.plan.nodes import OrderKey
-from eventide.plan.standing import Top
+from eventide.plan.standing.execution import EXECUTIONS, Execution
+from eventide.plan.standing.nodes import Top
 from eventide.schema import BINARY, BOOL, FLOAT64, INT64, STRING
-from tests.naive.standing_groups import Tuple, first_rows
+from tests.naive.standing.groups import Tuple, first_rows
 from tests.operators.standing.group_drive import (
     EDGES,
     Source,

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import StateError
+from eventide.operators.standing.answer.keeping import Handles, Structure
+from eventide.operators.standing.answer.view import View, structure_for
 from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.keeping import Handles, Structure
-from eventide.operators.standing.view import View, structure_for
-from eventide.plan.update_patterns import Edge, UpdatePattern
+from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 
 SCHEMA = pa.schema([("number", pa.int64())])
 Life = tuple[int, int, int]

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from eventide.errors import StateError
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.ids import joined_ids, leaf_ids
-from eventide.operators.standing.windows import WindowOperator, window_operator
-from eventide.operators.standing.windows_times import expiries, rounded_up
-from eventide.plan.execution import EXECUTIONS, Execution
+from eventide.operators.standing.windows.choice import WindowOperator, window_operator
+from eventide.operators.standing.windows.times import expiries, rounded_up
 from eventide.plan.nodes import Scan
-from eventide.plan.standing import (
+from eventide.plan.standing.execution import EXECUTIONS, Execution
+from eventide.plan.standing.nodes import (
     SHOWN,
     PeriodWindow,
     RangeWindow,
@@ -30,7 +30,7 @@ from eventide.plan.standing import (
     Windowed,
 )
 from eventide.schema import Schema
-from tests.naive import stream_windows as naive
+from tests.naive.standing import stream_windows as naive
 
 SCHEMA = Schema.of({"name": "string", "place": "int64", "deleted": "bool"})
 SCAN = Scan("s", tuple(SCHEMA.fields()))

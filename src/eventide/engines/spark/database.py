@@ -9,14 +9,20 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from eventide.api.builder import Query
+from eventide.api.replay.pace import Speed
+from eventide.api.result import Result
+from eventide.api.stream import Stream, Time, forward_range, instant
 from eventide.batch import ALL_TIME
 from eventide.engines.build import build_pipeline
-from eventide.engines.choice import ways
-from eventide.engines.count_index import CountIndex
-from eventide.engines.intervals.ways import IntervalAccess
-from eventide.engines.joined import standing_blocks
-from eventide.engines.placement import describe_spark
-from eventide.engines.slices import halo_of
+from eventide.engines.explain.placement import describe_spark
+from eventide.engines.history.choice import ways
+from eventide.engines.history.patterns.ways import IntervalAccess
+from eventide.engines.history.situations.joined import standing_blocks
+from eventide.engines.history.slices import halo_of
+from eventide.engines.history.weights import DEFAULTS
+from eventide.engines.history.windows.count_index import CountIndex
+from eventide.engines.history.windows.index import WindowIndex
 from eventide.engines.spark.aggregate import IndexAnswers
 from eventide.engines.spark.frames import over_frame, over_store_by_key
 from eventide.engines.spark.history import over_store
@@ -24,35 +30,29 @@ from eventide.engines.spark.joined import joined_frame
 from eventide.engines.spark.maintenance import TaskJobs
 from eventide.engines.spark.rest import around
 from eventide.engines.spark.session import cores
-from eventide.engines.spark.source import EventideSource
+from eventide.engines.spark.source.batch import EventideSource
+from eventide.engines.spark.source.stream import CLOCK, ROWS_PER_BATCH
 from eventide.engines.spark.spans import over_spans
-from eventide.engines.spark.standing import over_standing
-from eventide.engines.spark.standing_stream import Going, over_streams
+from eventide.engines.spark.standing.history import over_standing
+from eventide.engines.spark.standing.stream import Going, over_streams
 from eventide.engines.spark.stream import BUCKETS, over_stream
-from eventide.engines.spark.stream_source import CLOCK, ROWS_PER_BATCH
 from eventide.engines.spark.types import schema_of, spark_schema, to_the_border, zoneless_in
 from eventide.engines.spark.work import no_database
 from eventide.engines.spark.workers import check_workers
 from eventide.engines.spark.zones import Zoneless, zoneless_columns
 from eventide.engines.standing.choice import chosen_plan
-from eventide.engines.weights import DEFAULTS
-from eventide.engines.window_index import WindowIndex
 from eventide.errors import BindError, UnsupportedError, pointing_into
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.statement import require_tpstream
-from eventide.matching import Query
 from eventide.operators.columns import concat_batches
-from eventide.pace import Speed
-from eventide.plan.choose_standing import choose_plan
 from eventide.plan.explain import explain
 from eventide.plan.nodes import PeriodJoin, Plan, Relational, scans_of
-from eventide.plan.standing import Standing
+from eventide.plan.standing.choose import choose_plan
+from eventide.plan.standing.nodes import Standing
 from eventide.plan.times import Duration, duration_us
 from eventide.plan.written import refuse_written, written_tables
-from eventide.result import Result
 from eventide.schema import SEQ, TS, Schema
 from eventide.store import Snapshot, Store, StoredStream
-from eventide.stream import Stream, Time, forward_range, instant
 
 MOST_ON_DRIVER = 200_000
 """So many slices the driver asks of the index itself; more are left to tasks."""

@@ -21,10 +21,10 @@ from pyspark.sql import functions as f
 from eventide.batch import END_OF_TIME_US, Batch
 from eventide.engines.buckets import buckets_of, from_bytes, split_by_bucket, to_bytes
 from eventide.engines.build import Pipeline, build_pipeline, keeps_state, keys_over_scan
-from eventide.engines.history import run_pipeline
-from eventide.engines.live import within
-from eventide.engines.placement import MOST_READERS
-from eventide.engines.pruning import value_ranges
+from eventide.engines.explain.placement import MOST_READERS
+from eventide.engines.history.pruning import value_ranges
+from eventide.engines.history.replay import run_pipeline
+from eventide.engines.live.engine import within
 from eventide.engines.spark.history import scanned
 from eventide.engines.spark.prefilter import prefiltered, prefiltered_by_time
 from eventide.engines.spark.session import cores
@@ -33,8 +33,8 @@ from eventide.engines.spark.work import items_in, work_frame
 from eventide.errors import SchemaError
 from eventide.ingest.ordering import in_order, in_order_by_block
 from eventide.operators.columns import BLOCK_BYTES, concat_batches, in_blocks
-from eventide.operators.evaluate import evaluate
-from eventide.operators.window_aggregate import AggregateWindows
+from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.windows.by_time import AggregateWindows
 from eventide.plan.expressions import Expression
 from eventide.plan.nodes import Plan
 from eventide.schema import SEQ, TS, Schema

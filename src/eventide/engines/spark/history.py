@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventide.batch import START_OF_TIME_US, TimeRange
 from eventide.engines.build import build_pipeline
-from eventide.engines.history import run_slice
-from eventide.engines.slices import slices_of
+from eventide.engines.history.replay import run_slice
+from eventide.engines.history.slices import slices_of
 from eventide.engines.spark.session import cores
 from eventide.engines.spark.types import mapped
 from eventide.engines.spark.work import items_in, work_frame

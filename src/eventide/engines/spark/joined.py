@@ -19,7 +19,7 @@ from eventide.engines.build import arrow_schema
 from eventide.engines.spark.frames import BLOCK_ROWS, PACKED, blocks, shuffle_partitions
 from eventide.engines.spark.types import from_the_border, mapped
 from eventide.operators.columns import in_blocks
-from eventide.operators.period_join import join_periods
+from eventide.operators.situations.period_join import join_periods
 from eventide.plan.nodes import PeriodJoin
 
 PACKED_SIDE = f"{PACKED}, side int"

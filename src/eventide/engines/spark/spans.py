@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.build import build_pipeline
-from eventide.engines.intervals.candidates import FARTHEST, Spans
-from eventide.engines.intervals.question import PatternQuestion
-from eventide.engines.intervals.replay import Intervals, SpanReplay, intervals_of
-from eventide.engines.intervals.ways import IntervalAccess
+from eventide.engines.history.patterns.candidates import FARTHEST, Spans
+from eventide.engines.history.patterns.question import PatternQuestion
+from eventide.engines.history.patterns.replay import Intervals, SpanReplay, intervals_of
+from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.spark.session import cores
 from eventide.engines.spark.types import mapped, spark_schema
 from eventide.engines.spark.work import items_in, work_frame

@@ -27,16 +27,16 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from eventide.batch import END_OF_TIME_US
 from eventide.engines.buckets import from_bytes, to_bytes
 from eventide.engines.build import keys_over_scan
-from eventide.engines.live import LiveEngine, LiveState
+from eventide.engines.live.engine import LiveEngine, LiveState
 from eventide.engines.spark.frames import BLOCK_ROWS, Batches, blocks, checked
 from eventide.engines.spark.session import ROCKSDB
-from eventide.engines.spark.stream_source import CLOCK
+from eventide.engines.spark.source.stream import CLOCK
 from eventide.engines.spark.types import carried, from_the_border, mapped
 from eventide.errors import listed
 from eventide.ingest.ordering import in_order_by_block, times
 from eventide.operators.columns import BLOCK_BYTES, in_blocks
 from eventide.operators.envelope import Owner
-from eventide.operators.evaluate import evaluate
+from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import Expression

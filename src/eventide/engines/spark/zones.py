@@ -22,7 +22,7 @@ from eventide.plan.nodes import (
     scans_of,
     sources_of,
 )
-from eventide.plan.standing import AT, EXP, GroupAggregate, Standing, Windowed
+from eventide.plan.standing.nodes import AT, EXP, GroupAggregate, Standing, Windowed
 from eventide.schema import TIMESTAMP, TS
 
 Zoneless = Mapping[str, Collection[str]]

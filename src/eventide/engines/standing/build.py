@@ -9,27 +9,27 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.errors import PlanError
-from eventide.operators.standing.as_of import JoinAsOf
-from eventide.operators.standing.difference import DifferenceOperator
-from eventide.operators.standing.distinct import Form, distinct_operator
-from eventide.operators.standing.existence import ExistenceOperator
-from eventide.operators.standing.group import AggregateGroups
-from eventide.operators.standing.group_panes import group_operator
-from eventide.operators.standing.group_slides import AggregateSlides
-from eventide.operators.standing.join import JoinSide, JoinWindows
-from eventide.operators.standing.merge import MergeOperator
+from eventide.operators.standing.answer.report import Reporter
+from eventide.operators.standing.answer.top import FirstRows
+from eventide.operators.standing.groups.group import AggregateGroups
+from eventide.operators.standing.groups.panes import group_operator
+from eventide.operators.standing.groups.slides import AggregateSlides
+from eventide.operators.standing.joins.as_of import JoinAsOf
+from eventide.operators.standing.joins.join import JoinSide, JoinWindows
 from eventide.operators.standing.operator import StandingOperator
-from eventide.operators.standing.report import Reporter
 from eventide.operators.standing.retime import RetimeTuples
 from eventide.operators.standing.select import NumberTuples, ProjectTuples, SelectTuples
-from eventide.operators.standing.top import FirstRows
+from eventide.operators.standing.sets.difference import DifferenceOperator
+from eventide.operators.standing.sets.distinct import Form, distinct_operator
+from eventide.operators.standing.sets.existence import ExistenceOperator
+from eventide.operators.standing.sets.merge import MergeOperator
 from eventide.operators.standing.tree import Placed, StandingTree
-from eventide.operators.standing.windows import WindowOperator, window_operator
-from eventide.plan.execution import Execution
+from eventide.operators.standing.windows.choice import WindowOperator, window_operator
 from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Literal, Named
 from eventide.plan.nodes import Filter, Plan, Project, Row, sources_of
-from eventide.plan.standing import (
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.nodes import (
     SHOWN,
     AsOfJoin,
     Difference,
@@ -44,7 +44,7 @@ from eventide.plan.standing import (
     Windowed,
     WindowJoin,
 )
-from eventide.plan.update_patterns import (
+from eventide.plan.standing.update_patterns import (
     Circumstances,
     Edge,
     pattern_of,

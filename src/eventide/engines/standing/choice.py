@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eventide.engines.standing.statistics import statistics_of
-from eventide.plan.choose_standing import Chosen, alternatives_of, choose_among
-from eventide.plan.standing import Standing
+from eventide.plan.standing.choose import Chosen, alternatives_of, choose_among
+from eventide.plan.standing.nodes import Standing
 from eventide.store.source import EventSource
 
 

@@ -9,8 +9,8 @@ from time import perf_counter
 import pyarrow as pa
 
 from eventide.batch import ALL_TIME, TimeRange, moment
-from eventide.engines import profiling
-from eventide.engines.access import Step
+from eventide.engines.history import profiling
+from eventide.engines.history.access import Step
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.standing.history import readings, steps_of
@@ -18,8 +18,8 @@ from eventide.engines.standing.reach import scan_of, why_whole
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.tree import StandingTree
-from eventide.plan.choose_standing import Chosen
-from eventide.plan.standing import (
+from eventide.plan.standing.choose import Chosen
+from eventide.plan.standing.nodes import (
     RowsWindow,
     SessionWindow,
     SinceWindow,
@@ -27,9 +27,9 @@ from eventide.plan.standing import (
     Unbounded,
     Windowed,
 )
-from eventide.plan.standing_text import described_edges
+from eventide.plan.standing.text import described_edges
+from eventide.plan.standing.update_patterns import pattern_of, windows_of
 from eventide.plan.times import format_duration
-from eventide.plan.update_patterns import pattern_of, windows_of
 from eventide.store.source import EventSource
 
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.batch import START_OF_TIME_US
-from eventide.engines.live import check_present
+from eventide.engines.live.engine import check_present
 from eventide.engines.standing.reach import scan_of
 from eventide.ingest.ordering import in_order, times
 from eventide.operators.columns import concat_batches
 from eventide.operators.standing.tree import StandingTree
-from eventide.plan.standing import RowsWindow
+from eventide.plan.standing.nodes import RowsWindow
 from eventide.schema import Schema
 
 

@@ -14,9 +14,9 @@ from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.standing.reach import conditions_of, needed_ranges, scan_of
 from eventide.ingest.merging import Cursor, TimeMerge
 from eventide.operators.standing.tree import StandingTree
-from eventide.plan.execution import Execution
-from eventide.plan.standing import Standing
-from eventide.plan.update_patterns import windows_of
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.nodes import Standing
+from eventide.plan.standing.update_patterns import windows_of
 from eventide.store.index.ranges import ValueRange
 from eventide.store.source import EventSource
 

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.batch import START_OF_TIME_US, TimeRange
-from eventide.engines.live import Reported, check_in_order, within
+from eventide.engines.live.engine import Reported, check_in_order, within
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.feeds import (
     Feed,
@@ -50,11 +50,11 @@ from eventide.operators.standing.operator import Size
 from eventide.operators.standing.tree import StandingTree
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful, columns_text
-from eventide.plan.elastic import shortened_by
-from eventide.plan.execution import Execution
 from eventide.plan.explain import explain
 from eventide.plan.meaning import digest_of
-from eventide.plan.standing import Standing
+from eventide.plan.standing.elastic import shortened_by
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.nodes import Standing
 from eventide.plan.times import format_duration
 from eventide.schema import Schema
 

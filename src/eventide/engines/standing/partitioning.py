@@ -14,7 +14,7 @@ from eventide.engines.standing.reach import scan_of, unaliased
 from eventide.plan.expressions import Call, Column, Expression, columns_of
 from eventide.plan.nodes import Filter, Plan, Project, sources_of
 from eventide.plan.render import render
-from eventide.plan.standing import (
+from eventide.plan.standing.nodes import (
     AsOfJoin,
     Difference,
     Distinct,
@@ -28,7 +28,12 @@ from eventide.plan.standing import (
     Windowed,
     WindowJoin,
 )
-from eventide.plan.update_patterns import Circumstances, UpdatePattern, pattern_of, windows_of
+from eventide.plan.standing.update_patterns import (
+    Circumstances,
+    UpdatePattern,
+    pattern_of,
+    windows_of,
+)
 from eventide.schema import INT64, SEQ
 
 Places = Mapping[int, Expression]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eventide.batch import ALL_TIME, TimeRange
-from eventide.engines.pruning import merged
+from eventide.engines.history.pruning import merged
 from eventide.plan.expressions import Column, Expression, conjuncts, rebuild
 from eventide.plan.nodes import Filter, Plan, Project, Scan, sources_of
-from eventide.plan.standing import (
+from eventide.plan.standing.nodes import (
     Difference,
     Existence,
     Merge,
@@ -30,7 +30,7 @@ from eventide.plan.standing import (
     Windowed,
     WindowJoin,
 )
-from eventide.plan.update_patterns import (
+from eventide.plan.standing.update_patterns import (
     Circumstances,
     UpdatePattern,
     nodes_of,

@@ -10,9 +10,9 @@ from eventide.engines.standing.feeds import feeds_of
 from eventide.engines.standing.live import StandingLive, StandingState
 from eventide.engines.standing.reach import keeps_answer
 from eventide.operators.envelope import unseal
-from eventide.plan.choose_standing import variants_of
-from eventide.plan.execution import EXECUTIONS
-from eventide.plan.standing import Standing
+from eventide.plan.standing.choose import variants_of
+from eventide.plan.standing.execution import EXECUTIONS
+from eventide.plan.standing.nodes import Standing
 from eventide.schema import Schema
 
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from eventide.batch import TimeRange
 from eventide.kernels.compiled import Int64s
-from eventide.operators.evaluate import evaluate_predicate
+from eventide.operators.expressions.evaluate import evaluate_predicate
 from eventide.plan.expressions import Expression
-from eventide.plan.standing_statistics import Values
+from eventide.plan.standing.statistics import Values
 from eventide.store.source import EventSource, TimeSlice
 
 SAMPLE_ROWS = 1 << 16

@@ -15,7 +15,7 @@ from eventide.errors import StoreError
 from eventide.plan.expressions import Column, Expression, columns_of, conjuncts, walk
 from eventide.plan.failing import can_fail
 from eventide.plan.nodes import Filter, Plan, Project, sources_of
-from eventide.plan.standing import (
+from eventide.plan.standing.nodes import (
     Difference,
     Distinct,
     Existence,
@@ -29,8 +29,8 @@ from eventide.plan.standing import (
     Windowed,
     WindowJoin,
 )
-from eventide.plan.standing_statistics import LeafStatistics, Statistics
-from eventide.plan.update_patterns import nodes_of, windows_of
+from eventide.plan.standing.statistics import LeafStatistics, Statistics
+from eventide.plan.standing.update_patterns import nodes_of, windows_of
 from eventide.schema import TS
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource

@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.expressions import Translator
-from eventide.lang.sql.names import fresh, item_name
-from eventide.lang.sql.qualifiers import check_left_out
-from eventide.lang.sql.scope import Scope, refuse
+from eventide.lang.sql.names.columns import fresh, item_name
+from eventide.lang.sql.names.qualifiers import check_left_out
+from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
-from eventide.lang.sql.window import is_windowed, window_and_keys
+from eventide.lang.sql.windows.group_by import is_windowed, window_and_keys
 from eventide.plan.column_names import numbered
 from eventide.plan.expressions import (
     Aggregate,

@@ -15,21 +15,21 @@ from sqlglot import exp
 
 from eventide.errors import BindError, EventideError, UnsupportedError
 from eventide.lang.sql.block import Block, plan_block, scope_over, stream_below
-from eventide.lang.sql.column_lists import (
+from eventide.lang.sql.ctes import inline_ctes
+from eventide.lang.sql.names.columns import fresh, identifier
+from eventide.lang.sql.names.lists import (
     RENAMED_STREAM,
     apply_lists,
     read_short_lists,
     refuse_ambiguous,
 )
-from eventide.lang.sql.match_clause import RowPattern, pattern_over_matches
-from eventide.lang.sql.match_ctes import inline_ctes
-from eventide.lang.sql.match_hints import hint_before_match
-from eventide.lang.sql.match_plan import plan_match
-from eventide.lang.sql.names import fresh, identifier
+from eventide.lang.sql.names.qualifiers import check_qualifiers
+from eventide.lang.sql.names.scope import Scope, refuse, scope_of, sources_of
+from eventide.lang.sql.names.streams import stream_named
 from eventide.lang.sql.ordering import Around, around_of, check_limits
-from eventide.lang.sql.period_conditions import Exists, find_exists
-from eventide.lang.sql.period_join import joined_sides, keep_joined
-from eventide.lang.sql.qualifiers import check_qualifiers
+from eventide.lang.sql.patterns.clause import RowPattern, pattern_over_matches
+from eventide.lang.sql.patterns.hints import hint_before_match
+from eventide.lang.sql.patterns.plan import plan_match
 from eventide.lang.sql.relation_rows import (
     as_input,
     is_of_rows,
@@ -38,17 +38,17 @@ from eventide.lang.sql.relation_rows import (
     refuse_as_of,
     rows_now,
 )
-from eventide.lang.sql.rest import rest_sql
-from eventide.lang.sql.scope import Scope, refuse, scope_of, sources_of
-from eventide.lang.sql.situation_clause import SituationTable, over_situations
-from eventide.lang.sql.situation_plan import plan_situations
+from eventide.lang.sql.rest.text import rest_sql
+from eventide.lang.sql.situations.clause import SituationTable, over_situations
+from eventide.lang.sql.situations.period_conditions import Exists, find_exists
+from eventide.lang.sql.situations.period_join import joined_sides, keep_joined
+from eventide.lang.sql.situations.plan import plan_situations
 from eventide.lang.sql.spans import span_of
-from eventide.lang.sql.standing_clause import report_of
-from eventide.lang.sql.standing_find import has_windows, inline_standing, is_standing
-from eventide.lang.sql.standing_plan import plan_standing
-from eventide.lang.sql.stream_name import stream_named
+from eventide.lang.sql.standing.clause import report_of
+from eventide.lang.sql.standing.find import has_windows, inline_standing, is_standing
+from eventide.lang.sql.standing.plan import plan_standing
 from eventide.lang.sql.values import written_scope
-from eventide.lang.sql.window import check_windowed, is_windowed
+from eventide.lang.sql.windows.group_by import check_windowed, is_windowed
 from eventide.plan.bind import bind
 from eventide.plan.nodes import MatchRecognize, Plan, Relational, Scan
 from eventide.schema import TIMESTAMP, TS, Schema

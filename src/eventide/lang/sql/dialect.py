@@ -7,7 +7,7 @@ from typing import ClassVar
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import TokenType
 
-from eventide.lang.sql.standing_clause import StandingParser
+from eventide.lang.sql.standing.clause import StandingParser
 
 
 class Eventide(DuckDB):

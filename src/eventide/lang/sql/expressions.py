@@ -8,7 +8,7 @@ from functools import reduce
 from sqlglot import exp
 
 from eventide.errors import BindError, EventideError, Span, UnsupportedError
-from eventide.lang.sql.functions import (
+from eventide.lang.sql.functions.known import (
     ANONYMOUS,
     DATE_PARTS,
     FIXED,
@@ -21,9 +21,9 @@ from eventide.lang.sql.functions import (
 )
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.literals import data_type, is_timestamp, number, timestamp
-from eventide.lang.sql.over import frame_of, order_columns, window_of
-from eventide.lang.sql.scope import Scope, refuse
+from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.spans import close_brackets, open_call, span_of, written
+from eventide.lang.sql.windows.over import frame_of, order_columns, window_of
 from eventide.plan.aggregates import DECAYED
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import Aggregate, Call, Cast, Column, Expression, Literal, Over

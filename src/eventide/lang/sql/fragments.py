@@ -16,8 +16,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import EventideError, ParseError, Span
 from eventide.lang.sql.dialect import Eventide
-from eventide.lang.sql.match_clause import MatchParser
 from eventide.lang.sql.parse import parse, parse_error, token_error
+from eventide.lang.sql.patterns.clause import MatchParser
 
 Kind = Literal["expression", "ordering", "query"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from eventide.errors import BindError
-from eventide.lang.sql.scope import refuse
+from eventide.lang.sql.names.scope import refuse
 from eventide.lang.sql.spans import span_of, written
 from eventide.plan.times import UNIT_US, parse_duration, scaled_duration
 

@@ -8,7 +8,7 @@ from decimal import Decimal, DecimalException
 from sqlglot import exp
 
 from eventide.errors import BindError, Span
-from eventide.lang.sql.scope import refuse
+from eventide.lang.sql.names.scope import refuse
 from eventide.lang.sql.spans import span_of, written
 from eventide.plan.expressions import Literal
 from eventide.plan.times import parse_timestamp

@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from eventide.errors import BindError
 from eventide.lang.sql.block import Block, expand_stars
-from eventide.lang.sql.names import identifier, item_name
-from eventide.lang.sql.scope import Scope, refuse
+from eventide.lang.sql.names.columns import identifier, item_name
+from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
 from eventide.plan.column_names import numbered
 

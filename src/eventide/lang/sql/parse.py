@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from eventide.errors import ParseError, Span, UnsupportedError
 from eventide.lang.sql.dialect import Eventide
-from eventide.lang.sql.situation_tokens import CLAUSES, readable
+from eventide.lang.sql.situations.tokens import CLAUSES, readable
 from eventide.lang.sql.spans import span_of
 
 _HINT = "a query is SELECT … FROM stream [WHERE …] [GROUP BY …]"

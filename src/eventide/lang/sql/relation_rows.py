@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from eventide.lang.sql.scope import Scope, refuse
+from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.plan.expressions import Column, Expression, Named, rebuild
 from eventide.plan.nodes import Filter, Plan, Project, Scan, rebuild_expressions, sources_of
-from eventide.plan.standing import CHANGE_COLUMNS, RowsWindow, Standing, Windowed
+from eventide.plan.standing.nodes import CHANGE_COLUMNS, RowsWindow, Standing, Windowed
 from eventide.schema import DELETED, Schema
 
 

@@ -11,8 +11,8 @@ from eventide.lang.sql.characters import check_words
 from eventide.lang.sql.dialect import Eventide
 from eventide.lang.sql.explain import explain_request
 from eventide.lang.sql.parse import token_error
-from eventide.lang.sql.situation_hints import wrong_statement
-from eventide.lang.sql.situation_tokens import is_clause, is_statement
+from eventide.lang.sql.situations.hints import wrong_statement
+from eventide.lang.sql.situations.tokens import is_clause, is_statement
 
 
 def require_tpstream(text: object) -> None:

@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from eventide.errors import BindError
 from eventide.lang.sql.expressions import Translator
-from eventide.lang.sql.names import fresh
-from eventide.lang.sql.scope import Scope, refuse
+from eventide.lang.sql.names.columns import fresh
+from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import bind_expression
 from eventide.plan.constants import cast_constant

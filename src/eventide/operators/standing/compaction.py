@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.calendar_queue import DUE, Calendar
 from eventide.kernels.compiled import Int32s, Int64s
 from eventide.kernels.key_table import COUNT, SMALLEST, KeyTable, copy_keys, empty_table
+from eventide.kernels.lifetimes.calendar_queue import DUE, Calendar
 
 SLACK = 1024
 """So little room is never given back."""

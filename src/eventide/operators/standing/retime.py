@@ -16,7 +16,7 @@ from eventide.operators.checking import (
 )
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.operator import Size
-from eventide.operators.standing.windows_times import rounded_up
+from eventide.operators.standing.windows.times import rounded_up
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.schema import MAX_TS_US, MIN_TS_US

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.operators import filter_project
-from eventide.operators.evaluate import evaluate, evaluate_predicate
+from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.operator import Size
 from eventide.plan.expressions import Column, Expression, Named
-from eventide.plan.standing import SHOWN
+from eventide.plan.standing.nodes import SHOWN
 
 
 class Stateless(filter_project.Stateless):

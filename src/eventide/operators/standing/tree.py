@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.operators.standing.answer.report import Reporter
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.operator import Size, StandingOperator
-from eventide.operators.standing.report import Reporter
-from eventide.operators.standing.windows import WindowOperator
+from eventide.operators.standing.windows.choice import WindowOperator
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
-from eventide.plan.standing import Windowed
+from eventide.plan.standing.nodes import Windowed
 from eventide.schema import INT64, SEQ, TIMESTAMP, TS
 
 OnStep = Callable[[int, Changes, float], None]

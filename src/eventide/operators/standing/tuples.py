@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.calendar_queue import Calendar, empty_calendar, grown_calendar
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
-from eventide.kernels.expiring import longest_lifetime, schedule_all, stretched
+from eventide.kernels.groups.sliding import Tuples
 from eventide.kernels.growing import longer, wider
 from eventide.kernels.key_table import KeyTable, empty_table, put_handles, roomy
-from eventide.kernels.sliding_groups import Tuples
-from eventide.kernels.tuple_operations import (
+from eventide.kernels.lifetimes.calendar_queue import Calendar, empty_calendar, grown_calendar
+from eventide.kernels.lifetimes.expiring import longest_lifetime, schedule_all, stretched
+from eventide.kernels.lifetimes.tuple_operations import (
     Operations,
     Remembered,
     Told,
@@ -46,8 +46,8 @@ from eventide.operators.standing.compaction import (
     new_numbers,
     renumbered,
 )
-from eventide.plan.execution import Execution
-from eventide.plan.update_patterns import Edge, UpdatePattern
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from eventide.schema import MAX_TS_US, MIN_TS_US
 
 PARTITIONS = 64

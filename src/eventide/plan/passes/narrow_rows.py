@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eventide.plan.expressions import Column, Expression, Named, columns_of
 from eventide.plan.nodes import Filter, Plan, Project, rebuild_sources
-from eventide.plan.standing import (
+from eventide.plan.standing.nodes import (
     AsOfJoin,
     Existence,
     GroupAggregate,

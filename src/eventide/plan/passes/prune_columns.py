@@ -22,7 +22,7 @@ from eventide.plan.nodes import (
     TemporalPattern,
     WindowAggregate,
 )
-from eventide.plan.standing import (
+from eventide.plan.standing.nodes import (
     AsOfJoin,
     Difference,
     Distinct,
@@ -38,7 +38,7 @@ from eventide.plan.standing import (
     Windowed,
     WindowJoin,
 )
-from eventide.plan.standing_rebuild import rebuild_standing_sources
+from eventide.plan.standing.rebuild import rebuild_standing_sources
 from eventide.schema import TS
 
 Names = frozenset[str]

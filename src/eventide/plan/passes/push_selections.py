@@ -14,7 +14,7 @@ from eventide.plan.expressions import Call, Column, Expression, columns_of, conj
 from eventide.plan.failing import can_fail
 from eventide.plan.nodes import Filter, Plan, Project, rebuild_sources
 from eventide.plan.passes.push_down_time_range import conjoin
-from eventide.plan.standing import (
+from eventide.plan.standing.nodes import (
     AsOfJoin,
     Difference,
     Distinct,

@@ -31,8 +31,8 @@ import pyarrow.compute as pc
 from eventide.accumulators.columns import floats, int64s, one_spelling, sort_keys, validity
 from eventide.accumulators.picks import take_rows
 from eventide.errors import StoreError, listed
+from eventide.kernels.aggregates.summaries import second_by_run
 from eventide.kernels.compiled import Floats, Int64s, frozen
-from eventide.kernels.summaries import second_by_run
 from eventide.schema import DataType
 
 Columns = Sequence[pa.Array]

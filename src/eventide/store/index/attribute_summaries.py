@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from eventide.accumulators.columns import floats, int64s, validity
 from eventide.accumulators.picks import take_rows
-from eventide.kernels.compiled import Floats, Int64s, Numbers, frozen
-from eventide.kernels.summaries import (
+from eventide.kernels.aggregates.summaries import (
     best_texts,
     count_by_run,
     merge_counts,
@@ -32,6 +31,7 @@ from eventide.kernels.summaries import (
     summarise_integers,
     summarise_keys,
 )
+from eventide.kernels.compiled import Floats, Int64s, Numbers, frozen
 from eventide.schema import DataType
 
 Word = TypeVar("Word", np.int64, np.float64)

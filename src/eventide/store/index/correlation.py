@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import floats, validity
-from eventide.kernels.correlation import sum_steps
+from eventide.kernels.store.correlation import sum_steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ import pyarrow as pa
 from eventide.accumulators import LONG_DECIMAL, accumulator_for
 from eventide.accumulators.columns import floats, int64s, numbers_column
 from eventide.errors import StoreError, listed
+from eventide.kernels.aggregates.sums import sample_variance
 from eventide.kernels.compiled import Int64s, frozen
-from eventide.kernels.sums import sample_variance
 from eventide.schema import DataType, Schema
 from eventide.store.index.aggregates import BoundAggregate, UserAggregate, find_registered
 from eventide.store.index.attribute_summaries import AttributeSummary, summary_of

@@ -16,7 +16,7 @@ import numpy as np
 
 from eventide.batch import TimeRange
 from eventide.kernels.compiled import Bools, Int64s, frozen
-from eventide.kernels.leaves import runs_by_cuts, runs_by_slide
+from eventide.kernels.store.leaves import runs_by_cuts, runs_by_slide
 
 
 class Cuts(Protocol):

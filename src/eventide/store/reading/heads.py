@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.kernels.compiled import Bools, Floats, Int64s, frozen
-from eventide.kernels.leaves import FACT_NAMES, FACTS, read_heads
+from eventide.kernels.store.leaves import FACT_NAMES, FACTS, read_heads
 from eventide.store.files.frame import HEADER as FRAME_HEADER
 from eventide.store.files.mapped import MAPPED, damaged, stamp_of
 from eventide.store.order import int64_view

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from eventide.batch import ALL_TIME
 from eventide.kernels.compiled import Int64s, frozen
-from eventide.kernels.leaves import summarise_runs
+from eventide.kernels.store.leaves import summarise_runs
 from eventide.schema import TS
 from eventide.store.index.attribute_summaries import FloatSummary
 from eventide.store.order import int64_array

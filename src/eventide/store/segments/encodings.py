@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide.kernels import packing
 from eventide.kernels.compiled import Int64s
+from eventide.kernels.store import packing
 
 NULLS = 0
 PLAIN = 1

@@ -5,7 +5,7 @@
               each is a leaf (see `store/segments/leaf.py`) of the columns value, ts and seq
     ...       fences, a leaf with a row for each page: its first value, the number of entries
               before it, and where it begins
-    64 × b    Bloom filter of all values, in b blocks (see `kernels/bloom.py`)
+    64 × b    Bloom filter of all values, in b blocks (see `kernels/store/bloom.py`)
     4 × s     CRC-32C of each sector of the filter, 64 blocks; zeros up to a multiple of 8
     4         magic "ESRN"
     2         version, 1
@@ -38,9 +38,14 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
-from eventide.kernels.bloom import WORDS_PER_BLOCK, add_to_filter, block_may_hold, block_number
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.hashing import Hashes
+from eventide.kernels.store.bloom import (
+    WORDS_PER_BLOCK,
+    add_to_filter,
+    block_may_hold,
+    block_number,
+)
 from eventide.schema import STORABLE_KINDS, DataType
 from eventide.store.index.ranges import ValueRange
 from eventide.store.index.secondary.keys import NAMES, hashes_of, is_text, position, text_arrays

@@ -1,0 +1,466 @@
+"""Row patterns in Python: a builder whose `str()` is the text of a query.
+
+>>> A, B, C = variables("A B C")
+>>> query = (
+...     match("cars")
+...     .partition_by("car")
+...     .pattern(A + B.some() + C)
+...     .define(B="speed > PREV(speed)", C="speed < 10")
+...     .measures(since="FIRST(A.ts)", top="MAX(B.speed)")
+...     .within("5 minutes")
+... )
+>>> print(query)
+SELECT *
+FROM cars MATCH_RECOGNIZE (
+  PARTITION BY car
+  MEASURES FIRST(A.ts) AS since,
+           MAX(B.speed) AS top
+  PATTERN (A B+ C)
+  WITHIN INTERVAL '5 min'
+  DEFINE B AS speed > PREV(speed),
+         C AS speed < 10
+)
+
+What a query means, and what is wrong with it, is decided where its text is read. Here, texts are
+only held to be what they are said to be, and names are quoted where they need it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, Never, NoReturn, get_args
+
+from eventide.errors import PlanError
+from eventide.lang.sql.fragments import Kind, fragment, name_text
+from eventide.plan.bind import suggestion
+from eventide.plan.patterns.tree import (
+    Absent,
+    Alternate,
+    Concat,
+    Exclude,
+    PartitionEnd,
+    PartitionStart,
+    Pattern,
+    Permute,
+    Repeat,
+    Strategy,
+    Variable,
+    render_pattern,
+    variable_text,
+)
+from eventide.plan.times import Duration, duration_us, format_duration
+
+_QUERY = re.compile(r"\s*(?:SELECT|WITH)\s", re.IGNORECASE)
+_COMBINE_HINT = "join patterns with + (then) and | (or)"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Step:
+    """A part of a pattern: rows that follow one another. `variables` makes the first ones.
+
+    `A + B` is A, then B. `A | B` is one of them, A preferred.
+
+    >>> A, B, C = variables("A B C")
+    >>> print(A + (B | C).some(greedy=False) + exclude(B.times(2, 5)))
+    A (B | C)+? {- B{2,5} -}
+    """
+
+    tree: Pattern
+
+    def __add__(self, other: Step) -> Step:
+        return Step(Concat((*_sequence(self.tree), *_sequence(_tree(other)))))
+
+    def __radd__(self, other: object) -> NoReturn:
+        raise _no_step(other)
+
+    def __or__(self, other: Step) -> Step:
+        return Step(Alternate((*_options(self.tree), *_options(_tree(other)))))
+
+    def __ror__(self, other: object) -> NoReturn:
+        raise _no_step(other)
+
+    def __rshift__(self, other: object) -> NoReturn:
+        _refuse_operator(">>", f"write {_example(self)} + {_example(other, 'B')}")
+
+    def __and__(self, other: object) -> NoReturn:
+        one, two = _example(self), _example(other, "B")
+        _refuse_operator("&", f"write {one} + {two}, or in any order permute({one}, {two})")
+
+    def __mul__(self, count: object) -> NoReturn:
+        shown = count if isinstance(count, int) else 3
+        _refuse_operator("*", f"write {_example(self)}.times({shown})")
+
+    __rmul__ = __mul__
+
+    def __invert__(self) -> NoReturn:
+        _refuse_operator("~", f"write absent({_example(self)}), with a strategy that skips rows")
+
+    def some(self, *, greedy: bool = True) -> Step:
+        """Return `A+`: once or more, as often as possible, or as rarely if not greedy."""
+        return self._repeated(1, None, greedy=greedy)
+
+    def any(self, *, greedy: bool = True) -> Step:
+        """Return `A*`: any number of times, also none."""
+        return self._repeated(0, None, greedy=greedy)
+
+    def maybe(self, *, greedy: bool = True) -> Step:
+        """Return `A?`: once or not at all."""
+        return self._repeated(0, 1, greedy=greedy)
+
+    def times(self, count: int, at_most: int | None = None, *, greedy: bool = True) -> Step:
+        """Return `A{3}` for `times(3)`, and `A{2,5}` for `times(2, 5)`."""
+        return self._repeated(count, count if at_most is None else at_most, greedy=greedy)
+
+    def at_least(self, count: int, *, greedy: bool = True) -> Step:
+        """Return `A{2,}` for `at_least(2)`."""
+        return self._repeated(count, None, greedy=greedy)
+
+    def at_most(self, count: int, *, greedy: bool = True) -> Step:
+        """Return `A{0,5}` for `at_most(5)`."""
+        return self._repeated(0, count, greedy=greedy)
+
+    def _repeated(self, at_least: int, at_most: int | None, *, greedy: bool) -> Step:
+        for count in (at_least, at_most):
+            if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
+                message = f"{count!r} is not a number of times"
+                raise PlanError(message, hint="write times(3), times(2, 5) or at_least(2)")
+        if at_most == 0:
+            message = "a part cannot repeat 0 times"
+            raise PlanError(message, hint="leave it out, or write maybe() for at most once")
+        return Step(Repeat(self.tree, at_least, at_most, greedy=greedy))
+
+    def __bool__(self) -> bool:
+        message = "a pattern is neither true nor false: and, or, not and in have no use for it"
+        raise PlanError(message, hint=f"{_COMBINE_HINT}; rows that must not come are absent(B)")
+
+    def __str__(self) -> str:
+        return render_pattern(self.tree)
+
+    def __repr__(self) -> str:
+        return f"<Step {self}>"
+
+
+def variable(name: str) -> Step:
+    """Return a variable: one row, on which the variable's condition holds."""
+    if not isinstance(name, str) or not name.strip():
+        message = f"{name!r} is not the name of a variable"
+        raise PlanError(message, hint='write variable("A")')
+    return Step(Variable(name))
+
+
+def variables(names: str) -> tuple[Step, ...]:
+    """Return the variables of a list of names, with blanks or commas between them.
+
+    >>> variables("A B")
+    (<Step A>, <Step B>)
+    """
+    found = names.replace(",", " ").split() if isinstance(names, str) else []
+    if not found:
+        message = f"{names!r} names no variable"
+        raise PlanError(message, hint='write A, B = variables("A B")')
+    return tuple(map(variable, found))
+
+
+def permute(*steps: Step) -> Step:
+    """Return the parts in any order, the order given preferred.
+
+    >>> A, B = variables("A B")
+    >>> print(permute(A, B.some()))
+    PERMUTE(A, B+)
+    """
+    if not steps:
+        message = "permute has no parts"
+        raise PlanError(message, hint="write permute(A, B, C)")
+    return Step(Permute(tuple(map(_tree, steps))))
+
+
+def exclude(step: Step) -> Step:
+    """Return a part whose rows are matched, but left out of what `all_rows` gives: `{- B -}`."""
+    return Step(Exclude(_tree(step)))
+
+
+def absent(step: Step | str) -> Step:
+    """Return `NOT B`: of the rows skipped here, none is B. It needs `strategy(…)`."""
+    return Step(Absent(_variable(step, "absent(B)")))
+
+
+partition_start = Step(PartitionStart())
+"""`^`: no row of the partition lies before."""
+partition_end = Step(PartitionEnd())
+"""`$`: no row of the partition follows."""
+no_row = Step(Concat(()))
+"""`()`: the pattern that takes no row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A query for the places where a pattern matches; `match` makes it, `str` gives its text.
+
+    Every method returns a new query. Methods that take several things add to what was given
+    before; the others replace it. `clauses` has the text of each clause, by its first words.
+    """
+
+    source: str
+    clauses: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+    def partition_by(self, /, *columns: str, **named: str) -> Match:
+        """Look for matches among the rows of each key: names of columns, or `name="expression"`."""
+        names = [name_text(_name(column, 'partition_by("car")')) for column in columns]
+        return self._with_more("PARTITION BY", [*names, *_named(named, "the key {}")])
+
+    def order_by(self, /, *items: str) -> Match:
+        """Put the rows in order of `"speed DESC"` instead of their times; items are SQL text."""
+        texts = (_sql(item, f"the order {item!r}", "ordering") for item in items)
+        return self._with_more("ORDER BY", texts)
+
+    def measures(self, /, *unnamed: Never, **expressions: str) -> Match:
+        """Compute columns of each match, such as `top="MAX(B.speed)"`; expressions are SQL text."""
+        _refuse_unnamed(unnamed, "measures(n", "name")
+        return self._with_more("MEASURES", _named(expressions, "the measure {}"))
+
+    def pattern(self, step: Step, /, *more: Never) -> Match:
+        """Look for this pattern."""
+        if more:
+            message = "a query has one pattern"
+            raise PlanError(message, hint=_COMBINE_HINT)
+        _refuse_text(step)
+        return self._with("PATTERN", f"({render_pattern(_tree(step))})")
+
+    def define(self, /, *unnamed: Never, **conditions: str) -> Match:
+        """Say which rows a variable is, such as `B="speed > PREV(speed)"`, in SQL text.
+
+        A variable without a condition is any row.
+        """
+        _refuse_unnamed(unnamed, "define(B", "variable to define")
+        texts = (
+            f"{variable_text(name)} AS {_sql(text, f'the condition of {name}')}"
+            for name, text in conditions.items()
+        )
+        return self._with_more("DEFINE", texts)
+
+    def subset(self, /, **members: Iterable[Step | str]) -> Match:
+        """Give several variables one name in measures and conditions: `U=[A, B]`."""
+        texts = []
+        for name, steps in members.items():
+            hint = f"subset({name}=[A, B])"
+            if isinstance(steps, Step | str):
+                message = f"the subset {name} is a list of variables"
+                raise PlanError(message, hint=f"write {hint}")
+            listing = ", ".join(variable_text(_variable(step, hint)) for step in steps)
+            texts.append(f"{variable_text(name)} = ({listing})")
+        return self._with_more("SUBSET", texts)
+
+    def within(self, duration: Duration, /) -> Match:
+        """Allow a match to last this long: a timedelta, or text such as "5 minutes"."""
+        us = duration_us(duration)
+        if us <= 0:
+            message = f"the time a match may take must be positive, not {duration!s}"
+            raise PlanError(message, hint='write within("5 minutes")')
+        return self._with("WITHIN", f"INTERVAL '{format_duration(us)}'")
+
+    def one_row(self) -> Match:
+        """Give one row for each match: its key and its measures. It is so without `all_rows`."""
+        return self._without("ALL ROWS PER MATCH")
+
+    def all_rows(self, *, empty_matches: bool = True, unmatched: bool = False) -> Match:
+        """Give every row of each match, with a row for a match of no rows if `empty_matches`.
+
+        With `unmatched`, rows that are in no match come too, their measures null.
+        """
+        if unmatched and not empty_matches:
+            message = "with unmatched=True, the row of an empty match comes in any case"
+            raise PlanError(message, hint="leave out empty_matches=False")
+        which = "WITH UNMATCHED ROWS" if unmatched else "OMIT EMPTY MATCHES"
+        return self._with(
+            "ALL ROWS PER MATCH", *([which] if unmatched or not empty_matches else [])
+        )
+
+    def timeout_rows(self) -> Match:
+        """Also give a row, `timed_out` true in it, for matches begun that `within` cuts short."""
+        return self._with("TIMEOUT ROWS")
+
+    def skip_past_last_row(self) -> Match:
+        """After a match, go on behind its last row. It is so without any skip."""
+        return self._with("AFTER MATCH SKIP", "PAST LAST ROW")
+
+    def skip_to_next_row(self) -> Match:
+        """After a match, go on at the row after its first: matches may overlap."""
+        return self._with("AFTER MATCH SKIP", "TO NEXT ROW")
+
+    def skip_to_first(self, step: Step | str, /) -> Match:
+        """After a match, go on at its first row of a variable."""
+        name = variable_text(_variable(step, "skip_to_first(B)"))
+        return self._with("AFTER MATCH SKIP", f"TO FIRST {name}")
+
+    def skip_to_last(self, step: Step | str, /) -> Match:
+        """After a match, go on at its last row of a variable."""
+        name = variable_text(_variable(step, "skip_to_last(B)"))
+        return self._with("AFTER MATCH SKIP", f"TO LAST {name}")
+
+    def strategy(self, name: Literal["contiguous", "skip_till_next", "skip_till_any"], /) -> Match:
+        """Say which rows a match may leave out: none, those that do not fit, or any."""
+        known: tuple[str, ...] = get_args(Strategy)
+        if name not in known:
+            message = f"no strategy {name!r}"
+            raise PlanError(message, hint=suggestion(str(name), list(known), "strategy"))
+        return self._with("STRATEGY", name)
+
+    def select(self, /, *expressions: str, **named: str) -> Match:
+        """Choose or compute columns of what is found; expressions are SQL text."""
+        texts = (_sql(text, f"the column {text!r}") for text in expressions)
+        return self._with_more("SELECT", [*texts, *_named(named, "the column {}")])
+
+    def where(self, /, *conditions: str) -> Match:
+        """Keep what satisfies all of these conditions, in SQL text: those on measures, say."""
+        texts = (_sql(text, f"the condition {text!r}") for text in conditions)
+        return self._with_more("WHERE", texts)
+
+    def _with(self, clause: str, *texts: str) -> Match:
+        return replace(self, clauses={**self.clauses, clause: texts})
+
+    def _with_more(self, clause: str, texts: Iterable[str]) -> Match:
+        together = (*self.clauses.get(clause, ()), *texts)
+        return self._with(clause, *together) if together else self
+
+    def _without(self, clause: str) -> Match:
+        kept = {key: texts for key, texts in self.clauses.items() if key != clause}
+        return replace(self, clauses=kept)
+
+    def __str__(self) -> str:
+        if "PATTERN" not in self.clauses:
+            message = "the query has no pattern to look for"
+            raise PlanError(message, hint="add .pattern(A + B.some())")
+        lines = [
+            f"SELECT {', '.join(self.clauses.get('SELECT', ('*',)))}",
+            f"FROM {self.source} MATCH_RECOGNIZE (",
+            *(_clause(name, self.clauses[name]) for name in _INSIDE if name in self.clauses),
+            ")",
+        ]
+        if "WHERE" in self.clauses:
+            lines.append(f"WHERE {' AND '.join(f'({text})' for text in self.clauses['WHERE'])}")
+        return "\n".join(lines)
+
+
+Query = str | Match
+"""A query: SQL text, or what stands for one."""
+
+_INSIDE = (
+    *("PARTITION BY", "ORDER BY", "MEASURES", "ALL ROWS PER MATCH", "TIMEOUT ROWS"),
+    *("AFTER MATCH SKIP", "STRATEGY", "PATTERN", "WITHIN", "SUBSET", "DEFINE"),
+)
+"""The clauses in the order of the standard."""
+
+
+def match(source: str, /) -> Match:
+    """Look for a pattern in a stream, or in what a SELECT gives.
+
+    >>> A, B = variables("A B")
+    >>> found = match("SELECT ts, speed FROM cars WHERE speed > 0").pattern(A + B).all_rows()
+    >>> print(found.define(B="B.speed > 2 * A.speed"))
+    SELECT *
+    FROM (SELECT ts, speed FROM cars WHERE speed > 0) MATCH_RECOGNIZE (
+      ALL ROWS PER MATCH
+      PATTERN (A B)
+      DEFINE B AS B.speed > 2 * A.speed
+    )
+    """
+    if isinstance(source, str) and _QUERY.match(source):
+        return Match(f"({fragment(source, 'the query to match in', 'query')})")
+    return Match(name_text(_name(source, 'match("cars")')))
+
+
+def _clause(name: str, texts: tuple[str, ...]) -> str:
+    start = f"  {name} "
+    return (start + f",\n{' ' * len(start)}".join(texts)).rstrip()
+
+
+def _named(expressions: Mapping[str, str], what: str) -> list[str]:
+    return [
+        f"{_sql(text, what.format(name))} AS {name_text(_name(name, 'a name'))}"
+        for name, text in expressions.items()
+    ]
+
+
+def _sql(text: object, what: str, kind: Kind = "expression") -> str:
+    if not isinstance(text, str):
+        message = f"{what} is SQL text, not {_kind(text)}"
+        raise PlanError(message, hint='write it in quotes, as in "speed > PREV(speed)"')
+    return fragment(text, what, kind)
+
+
+def _name(name: object, example: str) -> str:
+    if not isinstance(name, str) or not name.strip():
+        message = f"{name!r} is not a name"
+        raise PlanError(message, hint=f"write {example}")
+    return name
+
+
+def _variable(step: object, example: str) -> str:
+    """Return the name of the variable that a step is."""
+    match step:
+        case Step(tree=Variable(name=name)):
+            return name
+        case str() if step.strip():
+            return step
+    shown = str(step) if isinstance(step, Step) else repr(step)
+    message = f"{shown} is not a variable"
+    raise PlanError(message, hint=f"write {example}")
+
+
+def _tree(step: object) -> Pattern:
+    if not isinstance(step, Step):
+        raise _no_step(step)
+    return step.tree
+
+
+def _no_step(found: object) -> PlanError:
+    hint = f'make variables first, A, B = variables("A B"), and {_COMBINE_HINT}'
+    if callable(found):
+        hint = "call it, as in B.some()"
+    elif isinstance(found, str):
+        hint = f"write variable({found!r}); {_COMBINE_HINT}"
+    elif isinstance(found, int):
+        hint = f"write A.times({found}) to repeat a part"
+    return PlanError(f"{_kind(found)} is not part of a pattern", hint=hint)
+
+
+def _refuse_text(step: object) -> None:
+    if isinstance(step, str):
+        message = f"{step!r} is not part of a pattern"
+        hint = "build it, as in A.times(3) + B, or write the whole query as text"
+        raise PlanError(message, hint=hint)
+
+
+def _refuse_operator(operator: str, hint: str) -> NoReturn:
+    message = f"{operator} is nothing that patterns have"
+    raise PlanError(message, hint=hint)
+
+
+def _example(step: object, otherwise: str = "A") -> str:
+    """Return a variable's name, for a hint."""
+    match step:
+        case Step(tree=Variable(name=name)):
+            return name
+    return otherwise
+
+
+def _refuse_unnamed(texts: tuple[object, ...], call: str, what: str) -> None:
+    """Refuse texts that belong behind a name: `call` is what to write, up to the text."""
+    for text in texts:
+        message = f"{_kind(text)} has no {what}"
+        shown = text if isinstance(text, str) else "…"
+        raise PlanError(message, hint=f'write {call}="{shown}")')
+
+
+def _kind(found: object) -> str:
+    return f"{found!r}" if isinstance(found, str | int | float) else f"a {type(found).__name__}"
+
+
+def _sequence(tree: Pattern) -> tuple[Pattern, ...]:
+    return tree.parts if isinstance(tree, Concat) and tree.parts else (tree,)
+
+
+def _options(tree: Pattern) -> tuple[Pattern, ...]:
+    return tree.options if isinstance(tree, Alternate) else (tree,)

@@ -1,0 +1,418 @@
+"""The door for users: open a database, append events, ask, subscribe."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from time import perf_counter, time_ns
+
+import pyarrow as pa
+
+from eventide.api.builder import Match, Query
+from eventide.api.delivery import Delivery
+from eventide.api.explanation import Explanation
+from eventide.api.live_query import OnResult, Subscription
+from eventide.api.matches import Matches
+from eventide.api.relation import Relation
+from eventide.api.replay import Replay, replay_merged, replay_queries
+from eventide.api.replay.pace import Speed, speed_of
+from eventide.api.result import Result
+from eventide.api.stream import Stream, Time, forward_range, options_from
+from eventide.api.tables import Times, plan_tables, sources_for, tables_of, written_sources
+from eventide.engines.explain.explained import explained
+from eventide.engines.history.answer import Sources, run_history
+from eventide.engines.history.calibrate import OnStep, calibrated
+from eventide.engines.history.weights import DEFAULTS, Weights
+from eventide.engines.live.engine import LiveEngine
+from eventide.engines.standing.choice import chosen_plan
+from eventide.engines.standing.live import StandingLive
+from eventide.errors import (
+    SchemaError,
+    UnboundedStateWarning,
+    UnsupportedError,
+    pointing_into,
+)
+from eventide.interrupts import interruptible
+from eventide.lang.sql import plan_sql
+from eventide.lang.sql.explain import explain_request
+from eventide.lang.sql.statement import require_tpstream
+from eventide.plan.nodes import Plan, scans_of
+from eventide.plan.standing.execution import Execution, checked_execution
+from eventide.plan.standing.nodes import Standing
+from eventide.plan.times import Duration, duration_us
+from eventide.plan.written import refuse_written
+from eventide.schema import BOOL, DELETED, Attribute, DataType, Schema
+from eventide.store import Snapshot, Store
+from eventide.store.source import EventSource
+
+
+class Database:
+    """A folder of streams, and the queries over them. `eventide.open` makes it.
+
+    >>> import tempfile
+    >>> db = Database(tempfile.mkdtemp())
+    >>> cars = db.create_stream("cars", {"car": "string", "speed": "float64"})
+    >>> cars.append([{"ts": 0, "car": "a", "speed": 50.0}, {"ts": 1, "car": "a", "speed": 60.0}])
+    Appended(rows=2, first_seq=0)
+    >>> print(db.sql("SELECT car, speed FROM cars WHERE speed > 55"))
+    car │ speed
+    ────┼──────
+    a   │    60
+    1 row
+    """
+
+    def __init__(self, path: str | Path, *, create: bool = True) -> None:
+        self.store = Store.open(path, create=create)
+        self.delivery = Delivery()
+
+    @property
+    def path(self) -> Path:
+        """The database's folder."""
+        return self.store.path
+
+    def streams(self) -> tuple[str, ...]:
+        """Return the names of the streams."""
+        return self.store.streams()
+
+    def create_stream(
+        self, name: str, attributes: Mapping[str, str | DataType] | pa.Schema, **options: object
+    ) -> Stream:
+        """Create a stream; `attributes` are names and types, `ts` and `_seq` come by themselves.
+
+        A pyarrow schema will do as well, such as that of a table that is to be appended.
+
+        durability       "batch" (an append returns when its events are on the disk), "group"
+                         (they are there `commit_interval` later), or "none"
+        codec            "lz4", "zstd" or "none"
+        split            how long a segment is, such as "1 day"; else a segment ends when full
+        index            attributes with a secondary index, or "auto"
+        aggregates       more aggregates in the index, such as ["max2(speed)"]
+        summaries        the attributes whose aggregates are in the index; all without it
+        keep, keep_bytes retention by age, such as "90 days", and by size
+        order            "time", or "arrival" to store events as they come and sort when read
+        spare            how much leaves may grow by late events; 0.1 is a tenth
+        """
+        schema = Schema.of(attributes)
+        stored = self.store.create_stream(name, schema, options_from(options))
+        return Stream(stored, self.delivery.publish)
+
+    def drop_stream(self, name: str) -> None:
+        """Delete a stream and all its events, for good."""
+        self.store.drop_stream(name)
+
+    def stream(self, name: str) -> Stream:
+        """Return a stream by its name."""
+        return Stream(self.store.stream(name), self.delivery.publish)
+
+    def create_relation(
+        self,
+        name: str,
+        attributes: Mapping[str, str | DataType] | pa.Schema,
+        key: Sequence[str],
+        **options: object,
+    ) -> Relation:
+        """Create a relation: rows with a key that can be replaced and taken away in time.
+
+        It is stored as a stream of changes with one more attribute, `deleted`; options are those
+        of `create_stream`. Queries over windows use it by its name, without a window.
+        """
+        rows = Schema.of(attributes)
+        named = isinstance(key, list | tuple) and all(isinstance(each, str) for each in key)
+        if not named or not key:
+            message = f"the key of a relation is a list of attributes, not {key!r:.80}"
+            raise SchemaError(message, hint=f'write key=["{next(iter(rows.names), "id")}"]')
+        if DELETED in rows.names:
+            message = f"{DELETED!r} is kept for the rows that are taken away"
+            raise SchemaError(message, hint="call the attribute something else")
+        changes = (*rows.attributes, Attribute(DELETED, BOOL))
+        schema = Schema(changes, tuple(dict.fromkeys(key)))
+        self.store.create_stream(name, schema, options_from(options))
+        return self.relation(name)
+
+    def relation(self, name: str) -> Relation:
+        """Return a relation by its name."""
+        return Relation(self.stream(name), self.newest_us)
+
+    def newest_us(self) -> int:
+        """Return the newest time of all events, or that of the clock if there are none."""
+        spans = [self.store.stream(name).snapshot().time_range for name in self.streams()]
+        known = [span.end_us - 1 for span in spans if not span.is_empty]
+        return max(known, default=time_ns() // 1000)
+
+    def backup(self, path: str | Path) -> Database:
+        """Copy all streams as they are now into a new folder, while writing goes on."""
+        return Database(self.store.backup(path).path, create=False)
+
+    def catalog(self) -> dict[str, Schema]:
+        """Return the schema of every stream."""
+        return {name: self.store.stream(name).schema for name in self.streams()}
+
+    def sql(self, query: Query) -> Result:
+        """Answer a query over all that is stored; of `EXPLAIN …` the rows are lines of text."""
+        text = str(query)
+        asked = explain_request(text)
+        if asked is not None:
+            with asked.pointing():
+                return plan_rows(self.explain(asked.query, analyze=asked.analyze))
+        plan = plan_sql(text, self.catalog())
+        with pointing_into(text):
+            return Result(interruptible(run_history)(plan, self.sources(plan), self.weights))
+
+    def tpstream(self, text: str) -> Matches:
+        """Answer a TPStream statement: situations that lie in time as a pattern says.
+
+        `FROM cars PARTITION BY car DEFINE fast AS speed > 70, brake AS accel < -9 PATTERN fast
+        meets brake; fast overlaps brake WITHIN 5 MINUTES RETURN max(fast.speed) AS top`. All
+        other calls take such a text too, wherever they take SQL. What comes back can also be
+        drawn: `db.tpstream(text).plot("matches.html")`.
+        """
+        require_tpstream(text)
+        if explain_request(text) is not None:
+            return Matches(self.sql(text).to_arrow())
+        plan = plan_sql(text, self.catalog())
+        return find_matches(text, plan, self.sources(plan), self.weights)
+
+    def explain(self, query: Query, *, analyze: bool = False) -> Explanation:
+        """Return how a query would be answered: its plan, the ways considered, where it would run.
+
+        With `analyze` the query is run, and what it really took stands beside the estimates. The
+        text can be drawn: `db.explain(query, analyze=True).save("plan.svg")`.
+        """
+        text = str(query)
+        plan = plan_sql(text, self.catalog())
+        with pointing_into(text):
+            run = interruptible(explained)
+            seen = run(plan, self.sources(plan), self.weights, analyze=analyze)
+            return Explanation.of(text, seen)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """What single steps of a query take: as `calibrate` found, or as they mostly are."""
+        return Weights.load(self.path)
+
+    def calibrate(self, on_step: OnStep = lambda _: None) -> Weights:
+        """Measure what single steps of a query take on this machine, and keep it for later.
+
+        It takes some seconds. By what it finds the ways to answer a query are compared from now
+        on; the answers are the same. `on_step` is told what is measured next.
+        """
+        self.weights = calibrated(self.path, on_step)
+        self.weights.save(self.path)
+        return self.weights
+
+    def snapshots(self, plan: Plan) -> dict[str, Snapshot]:
+        """Return what is stored now of the streams that a plan reads."""
+        names = {scan.stream for scan in scans_of(plan) if scan.written is None}
+        return {name: self.store.stream(name).snapshot() for name in names}
+
+    def sources(self, plan: Plan) -> Sources:
+        """Return what a plan reads: streams as they are now, and rows that the query has itself."""
+        return {**self.snapshots(plan), **written_sources(plan)}
+
+    def subscribe(  # noqa: PLR0913 - what a standing query can be told is optional
+        self,
+        query: Query,
+        on_result: OnResult | None = None,
+        *,
+        lateness: Duration = "0 s",
+        execution: Execution = "aware",
+        from_history: bool = False,
+        max_state_bytes: int | None = None,
+        idle: Duration | None = None,
+    ) -> Subscription:
+        """Run a query live over what is appended to this database from now on.
+
+        `on_result` gets each piece of the answer once it is complete: when the watermark, the
+        newest time seen less `lateness`, has passed it. Events behind the watermark are stored
+        but too late for this query; the subscription counts and keeps them.
+
+        The others are for standing queries, over windows that slide. They begin with the rows
+        that relations have; with `from_history`, also with what windows hold of stored events. What
+        that led to in the past is not reported, but `current()` has the answer. A query that would
+        remember more than `max_state_bytes` ends with an error. A stream that is more than `idle`
+        behind another is not waited for. How it is executed changes no answer: see
+        plan/standing/execution.py.
+        """
+        text = str(query)
+        catalog = self.catalog()
+        plan = plan_sql(text, catalog)
+        with pointing_into(text):
+            refuse_written(plan)
+            if not isinstance(plan, Standing):
+                subscription = live_query(plan, catalog, on_result, lateness, text=text)
+                refuse_standing_options(execution, from_history, max_state_bytes, idle)
+                return self.delivery.add(subscription)
+            engine = StandingLive.of(
+                chosen_plan(plan, self.snapshots(plan)).plan,
+                catalog,
+                duration_us(lateness),
+                execution=checked_execution(execution),
+                max_state_bytes=max_state_bytes,
+                idle_us=None if idle is None else duration_us(idle),
+            )
+        subscription = Subscription(engine, on_result, text=text)
+        if not (from_history or any(feed.relation for feed in engine.feeds)):
+            return self.delivery.add(subscription)
+
+        def begun() -> Subscription:
+            stored = self.snapshots(plan)
+            fresh = {name: each.view.next_seq for name, each in stored.items()}
+            return subscription.begin(stored, fresh, from_history)
+
+        return self.delivery.join(begun)
+
+    def replay(
+        self,
+        queries: Query | Sequence[Query] | Mapping[str, Query],
+        on_result: OnResult | None = None,
+        *,
+        start: Time | None = None,
+        end: Time | None = None,
+        speed: Speed | None = None,
+        lateness: Duration = "0 s",
+    ) -> Replay:
+        """Run queries as if live over the stored events of [start, end), of all their streams.
+
+        One query, several, or several by name. The streams are merged under one clock, and every
+        piece of an answer comes once the clock has passed it, with the clock it came at: going
+        through the replay yields the pieces, `run` hands all of them to `on_result`. The end of
+        the range completes what is still open. `speed`, such as "10x", is how much faster than
+        the clock on the wall event time goes; without it, it goes as fast as it can. What is
+        appended meanwhile is not replayed.
+        """
+        times, pace = forward_range(start, end), speed_of(speed)
+        catalog = self.catalog()
+        standing: list[tuple[str, Subscription]] = []
+        for name, query in named_queries(queries):
+            text = str(query)
+            plan = plan_sql(text, catalog)
+            # Here the range is the bound.
+            with pointing_into(text), warnings.catch_warnings():
+                warnings.simplefilter("ignore", UnboundedStateWarning)
+                refuse_written(plan)
+                stored = self.snapshots(plan)
+                one = live_query(plan, catalog, None, lateness, text=text, sources=stored)
+                standing.append((name, one))
+        names = dict.fromkeys(name for _, query in standing for name in query.streams)
+        snapshots = {name: self.store.stream(name).snapshot() for name in names}
+        return replay_queries(standing, snapshots, times, pace, on_result)
+
+    def replay_events(
+        self,
+        *streams: str,
+        start: Time | None = None,
+        end: Time | None = None,
+        columns: Sequence[str] | None = None,
+        speed: Speed | None = None,
+    ) -> Replay:
+        """Replay the stored events of [start, end) of some streams, merged in order of time.
+
+        Pieces have `ts`, the `stream`, `_seq`, and the attributes of all streams, null where a
+        stream has none of that name. Events of the same time come in the order in which the
+        streams are named here, those of one stream in order of arrival. For `speed` see `replay`.
+        """
+        times, pace = forward_range(start, end), speed_of(speed)
+        snapshots = [self.store.stream(name).snapshot() for name in dict.fromkeys(streams)]
+        return replay_merged(snapshots, times, columns, pace)
+
+    def __repr__(self) -> str:
+        return f"<Database {self.path}: {', '.join(self.streams()) or 'no streams yet'}>"
+
+
+def open_database(path: str | Path, *, create: bool = True) -> Database:
+    """Open the database in a folder; a folder that does not exist becomes an empty one."""
+    return Database(path, create=create)
+
+
+def live_query(
+    plan: Plan,
+    catalog: Mapping[str, Schema],
+    on_result: OnResult | None,
+    lateness: Duration,
+    *,
+    text: str = "",
+    sources: Mapping[str, EventSource] | None = None,
+) -> Subscription:
+    """Return a live query that is fed by hand; its errors point into `text`.
+
+    By what is stored, of its streams or of others like them, the plan is chosen.
+    """
+    lateness_us = duration_us(lateness)
+    if isinstance(plan, Standing):
+        engine = StandingLive.of(chosen_plan(plan, sources or {}).plan, catalog, lateness_us)
+        return Subscription(engine, on_result, text=text)
+    return Subscription(LiveEngine.of(plan, catalog, lateness_us), on_result, text=text)
+
+
+def refuse_standing_options(
+    execution: Execution, from_history: bool, max_state_bytes: int | None, idle: Duration | None
+) -> None:
+    """Refuse what only a standing query can be told."""
+    if execution != "aware" or from_history or not (max_state_bytes is None is idle):
+        message = "execution, from_history, max_state_bytes and idle are for queries over windows"
+        raise UnsupportedError(message, hint="write FROM stream [RANGE 10 MINUTES]")
+
+
+def named_queries(
+    queries: Query | Sequence[Query] | Mapping[str, Query],
+) -> list[tuple[str, Query]]:
+    """Return queries with their names; one without a name is called by its text."""
+    if isinstance(queries, Mapping):
+        return list(queries.items())
+    several = [queries] if isinstance(queries, str | Match) else list(queries)
+    return [(str(query), query) for query in several]
+
+
+def sql(query: Query, /, *, ts: Times = None, **tables: object) -> Result:
+    """Answer a query over tables in memory: Arrow, pandas, polars or dicts.
+
+    The time of a row is in the column `ts`, in the one that `ts` names (`ts="when"`, or by table,
+    `ts={"cars": "when"}`), or in a pandas index of times. A table without times has the order of
+    its rows. Only columns that the query reads are looked at.
+
+    >>> cars = pa.table({"ts": [0, 1, 2], "car": ["a", "a", "b"], "speed": [50.0, 60.0, 70.0]})
+    >>> sql("SELECT car, speed FROM cars WHERE speed > 55", cars=cars).rows()
+    [{'car': 'a', 'speed': 60.0}, {'car': 'b', 'speed': 70.0}]
+    """
+    text = str(query)
+    given = interruptible(tables_of)(tables, ts)
+    asked = explain_request(text)
+    if asked is not None:
+        with asked.pointing():
+            plan = plan_tables(asked.query, given)
+            sources = interruptible(sources_for)(plan, given)
+            seen = interruptible(explained)(plan, sources, DEFAULTS, analyze=asked.analyze)
+            return plan_rows(Explanation.of(asked.query, seen))
+    plan = plan_tables(text, given)
+    with pointing_into(text):
+        sources = interruptible(sources_for)(plan, given)
+        return Result(interruptible(run_history)(plan, sources))
+
+
+def tpstream(text: str, /, *, ts: Times = None, **tables: object) -> Matches:
+    """Answer a TPStream statement over tables in memory, as `sql` does a query."""
+    require_tpstream(text)
+    if explain_request(text) is not None:
+        return Matches(sql(text, ts=ts, **tables).to_arrow())
+    given = interruptible(tables_of)(tables, ts)
+    plan = plan_tables(text, given)
+    return find_matches(text, plan, interruptible(sources_for)(plan, given), DEFAULTS)
+
+
+def find_matches(text: str, plan: Plan, sources: Sources, weights: Weights) -> Matches:
+    """Return the matches of a plan, and what it takes to ask more about them."""
+
+    def run(asked: Plan) -> pa.Table:
+        with pointing_into(text):
+            return interruptible(run_history)(asked, sources, weights)
+
+    started = perf_counter()
+    table = run(plan)
+    return Matches(table, plan, run, text, perf_counter() - started)
+
+
+def plan_rows(text: str) -> Result:
+    """Return the lines of a text as rows: the answer to EXPLAIN."""
+    return Result(pa.table({"plan": pa.array(text.split("\n"), pa.string())}))

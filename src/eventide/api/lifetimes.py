@@ -1,0 +1,80 @@
+"""When the rows of standing queries came and went, drawn: one bar for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from eventide.api.result import Result
+from eventide.drawing.picture_file import checked_path
+from eventide.drawing.situations import SituationPicture, scene_of_lifetimes
+from eventide.errors import SchemaError, UnsupportedError
+from eventide.schema import INT64, NULL, TIMESTAMP, DataType
+
+MOST_LANES = 12
+"""As many lanes are drawn of each query, those of the rows that came first."""
+
+ANSWER = "the answer"
+"""The title of what one query told."""
+
+Told = Result | Iterable[Result]
+"""What a query has told: all of it, or piece by piece, as `db.replay(text)` gives it."""
+
+
+def plot_lifetimes(
+    changes: Told | Mapping[str, Told], path: str | Path | None = None, most: int = MOST_LANES
+) -> SituationPicture:
+    """Draw when rows came into the answers of standing queries and when they left.
+
+    `changes` are what a query told, or several queries, each under a title; a `current` query
+    tells `at` and `exp`, which are needed. With `path`, such as "lives.svg" or "lives.html", it
+    is saved too.
+
+    >>> rows = pa.table({"at": [0, 2_000_000], "car": ["a", "b"], "exp": [3_000_000, None]})
+    >>> picture = plot_lifetimes({"cars": Result(rows)})
+    >>> "a" in picture.text(80)
+    True
+    """
+    if not isinstance(most, int) or most < 1:
+        message = f"at least one lane has to be drawn, not {most!r}"
+        raise UnsupportedError(message, hint="leave `most` out")
+    if path is not None:
+        checked_path(path)
+    titled = changes if isinstance(changes, Mapping) else {ANSWER: changes}
+    tables = {str(title): table_of(str(title), told) for title, told in titled.items()}
+    picture = SituationPicture(scene_of_lifetimes(tables, most))
+    if path is not None:
+        picture.save(path)
+    return picture
+
+
+def table_of(title: str, told: Told) -> pa.Table:
+    """Return all that a query told as one table, if it says when rows come and go."""
+    tables = [each.to_arrow() for each in pieces(told)]
+    for table in tables:
+        missing = [name for name in ("at", "exp") if name not in table.column_names]
+        if missing:
+            message = f"what {title!r} told has no column {missing[0]!r}"
+            hint = "draw changes of a query without ISTREAM or its like: db.replay(text), or live"
+            raise SchemaError(message, hint=hint)
+        for name in ("at", "exp"):
+            kind = table.schema.field(name).type
+            if DataType.from_arrow(kind) not in (TIMESTAMP, INT64, NULL):
+                message = f"column {name!r} of what {title!r} told has type {kind}, not times"
+                raise SchemaError(message, hint="draw what db.replay(text) gives, or a live query")
+    return pa.concat_tables(tables) if tables else pa.table({"at": [], "exp": []})
+
+
+def pieces(told: Told) -> Iterator[Result]:
+    """Yield what a query told, piece by piece."""
+    given: object = told
+    for piece in (
+        given if isinstance(given, Iterable) and not isinstance(given, Result) else [given]
+    ):
+        if not isinstance(piece, Result):
+            message = f"a {type(piece).__name__} is nothing that a query told"
+            hint = "pass a result, or db.replay(text), or several by title: {'views': result}"
+            raise SchemaError(message, hint=hint)
+        yield piece

@@ -1,0 +1,64 @@
+"""Replay through standing queries: the answers, piece by piece, as they would have come live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from eventide.api.live_query import OnResult, Subscription
+from eventide.api.replay.pace import Speed
+from eventide.api.replay.run import Replay
+from eventide.batch import TimeRange
+from eventide.errors import EvaluationError
+from eventide.store import Snapshot
+
+
+class StandingQueries:
+    """Queries that are fed with the events of their streams, and all with the same clock."""
+
+    def __init__(self, queries: Sequence[tuple[str, Subscription]]) -> None:
+        self.queries = queries
+
+    @property
+    def schemas(self) -> Mapping[str, pa.Schema]:
+        """The columns of each query's rows."""
+        return {name: query.output_schema for name, query in self.queries}
+
+    def take(
+        self, rows: Mapping[str, pa.RecordBatch], clock_us: int
+    ) -> Iterator[tuple[str, pa.Table]]:
+        """Yield what the events, or the time that has passed, complete; queries in their order."""
+        for name, query in self.queries:
+            own = {stream: rows[stream] for stream in query.streams}
+            yield name, query.take(own, clock_us).to_arrow()
+
+    def finish(self) -> Iterator[tuple[str, pa.Table]]:
+        """Yield what the end completes."""
+        for name, query in self.queries:
+            yield name, query.finish().to_arrow()
+
+
+def replay_queries(
+    queries: Sequence[tuple[str, Subscription]],
+    snapshots: Mapping[str, Snapshot],
+    times: TimeRange,
+    speed: Speed | None,
+    on_result: OnResult | None,
+) -> Replay:
+    """Return the replay of what queries read, each stream with no more columns than they need."""
+    if not queries:
+        message = "there is no query to replay events through"
+        raise EvaluationError(message, hint="db.replay_events(…) replays events without any")
+    sources = []
+    for name, snapshot in snapshots.items():
+        reads = [query.reads[name] for _, query in queries if name in query.reads]
+        columns = dict.fromkeys(each for names, _ in reads for each in names)
+        hull = hull_of([span for _, span in reads])
+        sources.append((snapshot, list(columns), times.intersect(hull)))
+    return Replay(sources, StandingQueries(queries), speed=speed, on_result=on_result)
+
+
+def hull_of(spans: Sequence[TimeRange]) -> TimeRange:
+    """Return the shortest span that has all of some."""
+    return TimeRange(min(each.start_us for each in spans), max(each.end_us for each in spans))

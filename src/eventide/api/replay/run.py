@@ -1,0 +1,216 @@
+"""A replay: stored events of some streams under one clock, a step at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Event
+from typing import Protocol
+
+import pyarrow as pa
+
+from eventide.api.live_query import OnResult
+from eventide.api.replay.pace import Clock, Pace, Speed, WallClock, speed_of
+from eventide.api.result import Result
+from eventide.api.stream import borders, call_of
+from eventide.batch import ALL_TIME, END_OF_TIME_US, TimeRange, moment
+from eventide.ingest.merging import Cursor, Step, TimeMerge
+from eventide.store import Snapshot
+from eventide.store.reading.aggregate import aggregate
+
+TICK_S = 0.04
+"""A paced replay hands events over this often: as smooth to the eye as a film."""
+
+
+class Replayed(Result):
+    """A piece of a replay: rows, the query they answer, and the replay's clock when they came."""
+
+    __slots__ = ("clock_us", "query")
+
+    def __init__(self, table: pa.Table, query: str, clock_us: int) -> None:
+        super().__init__(table)
+        self.query = query
+        self.clock_us = clock_us
+
+    @property
+    def clock(self) -> str:
+        """The replay's clock when the rows were complete: every event before it had been seen."""
+        return moment(self.clock_us)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayProgress:
+    """How far a replay is: `events` of `total`, all of them before the clock."""
+
+    events: int
+    total: int
+    rows: int = 0
+    clock_us: int | None = None
+
+    @property
+    def clock(self) -> str:
+        """Where the replay is in the time of the events."""
+        return "not begun" if self.clock_us is None else moment(self.clock_us)
+
+    def __str__(self) -> str:
+        return f"{self.clock}: {self.events:,} of {self.total:,} events, {self.rows:,} rows"
+
+
+class Receiver(Protocol):
+    """What takes the events of a replay, a step at a time."""
+
+    @property
+    def schemas(self) -> Mapping[str, pa.Schema]:
+        """The columns of what comes under each name."""
+        ...
+
+    def take(
+        self, rows: Mapping[str, pa.RecordBatch], clock_us: int
+    ) -> Iterator[tuple[str, pa.Table]]:
+        """Take the events of each stream before the clock; yield what they lead to, under names."""
+        ...
+
+    def finish(self) -> Iterator[tuple[str, pa.Table]]:
+        """Yield what is left when no event will follow."""
+        ...
+
+
+class Replay:
+    """Stored events of a time range, once more. `Database.replay` makes it.
+
+    Going through it runs it: each piece comes once it is complete, and nothing is read ahead of
+    what is asked for. `run` goes through all of it. `stop`, from a callback or another thread,
+    ends it after the step it is in; what is open then stays incomplete and is not reported.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[tuple[Snapshot, Sequence[str], TimeRange]],
+        receiver: Receiver,
+        *,
+        speed: Speed | None = None,
+        on_result: OnResult | None = None,
+    ) -> None:
+        self.speed = speed_of(speed)
+        self.names = [snapshot.name for snapshot, _, _ in sources]
+        self.merge = TimeMerge([cursor_of(*source) for source in sources])
+        self.receiver = receiver
+        self.on_result = on_result
+        self.on_step: Callable[[ReplayProgress], None] | None = None
+        """Called after every step, with or without results."""
+        self.clock: Clock = WallClock()
+        total = sum(events_in(snapshot, span) for snapshot, _, span in sources)
+        self.progress = ReplayProgress(0, total)
+        self.stopping = Event()
+        self.pieces = self.replayed()
+
+    def __iter__(self) -> Iterator[Replayed]:
+        return self.pieces
+
+    def __next__(self) -> Replayed:
+        return next(self.pieces)
+
+    def __repr__(self) -> str:
+        return f"<Replay of {', '.join(self.names)}, {self.progress}>"
+
+    @property
+    def schemas(self) -> Mapping[str, pa.Schema]:
+        """The columns of the pieces, by the name of their query."""
+        return self.receiver.schemas
+
+    def run(self) -> ReplayProgress:
+        """Go through what is left, handing pieces to `on_result`; return how far it came."""
+        for _ in self.pieces:
+            pass
+        return self.progress
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to stop."""
+        return self.stopping.is_set()
+
+    def stop(self) -> None:
+        """End after the step that is being done."""
+        self.stopping.set()
+
+    def replayed(self) -> Iterator[Replayed]:
+        """Yield the pieces, step by step, and at last what the end completes."""
+        steps = self.at_full_speed() if self.speed is None else self.paced(self.speed)
+        for step in steps:
+            # The end of time is no place to be: the clock stays behind the last event.
+            ended = step.border_us == END_OF_TIME_US
+            clock_us = step.newest_us + 1 if ended else step.border_us
+            arrived = sum(int(each.num_rows) for each in step.rows)
+            events = self.progress.events + arrived
+            self.progress = replace(self.progress, events=events, clock_us=clock_us)
+            rows = dict(zip(self.names, step.rows, strict=True))
+            yield from self.handed_over(self.receiver.take(rows, clock_us), clock_us)
+            if self.on_step is not None:
+                self.on_step(self.progress)
+        if not self.stopped and self.progress.clock_us is not None:
+            yield from self.handed_over(self.receiver.finish(), self.progress.clock_us)
+
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing more to do."""
+        return self.stopped or self.merge.ended
+
+    def handed_over(
+        self, found: Iterator[tuple[str, pa.Table]], clock_us: int
+    ) -> Iterator[Replayed]:
+        """Stamp, count and report what has rows."""
+        for name, table in found:
+            if not table.num_rows:
+                continue
+            rows = self.progress.rows + int(table.num_rows)
+            self.progress = replace(self.progress, rows=rows)
+            piece = Replayed(table, name, clock_us)
+            if self.on_result is not None:
+                self.on_result(piece)
+            yield piece
+
+    def at_full_speed(self) -> Iterator[Step]:
+        """Yield steps of as many events as were read at once."""
+        while not self.over:
+            yield self.merge.step()
+
+    def paced(self, speed: float) -> Iterator[Step]:
+        """Yield what became due since the last tick of the clock; late ticks bring more."""
+        if self.merge.ended:
+            return
+        now_s = self.clock.now()
+        pace = Pace(speed, self.merge.first_us, now_s)
+        while True:
+            due_s = now_s + TICK_S
+            yield from self.until(pace.reached_us(now_s) + 1)
+            if self.over:
+                return
+            now_s = self.clock.now()
+            if now_s < due_s:
+                self.clock.sleep(due_s - now_s)
+                now_s = self.clock.now()
+
+    def until(self, until_us: int) -> Iterator[Step]:
+        """Yield the steps up to a time."""
+        while not self.stopped:
+            step = self.merge.step(until_us)
+            yield step
+            if step.border_us == until_us:
+                return
+
+
+def cursor_of(snapshot: Snapshot, columns: Sequence[str], span: TimeRange) -> Cursor:
+    """Return the events of a span, in order."""
+    schema = pa.schema([(name, snapshot.schema.type_of(name).arrow) for name in columns])
+    # The store would refuse to read what was thinned, even where nothing is asked for.
+    batches = iter(()) if span.is_empty else snapshot.scan(columns, span)
+    return Cursor(batches, schema)
+
+
+def events_in(snapshot: Snapshot, span: TimeRange) -> int:
+    """Return how many events a span has, from the index."""
+    if span == ALL_TIME:
+        return snapshot.row_count
+    counted = aggregate(snapshot, [call_of("count(*)")], borders(span))
+    found: int = counted.column(0)[0].as_py()
+    return found

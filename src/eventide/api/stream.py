@@ -1,0 +1,392 @@
+"""One stream, for users: append, look back, aggregate, and keep it in shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.api.calendars import group_numbers, grouped_by, spans_every
+from eventide.api.result import Result
+from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.errors import EvaluationError, SchemaError
+from eventide.ingest.coerce import to_events
+from eventide.plan.times import Duration, duration_us, parse_timestamp
+from eventide.schema import SEQ, DataType, Schema
+from eventide.store import Appended, Snapshot, StoredStream, StreamOptions
+from eventide.store.index.aggregates import registered
+from eventide.store.order import Int64s
+from eventide.store.reading.aggregate import Call, aggregate
+from eventide.store.reading.scan import Columns
+from eventide.store.source import Where
+from eventide.store.stats import StreamStats
+from eventide.store.stream import AddedHow
+from eventide.store.writing.feed import Feed, Ticket
+
+Time = str | int | np.integer[Any] | np.datetime64 | date | datetime
+"""An instant: ISO text, microseconds since 1970 UTC, a date or datetime (UTC without a zone)."""
+Publish = Callable[[str, pa.RecordBatch, int], None]
+Answer = Callable[[Snapshot, Sequence[Call], Sequence[int], Int64s | None], pa.RecordBatch]
+"""Answers aggregates over spans as `store.aggregate.aggregate` does: here, or on Spark."""
+
+CALL = re.compile(r"\s*(\w+)\s*\(\s*(.+?)\s*\)\s*")
+
+
+class Stream:
+    """A named, append-only, schema-checked sequence of events."""
+
+    def __init__(self, stored: StoredStream, publish: Publish, answer: Answer = aggregate) -> None:
+        self.stored = stored
+        self.publish = publish
+        self.answer = answer
+
+    @property
+    def name(self) -> str:
+        """The name queries use."""
+        return self.stored.name
+
+    @property
+    def schema(self) -> Schema:
+        """The attributes of the events, beside `ts` and `_seq`."""
+        return self.stored.schema
+
+    @property
+    def options(self) -> StreamOptions:
+        """How the stream is kept."""
+        return self.stored.options
+
+    def append(
+        self, data: object, *, producer: str | None = None, sequence: int | None = None
+    ) -> Appended:
+        """Store events for good, in any order of time.
+
+        `data` is an Arrow table, a pandas or polars frame, or a list of dictionaries. All of it
+        is stored, or, with an error that names the row, none. When this returns the events are
+        as safe as the stream's durability says: on the disk, unless it was created otherwise.
+        Only an error of a standing query or its callback comes after that, and its notes say so,
+        or one of the disk, which says that the events are visible but may not be safe.
+
+        A producer that numbers its batches can send one again: with `producer` and `sequence`,
+        a batch that is stored already adds nothing.
+        """
+        columns = self.stored.columns
+        events = to_events(data, columns.schema)
+        outcome = self.stored.store(events, columns, producer=producer, sequence=sequence)
+        appended = outcome.appended
+        try:
+            # Live queries see what readers see, whatever the disk says then.
+            if appended.rows:
+                self.publish(self.name, outcome.events, appended.first_seq)
+        except BaseException as failure:
+            if outcome.error is not None:
+                failure.add_note(f"{type(outcome.error).__name__}: {outcome.error}")
+            raise
+        if outcome.error is not None:
+            raise outcome.error
+        return appended
+
+    def feed(self, capacity_rows: int = 1_000_000) -> StreamFeed:
+        """Return a queue that many threads can put events into, without waiting for the disk.
+
+        Small puts are stored together. A queue that is full makes producers wait.
+        """
+        return StreamFeed(self, capacity_rows)
+
+    def snapshot(self) -> Snapshot:
+        """Return what is stored now, unmoved by later appends."""
+        return self.stored.snapshot()
+
+    def events(
+        self,
+        start: Time | None = None,
+        end: Time | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+    ) -> Result:
+        """Return the events of [start, end), in order of time.
+
+        `where` has conditions by attribute: a value, or a pair (low, high) that includes both
+        ends, of which either may be None. Parts of the stream whose index rules a condition out
+        are not read. Events that were dropped or thinned away are not among them.
+        """
+        snapshot = self.snapshot()
+        names = list(columns) if columns is not None else snapshot.schema.arrow.names
+        batches = list(snapshot.scan(names, time_range(start, end), where))
+        fields = [(name, snapshot.schema.type_of(name).arrow) for name in names]
+        return Result(pa.Table.from_batches(batches, pa.schema(fields)))
+
+    def at(self, time: Time, *, columns: Sequence[str] | None = None) -> Result:
+        """Return the events of one instant."""
+        us = instant(time)
+        return self.events(us, us + 1, columns=columns)
+
+    def aggregate(
+        self,
+        *calls: str,
+        start: Time | None = None,
+        end: Time | None = None,
+        every: Duration | None = None,
+        by: str | None = None,
+        zone: str = "UTC",
+    ) -> Result:
+        """Answer aggregates such as `avg(speed)` or `count(*)` from the index.
+
+        Over all of [start, end) in one row; with `every`, a row for each span of that length
+        that has events ("15 min", "day", "month"); with `by`, a row for each "hour" of the day,
+        "weekday" (1 is Monday), "day" or "week" or "month" or "quarter" of the year, or "year".
+        Spans of the calendar follow the clock of `zone`. How long it takes hardly depends on how
+        many events there are.
+        """
+        snapshot = self.snapshot()
+        wanted = [call_of(text) for text in calls]
+        if not wanted:
+            message = "there is nothing to aggregate"
+            raise SchemaError(message, hint='write aggregate("avg(speed)", "count(*)")')
+        times = time_range(start, end)
+        if every is not None and by is not None:
+            message = "every and by exclude each other"
+            raise EvaluationError(message, hint="every makes spans of time, by groups them")
+        if every is None and by is None:
+            return Result(
+                pa.Table.from_batches([self.answer(snapshot, wanted, borders(times), None)])
+            )
+        inside = times.intersect(snapshot.known_range)
+        counted = [*wanted, Call("count")]
+        if by is not None:
+            cuts, labels = grouped_by(inside, by, zone)
+            found, groups = group_numbers(labels)
+            heads = [(by, pa.array(found, pa.int64()))]
+            rows = self.answer(snapshot, counted, clipped(cuts, inside), groups)
+        else:
+            assert every is not None
+            cuts = spans_every(inside, every, zone)
+            heads = [
+                ("start", pa.array(cuts[:-1], pa.timestamp("us"))),
+                ("end", pa.array(cuts[1:], pa.timestamp("us"))),
+            ]
+            rows = self.answer(snapshot, counted, clipped(cuts, inside), None)
+        filled = pa.array(rows.column(rows.num_columns - 1).to_numpy() > 0)
+        columns = [*heads, *((str(call), rows.column(at)) for at, call in enumerate(wanted))]
+        return Result(pa.table(dict(columns)).filter(filled))
+
+    def stats(self) -> StreamStats:
+        """Describe what the stream holds, how it is kept, and what came in lately."""
+        return self.stored.stats()
+
+    def flush(self) -> None:
+        """Write everything that is only in the log to the open segment."""
+        self.stored.flush()
+
+    def sync(self) -> None:
+        """Return once everything appended so far is on the disk, whatever the durability."""
+        self.stored.sync()
+
+    def split(self) -> None:
+        """End the open segment now; the next event begins another."""
+        self.stored.split()
+
+    def compact(self) -> int:
+        """Merge small and overlapping segments; return how many were merged."""
+        return self.stored.compact()
+
+    def configure(self, **changes: object) -> StreamOptions:
+        """Keep the stream in another way from the next segment on.
+
+        Takes what `create_stream` takes: durability, codec, split, keep, and so on.
+        """
+        return self.stored.set_options(lambda present: options_from(changes, present))
+
+    def add_attribute(self, name: str, kind: str | DataType) -> None:
+        """Add an attribute; events stored before have null."""
+        self.stored.add_column(name, kind if isinstance(kind, DataType) else DataType.parse(kind))
+
+    def drop_attribute(self, name: str) -> None:
+        """Take an attribute away, from stored events as well."""
+        self.stored.drop_column(name)
+
+    def add_index(self, attribute: str, *, how: AddedHow = "backfill") -> None:
+        """Keep a secondary index: for all that is stored, or from `split` or `next` segment on."""
+        self.stored.add_index(attribute, how)
+
+    def drop_index(self, attribute: str) -> None:
+        """Keep no secondary index of an attribute from the next segment on."""
+        self.stored.drop_index(attribute)
+
+    def rebuild_indexes(self) -> int:
+        """Build the secondary indexes that segments lack; return how many were built."""
+        return self.stored.rebuild_indexes()
+
+    def add_aggregate(self, call: str, *, how: AddedHow = "backfill") -> None:
+        """Keep a registered aggregate such as `max2(speed)` in the index."""
+        wanted = call_of(call)
+        if wanted.attribute is None:
+            message = f"{call!r} names no attribute"
+            raise SchemaError(message, hint='write add_aggregate("max2(speed)")')
+        self.stored.add_aggregate(wanted.function, wanted.attribute, how)
+
+    def drop_before(self, time: Time) -> int:
+        """Drop the segments that end before a time; return how many events that were."""
+        return self.stored.drop_before(instant(time))
+
+    def retain(self) -> int:
+        """Drop what `keep` and `keep_bytes` let go; return how many events that were."""
+        return self.stored.retain()
+
+    def thin(self, before: Time, *, level: int = 1) -> int:
+        """Reduce the segments that end before a time to their aggregates; return how many.
+
+        Level 1 keeps those of every leaf, some 16,000 events; each further level those of 64
+        times as many.
+        """
+        return self.stored.thin(instant(before), level)
+
+    def __len__(self) -> int:
+        return self.snapshot().row_count
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name} {kind}" for name, kind in self.schema.fields())
+        return f"<Stream {self.name} ({fields}): {len(self):,} events>"
+
+
+class StreamFeed(Feed):
+    """A feed that takes whatever `append` takes, and hands it to standing queries too."""
+
+    def __init__(self, stream: Stream, capacity_rows: int) -> None:
+        def publish(events: pa.RecordBatch, first_seq: int) -> None:
+            stream.publish(stream.name, events, first_seq)
+
+        super().__init__(stream.stored, capacity_rows, publish)
+
+    def put(
+        self, data: object, timeout: float | None = None, columns: Columns | None = None
+    ) -> Ticket:
+        """Put events into the queue; the ticket's `result()` returns once they are stored."""
+        columns = columns or self.stream.columns
+        return super().put(to_events(data, columns.schema), timeout, columns)
+
+
+def numbered(events: pa.RecordBatch, first_seq: int) -> pa.RecordBatch:
+    """Return events in arrival order with their numbers."""
+    seq = np.arange(first_seq, first_seq + events.num_rows, dtype=np.int64)
+    return events.append_column(SEQ, pa.array(seq))
+
+
+def call_of(text: str) -> Call:
+    """Read `avg(speed)`.
+
+    >>> call_of("count(*)")
+    Call(function='count', attribute=None)
+    """
+    found = CALL.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        message = f"{text!r} is not an aggregate"
+        raise SchemaError(message, hint="write avg(speed), or count(*)")
+    return Call(found[1].lower(), None if found[2] == "*" else found[2])
+
+
+def instant(time: Time) -> int:
+    """Return an instant as microseconds since 1970 UTC.
+
+    >>> instant("1970-01-01T00:00:01"), instant(date(1970, 1, 2)), instant(np.datetime64(1, "s"))
+    (1000000, 86400000000, 1000000)
+    """
+    found: int | None = None
+    if isinstance(time, str):
+        found = parse_timestamp(time)
+    elif isinstance(time, np.datetime64) and not np.isnat(time):
+        found = int(time.astype("datetime64[us]").astype(np.int64))
+    elif isinstance(time, (int, np.integer)) and not isinstance(time, bool):
+        found = int(time)
+    elif isinstance(time, date) and time == time:  # noqa: PLR0124 - pandas' NaT is a date, too
+        at = time if isinstance(time, datetime) else datetime(time.year, time.month, time.day)
+        aware = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+        found = (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    if found is None:
+        message = f"{time!r} is not a time"
+        raise EvaluationError(message, hint="write 2026-01-31T12:00:00, or microseconds since 1970")
+    if not START_OF_TIME_US <= found <= END_OF_TIME_US:
+        message = f"{time!r} is beyond the times there are, {START_OF_TIME_US} to {END_OF_TIME_US}"
+        raise EvaluationError(message, hint="times as numbers are microseconds since 1970")
+    return found
+
+
+def time_range(start: Time | None, end: Time | None) -> TimeRange:
+    """Return [start, end); without an end, or a start, all that is there."""
+    return TimeRange(
+        ALL_TIME.start_us if start is None else instant(start),
+        ALL_TIME.end_us if end is None else instant(end),
+    )
+
+
+def forward_range(start: Time | None, end: Time | None) -> TimeRange:
+    """Return [start, end), or say that it goes backwards."""
+    found = time_range(start, end)
+    if found.start_us > found.end_us:
+        message = f"the start, {start}, comes after the end, {end}"
+        raise EvaluationError(message, hint="time goes forward: exchange start and end")
+    return found
+
+
+def borders(times: TimeRange) -> list[int]:
+    """Return the two ends of a time range, of an empty one as such."""
+    return [times.start_us, max(times.start_us, times.end_us)]
+
+
+def clipped(cuts: Sequence[int], times: TimeRange) -> list[int]:
+    """Return cuts that do not reach beyond a time range at either end."""
+    return [min(max(cut, times.start_us), times.end_us) for cut in cuts] or [0]
+
+
+def options_from(
+    given: Mapping[str, object], present: StreamOptions | None = None
+) -> StreamOptions:
+    """Read options as users write them: durations as text, `index` and `keep` for short."""
+    known = (present or StreamOptions()).to_json()
+    for name, value in given.items():
+        match name:
+            case "split" | "keep":
+                known[f"{name}_us"] = None if value is None else duration_us(as_duration(value))
+            case "commit_interval":
+                known["commit_interval_ms"] = max(1, duration_us(as_duration(value)) // 1000)
+            case "index" if value == "auto":
+                known["auto_index"] = True
+            case "index":
+                known["indexes"], known["auto_index"] = names_of(value), False
+            case "aggregates":
+                calls = [call_of(text) for text in names_of(value)]
+                for call in calls:
+                    registered(call.function)  # or say that there is none of this name
+                    if call.attribute is None:
+                        message = f"{call} names no attribute"
+                        raise SchemaError(message, hint='write aggregates=["max2(speed)"]')
+                known["aggregates"] = [(call.function, call.attribute) for call in calls]
+            case "zoneless":
+                known["zoneless"] = names_of(value)
+            case "summaries":
+                known["summaries"] = None if value is None else names_of(value)
+            case _:
+                known[name] = value
+    return StreamOptions.from_json(known)
+
+
+def as_duration(value: object) -> Duration:
+    """Refuse what cannot be a duration before it is read as one."""
+    if not isinstance(value, (str, timedelta)):
+        message = f"{value!r} is not a duration"
+        raise EvaluationError(message, hint='write "1 day", or a timedelta')
+    return value
+
+
+def names_of(value: object) -> list[str]:
+    """Return a list of names; a single one may stand by itself."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Iterable):
+        message = f"{value!r} is not a list of names"
+        raise SchemaError(message, hint='write ["speed", "lane"]')
+    return [str(each) for each in value]

@@ -1,0 +1,233 @@
+"""How a query is answered, looked at from outside: ways, conditions, and what it really took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from time import perf_counter
+
+import pyarrow as pa
+
+from eventide.engines.build import build_pipeline
+from eventide.engines.explain.leaf_strip import LeafStrip, leaf_strip
+from eventide.engines.history.access import Access, Cost, Step
+from eventide.engines.history.choice import Replay, Ways, ways
+from eventide.engines.history.patterns.conditions import Condition
+from eventide.engines.history.patterns.estimate import Facts, estimates
+from eventide.engines.history.patterns.question import PatternQuestion
+from eventide.engines.history.patterns.selection import best_choice
+from eventide.engines.history.patterns.ways import IntervalAccess
+from eventide.engines.history.profiling import replay_timed
+from eventide.engines.history.rest import run_rest
+from eventide.engines.history.situations.joined import named_blocks, run_input, standing_blocks
+from eventide.engines.history.situations.pairs import Pairs
+from eventide.engines.history.weights import Weights
+from eventide.engines.standing.explained import ExplainedStanding, explain_standing
+from eventide.engines.standing.history import until_of
+from eventide.plan.nodes import PeriodJoin, Plan, Relational, Scan, scans_of
+from eventide.plan.standing.nodes import Standing
+from eventide.store.reading.hits import Reach, reach_of, reach_of_one
+from eventide.store.snapshot import Snapshot
+from eventide.store.source import EventSource
+
+WORTH_IT = 0.7
+"""An index is recommended if the query would take no more than this share of its time."""
+
+
+@dataclass(frozen=True)
+class Considered:
+    """A condition that indexes can be asked for, and what that takes."""
+
+    condition: Condition
+    text: str
+    reach: Reach
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """An index that a stream does not have, and what the query would take with it."""
+
+    stream: str
+    attribute: str
+    seconds: float
+    missing: bool
+    """The stream keeps such an index, but some segments have none yet."""
+
+
+@dataclass(frozen=True)
+class ExplainedBlock:
+    """A plan over one scan: the ways to answer it and, if it was run, what that took."""
+
+    name: str
+    """What the rest of the query calls its rows; empty if there is no rest."""
+    plan: Plan
+    source: EventSource
+    ways: Ways
+    planning: Step
+    weights: Weights
+    actual: Cost | None = None
+    rows: int = 0
+
+    @property
+    def scan(self) -> Scan:
+        """What it reads."""
+        (scan,) = scans_of(self.plan)
+        return scan
+
+    @property
+    def best(self) -> Access:
+        """The way that is chosen."""
+        return self.ways.best
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """What the time went to."""
+        return (self.planning, *(self.actual.steps if self.actual else ()))
+
+    @property
+    def question(self) -> PatternQuestion | None:
+        """What the index was asked about a pattern."""
+        found = (each.question for each in self.ways.accesses if isinstance(each, IntervalAccess))
+        return next(found, None)
+
+    @cached_property
+    def conditions(self) -> list[Considered]:
+        """The conditions of a pattern that indexes can be asked for."""
+        question = self.question
+        if question is None:
+            return []
+        chosen = self.best.chosen if isinstance(self.best, IntervalAccess) else ()
+        return [
+            Considered(
+                each,
+                question.named(each),
+                reach_of(question.snapshot, each.clause, question.time_range),
+                each in chosen,
+            )
+            for each in question.shape.conditions
+        ]
+
+    @cached_property
+    def strip(self) -> LeafStrip | None:
+        """The leaves of the stream, and what becomes of each; None if there are none."""
+        return leaf_strip(self.plan, self.source, self.best)
+
+    @cached_property
+    def advice(self) -> list[Advice]:
+        """The indexes that would help, the best first."""
+        question = self.question
+        if question is None:
+            return []
+        facts = question.facts(self.weights)
+        lacking = {
+            attribute
+            for each in self.conditions
+            if each.reach.read_rows
+            for attribute in each.condition.attributes
+        }
+        kept = question.snapshot.manifest.options.indexes
+        found = []
+        for attribute in sorted(lacking):
+            with_index = replace(facts, reaches=list(reaches_with(question, facts, attribute)))
+            choice = best_choice(with_index, self.weights)[None, :]
+            seconds = float(estimates(with_index, choice, self.weights).seconds[0])
+            if seconds < WORTH_IT * self.best.estimate.seconds:
+                found.append(Advice(self.scan.stream, attribute, seconds, attribute in kept))
+        return sorted(found, key=lambda each: each.seconds)
+
+
+def reaches_with(question: PatternQuestion, facts: Facts, attribute: str) -> Iterator[Reach]:
+    """Yield what finding the events of each condition takes once an attribute has an index."""
+    segments = len(question.snapshot.segments)
+    for condition, reach in zip(facts.shape.conditions, facts.reaches, strict=True):
+        for atom in condition.clause:
+            if atom[0] == attribute:
+                own = reach_of_one(question.snapshot, *atom, question.time_range)
+                read, asked = own.read_rows, max(1, segments - own.lookups)
+                fresh = own.events - own.entries
+                reach = Reach(  # noqa: PLW2901 - what is left of it, atom by atom
+                    reach.events,
+                    reach.entries + fresh,
+                    reach.lookups + asked,
+                    reach.read_rows - read,
+                )
+        yield reach
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A query, block by block."""
+
+    plan: Plan
+    blocks: tuple[ExplainedBlock, ...]
+    rest: Step | None = None
+    """What DuckDB took for the ordinary SQL around the blocks."""
+    joins: tuple[Step, ...] = ()
+    """What each join of periods took."""
+    standing: tuple[ExplainedStanding, ...] = ()
+    """The blocks that are standing queries."""
+
+    @property
+    def analyzed(self) -> bool:
+        """Whether it was run."""
+        ran = any(each.steps for each in self.standing)
+        return ran or any(block.actual is not None for block in self.blocks)
+
+
+def explained(
+    plan: Plan, sources: Mapping[str, EventSource], weights: Weights, *, analyze: bool
+) -> Explained:
+    """Return how a plan is answered; with `analyze` it is, and every step is timed."""
+    blocks: list[ExplainedBlock] = []
+    standing: list[ExplainedStanding] = []
+    tables: dict[str, pa.Table] = {}
+    until_us = until_of(standing_blocks(plan), sources)
+    for name, block in named_blocks(plan):
+        if isinstance(block, Standing):
+            query, table = explain_standing(name, block, sources, until_us, analyze=analyze)
+            standing.append(query)
+            if table is not None:
+                tables[name] = table
+            continue
+        (scan,) = scans_of(block)
+        source = sources[scan.stream]
+        started = perf_counter()
+        found = ways(block, source, weights)
+        planning = Step("Plan", perf_counter() - started, 0)
+        seen = ExplainedBlock(name, block, source, found, planning, weights)
+        if analyze:
+            batches, cost = run_timed(block, source, found.best)
+            tables[name] = pa.Table.from_batches(batches, build_pipeline(block).output_schema)
+            seen = replace(seen, actual=cost, rows=tables[name].num_rows)
+        blocks.append(seen)
+    joined: list[Pairs] = []
+
+    def remembered(node: PeriodJoin, left: pa.Table, right: pa.Table) -> Pairs:
+        joined.append(Pairs(node, left, right))
+        return joined[-1]
+
+    rest = None
+    if analyze and isinstance(plan, Relational):
+        inputs = {
+            name: run_input(name, source, lambda block, _: tables[block], remembered)
+            for name, source in plan.inputs
+        }
+        before = sum(each.seconds for each in joined)
+        started = perf_counter()
+        rows = run_rest(plan.duckdb_sql, inputs).num_rows
+        # DuckDB reads pairs while they are joined.
+        waited = sum(each.seconds for each in joined) - before
+        rest = Step("DuckDB", max(0.0, perf_counter() - started - waited), rows)
+    joins = tuple(Step("PeriodJoin", each.seconds, each.rows) for each in joined)
+    return Explained(plan, tuple(blocks), rest, joins, tuple(standing))
+
+
+def run_timed(plan: Plan, source: EventSource, best: Access) -> tuple[list[pa.RecordBatch], Cost]:
+    """Run a way; of a replay, every operator is timed, and the leaves are counted."""
+    if not isinstance(best, Replay):
+        return best.run()
+    rows, cost = replay_timed(plan, source)
+    strip = leaf_strip(plan, source, best) if isinstance(source, Snapshot) else None
+    return rows, replace(cost, blocks=0 if strip is None else strip.count("read"))

@@ -1,0 +1,238 @@
+"""Say where a plan would run and how it is spread: the last lines of `explain`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from eventide.engines.build import build_live_pipeline, build_pipeline, common_keys, keeps_state
+from eventide.engines.explain.explained import Explained, ExplainedBlock
+from eventide.engines.explain.situations import kept_text, matcher_lines
+from eventide.engines.explain.text import aligned, block_lines, seconds_text
+from eventide.engines.history.access import Step
+from eventide.engines.history.patterns.slices import matcher_of
+from eventide.engines.history.pruning import value_ranges
+from eventide.engines.history.replay import SLICE_ROWS
+from eventide.engines.history.situations.joined import describe_join, joins_of, named_blocks
+from eventide.engines.history.situations.slices import temporal_matcher
+from eventide.engines.history.slices import halo_of, slices_of, why_undivided
+from eventide.engines.standing.explained import (
+    ExplainedStanding,
+    Tally,
+    edge_lines,
+    history_lines,
+    live_line,
+)
+from eventide.engines.standing.partitioning import spread_line
+from eventide.errors import UnsupportedError
+from eventide.operators.patterns.entry import why_whole
+from eventide.plan.explain import explain, keys_text, related_text
+from eventide.plan.nodes import (
+    CountWindow,
+    MatchRecognize,
+    Plan,
+    Relational,
+    WindowAggregate,
+    match_of,
+    scans_of,
+    situations_of,
+    sources_of,
+)
+from eventide.plan.patterns.bounds import kept_of_every_key, unbounded_reason
+from eventide.plan.render import render
+from eventide.plan.standing.nodes import Standing
+from eventide.plan.times import format_duration
+from eventide.visible import visible
+
+MOST_NODES_SHOWN = 16
+
+MOST_READERS = 4
+"""Up to so many cores, each reads a stored stream for itself instead of having it shuffled."""
+
+
+def blocks_of(plan: Plan) -> tuple[Plan, ...]:
+    """Return the plans over one scan that a plan consists of."""
+    return tuple(block for _, block in named_blocks(plan))
+
+
+def describe_plan(seen: Explained) -> str:
+    """Return the plan: of a standing query the one that runs, each edge with how tuples leave."""
+    if isinstance(seen.plan, Standing):
+        (query,) = seen.standing
+        return "\n".join(map(visible, edge_lines(query)))
+    return explain(seen.plan)
+
+
+def describe_embedded(seen: Explained) -> str:
+    """Return how a plan runs here: over history, and live if it can."""
+    lines: list[str] = []
+    for block in seen.blocks:
+        lines += describe_matcher(block.plan)
+        lines.append(f"history: {describe_history(block)}")
+        lines += block_lines(block)
+    for query in seen.standing:
+        lines += standing_lines(query)
+    for place, node in enumerate(joins_of(seen.plan)):
+        took = f": {rest_text(seen.joins[place])}" if seen.joins else ""
+        lines.append(f"history: {describe_join(node)}{took}")
+    if isinstance(seen.plan, Relational):
+        took = "" if seen.rest is None else f": {rest_text(seen.rest)}"
+        lines.append(f"history: DuckDB does the rest{took}")
+    if isinstance(seen.plan, Standing):
+        return "\n".join(map(visible, lines))
+    try:
+        build_live_pipeline(seen.plan)
+    except UnsupportedError as error:
+        lines.append(f"live: no, {error.message}")
+    else:
+        lines.append(f"live: yes, {describe_state(seen.plan)}")
+    return "\n".join(map(visible, lines))
+
+
+def standing_lines(query: ExplainedStanding) -> Iterator[str]:
+    """Yield how a standing query runs: its edges, what it reads and remembers, what it took."""
+    if query.name:
+        yield f"standing query {query.name}:"
+        yield from (f"  {line}" for line in edge_lines(query))
+    yield from history_lines(query)
+    if not query.name:
+        yield live_line(query.plan)
+    if query.steps:
+        taken = seconds_text(query.seconds)
+        yield f"history: {query.rows:,} row{'' if query.rows == 1 else 's'} in {taken}"
+        heads = ("steps", "time", "tuples in", "tuples out", "most remembered", "bytes")
+        yield from aligned([heads, *map(tally_cells, query.steps)])
+
+
+def tally_cells(tally: Tally) -> tuple[str, ...]:
+    """Return what an operator of a standing query took as the cells of a table."""
+    counts = (tally.rows_in, tally.rows_out, tally.most.tuples, tally.most.bytes)
+    return (f"  {tally.name}", seconds_text(tally.seconds), *(f"{each:,}" for each in counts))
+
+
+def rest_text(rest: Step) -> str:
+    """Return what DuckDB or a join took."""
+    return f"{seconds_text(rest.seconds)}, {rest.rows:,} row{'' if rest.rows == 1 else 's'}"
+
+
+def describe_matcher(plan: Plan) -> Iterator[str]:
+    """Yield how the matches of a pattern are found: the automaton, or the order of joining."""
+    temporal = temporal_matcher(build_pipeline(plan))
+    if temporal is not None:
+        yield from matcher_lines(temporal)
+    if match_of(plan) is None:
+        return
+    matcher = matcher_of(build_pipeline(plan))
+    nodes = str(matcher.automaton).splitlines()
+    if matcher.is_local:
+        yield "matcher: two passes, because all conditions look at single rows"
+    else:
+        yield f"matcher: search in order of preference, because {matcher.why_search}"
+    yield from (f"  {line}" for line in nodes[:MOST_NODES_SHOWN])
+    if len(nodes) > MOST_NODES_SHOWN:
+        yield f"  … {len(nodes) - MOST_NODES_SHOWN:,} more"
+
+
+def describe_history(block: ExplainedBlock) -> str:
+    """Return how a block is answered: through the index, or how its replay is cut in time."""
+    source, plan = block.source, block.plan
+    events = f"{source.row_count:,} events of {block.scan.stream}"
+    if block.best.name != "replay":
+        return f"{events}: {block.best.describe()}"
+    count = len(slices_of(plan, block.scan, source, SLICE_ROWS))
+    threads = min(count, os.cpu_count() or 1)
+    pruned = ", ".join(value_ranges(plan))
+    if pruned:
+        events += f", less what the index rules out by {pruned},"
+    if halo_of(plan) is None:
+        return f"{events} {undivided(plan)}"
+    if count == 1:
+        return f"{events} in one piece"
+    return f"{events} in {count} slices of time on {threads} threads"
+
+
+def undivided(plan: Plan) -> str:
+    """Return why a plan is not cut in time, and how it is spread instead."""
+    node = match_of(plan)
+    situations = situations_of(plan)
+    if node is None and situations is not None:
+        reason = why_undivided(situations) or "what is above cannot be cut"
+        return f"in one piece, because {reason}"
+    if node is None and counts_rows(plan):
+        return "in one piece, for the rows of a window are counted from the first"
+    if node is None:
+        return "in one piece, for a frame of rows can reach back any time"
+    if node.keys:
+        keys = ", ".join(render(key.expression) for key in node.keys)
+        return f"in one piece, large batches by {keys} on {os.cpu_count() or 1} threads"
+    return f"in one piece, because {why_whole(node) or 'what is below cannot be cut'}"
+
+
+def counts_rows(plan: Plan) -> bool:
+    """Whether a plan over one scan has windows by count."""
+    if isinstance(plan, WindowAggregate) and isinstance(plan.window, CountWindow):
+        return True
+    return any(map(counts_rows, sources_of(plan)))
+
+
+def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
+    """Return how a plan runs on Spark; `frames` are the streams that are DataFrames."""
+    lines = []
+    for block in blocks_of(plan):
+        if isinstance(block, Standing):
+            lines.append(f"spark: {spread_line(block)}")
+            continue
+        (scan,) = scans_of(block)
+        keys = ", ".join(map(render, common_keys(block)))
+        spread = f"shuffled once by {keys}" if keys else "shuffled into one partition: no key"
+        if not keeps_state(block):
+            place = "row by row where the rows are"
+        elif halo_of(block) is None and scan.stream not in frames and cores <= MOST_READERS:
+            own = f"keeping its own {keys}" if keys else "in one task: no key"
+            place = f"read whole by each Python worker, {own}, nothing shuffled"
+        elif scan.stream in frames or halo_of(block) is None:
+            place = f"{spread}, then Eventide's operators in Python workers"
+        else:
+            place = "slices of time, read and computed in Python workers, nothing shuffled"
+        lines.append(f"spark: {scan.stream}: {place}")
+    for node in joins_of(plan):
+        spread = f"shuffled once by {keys_text(node)}" if node.keys else "in one partition: no key"
+        lines.append(f"spark: {related_text(node)}: both sides {spread}, joined in Python workers")
+    if isinstance(plan, Relational):
+        lines.append("spark: Spark SQL does the rest")
+    return "\n".join(lines)
+
+
+def growth(node: MatchRecognize) -> str:
+    """Return how long a live pattern remembers rows."""
+    reason = unbounded_reason(node)
+    if reason is not None:
+        return f"state has no bound, because {reason}"
+    bound = "no more of a key than a match is long"
+    if node.within_us is not None:
+        bound = f"at most those of the last {format_duration(node.within_us)}"
+    kept = "; ".join(what for what, _ in kept_of_every_key(node))
+    return f"{bound}, and of every key that ever came {kept}" if kept else bound
+
+
+def describe_state(plan: Plan) -> str:
+    """Return what a live run of a plan has to remember."""
+    halo = halo_of(plan)
+    keys = ", ".join(map(render, common_keys(plan))) or "no key"
+    if not keeps_state(plan):
+        return "without any state but events that wait for the watermark"
+    node = match_of(plan)
+    if node is not None:
+        return f"remembering rows that may still become matches, by {keys}: {growth(node)}"
+    situations = situations_of(plan)
+    if situations is not None:
+        return f"remembering {kept_text(situations, keys)}"
+    if halo is None and counts_rows(plan):
+        held = "how many events came, and one partial a pane of open windows"
+        return f"remembering {held}, for every key ({keys}): state grows with the keys"
+    if halo is None:
+        return f"remembering the last rows of every key ({keys}): state grows with the keys"
+    if halo.before_us:
+        return f"remembering the events of the last {format_duration(halo.before_us)} by {keys}"
+    reach = format_duration(halo.after_us + halo.align_us)
+    return f"remembering one partial a pane and key ({keys}) for {reach}"

@@ -1,0 +1,123 @@
+"""Which way to answer a block: replay all events, or ask the index which ones can matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import pyarrow as pa
+
+from eventide.engines.build import keeps_state
+from eventide.engines.history.access import Access, Cost
+from eventide.engines.history.patterns.ways import pattern_ways
+from eventide.engines.history.replay import replay
+from eventide.engines.history.weights import Weights
+from eventide.engines.history.windows.costs import rows_in
+from eventide.engines.history.windows.index import replay_seconds as window_seconds
+from eventide.engines.history.windows.index import window_access
+from eventide.plan.nodes import Plan, Situations, TemporalPattern, match_of, scans_of, situations_of
+from eventide.store.snapshot import Snapshot
+from eventide.store.source import EventSource
+
+LEAST_ROWS = 20_000
+"""Fewer events are replayed before any index could be asked."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The way that is always there: every event, through the operators."""
+
+    plan: Plan
+    source: EventSource
+    estimate: Cost
+
+    @property
+    def name(self) -> str:
+        """What kind of way it is."""
+        return "replay"
+
+    def describe(self) -> str:
+        """Return what it does, in a line for people."""
+        return f"replay all {self.estimate.rows:,} events"
+
+    def run(self) -> tuple[list[pa.RecordBatch], Cost]:
+        """Return the rows, and what they took."""
+        started = perf_counter()
+        rows = replay(self.plan, self.source)
+        seconds = perf_counter() - started
+        return rows, Cost(seconds, self.estimate.rows, self.estimate.blocks, 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The ways to answer a block, cheapest first, and why others are not there."""
+
+    accesses: Sequence[Access]
+    refused: str | None = None
+
+    @property
+    def best(self) -> Access:
+        """The way that is expected to take least."""
+        return self.accesses[0]
+
+
+def ways(plan: Plan, source: EventSource, weights: Weights) -> Ways:
+    """Return the ways to answer a plan over one scan."""
+    if not isinstance(source, Snapshot):
+        return Ways(
+            [Replay(plan, source, Cost(0.0, source.row_count))], "it is not a stored stream"
+        )
+    if not keeps_state(plan):
+        return only_replay(plan, source, weights, None)
+    if source.row_count < LEAST_ROWS:
+        return only_replay(plan, source, weights, f"fewer than {LEAST_ROWS:,} events are soon read")
+    asked = asked_of_index(plan, source, weights)
+    if isinstance(asked, str):
+        return only_replay(plan, source, weights, asked)
+    found, seconds = asked
+    every: list[Access] = [replay_of(plan, source, seconds), *found]
+    return Ways(sorted(every, key=lambda each: each.estimate.seconds))
+
+
+def asked_of_index(
+    plan: Plan, source: Snapshot, weights: Weights
+) -> tuple[Sequence[Access], float] | str:
+    """Return the ways that ask the index and the seconds of a replay, or why there are none."""
+    if match_of(plan) is None and situations_of(plan) is not None:
+        return "every event tells whether a situation goes on"
+    if match_of(plan) is None:
+        windows = window_access(plan, source, weights)
+        if isinstance(windows, str):
+            return windows
+        return [windows], window_seconds(plan, source, weights)
+    patterns = pattern_ways(plan, source, weights)
+    if isinstance(patterns, str):
+        return patterns
+    (scan,) = scans_of(plan)
+    rows = rows_in(source, scan.time_range)
+    return patterns, rows * patterns[0].question.row_seconds(weights)
+
+
+def only_replay(plan: Plan, source: Snapshot, weights: Weights, refused: str | None) -> Ways:
+    """Return replay as the only way, and why there is no other."""
+    (scan,) = scans_of(plan)
+    node = situations_of(plan)
+    row_seconds = weights.replay_event if node is None else situation_seconds(node, weights)
+    seconds = rows_in(source, scan.time_range) * row_seconds
+    return Ways([replay_of(plan, source, seconds)], refused)
+
+
+def situation_seconds(node: Situations | TemporalPattern, weights: Weights) -> float:
+    """Return what following situations takes for each row."""
+    by_key = weights.match_key if node.keys else 0.0
+    return weights.match_row + by_key + len(node.situations) * weights.match_condition
+
+
+def replay_of(plan: Plan, source: Snapshot, seconds: float) -> Replay:
+    """Return replay as a way."""
+    (scan,) = scans_of(plan)
+    rows = rows_in(source, scan.time_range)
+    share = rows / max(1, source.row_count)
+    blocks = round(share * sum(segment.leaves for segment in source.segments))
+    return Replay(plan, source, Cost(seconds, rows, blocks, 0, 1))

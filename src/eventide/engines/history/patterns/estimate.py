@@ -1,0 +1,202 @@
+"""What each choice of conditions is expected to take, for many choices at once.
+
+Rows that meet a condition are taken to be spread evenly over the units where the map says they can
+be, and independently of others. Then the wait from a block for the next one is exponential, and
+the candidates are the first blocks from which all others are met in time. Spans overlap as
+intervals thrown at random do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from eventide.engines.history.patterns.candidates import Block, blocks_of
+from eventide.engines.history.patterns.conditions import Clause, Condition, Shape
+from eventide.engines.history.weights import Weights
+from eventide.kernels.compiled import Bools, Floats
+from eventide.store.reading.hits import Reach
+
+STEPS = 24
+"""Into how many steps WITHIN is cut to add up waiting times."""
+RARE = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known before anything is read. Times and rows are those the map has kept."""
+
+    shape: Shape
+    within_us: int
+    numbered: bool
+    rows: int
+    units: int
+    time_us: float
+    columns: int
+    row_seconds: float
+    """How long the matcher takes for a row."""
+    begin_seconds: float
+    """What it takes before anything is looked up."""
+    keys: int
+    """Among how many keys rows are shared, where spans are looked for by key; else 1."""
+    reaches: Sequence[Reach]
+    """Of each condition of the shape."""
+    shares: Floats
+    """Which share of rows meets each condition, where the map says that some can."""
+    profiles: Floats
+    """How much more or less often each condition is met in each part of the time; 1 is as often
+    as in all of it. A row for each part, all of them as many rows long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """For each choice: how many spans, units and rows it leaves, and the seconds it takes."""
+
+    intervals: Floats
+    units: Floats
+    rows: Floats
+    entries: Floats
+    lookup_seconds: Floats
+    seconds: Floats
+
+
+def estimates(facts: Facts, chosen: Bools, weights: Weights) -> Estimates:
+    """Return what choices take: a row of `chosen` for each, a column for each condition."""
+    parts = len(facts.profiles)
+    intervals, rows, units = (np.zeros(len(chosen)) for _ in range(3))
+    for profile in facts.profiles:
+        shares = np.minimum(facts.shares * profile, 1.0)
+        count, length = spans_and_length(facts, shares, chosen)
+        density = count / max(facts.time_us, 1.0)
+        unit_us = facts.time_us / max(1, facts.units)
+        covered = 1 - np.exp(-density / facts.keys * length)
+        touched = 1 - np.exp(-density * (length + unit_us))
+        rows += covered * facts.rows / parts
+        units += touched * facts.units / parts
+        intervals += count * (1 - covered) / parts
+    none = ~chosen.any(axis=1)
+    rows[none], units[none], intervals[none] = facts.rows, facts.units, 1.0
+    entries = np.array([reach.entries for reach in facts.reaches], np.float64)
+    asked = lookup_seconds(facts, chosen, weights)
+    seconds = (
+        facts.begin_seconds
+        + asked
+        + units * (weights.span_unit + facts.columns * weights.span_column)
+        + rows * (weights.span_row + facts.row_seconds)
+        + intervals * weights.span
+    )
+    # The map alone leaves long runs of units, which are read as in a replay.
+    seconds[none] = facts.begin_seconds + facts.rows * facts.row_seconds
+    return Estimates(intervals, units, rows, chosen @ entries, asked, seconds)
+
+
+def lookup_seconds(facts: Facts, chosen: Bools, weights: Weights) -> Floats:
+    """Return how long each choice looks things up; what several symbols ask is asked once."""
+    seconds = np.zeros(len(chosen))
+    clauses: dict[Clause, list[int]] = {}
+    for number, condition in enumerate(facts.shape.conditions):
+        clauses.setdefault(condition.clause, []).append(number)
+    for numbers in clauses.values():
+        reach = facts.reaches[numbers[0]]
+        once = (
+            reach.lookups * weights.lookup
+            + reach.entries * weights.entry
+            + reach.read_rows * weights.column_row
+        )
+        wanted = chosen[:, numbers]
+        seconds += wanted.any(axis=1) * once + wanted.sum(axis=1) * reach.events * weights.hit
+    return seconds
+
+
+def spans_and_length(facts: Facts, met: Floats, chosen: Bools) -> tuple[Floats, Floats]:
+    """Return how many spans each choice makes before they are merged, and how long each lasts.
+
+    `met` is which share of rows meets each condition.
+    """
+    shape, within = facts.shape, float(facts.within_us)
+    blocks = blocks_of(shape, shape.conditions, numbered=facts.numbered)
+    if not blocks:
+        return np.zeros(len(chosen)), np.zeros(len(chosen))
+    shares, active = block_shares(shape, met, blocks, chosen)
+    numbers = np.arange(len(blocks))
+    first = np.where(active, numbers, len(blocks)).min(axis=1)
+    last = np.where(active, numbers, -1).max(axis=1)
+    known = facts.numbered
+    starts = known and shape.skeleton.begins and blocks[0].first == 0
+    ends = known and shape.skeleton.ends and blocks[-1].last == len(shape.skeleton.symbols) - 1
+    begins = (first == 0) & starts
+    finishes = (last == len(blocks) - 1) & ends
+    step_us = facts.time_us * facts.keys / max(1, facts.rows)
+    rates = shares / max(step_us, RARE)
+    ahead = chances(rates, active, within)
+    back = chances(rates[:, ::-1], active[:, ::-1], within)
+    backwards = finishes & ~begins
+    chance, mean = (np.where(backwards, b, a) for a, b in zip(ahead, back, strict=True))
+    places = np.arange(len(chosen))
+    from_first = shares[places, np.minimum(first, len(blocks) - 1)]
+    from_last = shares[places, np.maximum(last, 0)]
+    count = facts.rows * np.where(backwards, from_last, from_first) * chance
+    alone = first >= last
+    # Up to the latest last block in time: as far from the end as the first one is from the begin.
+    rate = np.maximum(rates[places, np.maximum(last, 0)], RARE / within)
+    decay = np.exp(-np.minimum(rate * within, 700.0))
+    wait = 1 / rate - within * decay / np.maximum(1 - decay, RARE)
+    spanned = (len(shape.skeleton.symbols)) * step_us
+    length = np.where(
+        begins & finishes,
+        np.where(alone, spanned, within - np.clip(wait, 0, within)),
+        np.where(begins | finishes, within, 2 * within - mean),
+    )
+    return count, length
+
+
+def block_shares(
+    shape: Shape, met: Floats, blocks: Sequence[Block], chosen: Bools
+) -> tuple[Floats, Bools]:
+    """Return which share of rows begins each block, by the conditions chosen of it."""
+    shares = np.ones((len(chosen), len(blocks)))
+    active = np.zeros((len(chosen), len(blocks)), np.bool_)
+    for number, condition in enumerate(shape.conditions):
+        place = next(n for n, block in enumerate(blocks) if condition.symbol in block.chosen)
+        shares[:, place] *= np.where(chosen[:, number], met[number], 1.0)
+        active[:, place] |= chosen[:, number]
+    return shares, active
+
+
+def chances(rates: Floats, active: Bools, within: float) -> tuple[Floats, Floats]:
+    """Return how likely all blocks are met within some time of the first, and the mean time then.
+
+    The time is a sum of exponential waits. Its distribution is added up step by step, one block
+    after another, which also holds where rates are equal.
+    """
+    met = np.ones((STEPS + 1, len(rates)))
+    begun = np.zeros(len(rates), np.bool_)
+    for block in range(rates.shape[1]):
+        waits = active[:, block] & begun
+        if waits.any():
+            stay = np.exp(-np.minimum(rates[waits, block] * within / STEPS, 700.0))
+            before = met[:, waits]
+            after = np.zeros_like(before)
+            for step in range(1, STEPS + 1):
+                here = (before[step] + before[step - 1]) / 2
+                after[step] = stay * after[step - 1] + (1 - stay) * here
+            met[:, waits] = after
+        begun |= active[:, block]
+    chance = met[-1]
+    area = (met.sum(axis=0) - (met[0] + met[-1]) / 2) * within / STEPS
+    mean = within - area / np.maximum(chance, RARE)
+    return chance, np.clip(mean, 0.0, within)
+
+
+def all_choices(count: int) -> Bools:
+    """Return every choice of some conditions, a row for each, the empty one first."""
+    numbers: npt.NDArray[np.int64] = np.arange(2**count)
+    return np.asarray((numbers[:, None] >> np.arange(count)) & 1, np.bool_)
+
+
+def as_choice(conditions: Sequence[Condition], chosen: Sequence[Condition]) -> Bools:
+    """Return some of the conditions as a choice."""
+    return np.array([[each in chosen for each in conditions]], np.bool_)

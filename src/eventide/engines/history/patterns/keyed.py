@@ -1,0 +1,248 @@
+"""Patterns with keys, or over part of the rows: spans in the rows of each key.
+
+The numbers of events say nothing about the rows of one key. So the columns that tell the key, and
+those of conditions below the pattern, are read for all units that count; that gives each row its
+place among the rows of its key. With these as numbers, candidates are found as ever, for all keys
+at once. Then only the rows of their spans are read in full.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import TimeRange
+from eventide.engines.build import Pipeline, substituted
+from eventide.engines.history.patterns.candidates import FARTHEST, KEY_SHIFT, Spans, places_of
+from eventide.engines.history.patterns.conditions import scan_columns
+from eventide.engines.history.patterns.replay import Replayed, below, matched, merged
+from eventide.engines.history.patterns.slices import matcher_of
+from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
+from eventide.kernels.grouping import number_events, order_by_key
+from eventide.kernels.keys import search_keys
+from eventide.kernels.ordering import ranges, sort_pairs
+from eventide.operators.columns import encode_more
+from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
+from eventide.operators.patterns.match import SMALLEST_PART, MatchRows
+from eventide.operators.patterns.state import Stretches
+from eventide.plan.expressions import Expression, columns_of
+from eventide.plan.nodes import Filter, MatchRecognize, Plan, Project
+from eventide.schema import SEQ, TS
+from eventide.store.order import int64_view
+from eventide.store.reading.hits import Hits
+from eventide.store.reading.leaves import Units
+from eventide.store.reading.rows import NumberedRows
+
+UNITS_READ = 64
+"""How many units are read at a time."""
+MOST_ROWS = 100_000_000
+"""Of more rows, what is known of each would not fit into memory: some 32 bytes."""
+
+
+@dataclass(frozen=True)
+class KeyedRows:
+    """The rows of a pattern in order: key, time and place of each, and where it is stored.
+
+    `stored` numbers rows by units, from the first row of the first unit on.
+    """
+
+    keys: tuple[pa.Array, ...]
+    codes: Int32s
+    ts: Int64s
+    seq: Int64s
+    stored: Int64s
+    places: Int64s
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(self.codes)
+
+    @cached_property
+    def by_key(self) -> tuple[Int64s, Int64s]:
+        """The rows key by key, and where each key begins."""
+        order = np.empty(self.count, np.int64)
+        offsets = np.zeros(key_count(self.keys) + 1, np.int64)
+        order_by_key(self.codes, offsets, order)
+        return order, offsets
+
+    def numbered(self, hits: Hits, *, in_order: bool) -> Hits:
+        """Return those of some events that are rows of the pattern, numbered by key and place."""
+        rows = self.rows_of(hits, in_order=in_order)
+        rows = rows[rows >= 0]
+        numbers = (self.codes[rows].astype(np.int64) << KEY_SHIFT) + self.places[rows]
+        sorted_numbers, times = np.empty_like(numbers), np.empty_like(numbers)
+        sort_pairs(frozen(numbers), frozen(self.ts[rows]), sorted_numbers, times)
+        return Hits(times, sorted_numbers)
+
+    def rows_of(self, hits: Hits, *, in_order: bool) -> Int64s:
+        """Return which rows some events are; -1 for those that are none."""
+        if in_order:
+            return places_of(hits.seq, self.seq)
+        found = np.full(len(hits), -1, np.int64)
+        places = np.searchsorted(self.ts, hits.ts)
+        waiting = np.flatnonzero(places < self.count)
+        # Events of one instant stand side by side, in the order of their numbers.
+        while len(waiting):
+            rows = places[waiting]
+            same = self.seq[rows] == hits.seq[waiting]
+            found[waiting[same]] = rows[same]
+            places[waiting] += 1
+            waiting = waiting[~same]
+            waiting = waiting[places[waiting] < self.count]
+            waiting = waiting[self.ts[places[waiting]] == hits.ts[waiting]]
+        return found
+
+
+@dataclass(frozen=True)
+class KeyReader:
+    """Reads what tells the rows of a pattern and their keys."""
+
+    node: MatchRecognize
+    units: Units
+    time_range: TimeRange
+
+    @cached_property
+    def keys(self) -> tuple[Expression, ...]:
+        """The keys, over columns of the scan."""
+        below = scan_columns(self.node.source)
+        return tuple(substituted(key.expression, below) for key in self.node.keys)
+
+    @cached_property
+    def filters(self) -> tuple[Expression, ...]:
+        """What rows have to meet to be rows of the pattern, over columns of the scan."""
+        return tuple(filters_of(self.node.source))
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns to read."""
+        used = frozenset[str]().union(*map(columns_of, (*self.keys, *self.filters)))
+        return sorted({TS, SEQ, *used})
+
+    def read(self, scope: Bools) -> KeyedRows:
+        """Return the rows of the units in a scope."""
+        known: list[pa.Array] = [pa.nulls(0, key.type.arrow) for key in self.keys]
+        places = np.flatnonzero(scope)
+        parts: list[tuple[Int32s, Int64s, Int64s, Int64s]] = []
+        for start in range(0, len(places), UNITS_READ):
+            rows, stored = self.rows_of(places[start : start + UNITS_READ])
+            fresh = [evaluate(key, rows) for key in self.keys]
+            codes, known, _ = encode_more(known, fresh, rows.num_rows)
+            parts.append((codes, int64_view(rows.column(TS)), int64_view(rows.column(SEQ)), stored))
+        integers = [np.empty(0, np.int64) for _ in range(3)]
+        codes = np.concatenate([np.empty(0, np.int32), *(part[0] for part in parts)])
+        ts, seq, stored = (
+            np.concatenate([integers[n], *(part[n + 1] for part in parts)]) for n in range(3)
+        )
+        numbers, seen = np.empty(len(codes), np.int64), np.zeros(key_count(known), np.int64)
+        number_events(frozen(codes), seen, numbers)
+        return KeyedRows(tuple(known), frozen(codes), ts, seq, stored, numbers)
+
+    def rows_of(self, units: Int64s) -> tuple[pa.RecordBatch, Int64s]:
+        """Return the rows of some units that are rows of the pattern, and where they are stored."""
+        rows = pa.concat_batches(self.units.read(units, self.names))
+        begins = np.cumsum(self.units.rows) - self.units.rows
+        stored = ranges(begins[units], self.units.rows[units])
+        ts = int64_view(rows.column(TS))
+        passed = (ts >= self.time_range.start_us) & (ts < self.time_range.end_us)
+        for condition in self.filters:
+            found = evaluate_predicate(condition, rows)
+            passed &= np.asarray(found.to_numpy(zero_copy_only=False))
+        if passed.all():
+            return rows, stored
+        return rows.filter(pa.array(passed)), stored[passed]
+
+
+def key_count(keys: Sequence[pa.Array]) -> int:
+    """Return how many keys there are; without key columns, one."""
+    return len(keys[0]) if keys else 1
+
+
+def filters_of(plan: Plan) -> Iterator[Expression]:
+    """Yield the conditions below a pattern, over columns of the scan."""
+    match plan:
+        case Filter(source=source, condition=condition):
+            yield from filters_of(source)
+            yield substituted(condition, scan_columns(source))
+        case Project(source=source):
+            yield from filters_of(source)
+
+
+@dataclass(frozen=True)
+class KeyedReplay:
+    """Reads the spans of keys and finds the matches there."""
+
+    pipeline: Pipeline
+    units: Units
+    rows: KeyedRows
+
+    @cached_property
+    def matcher(self) -> MatchRows:
+        """The operator that finds matches."""
+        return matcher_of(self.pipeline)
+
+    def run(self, spans: Spans) -> Replayed:
+        """Return the rows of all matches, computed in threads."""
+        start, end = self.intervals(spans)
+        if not len(start):
+            return Replayed([])
+        order, offsets = self.rows.by_key
+        key = np.searchsorted(offsets, start, "right") - 1
+        low = np.maximum(start - self.matcher.reach_back, offsets[key])
+        high = np.minimum(end + self.matcher.reach_ahead, offsets[key + 1])
+        wanted = self.rows.stored[order[ranges(low, high - low)]]
+        stored = NumberedRows(self.units)
+        rows = stored.take(wanted, self.pipeline.input_schema)
+        units = len(np.unique(np.searchsorted(stored.ends, wanted, "right")))
+        bounds = np.concatenate([[0], np.cumsum(high - low)])
+        keys = tuple(each.take(pa.array(key)) for each in self.rows.keys)
+        begin, finish = bounds[:-1] + (start - low), bounds[:-1] + (end - low)
+        whole = Stretches(below(self.pipeline, rows), keys, bounds, begin, finish)
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            done = list(
+                threads.map(lambda p: matched(self.pipeline, self.matcher, p), parts_of(whole))
+            )
+        return Replayed([b for part in done for b in part], len(wanted), units, len(start))
+
+    def intervals(self, spans: Spans) -> tuple[Int64s, Int64s]:
+        """Return the intervals [start, end) of rows by key in which matches can lie."""
+        order, offsets = self.rows.by_key
+        # A block that would begin before its key does has a number of no key.
+        spans = spans.only(spans.key < len(offsets) - 1)
+        ts = self.rows.ts[order]
+        ends = []
+        for wanted, after in ((spans.start_us, False), (spans.end_us, True)):
+            found = np.empty(len(wanted), np.int64)
+            search_keys(ts, offsets, frozen(spans.key), frozen(wanted), after, found)
+            ends.append(found)
+        base = offsets[spans.key] - (spans.key << KEY_SHIFT)
+        first, last = offsets[spans.key], offsets[spans.key + 1]
+        known = spans.first > -FARTHEST
+        start = np.where(known, np.maximum(ends[0], spans.first + base), ends[0])
+        known = spans.last < FARTHEST
+        end = np.where(known, np.minimum(ends[1], spans.last + base + 1), ends[1])
+        return merged(np.clip(start, first, last), np.clip(end, first, last))
+
+
+def parts_of(stretches: Stretches) -> Iterator[Stretches]:
+    """Yield stretches, some at a time, so that threads can share them."""
+    count = len(stretches.offsets) - 1
+    pieces = max(1, min(2 * (os.cpu_count() or 1), stretches.rows.num_rows // SMALLEST_PART))
+    wanted = np.linspace(0, stretches.rows.num_rows, pieces + 1)[1:-1]
+    cuts = np.unique([0, *np.searchsorted(stretches.offsets, wanted), count])
+    for first, last in pairwise(cuts.tolist()):
+        low, high = int(stretches.offsets[first]), int(stretches.offsets[last])
+        yield Stretches(
+            stretches.rows.slice(low, high - low),
+            tuple(key.slice(first, last - first) for key in stretches.keys),
+            stretches.offsets[first : last + 1] - low,
+            stretches.begin[first:last] - low,
+            stretches.end[first:last] - low,
+        )

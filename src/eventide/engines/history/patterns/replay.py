@@ -1,0 +1,227 @@
+"""The spans of a pattern, read from the store and matched, each as a stream of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import END_OF_TIME_US, Batch, TimeRange
+from eventide.engines.build import Pipeline
+from eventide.engines.history.patterns.candidates import Spans
+from eventide.engines.history.patterns.slices import matcher_of
+from eventide.kernels.compiled import Bools, Int64s, frozen
+from eventide.kernels.grouping import order_by_key
+from eventide.kernels.ordering import ranges
+from eventide.operators.columns import encode_keys
+from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.filter_project import FilterRows
+from eventide.operators.patterns.match import MatchRows
+from eventide.operators.patterns.state import Stretches
+from eventide.store.reading.leaves import Units
+from eventide.store.reading.rows import NumberedRows, in_scope
+
+TASK_ROWS = 1 << 20
+"""About so many rows go into one call of the matcher, if there are so many."""
+SMALLEST_TASK_ROWS = 1 << 14
+"""Fewer rows are matched before another thread would have begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Rows [start, end) by their numbers in the store, in order and sharing nothing."""
+
+    start: Int64s
+    end: Int64s
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are in all."""
+        return int((self.end - self.start).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Rows that came out, and what was read and matched for them."""
+
+    results: list[pa.RecordBatch]
+    rows: int = 0
+    units: int = 0
+    intervals: int = 0
+
+
+def intervals_of(
+    units: Units, kept: Bools, spans: Spans, time_range: TimeRange, *, numbered: bool
+) -> Intervals:
+    """Return the rows of spans within what the map has kept, those that share something as one."""
+    stored = NumberedRows(units)
+    # Behind the last instant of a span is the first row of the next.
+    found = stored.find(np.concatenate([spans.start_us, spans.end_us + 1]))
+    start, end = found[: len(spans)], found[len(spans) :]
+    if numbered:
+        start = np.maximum(start, spans.first - units.first_seq)
+        end = np.minimum(end, spans.last + 1 - units.first_seq)
+    least, most = stored.find(np.array([time_range.start_us, time_range.end_us])).tolist()
+    start, end = merged(np.clip(start, least, most), np.clip(end, least, most))
+    return shared(Intervals(start, end), Intervals(*in_scope(units, kept)))
+
+
+def merged(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
+    """Return ranges [start, end), given in order, with those that share something as one.
+
+    >>> [part.tolist() for part in merged(np.array([0, 3, 5, 9]), np.array([4, 5, 7, 9]))]
+    [[0, 5], [5, 7]]
+    """
+    some = start < end
+    start, end = start[some], np.maximum.accumulate(end[some]) if some.any() else end[some]
+    fresh = np.concatenate([[True], start[1:] >= end[:-1]])[: len(start)]
+    last = np.flatnonzero(np.concatenate([fresh[1:], [True]])[: len(start)])
+    return start[fresh], end[last]
+
+
+def shared(one: Intervals, other: Intervals) -> Intervals:
+    """Return what lies in both, an interval for each pair that shares something.
+
+    >>> found = shared(Intervals(np.array([0, 7]), np.array([5, 9])),
+    ...                Intervals(np.array([2, 4]), np.array([3, 8])))
+    >>> found.start.tolist(), found.end.tolist()
+    ([2, 4, 7], [3, 5, 8])
+    """
+    first = np.searchsorted(other.end, one.start, "right")
+    behind = np.searchsorted(other.start, one.end)
+    counts = np.maximum(behind - first, 0)
+    mine, theirs = np.repeat(np.arange(len(one)), counts), ranges(first, counts)
+    return Intervals(
+        np.maximum(one.start[mine], other.start[theirs]),
+        np.minimum(one.end[mine], other.end[theirs]),
+    )
+
+
+@dataclass(frozen=True)
+class SpanReplay:
+    """Reads intervals of rows and finds the matches of a pattern there."""
+
+    pipeline: Pipeline
+    units: Units
+
+    @cached_property
+    def matcher(self) -> MatchRows:
+        """The operator that finds matches."""
+        return matcher_of(self.pipeline)
+
+    @cached_property
+    def stored(self) -> NumberedRows:
+        """The rows by their numbers."""
+        return NumberedRows(self.units)
+
+    @cached_property
+    def limits(self) -> tuple[int, int]:
+        """The numbers of the rows in the time that is asked for: from where to where they go."""
+        scanned = self.pipeline.scan.time_range
+        first, last = self.stored.find(np.array([scanned.start_us, scanned.end_us])).tolist()
+        return first, last
+
+    def run(self, intervals: Intervals) -> Replayed:
+        """Return the rows of all matches, computed in threads."""
+        parts = list(shares(intervals))
+        if len(parts) < 2:
+            done = [self.run_part(part) for part in parts]
+        else:
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
+                done = list(threads.map(self.run_part, parts))
+        first = np.searchsorted(self.stored.ends, intervals.start, "right")
+        last = np.searchsorted(self.stored.ends, intervals.end - 1, "right")
+        return Replayed(
+            [rows for results in done for rows in results],
+            intervals.rows,
+            len(np.unique(ranges(first, last - first + 1))),
+            len(intervals),
+        )
+
+    def run_part(self, intervals: Intervals) -> list[pa.RecordBatch]:
+        """Return what the matches in some intervals give, found in one call."""
+        stretches = self.stretches(intervals)
+        operators = self.pipeline.stateless
+        if self.matcher.node.keys or any(isinstance(each, FilterRows) for each in operators):
+            stretches = self.by_key(stretches)
+        else:
+            stretches = replace(stretches, rows=below(self.pipeline, stretches.rows))
+        return matched(self.pipeline, self.matcher, stretches)
+
+    def stretches(self, intervals: Intervals) -> Stretches:
+        """Return the rows of intervals, with those that PREV and NEXT look at."""
+        start, end = intervals.start, intervals.end
+        low = np.maximum(start - self.matcher.reach_back, self.limits[0])
+        high = np.minimum(end + self.matcher.reach_ahead, self.limits[1])
+        offsets = np.concatenate([[0], np.cumsum(high - low)])
+        rows = self.stored.take_ranges(low, high, self.pipeline.input_schema)
+        begin, finish = offsets[:-1] + (start - low), offsets[:-1] + (end - low)
+        return Stretches(rows, (), offsets, begin, finish)
+
+    def by_key(self, stretches: Stretches) -> Stretches:
+        """Return the rows that the matcher gets, cut into a stretch for each span and key."""
+        counts = np.diff(stretches.offsets)
+        span_of = np.repeat(np.arange(len(counts)), counts)
+        batch = Batch(stretches.rows, END_OF_TIME_US)
+        for operator in self.pipeline.stateless:
+            if isinstance(operator, FilterRows):
+                passed = operator.passing(batch.rows)
+                span_of = span_of[np.asarray(passed.to_numpy(zero_copy_only=False))]
+            _, batch = operator.step(None, batch)
+        rows = batch.rows
+        keys = [evaluate(key.expression, rows) for key in self.matcher.node.keys]
+        codes, distinct, count = encode_keys(keys, rows.num_rows)
+        together = span_of * max(1, count) + codes
+        groups, group_of = np.unique(together, return_inverse=True)
+        order, offsets = np.empty(len(together), np.int64), np.zeros(len(groups) + 1, np.int64)
+        order_by_key(frozen(group_of.astype(np.int32)), offsets, order)
+        of_key = pa.array(groups % max(1, count))
+        return Stretches(
+            rows.take(pa.array(order)),
+            tuple(key.take(of_key) for key in distinct),
+            offsets,
+            offsets[:-1],
+            offsets[1:],
+        )
+
+
+def shares(intervals: Intervals) -> Iterator[Intervals]:
+    """Yield intervals, some at a time: enough for a call of the matcher, and for all threads."""
+    if not len(intervals):
+        return
+    reached = np.cumsum(intervals.end - intervals.start)
+    total = int(reached[-1])
+    # Few rows may lie in many leaves, which threads can share too.
+    parts = max(-(-total // TASK_ROWS), min(os.cpu_count() or 1, total // SMALLEST_TASK_ROWS), 1)
+    cuts = np.searchsorted(reached, np.linspace(0, total, parts + 1)[1:-1])
+    for first, last in pairwise(np.unique([0, *cuts, len(intervals)]).tolist()):
+        yield Intervals(intervals.start[first:last], intervals.end[first:last])
+
+
+def below(pipeline: Pipeline, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows as the matcher gets them, where all of them pass the conditions below it."""
+    lowest = pipeline.lowest(len(pipeline.stateless))
+    _, batch = lowest.step(lowest.initial_state(), Batch(rows, END_OF_TIME_US))
+    return batch.rows
+
+
+def matched(pipeline: Pipeline, matcher: MatchRows, stretches: Stretches) -> list[pa.RecordBatch]:
+    """Return what the matches in some stretches give, through what is above the matcher."""
+    if not stretches.rows.num_rows:
+        return []
+    above = pipeline.above(pipeline.operators.index(matcher) + 1)
+    results = []
+    for rows in matcher.rows_in(stretches):
+        _, batch = above.step(above.initial_state(), Batch(rows, END_OF_TIME_US))
+        if batch.rows.num_rows:
+            results.append(batch.rows)
+    return results

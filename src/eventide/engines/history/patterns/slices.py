@@ -1,0 +1,106 @@
+"""Row patterns over a slice of time: find where its matches begin, then run as ever."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
+from eventide.engines.build import Pipeline
+from eventide.engines.history.slices import SEARCHED_BACK
+from eventide.operators.columns import concat_batches
+from eventide.operators.key_layers import KeyLayers
+from eventide.operators.patterns.entry import entry_of, state_at
+from eventide.operators.patterns.match import MatchRows
+from eventide.plan.patterns.tree import Repeat, walk_pattern
+from eventide.schema import TS
+from eventide.store.index.ranges import ValueRange
+from eventide.store.order import int64_view
+from eventide.store.source import EventSource
+
+FURTHER_BACK = 4
+"""How many times as far back to read when no beginning was found."""
+MOST_WORK = 5_000_000
+"""How many rows may be walked to find a beginning: more take longer than slices save."""
+
+
+def finds_matches(pipeline: Pipeline) -> bool:
+    """Whether a pipeline looks for row patterns."""
+    return any(isinstance(each, MatchRows) for each in pipeline.operators)
+
+
+def matcher_of(pipeline: Pipeline) -> MatchRows:
+    """Return the operator of a pipeline that finds matches."""
+    return next(each for each in pipeline.operators if isinstance(each, MatchRows))
+
+
+class NoEntryError(Exception):
+    """Matches reach across every row near a slice. Never leaves `engines`."""
+
+
+def run_match_slice(
+    pipeline: Pipeline,
+    source: EventSource,
+    owned: TimeRange,
+    where: dict[str, ValueRange],
+    furthest_us: int = END_OF_TIME_US,
+) -> list[pa.RecordBatch]:
+    """Return what one slice owns of the matches of a pattern that can be cut in time.
+
+    Where its matches begin is looked for no further back than `furthest_us`.
+    """
+    below = len(pipeline.stateless)
+    operator = matcher_of(pipeline)
+    within_us = operator.node.within_us
+    assert within_us is not None
+    scanned = pipeline.scan.time_range.intersect(source.time_range)
+    back_us = SEARCHED_BACK * within_us
+    while True:
+        start_us = max(owned.start_us - back_us, START_OF_TIME_US)
+        end_us = min(owned.end_us + within_us, END_OF_TIME_US)
+        read = TimeRange(start_us, end_us).intersect(scanned)
+        rows = read_rows(pipeline, source, read, where)
+        is_first = start_us <= scanned.start_us
+        bounded = furthest_us < END_OF_TIME_US
+        if bounded and not is_first and work_of(operator, rows, owned.start_us) > MOST_WORK:
+            raise NoEntryError
+        entry = 0 if is_first else entry_of(operator, rows, start_us, owned.start_us)
+        if entry is not None:
+            break
+        back_us *= FURTHER_BACK
+        if back_us > furthest_us:
+            raise NoEntryError
+    states = [each.initial_state() for each in pipeline.operators[below:]]
+    states[0] = KeyLayers.of(state_at(rows, entry))
+    nothing = Batch(rows.slice(rows.num_rows), end_us)
+    _, results = pipeline.above(below).step(tuple(states), nothing)
+    return [results.rows] if results.rows.num_rows else []
+
+
+def work_of(operator: MatchRows, rows: pa.RecordBatch, owned_from_us: int) -> int:
+    """Return how many rows may have to be walked to see where matches before a slice end."""
+    ts = int64_view(rows.column(TS))
+    within_us = operator.node.within_us or 0
+    before, near = np.searchsorted(ts, [owned_from_us, owned_from_us - within_us]).tolist()
+    repeats = any(
+        isinstance(part, Repeat) and part.at_most is None
+        for part in walk_pattern(operator.node.pattern)
+    )
+    longest = int(before - near)
+    if operator.node.strategy == "contiguous" and not repeats:
+        longest = min(longest, len(operator.automaton.nodes))
+    return int(before) * longest
+
+
+def read_rows(
+    pipeline: Pipeline, source: EventSource, read: TimeRange, where: dict[str, ValueRange]
+) -> pa.RecordBatch:
+    """Return the rows of a span of time that the matcher gets, as one batch."""
+    names = [name for name, _ in pipeline.scan.columns]
+    batches = []
+    below = pipeline.lowest(len(pipeline.stateless))
+    states = below.initial_state()
+    for rows in source.scan(names, read, where) if not read.is_empty else ():
+        _, batch = below.step(states, Batch(rows, END_OF_TIME_US))
+        batches.append(batch.rows)
+    return concat_batches(batches, matcher_of(pipeline).source_schema)

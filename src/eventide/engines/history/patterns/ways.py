@@ -1,0 +1,145 @@
+"""The ways to find a row pattern in stored events: by the map alone, or by conditions as well."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.engines.history.access import Cost, StopWatch
+from eventide.engines.history.patterns.conditions import Condition
+from eventide.engines.history.patterns.estimate import Estimates, estimates
+from eventide.engines.history.patterns.keyed import MOST_ROWS, KeyedReplay
+from eventide.engines.history.patterns.question import PatternQuestion, pattern_question
+from eventide.engines.history.patterns.replay import Replayed, SpanReplay
+from eventide.engines.history.patterns.selection import best_choice
+from eventide.engines.history.patterns.slices import NoEntryError
+from eventide.engines.history.replay import SLICE_ROWS, run_slices
+from eventide.engines.history.slices import halo_of, slices_within
+from eventide.engines.history.weights import Weights
+from eventide.plan.nodes import (
+    Plan,
+    scans_of,
+)
+from eventide.store.snapshot import Snapshot
+
+WORTH_A_LOOK = 0.05
+"""Below so many seconds, to look when events were takes longer than a better choice could save."""
+UNKNOWN = Cost(0.0)
+
+
+@dataclass(frozen=True)
+class IntervalAccess:
+    """Replay of the spans that some conditions leave, or none: then those that the map leaves."""
+
+    question: PatternQuestion
+    chosen: tuple[Condition, ...]
+    estimate: Cost = UNKNOWN
+
+    @property
+    def name(self) -> str:
+        """What kind of way it is."""
+        return "intervals" if self.chosen else "map"
+
+    def describe(self) -> str:
+        """Return what it does, in a line for people."""
+        units = self.question.units
+        kept = f"{int(self.question.kept.sum()):,} of {units.count:,} leaves"
+        if not self.chosen:
+            return f"replay {kept}, which the map of the pattern leaves"
+        asked = ", ".join(map(self.question.named, self.chosen))
+        spans = "spans of each key" if self.question.by_key else "spans"
+        return f"look up {asked}; replay the {spans} that leaves, within {kept}"
+
+    def run(self) -> tuple[list[pa.RecordBatch], Cost]:
+        """Return the rows, and what they took."""
+        question = self.question
+        question.snapshot.check_whole(question.time_range)
+        watch = StopWatch()
+        watch.step("map of the pattern", int(question.kept.sum()))
+        if question.by_key:
+            watch.step("keys of rows", question.rows.count)
+        if self.chosen:
+            clauses = {each.clause: each for each in self.chosen}
+            with ThreadPoolExecutor(os.cpu_count()) as threads:
+                found = list(threads.map(question.hits, clauses.values()))
+            named = ", ".join(map(question.named, self.chosen))
+            watch.step(f"look up {named}", sum(map(len, found)))
+        spans = question.spans(self.chosen)
+        watch.step("candidates", len(spans))
+        if not self.chosen and halo_of(question.plan) is not None:
+            done = replay_regions(question)
+        elif question.by_key:
+            done = KeyedReplay(question.pipeline, question.units, question.rows).run(spans)
+        else:
+            done = SpanReplay(question.pipeline, question.units).run(question.intervals(spans))
+        watch.step("read and match", sum(rows.num_rows for rows in done.results))
+        entries = sum(len(question.hits(each)) for each in self.chosen)
+        cost = Cost(watch.total, done.rows, done.units, entries, done.intervals, watch.steps)
+        return done.results, cost
+
+
+def replay_regions(question: PatternQuestion) -> Replayed:
+    """Return the matches that begin in units the map has kept; long runs of them in slices."""
+    regions = question.regions
+    (scan,) = scans_of(question.plan)
+    slices = slices_within(question.plan, scan, question.snapshot, regions, SLICE_ROWS)
+    try:
+        results = run_slices(question.plan, question.snapshot, slices) if slices else []
+    except NoEntryError:
+        return SpanReplay(question.pipeline, question.units).run(
+            question.intervals(question.spans(()))
+        )
+    kept = question.kept
+    return Replayed(results, int(question.units.rows[kept].sum()), int(kept.sum()), len(regions))
+
+
+def pattern_ways(plan: Plan, snapshot: Snapshot, weights: Weights) -> list[IntervalAccess] | str:
+    """Return the ways to find a pattern that ask the index, the best conditions and the map."""
+    question = pattern_question(plan, snapshot)
+    if isinstance(question, str):
+        return question
+    if question.is_plain:
+        return best_ways(question, weights, with_map=True)
+    found = []
+    if not question.looks_around:
+        found = best_ways(question, weights, with_map=True)
+    if snapshot.row_count <= MOST_ROWS:
+        keyed = replace(question, by_key=True)
+        found += [each for each in best_ways(keyed, weights, with_map=False) if each.chosen]
+    if not found and snapshot.row_count > MOST_ROWS:
+        return f"PREV and NEXT look around in the rows of a key, and these are over {MOST_ROWS:,}"
+    return found or "looking up conditions would save nothing"
+
+
+def best_ways(
+    question: PatternQuestion, weights: Weights, *, with_map: bool
+) -> list[IntervalAccess]:
+    """Return the way by the best conditions, and that by the map alone if it is asked for."""
+    facts = question.facts(weights)
+    best = best_choice(facts, weights)
+    if estimates(facts, np.array([best]), weights).seconds[0] > WORTH_A_LOOK:
+        facts = question.looked_at_by_part(facts)
+        best = best_choice(facts, weights) if len(facts.profiles) > 1 else best
+    choices = np.array([best]) if best.any() or with_map else best[:0].reshape(0, len(best))
+    if with_map and best.any():
+        choices = np.array([np.zeros_like(best), best])
+    found = estimates(facts, choices, weights)
+    return [
+        IntervalAccess(
+            question,
+            tuple(each for each, wanted in zip(facts.shape.conditions, row, strict=True) if wanted),
+            Cost(float(found.seconds[n]), *estimated(found, n)),
+        )
+        for n, row in enumerate(choices)
+    ]
+
+
+def estimated(found: Estimates, number: int) -> tuple[int, int, int, int]:
+    """Return rows, units, entries and intervals of one choice."""
+    columns = (found.rows, found.units, found.entries, found.intervals)
+    rows, units, entries, intervals = (round(float(each[number])) for each in columns)
+    return rows, units, entries, intervals

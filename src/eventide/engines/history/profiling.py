@@ -1,0 +1,175 @@
+"""A replay that takes the time of every operator: only `explain(…, analyze=True)` asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.batch import ALL_TIME, Batch, TimeRange
+from eventide.engines.build import Pipeline, States, build_pipeline
+from eventide.engines.explain.situations import learnt_lines
+from eventide.engines.history.access import Cost, Step
+from eventide.engines.history.replay import replay
+from eventide.operators.operator import Operator
+from eventide.operators.situations.match import MatchSituations
+from eventide.operators.situations.plan import Statistics
+from eventide.plan.explain import describe
+from eventide.plan.nodes import MatchRecognize, Plan, sources_of
+from eventide.plan.render import render
+from eventide.schema import Schema
+from eventide.store.source import EventSource, TimeSlice, Where
+
+
+@dataclass
+class Tally:
+    """What one step of a pipeline took, summed over slices and threads."""
+
+    name: str
+    seconds: float = 0.0
+    rows_in: int = 0
+    rows_out: int = 0
+
+
+class OperatorClock:
+    """Counts the time and the rows of the scan and of each operator, from any thread."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.tallies = [Tally(name) for name in names]
+        self.learnt: dict[int, tuple[MatchSituations, Statistics]] = {}
+        self.lock = Lock()
+
+    def add(self, place: int, seconds: float, rows_in: int, rows_out: int) -> None:
+        """Count a call: place 0 is the scan, the operators follow from the bottom up."""
+        with self.lock:
+            tally = self.tallies[place]
+            tally.seconds += seconds
+            tally.rows_in += rows_in
+            tally.rows_out += rows_out
+
+    def look(self, operator: Operator[Any], state: Any) -> None:  # noqa: ANN401 - any operator's
+        """Keep what a matcher of situations has learnt of its data so far, slice by slice."""
+        if isinstance(operator, MatchSituations):
+            with self.lock:
+                self.learnt[operator.owned.start_us] = operator, state.statistics
+
+    def notes(self) -> Iterator[str]:
+        """Yield what matchers of situations have learnt."""
+        if self.learnt:
+            yield from learnt_lines([each for _, each in sorted(self.learnt.items())])
+
+    def steps(self) -> Iterator[Step]:
+        """Yield what was counted."""
+        for number, each in enumerate(self.tallies):
+            yield Step(each.name, each.seconds, each.rows_out, each.rows_in if number else None)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedPipeline(Pipeline):
+    """A pipeline that tells a clock what each of its operators takes."""
+
+    clock: OperatorClock = field(default_factory=lambda: OperatorClock(()))
+    below: int = 0
+    """How many operators of the whole pipeline are below this part of it."""
+
+    def above(self, operators: int) -> Pipeline:
+        """Return the pipeline without its lowest operators."""
+        part = Pipeline.above(self, operators)
+        return TimedPipeline(
+            part.scan, part.operators, part.entered, self.clock, self.below + operators
+        )
+
+    def lowest(self, operators: int) -> Pipeline:
+        """Return the pipeline of the lowest operators alone."""
+        part = Pipeline.lowest(self, operators)
+        return TimedPipeline(part.scan, part.operators, part.entered, self.clock, self.below)
+
+    def step(self, states: States, batch: Batch) -> tuple[States, Batch]:
+        """Send a batch through all operators, and tell what each took."""
+        after = []
+        for place, (operator, state) in enumerate(zip(self.operators, states, strict=True)):
+            started, rows_in = perf_counter(), batch.rows.num_rows
+            state_after, batch = operator.step(state, batch)
+            seconds = perf_counter() - started
+            self.clock.add(1 + self.below + place, seconds, rows_in, batch.rows.num_rows)
+            self.clock.look(operator, state_after)
+            after.append(state_after)
+        return tuple(after), batch
+
+
+@dataclass(frozen=True, slots=True)
+class TimedSource:
+    """An `EventSource` that tells a clock what reading takes."""
+
+    source: EventSource
+    clock: OperatorClock
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return self.source.name
+
+    @property
+    def schema(self) -> Schema:
+        """The stream's schema."""
+        return self.source.schema
+
+    @property
+    def row_count(self) -> int:
+        """How many events there are."""
+        return self.source.row_count
+
+    @property
+    def time_range(self) -> TimeRange:
+        """From the first event to the last."""
+        return self.source.time_range
+
+    def slices(self, time_range: TimeRange, target_rows: int) -> list[TimeSlice]:
+        """Cut a time range as the source does."""
+        return self.source.slices(time_range, target_rows)
+
+    def scan(
+        self, columns: Sequence[str], time_range: TimeRange = ALL_TIME, where: Where | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what the source yields, and tell how long each batch took."""
+        batches = self.source.scan(columns, time_range, where)
+        while True:
+            started = perf_counter()
+            rows = next(batches, None)
+            seconds = perf_counter() - started
+            self.clock.add(0, seconds, 0, 0 if rows is None else rows.num_rows)
+            if rows is None:
+                return
+            yield rows
+
+
+def replay_timed(plan: Plan, source: EventSource) -> tuple[list[pa.RecordBatch], Cost]:
+    """Return the rows of a plan over one scan, and what its operators took.
+
+    The seconds of steps are those of all threads together, the total is by the clock on the wall.
+    """
+    clock = OperatorClock(list(step_names(plan)))
+
+    def build(part: Plan, owned: TimeRange, threads: int) -> Pipeline:
+        made = build_pipeline(part, owned, threads)
+        return TimedPipeline(made.scan, made.operators, made.entered, clock)
+
+    started = perf_counter()
+    rows = replay(plan, TimedSource(source, clock), build)
+    seconds = perf_counter() - started
+    steps = tuple(clock.steps())
+    notes = tuple(clock.notes())
+    return rows, Cost(seconds, steps[0].rows, intervals=1, steps=steps, notes=notes)
+
+
+def step_names(plan: Plan) -> Iterator[str]:
+    """Yield what the scan and each operator above it are called, bottom first."""
+    for below in sources_of(plan):
+        yield from step_names(below)
+    if isinstance(plan, MatchRecognize) and plan.order:
+        yield f"Order by {', '.join(render(key.expression) for key in plan.order)}"
+    yield describe(plan)

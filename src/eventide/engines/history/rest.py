@@ -1,0 +1,96 @@
+"""The ordinary SQL around our operators, run by DuckDB over their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.engines.history.situations.pairs import Pairs
+from eventide.errors import BindError
+from eventide.plan.column_names import numbered
+
+# A query text reaches nothing but its inputs: no files, no network, no other variables of the
+# process, no settings.
+_LOCKED: dict[str, str | bool | int | float | list[str]] = {
+    "python_enable_replacements": "false",
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "lock_configuration": "true",
+}
+# How Arrow lays out intervals such as DuckDB's.
+INTERVAL_PARTS = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+DAY_US = np.int64(86_400_000_000)
+
+
+def run_rest(text: str, inputs: Mapping[str, pa.Table | Pairs]) -> pa.Table:
+    """Return the rows of a statement over named tables and joins."""
+    with duckdb.connect(":memory:", config=_LOCKED) as connection:
+        for name, table in inputs.items():
+            connection.register(name, table)
+        try:
+            result = connection.sql(text).to_arrow_table()
+            result = result.rename_columns(numbered(result.column_names))
+        except duckdb.Error as error:
+            for table in inputs.values():
+                if isinstance(table, Pairs) and table.failure is not None:
+                    raise table.failure from None
+            message = f"the SQL around the streams is wrong: {first_line(error)}"
+            raise BindError(message, hint=f"what remained was: {text}") from error
+    return with_plain_types(result)
+
+
+def with_plain_types(table: pa.Table) -> pa.Table:
+    """Return the table with DuckDB's own types as ours: sums of integers come as HUGEINT."""
+    for place, field in enumerate(table.schema):
+        if field.type == pa.month_day_nano_interval():
+            lengths = durations(table.column(place))
+            if lengths is not None:
+                table = table.set_column(place, field.name, lengths)
+            continue
+        plain = plain_type(field.type)
+        if plain is not None:
+            column = table.column(place)
+            if pa.types.is_decimal(field.type) and not fits_int64(column):
+                continue
+            table = table.set_column(place, field.name, column.cast(plain))
+    return table
+
+
+def plain_type(found: pa.DataType) -> pa.DataType | None:
+    """Return the type of ours that stands for one of DuckDB's, or None if it is ours."""
+    if found == pa.decimal128(38, 0) or (pa.types.is_integer(found) and found != pa.int64()):
+        return pa.int64()
+    if pa.types.is_date(found):
+        return pa.timestamp("us")
+    return None
+
+
+def durations(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Return intervals as durations; None if there are months among them, which have no length."""
+    parts = []
+    for chunk in column.chunks:
+        values = np.frombuffer(chunk.buffers()[1] or b"", INTERVAL_PARTS)
+        values = values[chunk.offset : chunk.offset + len(chunk)]
+        missing = chunk.is_null().to_numpy(zero_copy_only=False)
+        if values["months"][~missing].any():
+            return None
+        lengths = values["days"] * DAY_US + values["nanoseconds"] // 1000
+        parts.append(pa.array(lengths, mask=missing).cast(pa.duration("us")))
+    return pa.chunked_array(parts, pa.duration("us"))
+
+
+def fits_int64(column: pa.ChunkedArray) -> bool:
+    """Whether every value of a decimal column without a fraction fits 64 bits."""
+    bounds = pc.min_max(column)
+    values = [bounds["min"].as_py(), bounds["max"].as_py()]
+    return all(value is None or -(2**63) <= value < 2**63 for value in values)
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error of DuckDB says, without its own drawing of the text."""
+    return str(error).splitlines()[0]

@@ -1,0 +1,78 @@
+"""Blocks whose periods are joined by relation: what they are called, and how they come together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from eventide.engines.history.situations.pairs import Pairs
+from eventide.plan.explain import keys_text, related_text
+from eventide.plan.nodes import PeriodJoin, Plan, Relational
+from eventide.plan.standing.nodes import Standing
+
+RunBlock = Callable[[str, Plan], pa.Table]
+"""Returns the rows of a block; its name comes first."""
+JoinTables = Callable[[PeriodJoin, pa.Table, pa.Table], Pairs]
+
+
+def named_blocks(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    """Yield the plans over one scan that a plan consists of, with what the query calls them."""
+    if not isinstance(plan, Relational):
+        yield "", plan
+        return
+    for name, source in plan.inputs:
+        yield from sides_of(name, source)
+
+
+def standing_blocks(plan: Plan) -> list[Standing]:
+    """Return the standing queries that a plan consists of."""
+    return [block for _, block in named_blocks(plan) if isinstance(block, Standing)]
+
+
+def sides_of(name: str, plan: Plan) -> Iterator[tuple[str, Plan]]:
+    """Yield the blocks of one input of the rest; the sides of a join have the query's names."""
+    if not isinstance(plan, PeriodJoin):
+        yield name, plan
+        return
+    yield from sides_of(left_name(name, plan), plan.left)
+    yield right_name(name, plan), plan.right
+
+
+def left_name(name: str, join: PeriodJoin) -> str:
+    """Return what the left side of a join is called: more joins belong to the same input."""
+    return name if isinstance(join.left, PeriodJoin) else f"{join.first.name} of {name}"
+
+
+def right_name(name: str, join: PeriodJoin) -> str:
+    """Return what the right side of a join is called, which is a block."""
+    return f"{join.second.name} of {name}"
+
+
+def joins_of(plan: Plan) -> Iterator[PeriodJoin]:
+    """Yield the joins of periods of a plan, in the order in which they are done."""
+    match plan:
+        case Relational(inputs=inputs):
+            for _, source in inputs:
+                yield from joins_of(source)
+        case PeriodJoin(left=left):
+            yield from joins_of(left)
+            yield plan
+
+
+def run_input(name: str, plan: Plan, run: RunBlock, join: JoinTables = Pairs) -> pa.Table | Pairs:
+    """Return the rows of an input of the rest: of a block, or of several that are joined.
+
+    The last join is done while its pairs are read; those before it are sides, which are tables.
+    """
+    if not isinstance(plan, PeriodJoin):
+        return run(name, plan)
+    left = run_input(left_name(name, plan), plan.left, run, join)
+    table = left.table() if isinstance(left, Pairs) else left
+    return join(plan, table, run(right_name(name, plan), plan.right))
+
+
+def describe_join(node: PeriodJoin) -> str:
+    """Return how the pairs of a join are found."""
+    by = f"by {keys_text(node)}, then " if node.keys else ""
+    return f"{related_text(node)}: looked up {by}by search among sorted bounds"

@@ -1,0 +1,91 @@
+"""Temporal patterns over a slice of time: what it has to read, and from where on.
+
+A slice owns the matches that are detected in its span. Their situations began no longer than
+WITHIN before, so it reads from there. Of what was before, one event is enough: what holds on it
+began too long ago to matter, and what does not hold on it has not begun yet. Nothing behind the
+slice is read: what falls silent before its end does so whatever follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
+from eventide.engines.build import Pipeline
+from eventide.operators.situations.derive import DeriveSituations
+from eventide.operators.situations.match import MatchSituations
+from eventide.store.index.ranges import ValueRange
+from eventide.store.source import EventSource
+
+LOOKED_AT = 64
+"""About so many events are looked at first for the last one before a slice."""
+FURTHER_BACK = 4
+"""How many times as many are looked at next, as long as none of them is wanted."""
+
+
+def follows_situations(pipeline: Pipeline) -> bool:
+    """Whether a pipeline follows situations."""
+    kinds = MatchSituations | DeriveSituations
+    return any(isinstance(each, kinds) for each in pipeline.operators)
+
+
+def temporal_matcher(pipeline: Pipeline) -> MatchSituations | None:
+    """Return the operator of a pipeline that finds temporal patterns, if it has one."""
+    found = (each for each in pipeline.operators if isinstance(each, MatchSituations))
+    return next(found, None)
+
+
+def rows_of_slice(
+    pipeline: Pipeline,
+    within_us: int,
+    source: EventSource,
+    owned: TimeRange,
+    where: dict[str, ValueRange],
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that a pattern needs for what a slice owns of its matches."""
+    scanned = pipeline.scan.time_range.intersect(source.time_range)
+    from_us = max(owned.start_us - within_us, START_OF_TIME_US)
+    read = TimeRange(from_us, owned.end_us).intersect(scanned)
+    rows = read_rows(pipeline, source, read, where)
+    first = next(rows, None)
+    if first is None:
+        return
+    earlier = last_row(pipeline, source, TimeRange(scanned.start_us, read.start_us), where)
+    if earlier is not None:
+        yield earlier
+    yield first
+    yield from rows
+
+
+def read_rows(
+    pipeline: Pipeline, source: EventSource, read: TimeRange, where: dict[str, ValueRange]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a span of time that the matcher gets."""
+    names = [name for name, _ in pipeline.scan.columns]
+    below = pipeline.lowest(len(pipeline.stateless))
+    states = below.initial_state()
+    for rows in source.scan(names, read, where) if not read.is_empty else ():
+        _, batch = below.step(states, Batch(rows, END_OF_TIME_US))
+        if batch.rows.num_rows:
+            yield batch.rows
+
+
+def last_row(
+    pipeline: Pipeline, source: EventSource, earlier: TimeRange, where: dict[str, ValueRange]
+) -> pa.RecordBatch | None:
+    """Return the last row of a span of time that the matcher gets, or None if it gets none."""
+    lasts = source.time_range.end_us - source.time_range.start_us
+    reach_us = max(1, LOOKED_AT * lasts // max(1, source.row_count))
+    end_us = earlier.end_us
+    while end_us > earlier.start_us:
+        start_us = max(earlier.start_us, end_us - reach_us)
+        found = None
+        for rows in read_rows(pipeline, source, TimeRange(start_us, end_us), where):
+            found = rows
+        if found is not None:
+            return found.slice(found.num_rows - 1)
+        end_us = start_us
+        reach_us *= FURTHER_BACK
+    return None

@@ -1,0 +1,44 @@
+"""The operator that puts windows together, found in a pipeline, and what is above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, Batch
+from eventide.engines.build import Pipeline, build_pipeline
+from eventide.operators.windows.by_count import AggregateCountWindows
+from eventide.operators.windows.by_time import AggregateWindows
+from eventide.plan.nodes import Plan
+
+Windows = TypeVar("Windows", AggregateWindows, AggregateCountWindows)
+
+
+@dataclass(frozen=True, slots=True)
+class AboveWindows(Generic[Windows]):
+    """The lowest operator for windows of a plan, and the pipeline above it."""
+
+    operator: Windows
+    above: Pipeline
+
+    @classmethod
+    def of(cls, plan: Plan, kind: type[Windows]) -> AboveWindows[Windows]:
+        """Find the windows of a plan that has some."""
+        pipeline = build_pipeline(plan)
+        place, operator = next(
+            (place, each) for place, each in enumerate(pipeline.operators) if isinstance(each, kind)
+        )
+        return AboveWindows(operator, pipeline.above(place + 1))
+
+    def run(self, windows: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield what the operators above the windows make of them."""
+        states = self.above.initial_state()
+        for number, rows in enumerate(windows):
+            is_last = number == len(windows) - 1
+            watermark_us = END_OF_TIME_US if is_last else START_OF_TIME_US
+            states, results = self.above.step(states, Batch(rows, watermark_us))
+            if results.rows.num_rows:
+                yield results.rows

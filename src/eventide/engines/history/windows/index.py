@@ -1,0 +1,199 @@
+"""Windows of time without keys, answered from the index of a stored stream.
+
+Time is cut where windows start and end. A slice between two cuts is one question to the index: most
+leaves lie in one slice and are not read, their entries are merged; only leaves that a cut goes
+through are. The slices go to the operator that puts windows together from panes, as if it had
+reduced events to them itself, so the rows are those of a replay.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.engines.history.access import Cost, StopWatch
+from eventide.engines.history.weights import Weights
+from eventide.engines.history.windows.above import AboveWindows
+from eventide.engines.history.windows.calls import Asked, asked_of
+from eventide.engines.history.windows.costs import (
+    IndexWork,
+    count_replay_seconds,
+    rows_in,
+    time_replay_seconds,
+    window_count,
+)
+from eventide.engines.history.windows.count_index import CountIndex
+from eventide.operators.windows.by_time import AggregateWindows
+from eventide.plan.nodes import CountWindow, Plan, Scan, Window, WindowAggregate, sources_of
+from eventide.plan.times import format_duration
+from eventide.store.reading.borders import Partials
+from eventide.store.reading.cuts import EvenCuts
+from eventide.store.reading.question import Question, question_of
+from eventide.store.reading.spans import Cover, covers_of, merged_by_span, read_covers
+from eventide.store.snapshot import Snapshot
+
+THREADS = os.cpu_count() or 1
+LEAST_WINDOWS = 50_000
+"""Fewer windows are put together before another thread would have begun."""
+
+THINNED = "some of the events were thinned to aggregates, which windows may cut"
+
+
+def window_access(plan: Plan, source: Snapshot, weights: Weights) -> WindowIndex | CountIndex | str:
+    """Return the way to answer a block's windows from the index, or why that cannot be."""
+    asked = asked_of(plan)
+    if isinstance(asked, str):
+        return asked
+    times = asked.scan.time_range
+    if has_thinned(source, times):
+        return THINNED
+    if isinstance(asked.window, Window):
+        return WindowIndex(plan, asked, source, times.intersect(source.time_range), weights)
+    found = CountIndex(plan, asked, source, weights)
+    # Leaves that overlap are read together, those at the ends of the time range as well.
+    return THINNED if has_thinned(source, found.counted.touched) else found
+
+
+def has_thinned(source: Snapshot, times: TimeRange) -> bool:
+    """Whether events of a time range are gone, and only aggregates are left of them."""
+    return any(each.thinned and times.overlaps(each.time_range) for each in source.segments)
+
+
+@dataclass(frozen=True)
+class WindowIndex:
+    """The way through the index: an `Access`."""
+
+    plan: Plan
+    asked: Asked
+    source: Snapshot
+    times: TimeRange
+    weights: Weights
+
+    @property
+    def name(self) -> str:
+        """What kind of way it is."""
+        return "index"
+
+    @property
+    def window(self) -> Window:
+        """The windows that are asked for."""
+        assert isinstance(self.asked.window, Window)
+        return self.asked.window
+
+    @cached_property
+    def question(self) -> Question:
+        """What is asked of the index for each slice."""
+        return question_of(self.asked.calls, self.source.schema)
+
+    @cached_property
+    def cuts(self) -> EvenCuts:
+        """Where time is cut into slices."""
+        return EvenCuts.of_windows(self.window.size_us, self.window.slide_us, self.times)
+
+    @cached_property
+    def covers(self) -> list[Cover]:
+        """What each segment has for the slices, and which leaves have to be read."""
+        return covers_of(self.source, self.question, self.cuts)
+
+    @cached_property
+    def estimate(self) -> Cost:
+        """What it is expected to take."""
+        borders = [cover.border.entries for cover in self.covers]
+        windows = window_count(self.window, rows_in(self.source, self.times), self.times)
+        work = IndexWork(
+            entries=sum(cover.whole.num_rows for cover in self.covers),
+            leaves=sum(entries.num_rows for entries in borders),
+            rows=sum(int(cover.border.rows.sum()) for cover in self.covers),
+            slices=min(self.cuts.between(self.times) + 1, self.source.row_count),
+            windows=windows,
+            attributes=len(self.question.layout.types),
+            aggregates=len(self.asked.node.aggregates),
+        )
+        return work.cost(self.weights)
+
+    def describe(self) -> str:
+        """Return what it does, in a line for people."""
+        size, slide = format_duration(self.window.size_us), format_duration(self.window.slide_us)
+        each = f"windows of {size}" if size == slide else f"windows of {size} every {slide}"
+        return f"{each} from the time index, reading only leaves that their ends cut"
+
+    def run(self) -> tuple[list[pa.RecordBatch], Cost]:
+        """Return the rows, and what they took."""
+        watch = StopWatch()
+        found = read_covers(self.source, self.question, self.cuts, self.covers)
+        watch.step("read leaves that are cut", len(found.spans))
+        if self.window.is_tumbling or self.cuts.gaps or 2 * distinct(found) < len(found.spans):
+            found = merged_by_span(self.question, found, self.cuts)
+        watch.step("merge what lies in one slice", len(found.spans))
+        above = AboveWindows.of(self.plan, AggregateWindows)
+        windows = self.windows_of(above.operator, self.as_panes(above.operator, found))
+        watch.step("put windows together", sum(part.num_rows for part in windows))
+        results = list(above.run(windows))
+        watch.step("what is above", sum(part.num_rows for part in results))
+        rows = sum(int(cover.border.rows.sum()) for cover in self.covers)
+        blocks = sum(cover.border.entries.num_rows for cover in self.covers)
+        return results, Cost(watch.total, rows, blocks, 0, distinct(found), watch.steps)
+
+    def as_panes(self, operator: AggregateWindows, found: Partials) -> pa.RecordBatch:
+        """Return the partials of slices as the operator keeps those of panes."""
+        starts = self.cuts.starts_of(found.spans)
+        columns = [
+            found.entries.column(name)
+            for call in self.asked.columns(self.question)
+            for name in call
+        ]
+        schema = operator.partial_schema
+        return pa.RecordBatch.from_arrays([pa.array(starts), *columns], schema=schema)
+
+    def windows_of(self, operator: AggregateWindows, panes: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Return the windows of panes, put together in parallel where they are many."""
+        window = self.window
+        threads = THREADS
+        count = (self.times.end_us - self.times.start_us + window.size_us) // window.slide_us
+        if threads == 1 or min(count, panes.num_rows) < LEAST_WINDOWS:
+            return [operator.close(panes, START_OF_TIME_US, END_OF_TIME_US)]
+        first = self.times.start_us - window.size_us
+        step = -(-(self.times.end_us - first) // threads // window.slide_us) * window.slide_us
+        cuts = [first + step * turn for turn in range(1, threads)]
+        starts = panes.column("pane").to_numpy()
+
+        def put_together(owned: TimeRange) -> pa.RecordBatch:
+            end_us = min(owned.end_us, self.times.end_us) + window.size_us
+            low, high = np.searchsorted(starts, [owned.start_us, end_us])
+            own = panes.slice(low, high - low)
+            return replace(operator, owned=owned).close(own, START_OF_TIME_US, END_OF_TIME_US)
+
+        owned = [TimeRange(*pair) for pair in pairwise([START_OF_TIME_US, *cuts, END_OF_TIME_US])]
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(put_together, owned))
+
+
+def distinct(found: Partials) -> int:
+    """Return how many slices have events."""
+    return int(np.count_nonzero(found.spans[1:] != found.spans[:-1])) + min(1, len(found.spans))
+
+
+def replay_seconds(plan: Plan, source: Snapshot, weights: Weights) -> float:
+    """Return about how long the replay of a plan with windows takes."""
+    node = next(each for each in below(plan) if isinstance(each, WindowAggregate))
+    scan = next(each for each in below(plan) if isinstance(each, Scan))
+    times = scan.time_range.intersect(source.time_range)
+    rows, aggregates = rows_in(source, times), len(node.aggregates)
+    if isinstance(node.window, CountWindow):
+        return count_replay_seconds(node.window, aggregates, rows, weights)
+    return time_replay_seconds(node.window, aggregates, rows, times, weights)
+
+
+def below(plan: Plan) -> Iterator[Plan]:
+    """Yield a plan over one scan and what is below it, from the scan on."""
+    for source in sources_of(plan):
+        yield from below(source)
+    yield plan

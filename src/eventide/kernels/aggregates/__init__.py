@@ -1,0 +1,1 @@
+"""Sums, extremes, order statistics and sketches."""

@@ -1,0 +1,1 @@
+"""Aggregates of groups whose rows come and go."""

@@ -1,0 +1,1 @@
+"""Joins: tuples of several sides, and pairs of periods."""

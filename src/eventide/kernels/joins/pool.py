@@ -1,0 +1,301 @@
+"""The tuples that a join over windows remembers, linked by side and bucket, the newest first.
+
+    heads[side, bucket] ─▶ tuple ─▶ tuple ─▶ …
+
+Tuples that expire in the order in which they come stand in a RING of their side, and are known by
+how many came before them. To expire them is to move on where the living ones begin: links to those
+before are not followed. All others stand in a pool that the sides share. They expire by the
+calendar, by being looked through (SWEPT), or not by themselves (KEPT).
+
+    tuples   │ pool ···· │ ring of side 0   ··▇▇▇▇▇·· │ ring of side 1   ▇▇·····▇ │
+                                              ↑    ↑ END
+                                              OLDEST
+
+What is small and what is looked at for every change stands in few arrays: to hand many of them
+from function to function takes longer than what most of these functions do.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from eventide.kernels.compiled import Int32s, Int64s, allocating_nothing, inlined
+from eventide.kernels.key_table import KeyTable, place_of, put, remove
+from eventide.kernels.lifetimes.calendar_queue import NEVER, Calendar, next_due, schedule
+
+Int8s = npt.NDArray[np.int8]
+
+KEY1, KEY2, AT, EXP, ID, ROW, SIDE, NEXT = range(8)
+WORDS = 8
+"""What a tuple has, as long as a line of the cache: its key, life, id, the number of its values and
+its side; then the one before it in its bucket. Free ones of the pool are a chain by NEXT."""
+SIGN = 7
+CHANGE_WORDS = 8
+"""A change has the same words up to SIDE, and its sign."""
+DEAD = -1
+"""The side of a tuple that went before its time and waits for the calendar to be freed."""
+
+KEPT, RING, CALENDAR, SWEPT = 0, 1, 2, 3
+
+POLICY, BY_ID, BASE, MASK, OLDEST, END, COUNT, LEFT, PROBES, LOOKED, MATCHED = range(11)
+"""What is known of a side: how its tuples expire, whether they are found by id; where its ring is,
+its length less one, the first living tuple and how many ever came (a side in the pool has a mask
+that leaves handles as they are); how many there are, and how many were left when they were looked
+through; how often it was probed, how many tuples were looked at for that, and how many matched."""
+FREE, FREE_COUNT, SWEPT_AT, SWEEP_US, LAPSES, RINGS = range(6)
+"""The last row of the sides is about the join: the first free tuple of the pool, how many there
+are, when tuples were looked through and how much later they are again (if negative, once they are
+twice as many), whether what expires is not taken back (everywhere but with negative tuples), and
+whether all sides have rings."""
+SIDE_WORDS = 11
+SLACK = 1024
+"""So many more tuples than twice those that were left are not worth being looked through."""
+
+
+class JoinState(NamedTuple):
+    """What a join remembers. `orders` says for each side in which order the others are probed.
+
+    `newer` has for each tuple of the pool the one behind it in its bucket.
+    """
+
+    tuples: Int64s
+    newer: Int32s
+    sides: Int64s
+    heads: Int64s
+    orders: Int64s
+    ids: KeyTable
+    calendar: Calendar
+
+
+@inlined
+def bucket_of(key1: np.int64, key2: np.int64, heads: Int64s) -> np.int64:
+    """Return the bucket of a key."""
+    return place_of(key1, key2, np.int64(heads.shape[1] - 1))
+
+
+@inlined
+def put_in_ring(tuples: Int64s, sides: Int64s, heads: Int64s, changes: Int64s, place: int) -> None:
+    """Put the tuple of a change behind the others of its side; there has to be room."""
+    side = changes[place, SIDE]
+    number = sides[side, END]
+    handle = sides[side, BASE] + (number & sides[side, MASK])
+    for word in range(SIDE + 1):
+        tuples[handle, word] = changes[place, word]
+    bucket = bucket_of(changes[place, KEY1], changes[place, KEY2], heads)
+    tuples[handle, NEXT] = heads[side, bucket]
+    heads[side, bucket] = number
+    sides[side, END] = number + 1
+    sides[side, COUNT] += 1
+
+
+@inlined
+def expire_rings(tuples: Int64s, sides: Int64s, clock: int) -> None:
+    """Move on to the first tuple of each ring that has not expired."""
+    for side in range(len(sides) - 1):
+        if sides[side, POLICY] == RING:
+            base, mask, end = sides[side, BASE], sides[side, MASK], sides[side, END]
+            oldest = sides[side, OLDEST]
+            while oldest < end and tuples[base + (oldest & mask), EXP] <= clock:
+                oldest += 1
+            sides[side, OLDEST], sides[side, COUNT] = oldest, end - oldest
+
+
+@allocating_nothing
+def link(state: JoinState, changes: Int64s, place: int) -> int:
+    """Put the tuple of a change into the pool and its bucket."""
+    tuples, sides, heads = state.tuples, state.sides, state.heads
+    about = len(sides) - 1
+    handle = sides[about, FREE]
+    sides[about, FREE] = tuples[handle, NEXT]
+    sides[about, FREE_COUNT] -= 1
+    for word in range(SIDE + 1):
+        tuples[handle, word] = changes[place, word]
+    side = changes[place, SIDE]
+    bucket = bucket_of(changes[place, KEY1], changes[place, KEY2], heads)
+    first = heads[side, bucket]
+    tuples[handle, NEXT] = first
+    state.newer[handle] = -1
+    if first >= 0:
+        state.newer[first] = handle
+    heads[side, bucket] = handle
+    sides[side, COUNT] += 1
+    return int(handle)
+
+
+@allocating_nothing
+def unlink(state: JoinState, handle: int) -> None:
+    """Take a tuple of the pool out of its bucket."""
+    tuples, heads = state.tuples, state.heads
+    side = tuples[handle, SIDE]
+    before, behind = tuples[handle, NEXT], state.newer[handle]
+    if before >= 0:
+        state.newer[before] = behind
+    if behind >= 0:
+        tuples[behind, NEXT] = before
+    else:
+        heads[side, bucket_of(tuples[handle, KEY1], tuples[handle, KEY2], heads)] = before
+    state.sides[side, COUNT] -= 1
+    tuples[handle, SIDE] = DEAD
+
+
+@inlined
+def set_free(tuples: Int64s, sides: Int64s, handle: np.int64) -> None:
+    """Have a tuple to be used again."""
+    about = len(sides) - 1
+    tuples[handle, NEXT] = sides[about, FREE]
+    sides[about, FREE] = handle
+    sides[about, FREE_COUNT] += 1
+
+
+@allocating_nothing
+def insert_tuple(state: JoinState, changes: Int64s, place: int) -> None:
+    """Remember the tuple of a change; there has to be room for it."""
+    side = changes[place, SIDE]
+    if state.sides[side, POLICY] == RING:
+        put_in_ring(state.tuples, state.sides, state.heads, changes, place)
+        return
+    handle = link(state, changes, place)
+    if state.sides[side, POLICY] == CALENDAR:
+        schedule(state.calendar, np.int64(handle), changes[place, EXP])
+    if state.sides[side, BY_ID]:
+        put(state.ids, changes[place, ID], side, np.int64(handle))
+
+
+@allocating_nothing
+def forget_tuple(state: JoinState, handle: int, expired: bool) -> None:
+    """Forget a tuple of the pool, because it expired or before its time."""
+    tuples = state.tuples
+    side = tuples[handle, SIDE]
+    unlink(state, handle)
+    if state.sides[side, BY_ID]:
+        remove(state.ids, tuples[handle, ID], side)
+    scheduled = state.sides[side, POLICY] == CALENDAR and tuples[handle, EXP] != NEVER
+    # What the calendar still has is free when its time comes.
+    if expired or not scheduled:
+        set_free(tuples, state.sides, np.int64(handle))
+
+
+@allocating_nothing
+def look_through(state: JoinState, clock: int) -> None:
+    """Forget what has expired on sides whose tuples are looked through for that, if it is time."""
+    tuples, sides = state.tuples, state.sides
+    about = len(sides) - 1
+    by_time = sides[about, SWEEP_US] >= 0
+    due = by_time and clock >= sides[about, SWEPT_AT] + sides[about, SWEEP_US]
+    for side in range(about):
+        many = not by_time and sides[side, COUNT] > 2 * sides[side, LEFT] + SLACK
+        if sides[side, POLICY] == SWEPT and (due or many):
+            for handle in range(len(state.newer)):
+                if tuples[handle, SIDE] == side and tuples[handle, EXP] <= clock:
+                    forget_tuple(state, handle, True)
+            sides[side, LEFT] = sides[side, COUNT]
+    if due:
+        sides[about, SWEPT_AT] = clock
+
+
+@allocating_nothing
+def expire_tuples(state: JoinState, clock: int) -> None:
+    """Forget what has expired at `clock`, as far as the sides do that by themselves."""
+    tuples, sides = state.tuples, state.sides
+    about = len(sides) - 1
+    expire_rings(tuples, sides, clock)
+    if sides[about, RINGS]:
+        return
+    look_through(state, clock)
+    scheduled = False
+    for side in range(about):
+        scheduled |= sides[side, POLICY] == CALENDAR
+    while scheduled:
+        due = next_due(state.calendar, np.int64(clock))
+        if due < 0:
+            break
+        if tuples[due, SIDE] == DEAD:
+            set_free(tuples, sides, due)
+        else:
+            forget_tuple(state, int(due), True)
+
+
+@allocating_nothing
+def insert_all(state: JoinState, changes: Int64s) -> None:
+    """Remember the tuples of changes that all come."""
+    for place in range(len(changes)):
+        insert_tuple(state, changes, place)
+
+
+@allocating_nothing
+def relink(state: JoinState, heads: Int64s) -> None:
+    """Link all living tuples into other buckets, the newest of a bucket first as before."""
+    for side in range(len(heads)):
+        if state.sides[side, POLICY] == RING:
+            relink_ring(state.tuples, state.sides, side, heads)
+        else:
+            relink_pool(state, side, heads)
+
+
+@allocating_nothing
+def relink_ring(tuples: Int64s, sides: Int64s, side: int, heads: Int64s) -> None:
+    """Link the tuples of a ring into other buckets."""
+    for number in range(sides[side, OLDEST], sides[side, END]):
+        handle = sides[side, BASE] + (number & sides[side, MASK])
+        place = bucket_of(tuples[handle, KEY1], tuples[handle, KEY2], heads)
+        tuples[handle, NEXT] = heads[side, place]
+        heads[side, place] = number
+
+
+@allocating_nothing
+def relink_pool(state: JoinState, side: int, heads: Int64s) -> None:
+    """Link the tuples of a side in the pool into other buckets."""
+    tuples = state.tuples
+    for bucket in range(state.heads.shape[1]):
+        # From the oldest on, so that the newest comes to stand first.
+        handle = state.heads[side, bucket]
+        while handle >= 0 and tuples[handle, NEXT] >= 0:
+            handle = tuples[handle, NEXT]
+        while handle >= 0:
+            behind = np.int64(state.newer[handle])
+            place = bucket_of(tuples[handle, KEY1], tuples[handle, KEY2], heads)
+            first = heads[side, place]
+            tuples[handle, NEXT] = first
+            state.newer[handle] = -1
+            if first >= 0:
+                state.newer[first] = handle
+            heads[side, place] = handle
+            handle = behind
+
+
+@allocating_nothing
+def write_words(
+    side: int, columns: tuple[Int64s, ...], row: Int64s, sign: Int8s, words: Int64s
+) -> None:
+    """Write the changes of a side; `columns` are their keys, lives and ids."""
+    key1, key2, at, exp, name = columns
+    for i in range(len(words)):
+        words[i, KEY1], words[i, KEY2], words[i, AT], words[i, EXP] = (
+            key1[i],
+            key2[i],
+            at[i],
+            exp[i],
+        )
+        words[i, ID], words[i, ROW], words[i, SIDE], words[i, SIGN] = name[i], row[i], side, sign[i]
+
+
+@allocating_nothing
+def merge_in_time(changes: Int64s, cursors: Int64s, merged: Int64s) -> None:
+    """Merge the changes of all sides, each in order of time; at one instant the first side leads.
+
+    `cursors` has where each side begins among the changes and where it ends.
+    """
+    for place in range(len(merged)):
+        best = -1
+        for side in range(len(cursors)):
+            cursor = cursors[side, 0]
+            if cursor < cursors[side, 1] and (
+                best < 0 or changes[cursor, AT] < changes[cursors[best, 0], AT]
+            ):
+                best = side
+        for word in range(changes.shape[1]):
+            merged[place, word] = changes[cursors[best, 0], word]
+        cursors[best, 0] += 1

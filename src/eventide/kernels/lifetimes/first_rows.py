@@ -1,0 +1,123 @@
+"""The first rows in some order, of rows that come and go.
+
+All living rows stand in order, by their places; at the end of each instant those in front are
+compared with the ones that were there before.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from eventide.kernels.compiled import Int64s, kernel
+from eventide.kernels.lifetimes.tuple_operations import Operations
+
+COUNT, SHOWN, CHANGES, INSTANT, NEXT = range(5)
+"""What stands in `facts`: how many rows live, how many are shown, how many changes were written,
+when it is, and which operation comes next."""
+
+
+class Ranking(NamedTuple):
+    """The places of living rows in order, of those shown, and a mark of each place."""
+
+    order: Int64s
+    shown: Int64s
+    marks: Int64s
+    facts: Int64s
+
+
+class Turns(NamedTuple):
+    """Rows that come to the front or leave it: their places, when, and which of both."""
+
+    places: Int64s
+    at: Int64s
+    signs: Int64s
+
+
+@kernel
+def place_in_order(words: Int64s, depth: int, order: Int64s, count: int, place: int) -> int:
+    """Return where a row belongs among the others, by the first `depth` words of each."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        word = 0
+        while word < depth and words[word, order[middle]] == words[word, place]:
+            word += 1
+        if word < depth and words[word, order[middle]] < words[word, place]:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def turn_over(ranking: Ranking, now: int, ends: Int64s, out: Turns) -> None:
+    """Write which of the first `now` rows are new, and which of those shown no longer are there.
+
+    `ends` has when a row goes by itself: that needs no word.
+    """
+    order, shown, marks, facts = ranking
+    places, at, signs = out
+    instant = facts[INSTANT]
+    for i in range(now):
+        marks[order[i]] = 2
+    for i in range(facts[SHOWN]):
+        if marks[shown[i]] == 2:
+            marks[shown[i]] = 3
+        elif ends[shown[i]] > instant:
+            places[facts[CHANGES]] = shown[i]
+            at[facts[CHANGES]] = instant
+            signs[facts[CHANGES]] = -1
+            facts[CHANGES] += 1
+    for i in range(now):
+        if marks[order[i]] == 2:
+            places[facts[CHANGES]] = order[i]
+            at[facts[CHANGES]] = instant
+            signs[facts[CHANGES]] = 1
+            facts[CHANGES] += 1
+        marks[order[i]] = 0
+        shown[i] = order[i]
+    facts[SHOWN] = now
+
+
+@kernel
+def rank_rows(
+    operations: Operations,
+    words: Int64s,
+    depth: int,
+    ends: Int64s,
+    limit: int,
+    ranking: Ranking,
+    out: Turns,
+) -> bool:
+    """Take the operations in, and write the changes of the first `limit` rows.
+
+    False if there may be no room for those of the next instant: when they have been taken out,
+    the same call goes on.
+    """
+    at, places, signs = operations
+    order, _, _, facts = ranking
+    touched = False
+    for i in range(facts[NEXT], len(at)):
+        place, count = places[i], facts[COUNT]
+        found = place_in_order(words, depth, order, count, place)
+        if signs[i] > 0:
+            for k in range(count, found, -1):
+                order[k] = order[k - 1]
+            order[found] = place
+            facts[COUNT] += 1
+        else:
+            for k in range(found, count - 1):
+                order[k] = order[k + 1]
+            facts[COUNT] -= 1
+        touched = touched or found < limit
+        if i + 1 < len(at) and at[i + 1] == at[i]:
+            continue
+        if touched:
+            facts[INSTANT] = at[i]
+            turn_over(ranking, min(limit, facts[COUNT]), ends, out)
+            touched = False
+        if facts[CHANGES] + 2 * limit > len(out.at):
+            facts[NEXT] = i + 1
+            return False
+    facts[NEXT] = len(at)
+    return True

@@ -1,0 +1,1 @@
+"""Partial results of panes, for windows that slide."""

@@ -1,0 +1,265 @@
+"""Conditions on the state of a match, as instructions, and what the machine for them works on.
+
+Most of a condition is computed for whole columns beforehand; what is left for here combines
+rows that are known only while a match grows. Here is what all of it shares: how its pieces are
+compiled, the instructions and the values they read, and the memory of one search. What the numbers
+of conditions do is in match_numbers.py, the registers of a match in match_registers.py, the machine
+that runs instructions in match_machine.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import numba
+
+from eventide.kernels.compiled import Bools, Floats, Int64s
+from eventide.kernels.patterns.tables import OK
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+
+_PIECE: dict[str, Any] = {"nogil": True, "_nrt": False}
+"""Nothing here allocates, so that counting references to arrays is left out: with so many of them
+it would take most of the time of compiling."""
+
+
+def merged(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """Compile a piece into the machine code of its caller: it takes too many arrays to call."""
+    compiled: Callable[Arguments, Returned] = numba.njit(forceinline=True, **_PIECE)(function)
+    return compiled
+
+
+def called(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """Compile a piece that kernels call from several places.
+
+    A callee is optimised again in every piece that calls it: few of them, and not in layers.
+    """
+    compiled: Callable[Arguments, Returned] = numba.njit(**_PIECE)(function)
+    return compiled
+
+
+def lasting(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """Compile a kernel of such pieces and keep the machine code on disk."""
+    compiled: Callable[Arguments, Returned]
+    try:
+        compiled = numba.njit(cache=True, **_PIECE)(function)
+    except RuntimeError:  # no folder to keep machine code in can be written to
+        compiled = numba.njit(**_PIECE)(function)
+    return compiled
+
+
+class Code(NamedTuple):
+    """What the conditions of all variables do, and what taking a row does to registers.
+
+    The program of variable v is the `instructions` from `by_variable[v, PROGRAM]` on, each one
+    (operation, four operands). Taking a row as v makes the `updates` from `by_variable[v, UPDATE]`
+    on, each one (operation, value column, column of its validity or -1, register, float register,
+    second register block or -1, distinct table or -1, width or code column). What conditions
+    behind node q can still see are the `keys` from `by_node[q, SEEN]` on, each one (kind,
+    register, value column, shift, register of the variable). `registers` are those before the
+    first row; `of_registers` and `of_floats` say of which variables each of them is. Between two
+    `thresholds` the number of a match makes no difference to any condition.
+    """
+
+    instructions: Int64s
+    updates: Int64s
+    keys: Int64s
+    by_variable: Int64s
+    by_node: Int64s
+    registers: Int64s
+    of_registers: Int64s
+    of_floats: Int64s
+    thresholds: Int64s
+    float_registers: int
+    keeps_distinct: bool
+
+
+class Tables(NamedTuple):
+    """The values conditions read, by column and row; the last row is the one that is not there.
+
+    `valid` has the float columns first, then the others. `codes` number equal values of what is
+    counted DISTINCT, `distinct` says where the counts of each such aggregate start. `constants` are
+    (value, whether it is one).
+    """
+
+    floats: Floats
+    ints: Int64s
+    valid: Bools
+    codes: Int64s
+    distinct: Int64s
+    constants: Int64s
+    constant_floats: Floats
+
+
+class Work(NamedTuple):
+    """Memory of one search.
+
+    Row d of `frames` has the row taken as number d, and where the search stands after d rows: what
+    it has tried there, and the registers. It is one array, as every array that a piece of a kernel
+    takes costs time to compile.
+    """
+
+    frames: Int64s
+    float_registers: Floats
+    stack: Int64s
+    stack_floats: Floats
+    stack_valid: Bools
+    counts: Int64s
+    slots: Int64s
+    words: Int64s
+    info: Int64s
+
+
+class Place(NamedTuple):
+    """Where a search goes on: the rows of one partition, and what holds from one start row."""
+
+    low: int
+    high: int
+    known: int
+    start: int
+    deadline: int
+    number: int
+    level: int
+
+
+# Places in Work.info.
+(
+    STEPS,
+    STATUS,
+    WHAT,
+    TO,
+    DEPTH,
+    TIMED,
+    FAILED,
+    USED,
+    BASE,
+    WANTED,
+    KEEPING,
+    MATCHES,
+    PENDING,
+    KEY_AT,
+    HITS,
+    BUDGET,
+    HELD,
+) = range(17)
+KEY = 17
+
+# Columns of Work.frames.
+(
+    PATH_ROW,
+    PATH_NODE,
+    PATH_VARIABLE,
+    FRAME_NODE,
+    FRAME_FROM,
+    FRAME_STEP,
+    FRAME_ROW,
+    FRAME_VIOLATED,
+    FRAME_OPEN,
+    FRAME_GOOD,
+    FRAME_SET,
+    FRAME_AT,
+    TIMED_ROW,
+    TIMED_NODE,
+    REGISTERS,
+) = range(15)
+
+# Columns of Code.by_variable and Code.by_node.
+PROGRAM, UPDATE = range(2)
+SEEN, REMEMBERED = range(2)
+
+# Instructions: what they take from the stack, what they push. Booleans are 0 and 1.
+(
+    LOAD_F,  # row register, column, shift, variable register: the value there
+    LOAD_I,
+    NAMED_F,  # row register, first of the constants by variable, shift, variable register
+    CONST_F,  # nothing, constant
+    NAMED_I,
+    CONST_I,
+    NULL,
+    NUMBER,  # the match's number
+    COUNTED,  # register
+    SUM_I,  # registers low, high, count
+    AVG_I,  # registers as SUM_I, nothing, constant to divide by
+    SUM_F,  # register of the count, float register
+    AVG_F,
+    DEVIATION,  # register of the count, float registers of sums and squares
+    BEST_I,  # registers seen, value
+    BEST_F,  # register seen, float register
+    ADD_I,
+    SUBTRACT_I,
+    MULTIPLY_I,
+    REMAINDER_I,
+    NEGATE_I,
+    ABS_I,
+    ADD_F,
+    SUBTRACT_F,
+    MULTIPLY_F,
+    DIVIDE_F,
+    REMAINDER_F,
+    NEGATE_F,
+    ABS_F,
+    COMPARE_I,  # bits: holds if less 1, equal 2, greater 4
+    DISTINCT_I,  # 1 for IS DISTINCT FROM, 0 for IS NOT
+    BETTER_I,  # 1 greatest, 0 least
+    COMPARE_F,
+    DISTINCT_F,
+    BETTER_F,
+    AND,
+    OR,
+    NOT,
+    IS_NULL_I,
+    I_TO_F,
+    I_TO_BOOL,
+    F_TO_BOOL,
+    F_TO_I,  # nothing; 1: null where it fails
+    ROUND_DOWN,  # constant: divide, halves away from zero
+    BOUND,  # constant: no larger than; 1: null where it fails
+    JUMP,  # to
+    JUMP_IF_FALSE,  # to, keeping the value
+    JUMP_IF_TRUE,
+    JUMP_IF_VALID,
+    JUMP_UNLESS,  # to, taking the value away
+    POP,
+) = range(51)
+
+# Updates.
+(
+    LAST,
+    FIRST,
+    COUNT,
+    ADD_INTS,
+    ADD_FLOATS,
+    ADD_SQUARES,
+    LEAST_I,
+    GREATEST_I,
+    LEAST_F,
+    GREATEST_F,
+) = range(10)
+
+# Kinds of what a remembered state consists of.
+(
+    KEY_REGISTER,
+    KEY_FLOAT,
+    KEY_PRESENT,
+    KEY_LOAD_F,
+    KEY_LOAD_I,
+    KEY_NAMED,
+    KEY_COUNT,  # a count, as far as it makes a difference: up to what stands for the column
+    KEY_LEVEL,  # the number of the match, as far as it makes a difference
+    KEY_LABEL,  # the variable of the row a register stands for, so many rows on
+) = range(9)
+
+# The row that needs no register, and how a variable is found without one.
+CURRENT = -1
+PLAIN, BY_PATH = -1, -2
+
+
+@called
+def fail(work: Work, status: int, what: int) -> None:
+    """Remember the first error."""
+    if work.info[STATUS] == OK:
+        work.info[STATUS] = status
+        work.info[WHAT] = what

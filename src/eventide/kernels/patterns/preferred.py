@@ -1,0 +1,486 @@
+"""The search for the preferred match of each start row: contiguous and skip_till_next.
+
+It goes depth first, in order of preference. From a start row the ways on from a node are tried one
+after another; a row that is taken leads one level deeper, a node without a further way on leads
+back. There is a kernel for each strategy, so that a query compiles no more than it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eventide.kernels.compiled import Int64s
+from eventide.kernels.patterns.code import (
+    BUDGET,
+    DEPTH,
+    FRAME_AT,
+    FRAME_FROM,
+    FRAME_NODE,
+    FRAME_ROW,
+    FRAME_STEP,
+    FRAME_VIOLATED,
+    HELD,
+    HITS,
+    KEEPING,
+    KEY_AT,
+    PATH_NODE,
+    PATH_ROW,
+    PATH_VARIABLE,
+    PENDING,
+    STATUS,
+    TIMED,
+    TIMED_NODE,
+    TIMED_ROW,
+    Code,
+    Place,
+    Tables,
+    Work,
+    lasting,
+    merged,
+)
+from eventide.kernels.patterns.ground import (
+    ABSENT,
+    AT_END,
+    AT_START,
+    AWAITED,
+    FAILURE,
+    FIRST_STEP,
+    HELD_UP,
+    LATER,
+    MATCHED,
+    NODE_ABSENT,
+    TAKEN,
+    TARGET,
+    THERE,
+    TOO_LATE,
+    UNDECIDED,
+    VARIABLE,
+    Automaton,
+    KernelRows,
+    Out,
+    Time,
+    begin,
+    bounds_of,
+    end_holds,
+    enter,
+    first_fit,
+    holds,
+    leave,
+    nothing_follows,
+    place_from,
+    report,
+    spend,
+    state_of,
+    time_of,
+    violates,
+    was_there,
+)
+from eventide.kernels.patterns.machine import accepts, tested
+from eventide.kernels.patterns.registers import give_back
+from eventide.kernels.patterns.remembered import failed_before, forget, record_failure
+from eventide.kernels.patterns.tables import (
+    NEXT_ROW,
+    NO_SKIP_TARGET,
+    OK,
+    PAST_LAST,
+    SKIP_TO_START,
+    TO_FIRST,
+    Partitions,
+    Rules,
+)
+
+
+@merged
+def _note_timeout(work: Work, depth: int) -> None:
+    """Keep the first path that the deadline stopped: it is the preferred one."""
+    if depth == 0 or work.info[TIMED] > 0:
+        return
+    work.info[TIMED] = depth
+    for each in range(depth):
+        work.frames[each, TIMED_ROW] = work.frames[each, PATH_ROW]
+        work.frames[each, TIMED_NODE] = work.frames[each, PATH_NODE]
+
+
+@merged
+def _contiguous_on(
+    automaton: Automaton,
+    code: Code,
+    tables: Tables,
+    work: Work,
+    place: Place,
+    time: Time,
+    depth: int,
+) -> int:
+    """Try the ways on from a frame that are left: the very next row, or being done."""
+    node, row = work.frames[depth, FRAME_NODE], work.frames[depth, FRAME_FROM]
+    state = state_of(time, place, row)
+    at_start = row == place.low and time.whole
+    for step in range(work.frames[depth, FRAME_STEP], automaton.nodes[node + 1, FIRST_STEP]):
+        variable = automaton.steps[step, VARIABLE]
+        if automaton.steps[step, AT_START] and not at_start:
+            continue
+        if spend(time, work, place):
+            return FAILURE
+        if variable < 0:
+            ends = end_holds(time, place, row) if automaton.steps[step, AT_END] else MATCHED
+            if ends != FAILURE:
+                return ends
+        elif state == AWAITED:
+            return UNDECIDED
+        elif state == TOO_LATE:
+            _note_timeout(work, depth)
+        elif (
+            state == THERE
+            and holds(time.masks, row, variable)
+            and tested(code, tables, work, place, depth, row, variable)
+        ):
+            work.frames[depth, FRAME_STEP] = step + 1
+            work.frames[depth, PATH_NODE] = automaton.steps[step, TARGET]
+            return TAKEN
+    return FAILURE
+
+
+@merged
+def _scan(
+    automaton: Automaton,
+    code: Code,
+    tables: Tables,
+    work: Work,
+    place: Place,
+    time: Time,
+    depth: int,
+) -> int:
+    """Find the next row that some way on accepts, for `frame_row`; -2 if there is none.
+
+    Called again after HELD_UP, it goes on where it was.
+    """
+    node, row = work.frames[depth, FRAME_NODE], work.frames[depth, FRAME_AT]
+    at_start = work.frames[depth, FRAME_FROM] == place.low and time.whole
+    work.frames[depth, FRAME_ROW] = -2
+    while True:
+        if work.info[BUDGET] < 0 and row > work.frames[depth, FRAME_AT]:
+            work.frames[depth, FRAME_AT] = row
+            work.frames[depth, FRAME_ROW] = -1
+            return HELD_UP
+        state = state_of(time, place, row)
+        is_open = False
+        for step in range(automaton.nodes[node, FIRST_STEP], automaton.nodes[node + 1, FIRST_STEP]):
+            variable = automaton.steps[step, VARIABLE]
+            if (
+                variable < 0
+                or (automaton.steps[step, AT_START] and not at_start)
+                or automaton.steps[step, ABSENT] & work.frames[depth, FRAME_VIOLATED]
+            ):
+                continue
+            is_open = True
+            if state != THERE:
+                break
+            if spend(time, work, place):
+                return FAILURE
+            if holds(time.masks, row, variable) and accepts(
+                code, tables, work, place, depth, row, variable
+            ):
+                if code.keeps_distinct:
+                    give_back(code, tables, work, depth)
+                work.frames[depth, FRAME_ROW] = row
+                return TAKEN
+        if not is_open:
+            return FAILURE
+        if state != THERE:
+            if state == TOO_LATE:
+                _note_timeout(work, depth)
+            return UNDECIDED if state == AWAITED else FAILURE
+        if depth == 0:
+            return FAILURE
+        asked = automaton.nodes[node, NODE_ABSENT]
+        if asked:
+            work.frames[depth, FRAME_VIOLATED] |= violates(
+                code, tables, work, place, depth, row, asked, time.masks
+            )
+        row += 1
+
+
+@merged
+def _stands(
+    automaton: Automaton,
+    code: Code,
+    tables: Tables,
+    work: Work,
+    place: Place,
+    time: Time,
+    depth: int,
+) -> int:
+    """Whether no row skipped by a complete match is one that only now can be told to be wrong."""
+    for gap in range(1, depth):
+        step = work.frames[gap, FRAME_STEP] - 1
+        if automaton.steps[step, LATER] and was_there(
+            automaton, code, tables, work, place, time, depth, gap, step
+        ):
+            return FAILURE
+    return MATCHED
+
+
+@merged
+def _next_on(
+    automaton: Automaton,
+    code: Code,
+    tables: Tables,
+    work: Work,
+    place: Place,
+    time: Time,
+    depth: int,
+) -> int:
+    """Try the ways on from a frame that are left: the next row that fits, or being done."""
+    node, start = work.frames[depth, FRAME_NODE], work.frames[depth, FRAME_FROM]
+    at_start = start == place.low and time.whole
+    for step in range(work.frames[depth, FRAME_STEP], automaton.nodes[node + 1, FIRST_STEP]):
+        variable = automaton.steps[step, VARIABLE]
+        if automaton.steps[step, AT_START] and not at_start:
+            continue
+        if spend(time, work, place):
+            return FAILURE
+        absent = automaton.steps[step, ABSENT]
+        if variable < 0:
+            ends = end_holds(time, place, start) if automaton.steps[step, AT_END] else MATCHED
+            if ends == MATCHED and absent:
+                ends = nothing_follows(code, tables, work, place, depth, absent, time)
+            if ends == MATCHED and automaton.asks_later:
+                ends = _stands(automaton, code, tables, work, place, time, depth)
+            if ends != FAILURE:
+                return ends
+            continue
+        if work.frames[depth, FRAME_ROW] == -1:
+            outcome = _scan(automaton, code, tables, work, place, time, depth)
+            if outcome >= UNDECIDED:
+                work.frames[depth, FRAME_STEP] = step
+                return outcome
+        row = work.frames[depth, FRAME_ROW]
+        if (
+            row >= 0
+            and not absent & work.frames[depth, FRAME_VIOLATED]
+            and holds(time.masks, row, variable)
+            and accepts(code, tables, work, place, depth, row, variable)
+        ):
+            work.frames[depth, FRAME_STEP] = step + 1
+            work.frames[depth, PATH_NODE] = automaton.steps[step, TARGET]
+            return TAKEN
+    return FAILURE
+
+
+_GoOn = Callable[[Automaton, Code, Tables, Work, Place, Time, int], int]
+
+
+@merged
+def _unwind(code: Code, tables: Tables, work: Work, depth: int) -> None:
+    """Undo the counts of distinct values of all rows taken."""
+    if code.keeps_distinct:
+        for each in range(depth):
+            give_back(code, tables, work, each)
+
+
+@merged
+def _preferred(
+    go_on: _GoOn,
+    automaton: Automaton,
+    code: Code,
+    tables: Tables,
+    work: Work,
+    place: Place,
+    time: Time,
+) -> int:
+    """Search the preferred match from one start row; info[DEPTH] says how many rows it took.
+
+    A search that was HELD_UP goes on where it was.
+    """
+    if work.info[HELD] == 0:
+        begin(automaton, work, place)
+    work.info[HELD] = 0
+    depth = work.info[DEPTH]
+    while True:
+        if work.info[BUDGET] < 0:
+            outcome = HELD_UP
+        else:
+            outcome = go_on(automaton, code, tables, work, place, time, depth)
+        if outcome == HELD_UP:
+            work.info[DEPTH] = depth
+            work.info[HELD] = 1
+            return HELD_UP
+        if work.info[STATUS] != OK:
+            return FAILURE
+        if outcome == TAKEN:
+            depth += 1
+            enter(
+                automaton,
+                work,
+                depth,
+                work.frames[depth - 1, PATH_NODE],
+                work.frames[depth - 1, PATH_ROW] + 1,
+            )
+            if not failed_before(code, tables, work, place, depth):
+                continue
+        elif outcome == FAILURE:
+            record_failure(code, tables, work, place, depth)
+            if depth == 0:
+                return FAILURE
+        else:
+            work.info[DEPTH] = depth
+            _unwind(code, tables, work, depth)
+            return outcome
+        depth -= 1
+        if code.keeps_distinct:
+            give_back(code, tables, work, depth)
+
+
+@merged
+def _next_start(work: Work, rules: Rules, start: int, depth: int) -> int:
+    """Return where to look for a match after one; errors go to info[STATUS]."""
+    if rules.skip_to <= NEXT_ROW:
+        if rules.skip_to == PAST_LAST and depth > 0:
+            return int(work.frames[depth - 1, PATH_ROW]) + 1
+        return start + 1
+    found = -1
+    for each in range(depth):
+        if (rules.skip_set >> work.frames[each, PATH_VARIABLE]) & 1:
+            found = work.frames[each, PATH_ROW]
+            if rules.skip_to == TO_FIRST:
+                break
+    if found < 0:
+        work.info[STATUS] = NO_SKIP_TARGET
+    elif found == start:
+        work.info[STATUS] = SKIP_TO_START
+    return max(found, start + 1)
+
+
+@merged
+def _search_preferred(
+    go_on: _GoOn,
+    automaton: Automaton,
+    code: Code,
+    tables: Tables,
+    work: Work,
+    time: Time,
+    rules: Rules,
+    key: int,
+    bounds: tuple[int, int, int],
+    start: int,
+    numbers: Int64s,
+    out: Out,
+) -> int:
+    """Search one partition for preferred matches; return the next start row.
+
+    When a match no longer fits into `out`, info[PENDING] asks for this to be called again, with
+    everything as it was; info[HELD] does when the search has done as much as it may in one call.
+    """
+    # A state says all there is about what follows, unless the start's time does too.
+    keeps = rules.within_us < 0
+    while True:
+        if work.info[PENDING] == 0:
+            if work.info[HELD] == 0:
+                start = first_fit(automaton, time, start, bounds[2])
+                if start >= bounds[1]:
+                    break
+                # What was of no use to the last search will hardly be to the next ones.
+                if work.info[KEEPING] > (len(work.slots) // 4 if keeps and work.info[HITS] else 0):
+                    forget(work)
+            place = place_from(code, rules, time, bounds, start, numbers[key] + 1)
+            outcome = _preferred(go_on, automaton, code, tables, work, place, time)
+            if work.info[STATUS] != OK or outcome >= UNDECIDED:
+                break
+            if outcome == MATCHED:
+                work.info[PENDING] = PATH_ROW + 1
+            elif rules.timeouts and work.info[TIMED] > 0:
+                work.info[PENDING] = TIMED_ROW + 1
+                work.info[DEPTH] = work.info[TIMED]
+            else:
+                start += 1
+                continue
+        depth = work.info[DEPTH]
+        column = work.info[PENDING] - 1
+        number = int(numbers[key]) + 1 if column == PATH_ROW else 0
+        if not report(out, work, column, depth, (start, key, number)):
+            break
+        work.info[PENDING] = 0
+        if column == PATH_ROW:
+            numbers[key] += 1
+            following = _next_start(work, rules, start, depth)
+            if work.info[STATUS] != OK:
+                break
+            start = following
+        else:
+            start += 1
+    return start
+
+
+# Kernels go on from key info[KEY_AT] as long as matches fit into `out` and info[BUDGET] lasts.
+
+
+@lasting
+def search_contiguous(
+    automaton: Automaton,
+    code: Code,
+    tables: Tables,
+    rows: KernelRows,
+    partitions: Partitions,
+    rules: Rules,
+    work: Work,
+    following: Int64s,
+    numbers: Int64s,
+    out: Out,
+) -> None:
+    """Search partitions for preferred matches of consecutive rows."""
+    for key in range(work.info[KEY_AT], len(partitions.begin)):
+        work.info[BUDGET] -= 1
+        time = time_of(rows, partitions, rules, key)
+        bounds = bounds_of(partitions, key)
+        start = _search_preferred(
+            _contiguous_on,
+            automaton,
+            code,
+            tables,
+            work,
+            time,
+            rules,
+            key,
+            bounds,
+            following[key],
+            numbers,
+            out,
+        )
+        if leave(work, following, key, start):
+            return
+
+
+@lasting
+def search_next(
+    automaton: Automaton,
+    code: Code,
+    tables: Tables,
+    rows: KernelRows,
+    partitions: Partitions,
+    rules: Rules,
+    work: Work,
+    following: Int64s,
+    numbers: Int64s,
+    out: Out,
+) -> None:
+    """Search partitions for preferred matches, rows that do not fit being skipped."""
+    for key in range(work.info[KEY_AT], len(partitions.begin)):
+        work.info[BUDGET] -= 1
+        time = time_of(rows, partitions, rules, key)
+        bounds = bounds_of(partitions, key)
+        start = _search_preferred(
+            _next_on,
+            automaton,
+            code,
+            tables,
+            work,
+            time,
+            rules,
+            key,
+            bounds,
+            following[key],
+            numbers,
+            out,
+        )
+        if leave(work, following, key, start):
+            return

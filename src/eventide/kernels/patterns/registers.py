@@ -1,0 +1,260 @@
+"""The registers of a match, and what a remembered state keeps of them.
+
+A match has registers: which rows came first and last of a set of variables, counts, sums and
+extremes. Taking a row computes the registers after it from those before it, so that going back
+means to forget, never to subtract.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eventide.kernels.aggregates.sums import two_product, two_sum
+from eventide.kernels.patterns.code import (
+    ADD_INTS,
+    ADD_SQUARES,
+    BY_PATH,
+    COUNT,
+    CURRENT,
+    FIRST,
+    FRAME_FROM,
+    GREATEST_I,
+    KEY,
+    KEY_COUNT,
+    KEY_FLOAT,
+    KEY_LABEL,
+    KEY_LEVEL,
+    KEY_LOAD_F,
+    KEY_NAMED,
+    KEY_PRESENT,
+    KEY_REGISTER,
+    LAST,
+    LEAST_F,
+    LEAST_I,
+    PATH_ROW,
+    PATH_VARIABLE,
+    PLAIN,
+    REGISTERS,
+    SEEN,
+    TO,
+    UPDATE,
+    Code,
+    Place,
+    Tables,
+    Work,
+    called,
+    merged,
+)
+from eventide.kernels.patterns.numbers import compare_floats
+
+
+@called
+def place_of(work: Work, row: int, depth: int) -> int:
+    """Return which of the rows taken, up to `depth`, a row is; -1 if it is none.
+
+    The last one may lie before others: a row that was skipped is looked at when all are taken.
+    """
+    if depth >= 0 and work.frames[depth, PATH_ROW] == row:
+        return depth
+    low, high = 0, depth
+    while low < high:
+        middle = (low + high) // 2
+        if work.frames[middle, PATH_ROW] < row:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < depth and work.frames[low, PATH_ROW] == row else -1
+
+
+@merged
+def row_of(work: Work, place: Place, depth: int, register: int, shift: int, absent: int) -> int:
+    """Return the row a register stands for, so many rows on; `absent` if there is none."""
+    row = work.frames[depth, PATH_ROW] if register == CURRENT else work.frames[depth + 1, register]
+    if row < 0:
+        return absent
+    row += shift
+    return row if place.low <= row < place.high else absent
+
+
+@merged
+def variable_of(work: Work, depth: int, register: int, row: int, none: int) -> int:
+    """Return the variable of a row, from the register that keeps it or along the path."""
+    if register == BY_PATH:
+        at = place_of(work, row, depth)
+        return work.frames[at, PATH_VARIABLE] if at >= 0 else none
+    variable = work.frames[depth + 1, register]
+    return variable if variable >= 0 else none
+
+
+@called
+def _extreme(current: float, value: float, sign: int, seen: int) -> bool:
+    """Whether a float takes the place of the extreme so far."""
+    return seen == 0 or compare_floats(value, current) * sign > 0
+
+
+@merged
+def _aggregate(
+    operation: int, column: int, register: int, first: int, row: int, after: Work, tables: Tables
+) -> None:
+    """Add the value of a row to an aggregate, in the registers that info[TO] says."""
+    registers, floats = after.frames, after.float_registers
+    to = after.info[TO]
+    if operation == COUNT:
+        registers[to, register] += 1
+    elif operation == ADD_INTS:
+        value = tables.ints[column, row]
+        before = registers[to, register]
+        total = np.int64(np.uint64(before) + np.uint64(value))
+        carry = np.int64(1) if np.uint64(total) < np.uint64(before) else np.int64(0)
+        registers[to, register] = total
+        registers[to, register + 1] += (value >> 63) + carry
+        registers[to, register + 2] += 1
+    elif operation <= ADD_SQUARES:
+        number = tables.floats[column, row]
+        floats[to, first], lost = two_sum(floats[to, first], number)
+        floats[to, first + 1] += lost
+        registers[to, register] += 1
+        if operation == ADD_SQUARES:
+            square, square_low = two_product(number, number)
+            floats[to, first + 2], lost = two_sum(floats[to, first + 2], square)
+            floats[to, first + 3] += lost + square_low
+    elif operation <= GREATEST_I:
+        value = tables.ints[column, row]
+        best = registers[to, register + 1]
+        better = value < best if operation == LEAST_I else value > best
+        if registers[to, register] == 0 or better:
+            registers[to, register + 1] = value
+        registers[to, register] = 1
+    else:
+        number = tables.floats[column, row] + 0.0
+        sign = -1 if operation == LEAST_F else 1
+        if _extreme(floats[to, first], number, sign, registers[to, register]):
+            floats[to, first] = number
+        registers[to, register] = 1
+
+
+@merged
+def _chain(code: Code, work: Work, to: int, row: int, variable: int, update: int) -> None:
+    """Put a row into the registers of the first or last rows of its kind."""
+    registers = work.frames
+    register, second = code.updates[update, 3], code.updates[update, 5]
+    width = code.updates[update, 7]
+    place = np.int64(0)
+    if code.updates[update, 0] == LAST:
+        for j in range(width - 1, 0, -1):
+            registers[to, register + j] = registers[to, register + j - 1]
+            if second >= 0:
+                registers[to, second + j] = registers[to, second + j - 1]
+    else:
+        while place < width and registers[to, register + place] >= 0:
+            place += 1
+    if place < width:
+        registers[to, register + place] = row
+        if second >= 0:
+            registers[to, second + place] = variable
+
+
+@merged
+def take(code: Code, tables: Tables, work: Work, depth: int, row: int, variable: int) -> None:
+    """Compute the registers after one more row, the row number `depth` of the match."""
+    registers, floats = work.frames, work.float_registers
+    to = depth + 1
+    for register in range(REGISTERS, registers.shape[1]):
+        registers[to, register] = registers[depth, register]
+    for register in range(floats.shape[1]):
+        floats[to, register] = floats[depth, register]
+    work.frames[depth, PATH_ROW] = row
+    work.frames[depth, PATH_VARIABLE] = variable
+    updates = code.updates
+    for each in range(code.by_variable[variable, UPDATE], code.by_variable[variable + 1, UPDATE]):
+        if updates[each, 0] <= FIRST:
+            _chain(code, work, to, row, variable, each)
+            continue
+        valid, distinct = updates[each, 2], updates[each, 6]
+        if valid >= 0 and not tables.valid[valid, row]:
+            continue
+        if distinct >= 0:
+            at = tables.distinct[distinct] + tables.codes[updates[each, 7], row]
+            work.counts[at] += 1
+            if work.counts[at] > 1:
+                continue
+        work.info[TO] = to
+        _aggregate(
+            updates[each, 0],
+            updates[each, 1],
+            updates[each, 3],
+            updates[each, 4],
+            row,
+            work,
+            tables,
+        )
+
+
+@called
+def give_back(code: Code, tables: Tables, work: Work, depth: int) -> None:
+    """Undo what registers cannot: the counts of distinct values."""
+    variable, row = work.frames[depth, PATH_VARIABLE], work.frames[depth, PATH_ROW]
+    updates = code.updates
+    for each in range(code.by_variable[variable, UPDATE], code.by_variable[variable + 1, UPDATE]):
+        distinct, valid = updates[each, 6], updates[each, 2]
+        if distinct >= 0 and (valid < 0 or tables.valid[valid, row]):
+            code_of = tables.codes[updates[each, 7], row]
+            work.counts[tables.distinct[distinct] + code_of] -= 1
+
+
+@called
+def _label(work: Work, place: Place, depth: int, register: int, shift: int) -> int:
+    """Return what is known of the variable of a row after `depth` rows: it, or that none is.
+
+    A row that is still to come is told by how far away it is.
+    """
+    following = work.frames[depth, FRAME_FROM]
+    row = following if register == CURRENT else work.frames[depth, register]
+    if row < 0:
+        return -1
+    row += shift
+    if row >= following:
+        return int(following - row) - 3
+    at = place_of(work, row, depth - 1) if row >= place.low else -1
+    return int(work.frames[at, PATH_VARIABLE]) if at >= 0 else -2
+
+
+@called
+def write_key(
+    code: Code, tables: Tables, work: Work, place: Place, depth: int, node: int, used: int
+) -> int:
+    """Append what conditions behind a node can still see to the key; return its new length."""
+    variables = len(code.by_variable) - 1
+    key = work.info[KEY:]
+    # Registers after `depth` rows: row_of looks one row further than the last one taken.
+    for each in range(code.by_node[node, SEEN], code.by_node[node + 1, SEEN]):
+        kind, register = code.keys[each, 0], code.keys[each, 1]
+        column, by = code.keys[each, 2], code.keys[each, 4]
+        if kind == KEY_REGISTER:
+            key[used] = work.frames[depth, register]
+        elif kind == KEY_FLOAT:
+            key[used] = np.float64(work.float_registers[depth, register]).view(np.int64)
+        elif kind == KEY_PRESENT:
+            key[used] = np.int64(work.frames[depth, register] >= 0)
+        elif kind == KEY_NAMED:
+            key[used] = work.frames[depth, by]
+        elif kind == KEY_COUNT:
+            key[used] = min(work.frames[depth, register], column)
+        elif kind == KEY_LEVEL:
+            key[used] = place.level
+        elif kind == KEY_LABEL:
+            key[used] = _label(work, place, depth, register, code.keys[each, 3])
+        else:
+            absent = tables.valid.shape[1] - 1
+            row = row_of(work, place, depth - 1, register, code.keys[each, 3], absent)
+            if by != PLAIN:
+                column += variable_of(work, depth - 1, by, row, variables)
+            if kind == KEY_LOAD_F:
+                key[used] = np.float64(tables.floats[column, row]).view(np.int64)
+            else:
+                key[used] = tables.ints[column, row]
+                column += len(tables.floats)
+            used += 1
+            key[used] = np.int64(tables.valid[column, row])
+        used += 1
+    return used

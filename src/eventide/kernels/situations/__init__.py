@@ -1,0 +1,1 @@
+"""Situations, and searches for the matches of temporal patterns."""

@@ -1,0 +1,1 @@
+"""Encodings and index structures of the event store."""

@@ -1,0 +1,98 @@
+"""WITH x AS (SELECT …) … FROM x MATCH_RECOGNIZE → FROM (SELECT …) AS x MATCH_RECOGNIZE."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from eventide.lang.sql.names.columns import identifier
+from eventide.lang.sql.names.scope import sources_of
+from eventide.lang.sql.patterns.clause import RowPattern
+from eventide.lang.sql.situations.clause import SituationTable
+from eventide.lang.sql.situations.period_relations import sides_of_relations
+from eventide.lang.sql.standing.clause import window_of_table
+from eventide.lang.sql.windows.group_by import is_windowed
+
+NO_CTE = "no_cte"
+"""Where a table remembers that it is not the CTE of its name."""
+
+
+def inline_ctes(query: exp.Expr) -> None:
+    """Put each CTE that a pattern or a join of periods reads in its place.
+
+    So does each plain SELECT that is all that another SELECT reads, if that has a window or if
+    nothing else reads it. Those that nobody else reads are dropped.
+    """
+    for node in list(query.find_all(RowPattern, SituationTable)):
+        inline_cte(query, node.this)
+    for side in sides_of_relations(query):
+        inline_cte(query, side, through=True)
+    for select in list(query.find_all(exp.Select)):
+        tables = list(sources_of(select))
+        cte = visible_cte(tables[0]) if len(tables) == 1 else None
+        if cte is None or not _is_plain(cte.this) or window_of_table(tables[0]) is not None:
+            continue
+        if is_windowed(select) or _readings(query, cte) == 1:
+            inline_cte(query, tables[0], through=True)
+
+
+def _is_plain(query: exp.Expr) -> bool:
+    """Whether a query chooses rows of one thing and computes with each."""
+    kept = {key for key, value in query.args.items() if value}
+    return isinstance(query, exp.Select) and kept <= {"expressions", "from_", "where"}
+
+
+def _readings(query: exp.Expr, cte: exp.CTE) -> int:
+    return sum(visible_cte(table) is cte for table in query.find_all(exp.Table))
+
+
+def inline_cte(query: exp.Expr, table: exp.Expr, *, through: bool = False) -> None:
+    """Put the CTE that a table names in its place; with `through`, also the one that it reads."""
+    cte = visible_cte(table)
+    if cte is None:
+        return
+    from_ = cte.this.args.get("from_") if isinstance(cte.this, exp.Select) else None
+    if through and from_ is not None and not cte.this.args.get("joins"):
+        inline_cte(query, from_.this, through=True)
+    alias = table.args.get("alias") or exp.TableAlias(this=identifier(table.name))
+    # Where the CTE goes its own name may be visible; in it, the name meant something else.
+    for inner in cte.this.find_all(exp.Table):
+        if visible_cte(inner) is None:
+            inner.meta[NO_CTE] = True
+    subquery = exp.Subquery(this=cte.this.copy(), alias=alias, joins=table.args.get("joins"))
+    table.replace(subquery)
+    _drop_unread(query, cte)
+
+
+def visible_cte(table: exp.Expr) -> exp.CTE | None:
+    """Return the plain CTE that a table names: that of the innermost WITH."""
+    if not (isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier)):
+        return None
+    if table.db or table.meta.get(NO_CTE):
+        return None
+    name = table.name
+    child: exp.Expr = table
+    parent = table.parent
+    while parent is not None:
+        with_ = parent if isinstance(parent, exp.With) else parent.args.get("with_")
+        # Of its own WITH, a CTE sees those before it.
+        if isinstance(with_, exp.With) and child is not with_:
+            for cte in with_.expressions:
+                if cte is child:
+                    break
+                if cte.alias.lower() == name.lower():
+                    plain = not (with_.args.get("recursive") or cte.args["alias"].columns)
+                    return cte if plain else None
+        child, parent = parent, parent.parent
+    return None
+
+
+def _drop_unread(query: exp.Expr, cte: exp.CTE) -> None:
+    name = cte.alias.lower()
+    tables = (table for table in query.find_all(exp.Table) if not table.meta.get(NO_CTE))
+    if any(table.name.lower() == name for table in tables):
+        return
+    with_ = cte.parent
+    assert isinstance(with_, exp.With)
+    cte.pop()
+    if not with_.expressions:
+        with_.pop()

@@ -1,0 +1,9 @@
+"""What the names of a query mean, and what its columns are called.
+
+scope.py       what the names in one SELECT mean
+streams.py     which stream a table in FROM names
+columns.py     what the columns of a SELECT are called
+lists.py       lists of names behind a table, AS c(t, who)
+qualifiers.py  what may stand in front of a dot
+written.py     names and expressions as clauses of ours write them
+"""

@@ -1,0 +1,48 @@
+"""What the columns of a SELECT are called: the same on every engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sqlglot import ErrorLevel, exp
+
+from eventide.lang.sql.dialect import Eventide
+from eventide.lang.sql.names.scope import Scope
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def item_name(node: exp.Expr, scopes: Iterable[Scope] = ()) -> str:
+    """Return the name of an item: its alias, its column as the schema spells it, or its text."""
+    if isinstance(node, exp.Alias):
+        return str(node.alias)
+    if isinstance(node, exp.Column):
+        spelled = (scope.find(node.name) for scope in scopes if scope.owns(node))
+        return next((name for name in spelled if name is not None), node.name)
+    # What DuckDB itself would answer to it does not matter for its name.
+    return node.sql(
+        dialect=Eventide,
+        normalize_functions="lower",
+        comments=False,
+        unsupported_level=ErrorLevel.IGNORE,
+    )
+
+
+def identifier(name: str) -> exp.Identifier:
+    """Return a name as syntax, quoted where it has to be."""
+    return exp.to_identifier(name, quoted=not _PLAIN.fullmatch(name))
+
+
+def fresh(name: str, used: Iterable[str]) -> str:
+    """Return the name, with a number behind it if it is taken.
+
+    >>> fresh("n", ["n", "n_2"])
+    'n_3'
+    """
+    taken = {each.lower() for each in used}
+    candidate, count = name, 1
+    while candidate.lower() in taken:
+        count += 1
+        candidate = f"{name}_{count}"
+    return candidate

@@ -1,0 +1,1 @@
+"""TUMBLE and HOP in GROUP BY, and OVER."""

@@ -1,0 +1,127 @@
+"""Where a slice of rows may begin to look for matches: at a row that the search surely comes to.
+
+After a match the search goes on behind it, so that which matches there are depends on all that
+came before. But with WITHIN it is known at which rows it can stand after some time. Searches that
+began at each of them soon meet in one row, and from there on they are the same. Where it is not
+told by the end of a match alone where a search goes on, a row will do that no match from an
+earlier row reaches across.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators.columns import int64s
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
+from eventide.errors import EvaluationError
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.patterns.entry import last_meeting
+from eventide.operators.key_layers import NEVER
+from eventide.operators.patterns.match import MatchRows
+from eventide.operators.patterns.one_row import OneRow
+from eventide.operators.patterns.state import MatchState
+from eventide.plan.expressions import At, MatchNumber, walk
+from eventide.plan.nodes import MatchRecognize
+from eventide.plan.patterns.tree import PartitionEnd, PartitionStart, Skip, walk_pattern
+from eventide.schema import TS
+
+_LAST = At(MatchNumber(), None, "last", final=True)
+
+
+def why_whole(node: MatchRecognize) -> str | None:
+    """Return why the matches of a node cannot be found slice by slice of time, or None."""
+    anchored = any(
+        isinstance(part, PartitionStart | PartitionEnd) for part in walk_pattern(node.pattern)
+    )
+    expressions = [item.expression for item in (*node.defines, *node.measures)]
+    parts = [part for expression in expressions for part in walk(expression)]
+    reasons = {
+        "each key has its own": bool(node.keys),
+        "rows are in an order of their own": bool(node.order),
+        "a match can last any time without WITHIN": node.within_us is None,
+        "^ and $ ask for the ends of the partition": anchored,
+        "matches are numbered": any(isinstance(part, MatchNumber) for part in parts),
+        "NEXT looks ahead": any(isinstance(part, At) and part.shift > 0 for part in parts),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def state_at(rows: pa.RecordBatch, entry: int) -> MatchState:
+    """Return the state in which an operator begins at a row, having seen those before it."""
+    return MatchState(
+        rows,
+        (),
+        np.array([rows.num_rows]),
+        np.array([entry]),
+        np.array([0]),
+        np.array([0]),
+        np.array([False]),
+        np.zeros(rows.num_rows, np.bool_),
+        np.array([NEVER]),
+    )
+
+
+def entry_of(
+    operator: MatchRows, rows: pa.RecordBatch, read_from_us: int, owned_from_us: int
+) -> int | None:
+    """Return a row before those owned from which on the matches are certain, or None.
+
+    `rows` are all from `read_from_us` to as far as a match of the first rows owned can reach.
+    """
+    ts = int64s(rows.column(TS))
+    first_owned = int(np.searchsorted(ts, owned_from_us))
+    # Conditions on the first rows would look at rows that are not here.
+    first_sure = operator.reach_back
+    if first_sure > first_owned:
+        return None
+    node = operator.node
+    if node.skip.to == "next row" or node.strategy == "skip_till_any":
+        if node.output != "with unmatched":
+            return first_owned
+        # Rows owned may be part of matches that start before.
+        assert node.within_us is not None
+        reaching = int(np.searchsorted(ts, owned_from_us - node.within_us))
+        return reaching if reaching >= first_sure else None
+    assert node.within_us is not None
+    last_unsure_us = max(read_from_us - 1, int(ts[first_sure - 1]) if first_sure else -(2**62))
+    first = int(np.searchsorted(ts, last_unsure_us + node.within_us, side="right"))
+    if first > first_owned:
+        return None
+    last_us = owned_from_us + node.within_us
+    seen = rows.slice(0, int(np.searchsorted(ts, last_us, side="right")))
+    try:
+        ends = ends_of(operator, seen, first_sure, first_owned)
+    except EvaluationError:
+        # Rows that the search would never start at are tried too; their errors are nobody's.
+        return None
+    if node.skip.to == "past last row":
+        # Where the search stands after what came before is one of the rows that this can reach.
+        following = np.maximum(ends, np.arange(first_sure, first_owned) + 1) - first_sure
+        begun, last = first - first_sure, first_owned - first_sure
+        # A match may reach beyond what is owned; where it ends then does not matter.
+        met = last_meeting(frozen(np.minimum(following, last + 1)), begun, last)
+        return first_sure + met if met >= 0 else None
+    reached = np.concatenate([[0], np.maximum.accumulate(ends)])
+    places = np.arange(first_sure, first_owned + 1)
+    free = places[(reached <= places) & (places >= first)]
+    return int(free[-1]) if len(free) else None
+
+
+def ends_of(operator: MatchRows, rows: pa.RecordBatch, first: int, last: int) -> Int64s:
+    """Return where the match of each start row in [first, last) ends; at the row if it has none."""
+    node = replace(operator.node, skip=Skip("next row"), timeout_rows=False, output="one row")
+    every = MatchRows(node, operator.output_schema)
+    ends = np.arange(first, last)
+    by_key, state = every.together(state_at(rows, first), rows.slice(rows.num_rows), [])
+    for matches, _ in every.find(
+        by_key,
+        every.partitions(by_key, state, END_OF_TIME_US),
+        every.rules(START_OF_TIME_US, END_OF_TIME_US),
+    ):
+        last_rows, _ = OneRow(every.naming, by_key, matches).found(_LAST)
+        counted = (matches.start < last) & (last_rows >= 0)
+        ends[matches.start[counted] - first] = last_rows[counted] + 1
+    return ends

@@ -1,0 +1,74 @@
+"""Between an automaton and matches, and the arrays of the two matchers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eventide.kernels.compiled import frozen
+from eventide.kernels.patterns.scan import Predecessors, Scanned
+from eventide.kernels.patterns.search import Found
+from eventide.operators.patterns.measures import Matches
+from eventide.plan.patterns.automaton import Automaton
+
+
+def predecessors_of(automaton: Automaton) -> Predecessors:
+    """Return which nodes lead to which, as bits; nothing for a pattern of more than 64 nodes."""
+    nodes = automaton.nodes if len(automaton.nodes) <= 64 else ()
+    of, first = [0] * len(nodes), [0] * len(nodes)
+    variables = [0] * len(automaton.variables)
+    done = [0, 0, 0]
+    taking = [0, 0]
+    for number, node in enumerate(nodes):
+        bit = 1 << number
+        if node.variable >= 0:
+            variables[node.variable] |= bit
+        for step in node.steps:
+            if step.variable >= 0:
+                (first if step.at_start else of)[step.target] |= bit
+                taking[step.at_start] |= bit
+            elif not (step.at_start and step.at_end):
+                # A row lies between the start and the end, always.
+                done[2 if step.at_end else int(step.at_start)] |= bit
+    return Predecessors(
+        frozen(np.array(of, np.uint64)),
+        frozen(np.array(first, np.uint64)),
+        frozen(np.array(variables, np.uint64)),
+        *map(np.uint64, done),
+        *map(np.uint64, taking),
+    )
+
+
+def scanned_matches(scanned: Scanned, *, shares: bool) -> Matches:
+    """Return what the two passes found."""
+    matches = scanned.matches
+    return Matches(
+        scanned.key,
+        matches[:, 0],
+        matches[:, 1],
+        np.zeros(len(matches), np.bool_),
+        np.ascontiguousarray(matches[:, 2]),
+        frozen(np.concatenate([[0], matches[:, 3]])),
+        scanned.row,
+        frozen(scanned.node),
+        frozen(scanned.next),
+        shares,
+    )
+
+
+def searched_matches(found: Found) -> Matches:
+    """Return what the search found; its paths lie one after another."""
+    lengths = np.diff(found.first)
+    following = np.arange(1, len(found.row) + 1, dtype=np.int64)
+    following[found.first[1:][lengths > 0] - 1] = -1
+    return Matches(
+        found.key,
+        found.start,
+        found.number,
+        found.timed_out,
+        np.where(lengths > 0, found.first[:-1], -1),
+        frozen(found.first),
+        found.row,
+        frozen(found.node),
+        frozen(following),
+        shares=False,
+    )

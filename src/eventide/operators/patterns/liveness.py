@@ -1,0 +1,118 @@
+"""What of a match later conditions can still read: searches that agree in it go on alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from eventide.kernels.patterns import code as op
+from eventide.operators.patterns.registers import Chain
+from eventide.plan.patterns.automaton import Automaton
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Seen:
+    """Something of the match that a condition reads: one entry of a remembered state."""
+
+    kind: int
+    register: int
+    column: int = 0
+    shift: int = 0
+    by: int = op.PLAIN
+
+    @property
+    def operands(self) -> tuple[int, ...]:
+        """It as a row of `Code.keys`."""
+        return self.kind, self.register, self.column, self.shift, self.by
+
+
+UNSEEABLE = Seen(-1, -1)
+"""Stands for state that is too much to be remembered."""
+
+_CHAINED = (op.KEY_PRESENT, op.KEY_LOAD_F, op.KEY_LOAD_I, op.KEY_NAMED, op.KEY_LABEL)
+
+MOST_LABELS = 64
+"""Names of so many rows before the next one are remembered at most."""
+
+
+def labels_before(rows: int) -> set[Seen]:
+    """Return the names of so many rows before the next one."""
+    if rows > MOST_LABELS:
+        return {UNSEEABLE}
+    return {Seen(op.KEY_LABEL, op.CURRENT, shift=-each) for each in range(1, rows + 1)}
+
+
+def live_at(
+    automaton: Automaton, reads: Sequence[set[Seen]], chains: Iterable[Chain]
+) -> list[set[Seen]]:
+    """Return for every node what conditions that may come after it read.
+
+    `reads` is what the condition of each variable reads once a row is taken as it. Whatever is new
+    at a node is carried back to the nodes before it, once.
+    """
+    nodes = automaton.nodes
+    live: list[set[Seen]] = [set() for _ in nodes]
+    if not any(reads):
+        # Nothing is read that comes late either.
+        return live
+    chain_of = {chain.register + each: chain for chain in chains for each in range(chain.width)}
+    into: list[set[tuple[int, int]]] = [set() for _ in nodes]
+    waiting: list[tuple[int, Seen]] = []
+
+    def carry(seen: Seen, variable: int, number: int) -> None:
+        chain = chain_of.get(seen.register) if seen.kind in _CHAINED else None
+        needed = set(_before(seen, variable, chain))
+        if seen.kind == op.KEY_LABEL and chain is not None and chain.variables >> variable & 1:
+            # The row taken may be what it looks from, and how rows before it were taken is known.
+            needed |= labels_before(-seen.shift)
+        for each in needed:
+            if each not in live[number]:
+                live[number].add(each)
+                waiting.append((number, each))
+
+    for number, node in enumerate(nodes):
+        for step in node.steps:
+            tested = set(step.absent | step.later)
+            if step.variable >= 0:
+                into[step.target].add((number, step.variable))
+                tested.add(step.variable)
+            for variable in tested:
+                for seen in reads[variable]:
+                    carry(seen, variable, number)
+    while waiting:
+        number, seen = waiting.pop()
+        for source, variable in into[number]:
+            carry(seen, variable, source)
+    for number in _behind_later(automaton):
+        live[number].add(UNSEEABLE)
+    return live
+
+
+def _behind_later(automaton: Automaton) -> set[int]:
+    """Return the nodes from which a match may still fail by rows skipped before them."""
+    nodes = automaton.nodes
+    found: set[int] = set()
+    waiting = [step.target for node in nodes for step in node.steps if step.later]
+    while waiting:
+        number = waiting.pop()
+        if number >= 0 and number not in found:
+            found.add(number)
+            waiting += [step.target for step in nodes[number].steps]
+    return found
+
+
+def _before(seen: Seen, variable: int, chain: Chain | None) -> tuple[Seen, ...]:
+    """Return what decides, before a row is taken as a variable, what is seen after it."""
+    if chain is None or not chain.variables >> variable & 1:
+        return (seen,)
+    is_head = seen.register == chain.register
+    if chain.edge == "first":
+        # The row fills the place if that is empty and the one before it is not.
+        here = Seen(op.KEY_PRESENT, seen.register)
+        if is_head:
+            return seen, here
+        return seen, here, Seen(op.KEY_PRESENT, seen.register - 1)
+    if is_head:
+        return ()
+    by = seen.by if seen.by < 0 else seen.by - 1
+    return (Seen(seen.kind, seen.register - 1, seen.column, seen.shift, by),)

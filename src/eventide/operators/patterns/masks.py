@@ -1,0 +1,332 @@
+"""Conditions that look at one row and fixed offsets from it: a bit of every row for each.
+
+They are computed for whole batches, before any matching. Rows come in their own order; masks go
+out in key order, where PREV and NEXT are neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.accumulators.columns import int64s
+from eventide.kernels.compiled import Bools, Int64s, Numbers
+from eventide.kernels.ordering import ranges
+from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
+from eventide.plan.expressions import (
+    At,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    columns_of,
+    conjuncts,
+    rebuild,
+)
+from eventide.plan.render import render
+from eventide.schema import TS
+
+Masks = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class RowsByKey:
+    """Rows, and the order that puts those of one key together: key k is [offsets[k], …).
+
+    `in_key_order` says that the rows lie in that order already.
+    """
+
+    rows: pa.RecordBatch
+    order: Int64s
+    offsets: Int64s
+    in_key_order: bool
+    taken: dict[str, pa.Array] = field(default_factory=dict, compare=False)
+    viewed: dict[tuple[str, int], Numbers | None] = field(default_factory=dict, compare=False)
+    lying: dict[str, Numbers | None] = field(default_factory=dict, compare=False)
+    borders: dict[int, Int64s] = field(default_factory=dict, compare=False)
+
+    def part(self, first: int, last: int) -> RowsByKey:
+        """Return the rows of keys [first, last)."""
+        low, high = int(self.offsets[first]), int(self.offsets[last])
+        offsets = self.offsets[first : last + 1] - low
+        if self.in_key_order:
+            rows = self.rows.slice(low, high - low)
+            return RowsByKey(rows, self.order[: high - low], offsets, in_key_order=True)
+        return RowsByKey(self.rows, self.order[low:high], offsets, in_key_order=False)
+
+    @property
+    def count(self) -> int:
+        """How many rows there are; `rows` may have others too."""
+        return len(self.order)
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column in key order."""
+        if self.in_key_order:
+            return self.rows.column(name)
+        if name not in self.taken:
+            self.taken[name] = self.rows.column(name).take(pa.array(self.order))
+        return self.taken[name]
+
+    def select(self, names: Sequence[str]) -> pa.RecordBatch:
+        """Return some columns in key order."""
+        if not names:
+            # A batch without columns would not know how many rows it has.
+            return pa.RecordBatch.from_arrays([self.column("ts")], ["ts"])
+        return pa.RecordBatch.from_arrays([self.column(name) for name in names], list(names))
+
+    def at(self, places: Int64s, names: Sequence[str]) -> pa.RecordBatch:
+        """Return some columns of the rows at places in key order, null where a place is -1."""
+        where = places if self.in_key_order else self.order[places]
+        indices = pa.array(where, mask=places < 0) if len(places) and places.min() < 0 else where
+        wanted = self.rows.select(list(names) or ["ts"])
+        return wanted.take(pa.array(indices))
+
+    def numbers(self, name: str, shift: int = 0) -> Numbers | None:
+        """Return a column of numbers or times in key order, or None if it is not plain.
+
+        With `shift`, from so many rows on; where there is no such row the number means nothing.
+        """
+        if (name, shift) not in self.viewed:
+            plain = self.numbers(name) if shift else self.plain(name)
+            if plain is not None and shift:
+                plain = moved_by(plain, shift)
+            elif plain is not None and not self.in_key_order:
+                plain = plain[self.order]
+            self.viewed[name, shift] = plain
+        return self.viewed[name, shift]
+
+    def plain(self, name: str) -> Numbers | None:
+        """Return a column as it lies in memory, if it is plain numbers or times."""
+        if name not in self.lying:
+            self.lying[name] = plain_numbers(self.rows.column(name))
+        return self.lying[name]
+
+    @property
+    def times(self) -> Int64s:
+        """The times of rows in key order, in microseconds."""
+        times = self.numbers(TS)
+        # Events have a time, but what a subquery calls `ts` may be null.
+        return int64s(self.column(TS)) if times is None else np.asarray(times, np.int64)
+
+    def value_at(self, places: Int64s, name: str) -> pa.Array:
+        """Return a column at places in key order, null where a place is -1."""
+        column = self.rows.column(name)
+        if len(places) and places.min() >= 0:
+            plain = self.plain(name)
+            if plain is not None:
+                found = plain[places if self.in_key_order else self.order[places]]
+                return pa.array(found).view(column.type)
+        return self.at(places, [name]).column(0)
+
+    def beyond(self, shift: int) -> Int64s:
+        """Return the rows with no row of their key so far on (or back, if negative)."""
+        if shift not in self.borders:
+            sizes = np.minimum(self.offsets[1:] - self.offsets[:-1], abs(shift))
+            starts = self.offsets[:-1] if shift < 0 else self.offsets[1:] - sizes
+            self.borders[shift] = ranges(starts, sizes)
+        return self.borders[shift]
+
+    def shifted(self, values: pa.Array, shift: int) -> pa.Array:
+        """Return for each row the value `shift` rows on within its key, null beyond its ends.
+
+        Values and results are in key order.
+        """
+        count = len(values)
+        far = min(abs(shift), count)
+        nulls = pa.nulls(far, values.type)
+        if shift < 0:
+            moved = pa.concat_arrays([nulls, values.slice(0, count - far)])
+        else:
+            moved = pa.concat_arrays([values.slice(far), nulls])
+        if len(self.offsets) <= 2:
+            return moved
+        beyond = np.zeros(self.count, np.bool_)
+        beyond[self.beyond(shift)] = True
+        return pc.if_else(pa.array(beyond), pa.scalar(None, values.type), moved)
+
+
+def moved_by(numbers: Numbers, shift: int) -> Numbers:
+    """Return for each place the number `shift` places on; any number where there is none."""
+    moved = numbers.copy()
+    if shift < 0:
+        moved[-shift:] = numbers[:shift]
+    else:
+        moved[:-shift] = numbers[shift:]
+    return moved
+
+
+def plain_numbers(column: pa.Array) -> Numbers | None:
+    """Return a column as it lies in memory, if that compares as its values do.
+
+    So not with nulls, nor with NaN, which is greater than all numbers here but not for NumPy.
+    """
+    if column.null_count or column.type not in PLAIN_TYPES:
+        return None
+    if column.type != pa.float64():
+        return np.asarray(column.view(pa.int64()).to_numpy())
+    found = np.asarray(column.to_numpy())
+    return None if len(found) and np.isnan(found.min()) else found
+
+
+PLAIN_TYPES = (pa.float64(), pa.int64(), pa.timestamp("us"), pa.duration("us"))
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A value at a fixed distance from the tested row, and the name of the column it becomes."""
+
+    argument: Expression
+    shift: int
+    name: str
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A column, so many rows on, or a constant."""
+
+    name: str = ""
+    shift: int = 0
+    constant: float | None = None
+
+    def numbers(self, by_key: RowsByKey) -> Numbers | float | None:
+        """Return its values in key order; None if they are not plain numbers."""
+        return by_key.numbers(self.name, self.shift) if self.name else self.constant
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`a < PREV(b)` and the like, which plain numbers need no more than NumPy for."""
+
+    compare: Callable[[Numbers | float, Numbers | float], Bools]
+    left: Operand
+    right: Operand
+
+    def holding(self, by_key: RowsByKey) -> Bools | None:
+        """Return whether it holds, for each row in key order; None if numbers are not plain."""
+        left, right = self.left.numbers(by_key), self.right.numbers(by_key)
+        if left is None or right is None:
+            return None
+        found = np.asarray(self.compare(left, right))
+        for operand in (self.left, self.right):
+            if operand.shift:
+                found[by_key.beyond(operand.shift)] = False
+        return found
+
+
+COMPARE = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "<>": operator.ne,
+}
+
+
+def comparison_of(condition: Expression) -> Comparison | None:
+    """Return a condition as a comparison of two plain operands, at least one a column."""
+    match condition:
+        case Call(function=name, arguments=(left, right)) if name in COMPARE:
+            one, other = operand_of(left), operand_of(right)
+            if one is not None and other is not None and (one.name or other.name):
+                return Comparison(COMPARE[name], one, other)
+    return None
+
+
+def operand_of(expression: Expression) -> Operand | None:
+    """Return what a side of a comparison is, if it is plain."""
+    match expression:
+        case At(argument=Column(name=name, type=kind), shift=shift) if kind.arrow in PLAIN_TYPES:
+            return Operand(name, shift)
+        case Literal(value=int() | float() as value, type=kind):
+            plain = kind.arrow in PLAIN_TYPES and not math.isnan(value)
+            return Operand(constant=value) if plain else None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCondition:
+    """A condition on one row: `plain` over the columns it `reads` and those of its leaves.
+
+    If it is nothing but comparisons that all have to hold, these are `comparisons`.
+    """
+
+    plain: Expression
+    reads: tuple[str, ...]
+    leaves: tuple[Leaf, ...]
+    comparisons: tuple[Comparison, ...] = ()
+
+    @classmethod
+    def of(cls, condition: Expression) -> LocalCondition:
+        """Take a condition apart."""
+        found: dict[At, str] = {}
+        plain = unwrapped(condition, found, columns_of(condition))
+        reads = columns_of(plain) - set(found.values())
+        leaves = (
+            Leaf(at.argument, at.shift, name, tuple(sorted(columns_of(at.argument))))
+            for at, name in found.items()
+        )
+        compared = [comparison_of(part) for part in conjuncts(condition)]
+        comparisons = tuple(each for each in compared if each is not None)
+        if len(comparisons) < len(compared):
+            comparisons = ()
+        return cls(plain, tuple(sorted(reads)), tuple(leaves), comparisons)
+
+    def holding(self, by_key: RowsByKey) -> Bools:
+        """Return whether the condition holds, for each row in key order."""
+        compared = [each.holding(by_key) for each in self.comparisons]
+        known = [each for each in compared if each is not None]
+        if known and len(known) == len(compared):
+            return reduce(np.logical_and, known)
+        names = [*self.reads, *(leaf.name for leaf in self.leaves)]
+        arrays = [by_key.column(name) for name in self.reads]
+        for leaf in self.leaves:
+            values = evaluate(leaf.argument, by_key.select(leaf.reads))
+            arrays.append(by_key.shifted(values, leaf.shift))
+        rows = pa.RecordBatch.from_arrays(arrays, names) if names else by_key.select(())
+        return np.asarray(evaluate_predicate(self.plain, rows).to_numpy(zero_copy_only=False))
+
+
+def masks_of(conditions: Sequence[LocalCondition | None], by_key: RowsByKey) -> Masks:
+    """Return, for each row in key order, which conditions hold; no condition always does."""
+    always = sum(1 << number for number, each in enumerate(conditions) if each is None)
+    masks = np.full(by_key.count, always, np.uint64)
+    for number, condition in enumerate(conditions):
+        if condition is not None:
+            masks |= condition.holding(by_key) * np.uint64(1 << number)
+    return masks
+
+
+def unwrapped(expression: Expression, leaves: dict[At, str], taken: frozenset[str]) -> Expression:
+    """Return the expression over the tested row's columns, values at other rows as columns.
+
+    PREV(COALESCE(x, 0)) is null where there is no row before: so what stands inside is computed
+    first, and moved then.
+    """
+    if isinstance(expression, At):
+        if not expression.shift:
+            return expression.argument
+        leaf = replace(expression, variable=None)
+        name = leaves.setdefault(leaf, unused(render(expression), taken))
+        return Column(name, expression.type)
+    return rebuild(expression, lambda part: unwrapped(part, leaves, taken))
+
+
+def unused(name: str, taken: Collection[str]) -> str:
+    """Return the name, or one that looks the same in an error, that no column has.
+
+    >>> unused("PREV(x)", ["x", "PREV(x)"])
+    'PREV(x) '
+    """
+    while name in taken:
+        name += " "
+    return name

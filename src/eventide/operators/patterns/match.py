@@ -1,0 +1,548 @@
+"""Row pattern recognition: rows in, matches out, undecided rows kept.
+
+A start row is decided when its preferred match is certain, or certain not to exist: the next
+rows may always change what a greedy pattern prefers. Everything before the first undecided start
+row of a key is done with; from there on (and as far back as PREV looks) the key's rows are the
+state. Batches may be cut anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
+from eventide.errors import EvaluationError
+from eventide.kernels.compiled import Bools, Int64s, frozen
+from eventide.kernels.grouping import order_by_key
+from eventide.kernels.keys import search_keys
+from eventide.kernels.ordering import ranges
+from eventide.kernels.patterns.code import Tables
+from eventide.kernels.patterns.scan import Predecessors, scan
+from eventide.kernels.patterns.search import MOST_TAKEN, search
+from eventide.kernels.patterns.tables import (
+    CONTIGUOUS,
+    MOST_STEPS,
+    NEXT_ROW,
+    NO_ANSWER,
+    NO_SKIP_TARGET,
+    OK,
+    OUT_OF_STEPS,
+    PAST_LAST,
+    PAUSED,
+    SKIP_TILL_ANY,
+    SKIP_TILL_NEXT,
+    SKIP_TO_START,
+    TO_FIRST,
+    TO_LAST,
+    TOO_MANY_MATCHES,
+    Partitions,
+    Rows,
+    Rules,
+    Steps,
+)
+from eventide.operators.checking import (
+    filled,
+    filled_bools,
+    require,
+    require_instant,
+    require_keys,
+    require_within,
+)
+from eventide.operators.columns import concat_batches, encode_more
+from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.key_layers import NEVER, KeyLayers
+from eventide.operators.patterns.conditions import Conditions, compile_conditions
+from eventide.operators.patterns.found import predecessors_of, scanned_matches, searched_matches
+from eventide.operators.patterns.masks import LocalCondition, RowsByKey, masks_of
+from eventide.operators.patterns.measures import Matches, Measure, Naming
+from eventide.operators.patterns.report import Report
+from eventide.operators.patterns.state import MatchState, Stretches, joined, part_of
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
+from eventide.plan.expressions import At, MatchNumber, columns_of, walk
+from eventide.plan.nodes import MatchRecognize
+from eventide.plan.patterns.automaton import Automaton
+from eventide.plan.patterns.looking_back import looks_back
+from eventide.plan.time_order import follows_time
+from eventide.schema import MAX_TS_US, MIN_TS_US, TS
+
+MOST_ELEMENTS = 4_000_000
+"""How many matched rows are held before their results are computed."""
+
+SMALLEST_PART = 100_000
+"""With fewer rows a thread costs more than it saves."""
+PARTS_A_THREAD = 2
+
+LONGEST_US = 2**61
+"""As good as no limit, and no sum with a time overflows."""
+
+MATCHED = "row of a match"
+
+STRATEGIES = {
+    "contiguous": CONTIGUOUS,
+    "skip_till_next": SKIP_TILL_NEXT,
+    "skip_till_any": SKIP_TILL_ANY,
+}
+SKIPS = {
+    "past last row": PAST_LAST,
+    "next row": NEXT_ROW,
+    "first": TO_FIRST,
+    "last": TO_LAST,
+}
+
+
+Run = tuple[Matches, Partitions, int, int]
+"""Matches, where each key stands after them, and how the matcher ended, at which start row."""
+
+
+@dataclass(frozen=True)
+class MatchRows(Stateful[KeyLayers[MatchState]]):
+    """Finds the matches of a pattern in the rows of each key.
+
+    Only matches that start in `owned` are reported, and only rows there as unmatched. Large
+    batches of many keys are shared among `threads`.
+    """
+
+    node: MatchRecognize
+    output_schema: pa.Schema
+    owned: TimeRange = ALL_TIME
+    threads: int = field(default=1, compare=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Travel without what is computed: arrays would arrive writeable, as another type."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """The pattern as an automaton, and the conditions of its variables."""
+        return compile_conditions(self.node)
+
+    @property
+    def automaton(self) -> Automaton:
+        """The pattern as an automaton."""
+        return self.conditions.automaton
+
+    @cached_property
+    def local(self) -> tuple[LocalCondition | None, ...]:
+        """What the conditions ask of single rows."""
+        return tuple(
+            None if each is None else LocalCondition.of(each) for each in self.conditions.local
+        )
+
+    @cached_property
+    def report(self) -> Report:
+        """What is said of matches."""
+        naming = Naming(self.automaton, self.node.subsets)
+        measures = tuple(map(Measure.of, self.node.measures))
+        return Report(self.node, self.output_schema, self.owned, naming, measures)
+
+    @property
+    def steps(self) -> Steps:
+        """The automaton as arrays."""
+        return self.conditions.steps
+
+    @cached_property
+    def before(self) -> Predecessors:
+        """The automaton backwards, as bits."""
+        return predecessors_of(self.automaton)
+
+    @cached_property
+    def no_results(self) -> pa.RecordBatch:
+        """Results without a row."""
+        return pa.RecordBatch.from_pylist([], schema=self.output_schema)
+
+    @cached_property
+    def source_schema(self) -> pa.Schema:
+        """The columns of the rows."""
+        return pa.schema([(name, kind.arrow) for name, kind in self.node.source.row.items()])
+
+    @property
+    def naming(self) -> Naming:
+        """The variables and subsets of the pattern."""
+        return self.report.naming
+
+    @cached_property
+    def is_local(self) -> bool:
+        """Whether all conditions look at single rows, so that two passes find the matches."""
+        plain = self.node.strategy == "contiguous" and not self.node.timeout_rows
+        return plain and self.conditions.is_local
+
+    @property
+    def shows_unmatched(self) -> bool:
+        """Whether rows in no match come out too, so that it matters which rows are."""
+        return self.report.shows_unmatched
+
+    @property
+    def why_search(self) -> str:
+        """Why two passes are not enough."""
+        if self.node.strategy != "contiguous":
+            return f"{self.node.strategy} may leave rows out"
+        if self.node.timeout_rows:
+            return "matches that ran out of time are wanted too"
+        return "conditions read the match"
+
+    @cached_property
+    def reach_back(self) -> int:
+        """How many rows before a match anything looks at."""
+        return max(self.conditions.reach_back, *(-shift for shift in self.shifts()), 0)
+
+    @cached_property
+    def keeps_back(self) -> int:
+        """How many rows before a start row a match from there may look at.
+
+        PREV at a row that always has so many rows of the match before it looks no further.
+        """
+        return looks_back(self.node, self.automaton)
+
+    @cached_property
+    def reach_ahead(self) -> int:
+        """How many rows behind a row anything looks at."""
+        return max(self.conditions.reach_ahead, *self.shifts(), 0)
+
+    @cached_property
+    def remembers_keys(self) -> bool:
+        """Whether keys have to be kept when none of their rows are."""
+        numbered = any(
+            isinstance(part, MatchNumber)
+            for item in (*self.node.measures, *self.node.defines)
+            for part in walk(item.expression)
+        )
+        return numbered or bool(self.steps.at_start.any())
+
+    def shifts(self) -> list[int]:
+        """Return how far the measures look from a row of the match, in rows of the partition."""
+        parts = (part for item in self.node.measures for part in walk(item.expression))
+        return [0, *(part.shift for part in parts if isinstance(part, At))]
+
+    def initial_state(self) -> KeyLayers[MatchState]:
+        """Return the state before the first batch."""
+        none, never = np.empty(0, np.int64), np.empty(0, np.bool_)
+        rows = pa.RecordBatch.from_pylist([], schema=self.source_schema)
+        keys = tuple(pa.nulls(0, key.type.arrow) for key in self.node.keys)
+        return KeyLayers.of(MatchState(rows, keys, none, none, none, none, never, never, none))
+
+    def step(
+        self, state: KeyLayers[MatchState], batch: Batch
+    ) -> tuple[KeyLayers[MatchState], Batch]:
+        """Take a batch in; return the matches that are certain now."""
+        rows, watermark_us = batch.rows, batch.watermark_us
+        keys = [evaluate(key.expression, rows) for key in self.node.keys]
+        taken = state.taken(keys, rows.num_rows, watermark_us)
+        # No start row of other keys has run out of time since they were looked at.
+        known = replace(taken.part, watermark_us=state.watermark_us)
+        by_key, grown = self.together(known, rows, keys)
+        parts = list(self.parts(by_key, grown))
+
+        def run(part: tuple[RowsByKey, MatchState]) -> tuple[MatchState, list[pa.RecordBatch]]:
+            return self.step_part(*part, watermark_us)
+
+        if len(parts) == 1:
+            done = [run(parts[0])]
+        else:
+            with ThreadPoolExecutor(self.threads) as threads:
+                done = list(threads.map(run, parts))
+        results = [batch for _, found in done for batch in found]
+        found_rows = concat_batches(results, self.output_schema) if results else self.no_results
+        after = joined([after for after, _ in done], self.source_schema)
+        return taken.put(after, watermark_us), Batch(found_rows, watermark_us)
+
+    def rows_in(self, stretches: Stretches) -> Iterator[pa.RecordBatch]:
+        """Yield the results of stretches that have nothing to do with one another."""
+        offsets = stretches.offsets
+        count = len(offsets) - 1
+        order = np.arange(stretches.rows.num_rows)
+        by_key = RowsByKey(stretches.rows, order, offsets, in_key_order=True)
+        nothing, never = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        parts = Partitions(
+            frozen(offsets),
+            frozen(stretches.begin),
+            frozen(offsets[1:]),
+            frozen(never),
+            frozen(offsets[:-1]),
+            frozen(nothing),
+        )
+        hidden = ranges(stretches.end, offsets[1:] - stretches.end)
+        rules = self.rules(START_OF_TIME_US, END_OF_TIME_US)
+        matched = np.empty(0, np.bool_)
+        for found, moved in self.find(by_key, parts, rules, hidden):
+            if found.count:
+                decided = (parts.begin, moved.begin)
+                yield self.report.rows_from(by_key, stretches.keys, found, matched, decided)
+            parts = moved
+
+    def parts(self, by_key: RowsByKey, state: MatchState) -> Iterator[tuple[RowsByKey, MatchState]]:
+        """Yield ranges of keys with their rows, several where threads can share the work."""
+        count = by_key.rows.num_rows
+        if self.threads == 1 or count < 2 * SMALLEST_PART or len(state.begin) < 2:
+            yield by_key, state
+            return
+        pieces = min(PARTS_A_THREAD * self.threads, count // SMALLEST_PART)
+        cuts = np.searchsorted(by_key.offsets, np.linspace(0, count, pieces + 1)[1:-1])
+        # Keys may have no rows at all here, the last ones too.
+        bounds = np.unique([0, *cuts, len(state.begin)])
+        for first, last in pairwise(bounds.tolist()):
+            yield by_key.part(first, last), part_of(state, by_key.offsets, first, last)
+
+    def step_part(
+        self, by_key: RowsByKey, state: MatchState, watermark_us: int
+    ) -> tuple[MatchState, list[pa.RecordBatch]]:
+        """Find the matches of some keys, and what has to be kept of them."""
+        parts = self.partitions(by_key, state, watermark_us)
+        rules = self.rules(state.watermark_us, watermark_us)
+        matched = state.matched.copy()
+        results = []
+        for found, moved in self.find(by_key, parts, rules):
+            if found.count or self.shows_unmatched:
+                decided = (parts.begin, moved.begin)
+                results.append(self.report.rows_from(by_key, state.keys, found, matched, decided))
+            parts = moved
+        after = self.still_needed(by_key, state.keys, parts, matched, watermark_us)
+        return after, [batch for batch in results if batch.num_rows]
+
+    def partitions(self, by_key: RowsByKey, state: MatchState, watermark_us: int) -> Partitions:
+        """Return where each key stands."""
+        low, high = by_key.offsets[:-1], by_key.offsets[1:]
+        ended = watermark_us == END_OF_TIME_US
+        begin = low + state.begin
+        return Partitions(
+            frozen(by_key.offsets),
+            frozen(begin),
+            frozen(high if ended else np.maximum(high - self.reach_ahead, low)),
+            frozen(state.whole),
+            frozen(low + state.seen),
+            frozen(state.numbers),
+        )
+
+    def together(
+        self, state: MatchState, rows: pa.RecordBatch, fresh: Sequence[pa.Array]
+    ) -> tuple[RowsByKey, MatchState]:
+        """Return the kept and the new rows by key, and the state with the keys that are new."""
+        old = len(state.kept)
+        codes, keys, count = encode_more(state.keys, fresh, rows.num_rows)
+        kept_codes = np.repeat(np.arange(old, dtype=np.int32), state.kept)
+        all_codes = np.concatenate([kept_codes, codes])
+        order, offsets = np.empty(len(all_codes), np.int64), np.zeros(count + 1, np.int64)
+        order_by_key(frozen(all_codes), offsets, order)
+        nothing = np.zeros(count - old, np.int64)
+        grown = replace(
+            state,
+            keys=tuple(keys),
+            begin=np.concatenate([state.begin, nothing]),
+            seen=np.concatenate([state.seen, nothing]),
+            numbers=np.concatenate([state.numbers, nothing]),
+            whole=np.concatenate([state.whole, np.ones(count - old, np.bool_)]),
+        )
+        if self.shows_unmatched:
+            fresh_rows = np.zeros(rows.num_rows, np.bool_)
+            grown = replace(grown, matched=np.concatenate([state.matched, fresh_rows])[order])
+        everything = concat_batches([state.rows, rows], self.source_schema)
+        in_order = count == 1 or bool((order[1:] > order[:-1]).all())
+        return RowsByKey(everything, order, offsets, in_order), grown
+
+    def rules(self, last_watermark_us: int, watermark_us: int) -> Rules:
+        """Return how matches are looked for in this step."""
+        within = self.node.within_us
+        skip = self.node.skip
+        chosen = self.naming.numbers(skip.variable) if skip.variable else frozenset[int]()
+        return Rules(
+            STRATEGIES[self.node.strategy],
+            -1 if within is None else min(within, LONGEST_US),
+            watermark_us,
+            last_watermark_us,
+            watermark_us == END_OF_TIME_US,
+            SKIPS[skip.to],
+            sum(1 << number for number in chosen),
+            self.node.timeout_rows,
+        )
+
+    def find(
+        self, by_key: RowsByKey, parts: Partitions, rules: Rules, hidden: Int64s | None = None
+    ) -> Iterator[tuple[Matches, Partitions]]:
+        """Yield matches, and where each key stands after them. No match has a hidden row."""
+        masks = masks_of(self.local, by_key)
+        if hidden is not None:
+            masks[hidden] = 0
+        rows = Rows(frozen(by_key.times), frozen(masks))
+        tables = None if self.is_local else self.tables(by_key)
+        status = PAUSED
+        while status == PAUSED:
+            if tables is None:
+                matches, parts, status, where = self.scanned(rows, parts, rules)
+            else:
+                matches, parts, status, where = self.searched(tables, rows, parts, rules)
+            self.check(status, where, by_key)
+            yield matches, parts
+
+    def tables(self, by_key: RowsByKey) -> Tables:
+        """Return what conditions read at rows of a match."""
+        names = sorted(frozenset[str]().union(*map(columns_of, self.conditions.values)))
+        return self.conditions.tables(by_key.select(names))
+
+    def scanned(self, rows: Rows, parts: Partitions, rules: Rules) -> Run:
+        """Find matches in two passes: all conditions look at single rows."""
+        span = (0, len(parts.begin))
+        found = scan(self.steps, self.before, rows, parts, rules, span, MOST_ELEMENTS)
+        moved = parts._replace(begin=frozen(found.undecided), numbers=frozen(found.numbers))
+        matches = scanned_matches(found, shares=rules.skip_to == NEXT_ROW)
+        return matches, moved, found.status, found.where
+
+    def searched(self, tables: Tables, rows: Rows, parts: Partitions, rules: Rules) -> Run:
+        """Search for matches: conditions read the match, or rows may be left out of it."""
+        found = search(self.steps, self.conditions.code, tables, rows, parts, rules)
+        if found.status == NO_ANSWER:
+            raise self.conditions.no_answer(found.instruction)
+        moved = parts._replace(begin=frozen(found.next), numbers=frozen(found.numbers))
+        return searched_matches(found), moved, found.status, found.where
+
+    def check(self, status: int, where: int, by_key: RowsByKey) -> None:
+        """Raise the error that a matcher met at a start row."""
+        if status in (OK, PAUSED):
+            return
+        skip = self.node.skip
+        at = by_key.column(TS)[where].as_py()
+        if status == NO_SKIP_TARGET:
+            message = f"the match at {at} has no row of {skip.variable} to skip to"
+            hint = "skip PAST LAST ROW or TO NEXT ROW, which every match can"
+            raise EvaluationError(message, span=skip.span, hint=hint)
+        if status == SKIP_TO_START:
+            message = f"the match at {at} begins with {skip.variable}: to skip there finds it again"
+            hint = "skip TO NEXT ROW, or to a variable that comes later"
+            raise EvaluationError(message, span=skip.span, hint=hint)
+        if status == TOO_MANY_MATCHES:
+            message = (
+                f"the matches up to those from the row at {at} have more than {MOST_TAKEN:,} rows"
+            )
+            hint = "skip_till_any finds every combination: add WITHIN, or narrow the conditions"
+            raise EvaluationError(message, span=self.node.span, hint=hint)
+        assert status == OUT_OF_STEPS
+        message = f"the pattern takes more than {MOST_STEPS:,} steps from the row at {at}"
+        hint = (
+            "its conditions tell too many ways of matching the same rows apart: "
+            "add WITHIN, or make the conditions of its parts exclude each other"
+        )
+        raise EvaluationError(message, span=self.node.span, hint=hint)
+
+    def still_needed(
+        self,
+        by_key: RowsByKey,
+        keys: tuple[pa.Array, ...],
+        parts: Partitions,
+        matched: Bools,
+        watermark_us: int,
+    ) -> MatchState:
+        """Keep what later rows can still need."""
+        low, high = by_key.offsets[:-1], by_key.offsets[1:]
+        begin = np.minimum(np.asarray(parts.begin), high)
+        first = np.maximum(begin - self.keeps_back, low)
+        kept = high - first
+        stays = np.ones(len(kept), np.bool_) if self.remembers_keys else kept > 0
+        if watermark_us == END_OF_TIME_US:
+            stays = np.zeros(len(kept), np.bool_)
+        stayed = np.flatnonzero(stays)
+        places = ranges(first[stayed], kept[stayed])
+        where = places if by_key.in_key_order else by_key.order[places]
+        compact = len(where) == by_key.rows.num_rows and by_key.in_key_order
+        return MatchState(
+            by_key.rows if compact else by_key.rows.take(pa.array(where)),
+            tuple(key.take(pa.array(stayed)) for key in keys),
+            kept[stayed],
+            (begin - first)[stayed],
+            (np.asarray(parts.known) - first)[stayed],
+            np.asarray(parts.numbers)[stayed],
+            (np.asarray(parts.whole) & (first == low))[stayed],
+            matched[places] if self.shows_unmatched else matched,
+            self.due(by_key, stayed, begin[stayed], watermark_us),
+            watermark_us,
+        )
+
+    def due(self, by_key: RowsByKey, keys: Int64s, begin: Int64s, watermark_us: int) -> Int64s:
+        """Return when the next undecided start row of each key runs out of time."""
+        due = np.full(len(keys), NEVER, np.int64)
+        if self.node.within_us is None:
+            return due
+        within_us = min(self.node.within_us, LONGEST_US)
+        times, offsets = frozen(by_key.times), frozen(by_key.offsets)
+        next_row = np.empty(len(keys), np.int64)
+        wanted = np.full(len(keys), max(watermark_us, -LONGEST_US) - within_us, np.int64)
+        search_keys(times, offsets, frozen(keys), frozen(wanted), False, next_row)
+        next_row = np.maximum(next_row, begin)
+        waits = np.flatnonzero(next_row < offsets[1:][keys])
+        due[waits] = times[next_row[waits]] + within_us
+        return due
+
+    @cached_property
+    def fact_schema(self) -> pa.Schema:
+        """The columns of what is known of keys, in a dumped state."""
+        keys = [(f"key {n}", key.type.arrow) for n, key in enumerate(self.node.keys)]
+        facts = [(name, pa.int64()) for name in ("kept", "begin", "seen", "numbers")]
+        return pa.schema([*keys, *facts, ("whole", pa.bool_())])
+
+    def write(self, layers: KeyLayers[MatchState]) -> bytes:
+        """Write the state out."""
+        name, state = type(self).__name__, layers.whole
+        marks = state.matched if self.shows_unmatched else np.zeros(state.rows.num_rows, np.bool_)
+        # Last, and read back from there, whatever the others are called.
+        rows = state.rows.append_column(MATCHED, pa.array(marks))
+        facts = (state.kept, state.begin, state.seen, state.numbers, state.whole)
+        arrays = [*state.keys, *map(pa.array, facts)]
+        keys = pa.RecordBatch.from_arrays(arrays, schema=self.fact_schema)
+        told = {"watermark_us": layers.watermark_us}
+        return join_parts([write_rows(name, rows, told), write_rows(f"{name} keys", keys, {})])
+
+    def read(self, written: bytes) -> KeyLayers[MatchState]:
+        """Read back what `write` wrote."""
+        name = type(self).__name__
+        rows_part, keys_part = parts_of(name, written, 2)
+        row_schema = self.source_schema.append(pa.field(MATCHED, pa.bool_()))
+        rows, told = read_rows(name, rows_part, row_schema)
+        facts, _ = read_rows(f"{name} keys", keys_part, self.fact_schema)
+        marks = filled_bools(rows.columns[-1], "marks of rows")
+        own = pa.RecordBatch.from_arrays(rows.columns[:-1], schema=self.source_schema)
+        numbers = ("kept", "begin", "seen", "numbers")
+        kept, begin, seen, counted = (filled(facts.column(each), each) for each in numbers)
+        keys, watermark_us = tuple(facts.columns[: len(self.node.keys)]), told["watermark_us"]
+        whole = filled_bools(facts.column("whole"), "marks of keys")
+        held = MatchState(own, keys, kept, begin, seen, counted, whole, marks, kept, watermark_us)
+        self.check_read(held)
+        offsets = np.concatenate([[0], np.cumsum(kept)])
+        by_key = RowsByKey(own, np.arange(own.num_rows), offsets, in_key_order=True)
+        state = MatchState(
+            own,
+            keys,
+            kept,
+            begin,
+            seen,
+            counted,
+            whole,
+            marks if self.shows_unmatched else marks[:0],
+            self.due(by_key, np.arange(len(kept)), offsets[:-1] + begin, watermark_us),
+            watermark_us,
+        )
+        return KeyLayers.of(state, watermark_us)
+
+    def check_read(self, state: MatchState) -> None:
+        """Refuse a state that is wrong inside: a matcher goes where rows and counts send it."""
+        kept, rows = state.kept, state.rows.num_rows
+        require_keys(state.keys, len(kept))
+        require_within(kept, 0, rows + 1, "rows of keys")
+        require(int(kept.sum()) == rows, f"{rows} rows are not those of all keys")
+        require_within(state.begin, 0, rows + 1, "first undecided rows")
+        require((state.begin <= kept).all(), "an undecided row behind the last one of its key")
+        require_within(state.seen, -self.reach_ahead, rows + 1, "rows that were tested")
+        require((state.seen <= kept).all(), "a row that was tested behind the last one of its key")
+        require_within(state.numbers, 0, 2**62, "numbers of matches")
+        require_instant(state.watermark_us, "the watermark")
+        ts = filled(state.rows.column(TS), "times of rows")
+        require_within(ts, MIN_TS_US, MAX_TS_US + 1, "times of rows")
+        if follows_time(self.node.source):
+            firsts = np.cumsum(kept)[:-1]
+            rises = np.diff(ts, prepend=ts[:1]) >= 0
+            rises[firsts[firsts < rows]] = True
+            require(rises.all(), "times of rows do not ascend")

@@ -1,0 +1,155 @@
+"""The registers of a match: which rows came first and last, and aggregates as they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from eventide.kernels.patterns import code as op
+from eventide.operators.patterns.leaves import CURRENT, Target, VariableSets, named
+from eventide.operators.patterns.values import Values
+from eventide.plan.expressions import Expression
+from eventide.schema import FLOAT64
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Registers of the first or last rows of a set of variables, and of their variables."""
+
+    variables: int
+    edge: str
+    register: int
+    named: int
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What taking a row does to registers; -1 stands for nothing of the kind.
+
+    `value` is a column of floats or of whole numbers. `width` is that of a chain, or the column of
+    codes of a distinct aggregate.
+    """
+
+    operation: int
+    register: int
+    float_register: int = -1
+    value: int = -1
+    of_floats: bool = False
+    named: int = -1
+    distinct: int = -1
+    width: int = 0
+
+    def operands(self, floats: int) -> tuple[int, ...]:
+        """Return it as a row of `Code.updates`: validity has all columns of floats first."""
+        valid = self.value
+        if self.value >= 0 and not self.of_floats:
+            valid += floats
+        return (
+            self.operation,
+            self.value,
+            valid,
+            self.register,
+            self.float_register,
+            self.named,
+            self.distinct,
+            self.width,
+        )
+
+
+@dataclass(slots=True)
+class Registers:
+    """Collects the registers that conditions ask for, and how rows of each variable change them.
+
+    `initial` are the registers before the first row, `owners` the sets of variables they are of,
+    `float_owners` those of registers of floats.
+    """
+
+    sets: VariableSets
+    values: Values
+    initial: list[int] = field(default_factory=list)
+    owners: list[int] = field(default_factory=list)
+    float_owners: list[int] = field(default_factory=list)
+    updates: list[list[Update]] = field(init=False)
+    chains: dict[tuple[int, str], Chain] = field(default_factory=dict)
+    blocks: dict[tuple[object, ...], tuple[int, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.updates = [[] for _ in self.sets.names]
+
+    def add(self, count: int, value: int, variables: int) -> int:
+        """Return the first of so many new registers."""
+        first = op.REGISTERS + len(self.initial)
+        self.initial += [value] * count
+        self.owners += [variables] * count
+        return first
+
+    def add_chains(self, targets: Iterable[tuple[Target, bool]]) -> None:
+        """Give every set of variables registers for as many of its rows as conditions ask for."""
+        widths: dict[tuple[int, str], int] = {}
+        with_names: set[tuple[int, str]] = set()
+        for target, reads_name in targets:
+            key = (target.variables, target.edge)
+            widths[key] = max(widths.get(key, 0), target.offset + 1)
+            if reads_name:
+                with_names.add(key)
+        for (variables, edge), width in widths.items():
+            register = self.add(width, -1, variables)
+            names = self.add(width, -1, variables) if (variables, edge) in with_names else -1
+            self.chains[variables, edge] = Chain(variables, edge, register, names, width)
+            operation = op.LAST if edge == "last" else op.FIRST
+            update = Update(operation, register, named=names, width=width)
+            for variable in self.sets.members(variables):
+                self.updates[variable].append(update)
+
+    def row(self, target: Target, *, reads_name: bool) -> tuple[int, int]:
+        """Return the register of a row and that of its variable."""
+        if target.edge == CURRENT:
+            return op.CURRENT, op.BY_PATH if reads_name else op.PLAIN
+        chain = self.chains[target.variables, target.edge]
+        by = op.PLAIN
+        if reads_name:
+            by = chain.named + target.offset if target.shift == 0 else op.BY_PATH
+        return chain.register + target.offset, by
+
+    def block(
+        self,
+        operation: int,
+        variables: int,
+        argument: Expression | None,
+        distinct: bool,
+        size: tuple[int, int],
+    ) -> tuple[int, int]:
+        """Return the first registers of an aggregate, shared by those that are alike."""
+        known = (operation, variables, argument, distinct)
+        if known in self.blocks:
+            return self.blocks[known]
+        found = self.add(size[0], 0, variables), len(self.float_owners)
+        self.float_owners += [variables] * size[1]
+        self.blocks[known] = found
+        if distinct:
+            self.values.distinct.append([])
+        for variable in self.sets.members(variables):
+            update = Update(operation, *found)
+            if argument is not None:
+                value = named(argument, self.sets.names[variable])
+                update = self._adding(update, value, distinct)
+            self.updates[variable].append(update)
+        return found
+
+    def _adding(self, update: Update, value: Expression, distinct: bool) -> Update:
+        """Return the update of an aggregate by a value, the next one of a distinct table."""
+        table, width = -1, 0
+        if distinct:
+            table = len(self.values.distinct) - 1
+            width = sum(map(len, self.values.distinct))
+            self.values.distinct[table].append(value)
+        return Update(
+            update.operation,
+            update.register,
+            update.float_register,
+            value=self.values.place(value),
+            of_floats=value.type == FLOAT64,
+            distinct=table,
+            width=width,
+        )

@@ -1,0 +1,128 @@
+"""The rows that come out: those of matches with their measures, and those that are in none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import ALL_TIME, TimeRange
+from eventide.kernels.compiled import Bools, Int64s
+from eventide.kernels.ordering import ranges
+from eventide.operators.columns import concat_batches
+from eventide.operators.patterns.all_rows import AllRows
+from eventide.operators.patterns.masks import RowsByKey
+from eventide.operators.patterns.measures import Items, Matches, Measure, Measures, Naming, Unrolled
+from eventide.operators.patterns.one_row import OneRow
+from eventide.plan.nodes import TIMED_OUT, MatchRecognize
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is said of matches that start in `owned`."""
+
+    node: MatchRecognize
+    output_schema: pa.Schema
+    owned: TimeRange
+    naming: Naming
+    measures: tuple[Measure, ...]
+
+    @property
+    def shows_unmatched(self) -> bool:
+        """Whether rows in no match come out too, so that it matters which rows are."""
+        return self.node.output == "with unmatched"
+
+    def rows_from(
+        self,
+        by_key: RowsByKey,
+        keys: tuple[pa.Array, ...],
+        matches: Matches,
+        matched: Bools,
+        decided: tuple[Int64s, Int64s],
+    ) -> pa.RecordBatch:
+        """Return the rows that matches give, and those that are in none.
+
+        `matched` marks rows of matches, and gets those of these. `decided` is from which start
+        row of each key to which it was looked for matches.
+        """
+        if self.shows_unmatched:
+            # Matches from before what is owned reach into it.
+            matched[Unrolled.of(matches, matches.lengths()).row] = True
+        if self.owned != ALL_TIME:
+            matches = matches.only(self.is_owned(by_key, matches.start))
+        if not self.node.all_rows:
+            return self.rows_of(OneRow(self.naming, by_key, matches), keys, None)
+        paths = Unrolled.of(matches, matches.lengths())
+        excluded = np.array([node.excluded for node in self.naming.automaton.nodes])
+        places = np.flatnonzero(~excluded[paths.node])
+        match_of = np.repeat(np.arange(matches.count), np.diff(paths.offsets))
+        items = Items(match_of[places], places)
+        rows = paths.row[places]
+        if self.node.output != "omit empty":
+            items, rows = with_empty(items, rows, matches)
+        result = self.rows_of(AllRows(self.naming, by_key, matches, paths, items), keys, rows)
+        if not self.shows_unmatched:
+            return result
+        matched[matches.start[matches.head < 0]] = True
+        first, last = decided
+        passed = ranges(first, np.maximum(last - first, 0))
+        lonely = passed[~matched[passed]]
+        lonely = lonely[self.is_owned(by_key, lonely)]
+        return concat_batches([result, self.unmatched(by_key, keys, lonely)], self.output_schema)
+
+    def is_owned(self, by_key: RowsByKey, rows: Int64s) -> Bools:
+        """Return which rows lie in what this operator owns."""
+        if self.owned == ALL_TIME:
+            return np.ones(len(rows), np.bool_)
+        ts = by_key.times[rows]
+        return np.asarray((ts >= self.owned.start_us) & (ts < self.owned.end_us))
+
+    def rows_of(
+        self, measures: Measures, keys: tuple[pa.Array, ...], rows: Int64s | None
+    ) -> pa.RecordBatch:
+        """Return result rows: keys, measures, and for ALL ROWS the columns of their rows."""
+        matches = measures.matches
+        arrays = measures.columns(self.measures)
+        if self.node.timeout_rows:
+            arrays[TIMED_OUT] = pa.array(matches.timed_out[measures.match_of])
+        of_key = pa.array(matches.key[measures.match_of])
+        for place, key in enumerate(self.node.keys):
+            arrays[key.name] = keys[place].take(of_key)
+        if rows is not None:
+            missing = [name for name in self.output_schema.names if name not in arrays]
+            columns = measures.by_key.at(rows, missing)
+            arrays |= {name: columns.column(name) for name in missing}
+        ordered = [arrays[name] for name in self.output_schema.names]
+        return pa.RecordBatch.from_arrays(ordered, schema=self.output_schema)
+
+    def unmatched(
+        self, by_key: RowsByKey, keys: tuple[pa.Array, ...], rows: Int64s
+    ) -> pa.RecordBatch:
+        """Return rows that are in no match, with null measures."""
+        measured = {item.name for item in self.node.measures}
+        of_key = pa.array(np.searchsorted(by_key.offsets, rows, side="right") - 1)
+        named = {key.name: keys[n] for n, key in enumerate(self.node.keys)}
+        names = [each for each in self.node.source.row if each not in measured]
+        columns = by_key.at(rows, names)
+        arrays = []
+        for item in self.output_schema:
+            if item.name in named:
+                arrays.append(named[item.name].take(of_key))
+            elif item.name in measured:
+                arrays.append(pa.nulls(len(rows), item.type))
+            else:
+                arrays.append(columns.column(item.name))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
+
+
+def with_empty(items: Items, rows: Int64s, matches: Matches) -> tuple[Items, Int64s]:
+    """Put an item for each empty match between the others, about the row it stands at."""
+    empty = np.flatnonzero(matches.head < 0)
+    if not len(empty):
+        return items, rows
+    match_of = np.concatenate([items.match, empty])
+    order = np.argsort(match_of, kind="stable")
+    place = np.concatenate([items.place, np.full(len(empty), -1, np.int64)])
+    row = np.concatenate([rows, matches.start[empty]])
+    return Items(match_of[order], place[order]), row[order]

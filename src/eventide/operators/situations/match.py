@@ -1,0 +1,267 @@
+"""Matches of temporal patterns: situations of a key whose periods lie as the pattern asks.
+
+    events ─ situation_runs: what changed ─ situation_search: matches ─ situation_report: rows
+
+The state is the situations that matches may still need (those of the window and the open ones, with
+their aggregates), statistics, and matches that wait to be confirmed. Whatever order situations are
+joined in, the matches are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.batch import ALL_TIME, Batch, TimeRange
+from eventide.kernels.compiled import Int64s
+from eventide.kernels.situations.runs import NEVER
+from eventide.operators.checking import require, require_within
+from eventide.operators.columns import concat_batches
+from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.key_layers import KeyLayers
+from eventide.operators.situations.keys import KeyedSituations
+from eventide.operators.situations.plan import PatternTables, Statistics, fixed_orders
+from eventide.operators.situations.report import Partials, Reporter
+from eventide.operators.situations.runs import (
+    LONGEST_US,
+    Derivation,
+    Derived,
+    KeyStates,
+    Runs,
+    RunState,
+)
+from eventide.operators.situations.search import Search
+from eventide.operators.situations.state import (
+    check_parts,
+    read_floats,
+    read_int64s,
+    read_parts,
+    read_runs,
+    write_numbers,
+    write_parts,
+    write_runs,
+)
+from eventide.operators.situations.values import Parts, RunValues, merged_parts
+from eventide.operators.state import join_parts, parts_of
+from eventide.operators.stateful import Stateful
+from eventide.plan.nodes import TemporalPattern
+
+MOST_PARTS = 8192
+"""So many events of open situations, and some more for each, wait before they are merged."""
+
+
+@dataclass(frozen=True)
+class PatternState:
+    """What is known of keys and their situations, the next position, and statistics.
+
+    `least` is how many runs and keys were left when what nobody needs was last dropped, and
+    `dropped_at` the position of that.
+    """
+
+    keys: KeyLayers[KeyedSituations]
+    statistics: Statistics
+    position: int = 0
+    least: int = 0
+    dropped_at: int = 0
+
+    def runs_of(self, part: KeyedSituations) -> RunState:
+        """Return some keys and their runs, as the derivation of situations takes them."""
+        return RunState(part.known, part.runs, self.position, self.least, self.dropped_at)
+
+
+@dataclass(frozen=True)
+class MatchSituations(Stateful[PatternState]):
+    """The rows of a temporal pattern; only of matches detected in `owned`.
+
+    `order` fixes the order of joining and `adaptive` lets it follow the data: for experiments, for
+    neither changes an answer.
+    """
+
+    node: TemporalPattern
+    output_schema: pa.Schema
+    owned: TimeRange = ALL_TIME
+    order: tuple[int, ...] | None = None
+    adaptive: bool = True
+    derivation: Derivation = field(init=False)
+    reporter: Reporter = field(init=False)
+    tables: PatternTables = field(init=False)
+    search: Search = field(init=False)
+
+    def __post_init__(self) -> None:
+        node = self.node
+        reporter = Reporter.of(node, self.output_schema)
+        late = node.detection == "final"
+        derivation = Derivation(node.keys, node.situations, node.gap_us, late, reporter.counted)
+        object.__setattr__(self, "reporter", reporter)
+        object.__setattr__(self, "derivation", derivation)
+        object.__setattr__(self, "tables", PatternTables.of(node))
+        adaptive = self.adaptive and self.order is None
+        search = Search(node, self.tables, self.owned, reporter.counts_only, adaptive)
+        object.__setattr__(self, "search", search)
+
+    @property
+    def symbols(self) -> int:
+        """How many situations a match has."""
+        return len(self.node.situations)
+
+    def initial_state(self) -> PatternState:
+        """Return the state before the first batch."""
+        statistics = Statistics.initial(self.tables, self.symbols)
+        if self.order is not None:
+            statistics.orders[:] = fixed_orders(self.order)
+        begun = self.derivation.initial_state()
+        parts = tuple(map(Parts.none, self.reporter.aggregates))
+        reported = np.zeros(0 if self.node.keys else 1, np.int64)
+        pending = np.empty((0, self.symbols), np.int64)
+        return PatternState(
+            KeyLayers.of(self.keyed(begun.keys, begun.runs, parts, reported, pending)), statistics
+        )
+
+    def keyed(
+        self,
+        known: KeyStates,
+        runs: Runs,
+        parts: tuple[Parts, ...],
+        reported: Int64s,
+        pending: Int64s,
+    ) -> KeyedSituations:
+        """Return what is known of keys, and when they are due."""
+        gap_us, within_us = self.node.gap_us, self.node.within_us
+        return KeyedSituations(known, runs, parts, reported, pending, gap_us, within_us)
+
+    def step(self, state: PatternState, batch: Batch) -> tuple[PatternState, Batch]:
+        """Take a batch in; return the matches that it makes certain."""
+        rows, watermark_us = batch.rows, batch.watermark_us
+        columns = [evaluate(key.expression, rows) for key in self.node.keys]
+        taken = state.keys.taken(columns, rows.num_rows, watermark_us)
+        before = state.runs_of(taken.part)
+        derived = self.derivation.step(before, rows, columns, watermark_us)
+        values = [
+            RunValues.of(aggregates, derived, symbol, carried, rows)
+            for symbol, (aggregates, carried) in enumerate(
+                zip(self.reporter.aggregates, taken.part.parts, strict=True)
+            )
+        ]
+        reported = np.zeros(len(derived.keys.held), np.int64)
+        reported[: len(taken.part.reported)] = taken.part.reported
+        statistics = state.statistics.copy()
+        results: list[pa.RecordBatch] = []
+        pending = taken.part.pending
+        sums: list[Partials] = []
+        for found in self.search.matches(derived, reported, statistics):
+            if self.reporter.sums_up:
+                sums.append(self.reporter.partials(found, derived, values))
+                continue
+            results.append(self.reporter.report(found, derived, values))
+            if self.node.confirm:
+                unsettled = found.members[self.reporter.is_open(found, derived)]
+                pending = np.concatenate([pending, unsettled])
+        if sums:
+            results.append(self.reporter.summed_up(sums, derived))
+        if len(pending):
+            over = (derived.runs.end_pos[pending] != NEVER).all(axis=1)
+            results.append(self.reporter.confirm(pending[over], derived, values))
+            pending = pending[~over]
+        parts = tuple(each.parts for each in values)
+        known = self.keyed(derived.keys, derived.runs, parts, reported, pending)
+        least, dropped_at = state.least, state.dropped_at
+        many = any(len(each.run) > MOST_PARTS + 4 * len(derived.runs) for each in parts)
+        if taken.below or many or self.derivation.is_due(before, derived):
+            known = self.compacted(known, derived, values, watermark_us, spare=not taken.below)
+            least, dropped_at = len(known.runs) + len(known.reported), derived.position
+        layers = taken.put(known, watermark_us)
+        after = PatternState(layers, statistics, derived.position, least, dropped_at)
+        return after, Batch(concat_batches(results, self.output_schema), watermark_us)
+
+    def compacted(
+        self,
+        known: KeyedSituations,
+        derived: Derived,
+        values: list[RunValues],
+        watermark_us: int,
+        *,
+        spare: bool,
+    ) -> KeyedSituations:
+        """Return what is known without what no later event can need, and its parts merged."""
+        kept = self.needed(derived, known.pending, watermark_us)
+        left, keys = self.derivation.remember(derived, kept, known.reported > 0, spare=spare)
+        place = np.full(len(derived.runs), -1, np.int64)
+        place[kept] = np.arange(len(kept))
+        parts = merged_parts(values, derived.runs.symbol, kept)
+        reported, pending = known.reported[keys], place[known.pending]
+        return self.keyed(left.keys, left.runs, parts, reported, pending)
+
+    def needed(self, derived: Derived, pending: Int64s, watermark_us: int) -> Int64s:
+        """Return the runs, by number, that later events may need.
+
+        These are the open ones, those inside the window of any later event, and the members of
+        matches that wait to be confirmed.
+        """
+        runs = derived.runs
+        is_open = runs.end_pos == NEVER
+        earliest = np.maximum(derived.keys.last_ts, watermark_us)[runs.key]
+        within_us = min(self.node.within_us, LONGEST_US)
+        kept = is_open | ((runs.visible != NEVER) & (runs.start_ts >= earliest - within_us))
+        kept[pending.ravel()] = True
+        return np.flatnonzero(kept)
+
+    def write(self, state: PatternState) -> bytes:
+        """Write the state out."""
+        statistics, known = state.statistics, state.keys.whole
+        whole = (known.reported, known.pending.ravel(), statistics.counts, statistics.orders)
+        moving = statistics.moving[:4]
+        return join_parts(
+            [
+                write_runs(state.runs_of(known), self.derivation),
+                *map(write_numbers, whole),
+                *map(write_numbers, moving),
+                *map(write_parts, known.parts),
+            ]
+        )
+
+    def read(self, written: bytes) -> PatternState:
+        """Read back what `write` wrote."""
+        runs, *parts = parts_of("the pattern", written, 9 + self.symbols)
+        reported, pending, counts, orders = map(read_int64s, parts[:4])
+        sizes, shares, planned_sizes, planned_shares = map(read_floats, parts[4:8])
+        carried = zip(parts[8:], self.reporter.aggregates, strict=True)
+        held = read_runs(runs, self.derivation)
+        loaded = tuple(read_parts(part, each.schema) for part, each in carried)
+        members = pending.reshape(-1, self.symbols)
+        statistics = Statistics(sizes, shares, planned_sizes, planned_shares, counts, orders)
+        self.check_read(held, loaded, reported, members, statistics)
+        known = self.keyed(held.keys, held.runs, loaded, reported, members)
+        layers = KeyLayers.of(known)
+        return PatternState(layers, statistics, held.position, held.least, held.dropped_at)
+
+    def check_read(
+        self,
+        held: RunState,
+        parts: Sequence[Parts],
+        reported: Int64s,
+        pending: Int64s,
+        found: Statistics,
+    ) -> None:
+        """Refuse a state that is wrong inside: members of matches and orders of joining."""
+        check_parts(parts, held)
+        runs, symbols = held.runs, self.symbols
+        require(len(reported) <= len(held.keys.held), "matches of keys that are none")
+        require_within(reported, 0, 2**62, "matches of keys")
+        require_within(pending.ravel(), 0, len(runs), "members of matches")
+        require((runs.symbol[pending] == np.arange(symbols)).all(), "a member of another symbol")
+        same = runs.key[pending] == runs.key[pending[:, :1]]
+        require(same.all(), "a match with members of several keys")
+        wanted = Statistics.initial(self.tables, symbols)
+        for one, other in zip(
+            (*found.moving, found.orders), (*wanted.moving, wanted.orders), strict=True
+        ):
+            require(len(one) == len(other), "statistics of another pattern")
+        for number in found.moving[:4]:
+            require(np.isfinite(number).all(), "statistics that are no numbers")
+        require_within(found.counts, 0, 2**62, "counts of positions")
+        orders = found.orders.reshape(symbols, symbols)
+        require((np.sort(orders) == np.arange(symbols)).all(), "an order of other situations")
+        require((orders[:, 0] == np.arange(symbols)).all(), "an order that begins elsewhere")

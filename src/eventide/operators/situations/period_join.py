@@ -1,0 +1,344 @@
+"""Join two tables by the relation of their periods: partners are looked up, never tried.
+
+The right rows are put in order of (key, start, end), of (key, end, start), or both; in one of
+these the partners of a left row stand together, or are those of a range that reach far enough.
+So the work is that of sorting, some searches for each left row, and the pairs that come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators.columns import int64s
+from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
+from eventide.kernels.joins.periods import (
+    any_above,
+    count_above,
+    fill_above,
+    fill_between,
+    search_pairs,
+    tree_of,
+)
+from eventide.operators.columns import encode_keys
+from eventide.plan.nodes import PeriodJoin
+from eventide.plan.situations import allen
+from eventide.plan.situations.parts import Period
+
+MOST_PAIRS = 1 << 20
+"""So many pairs come out at a time, or as many as one left row has."""
+
+_LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+
+Side = Literal["start", "end"]
+Value = Literal["start", "end", "least", "most"]
+"""A bound of the left period, or a time before or behind all others."""
+Place = tuple[Value, Value, bool]
+"""Where (major, minor) stands in an order; with True, behind those that are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Where the right rows with some relations to a left one stand.
+
+    In order of one bound and then the other, they are those between two places; of these all, or
+    those whose other bound is greater (1) or less (-1) than a bound of the left row.
+    """
+
+    relations: int
+    by: Side
+    low: Place
+    high: Place
+    beyond: tuple[int, Side] | None = None
+
+
+_FIRST: Place = ("least", "least", False)
+_LAST: Place = ("most", "most", True)
+_FROM_START: Place = ("start", "least", False)
+_PAST_START: Place = ("start", "most", True)
+_FROM_END: Place = ("end", "least", False)
+_PAST_END: Place = ("end", "most", True)
+
+SEARCHES = (
+    Search(sum(allen.GROUPS), "start", _FIRST, _FROM_END, (1, "start")),
+    Search(allen.GROUPS[0], "start", _PAST_START, _FROM_END),
+    Search(allen.GROUPS[1], "start", _FROM_START, _PAST_START),
+    Search(allen.GROUPS[2], "start", _FIRST, _FROM_START, (1, "start")),
+    Search(allen.BEFORE, "start", _PAST_END, _LAST),
+    Search(allen.AFTER, "end", _FIRST, _FROM_START),
+    Search(allen.MEETS, "start", _FROM_END, _PAST_END),
+    Search(allen.MET_BY, "end", _FROM_START, _PAST_START),
+    Search(allen.OVERLAPS, "start", _PAST_START, _FROM_END, (1, "end")),
+    Search(allen.OVERLAPPED_BY, "end", _PAST_START, _FROM_END, (-1, "start")),
+    Search(allen.STARTS, "start", ("start", "end", True), _PAST_START),
+    Search(allen.STARTED_BY, "start", _FROM_START, ("start", "end", False)),
+    Search(allen.DURING, "start", _FIRST, _FROM_START, (1, "end")),
+    Search(allen.CONTAINS, "start", _PAST_START, _FROM_END, (-1, "end")),
+    Search(allen.FINISHES, "end", _FROM_END, ("end", "start", False)),
+    Search(allen.FINISHED_BY, "end", ("end", "start", True), _PAST_END),
+    Search(allen.EQUALS, "start", ("start", "end", False), ("start", "end", True)),
+)
+"""Those for several relations come first. Two periods have one relation: no pair comes twice."""
+
+
+def searches_for(mask: int) -> list[Search]:
+    """Return searches that together find just the relations of a mask."""
+    chosen = []
+    for search in SEARCHES:
+        if search.relations & ~mask == 0:
+            chosen.append(search)
+            mask &= ~search.relations
+    return chosen
+
+
+@dataclass(frozen=True)
+class Periods:
+    """The rows of one side that can have a partner, in order of key and start."""
+
+    rows: Int64s
+    keys: Int32s
+    start: Int64s
+    end: Int64s
+
+    @classmethod
+    def of(cls, keys: Int32s, start: Int64s, end: Int64s, fit: Bools) -> Periods:
+        """Return the rows that fit; the arrays are those of all rows."""
+        rows = np.flatnonzero(fit)
+        rows = rows[np.lexsort((end[rows], start[rows], keys[rows]))]
+        return cls(rows, frozen(keys[rows]), frozen(start[rows]), frozen(end[rows]))
+
+    def only(self, fit: Bools) -> Periods:
+        """Return some of the rows."""
+        return Periods(
+            self.rows[fit], frozen(self.keys[fit]), frozen(self.start[fit]), frozen(self.end[fit])
+        )
+
+    def value(self, name: Value) -> Int64s:
+        """Return a bound of each row, or the same time for all."""
+        match name:
+            case "start":
+                return self.start
+            case "end":
+                return self.end
+            case _:
+                return frozen(np.full(len(self.rows), _LEAST if name == "least" else _MOST))
+
+    def taken(self, order: Int64s) -> Periods:
+        """Return the rows in another order of each key."""
+        return Periods(
+            self.rows[order], self.keys, frozen(self.start[order]), frozen(self.end[order])
+        )
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Periods in the order of one bound and then the other; key k has `offsets[k : k + 2]`."""
+
+    periods: Periods
+    by: Side
+    offsets: Int64s
+
+    @property
+    def major(self) -> Int64s:
+        """The bound they are ordered by."""
+        return self.periods.value(self.by)
+
+    @property
+    def minor(self) -> Int64s:
+        """The other bound."""
+        return self.periods.value("end" if self.by == "start" else "start")
+
+    @cached_property
+    def greater(self) -> Int64s:
+        """The tree that finds minor bounds above a limit."""
+        return frozen(tree_of(self.minor))
+
+    @cached_property
+    def less(self) -> Int64s:
+        """The tree that finds minor bounds below a limit, all bits of which are turned."""
+        return frozen(tree_of(frozen(~self.minor)))
+
+    def places(self, wanted: Periods, place: Place) -> Int64s:
+        """Return where a place is for each of the wanted periods."""
+        major, minor, after = place
+        found = np.empty(len(wanted.rows), np.int64)
+        search_pairs(
+            self.major,
+            self.minor,
+            self.offsets,
+            wanted.keys,
+            wanted.value(major),
+            wanted.value(minor),
+            after,
+            found,
+        )
+        return frozen(found)
+
+
+class Partners:
+    """The rows of the right side, among which those of left rows are looked up."""
+
+    def __init__(self, right: Periods, keys: int) -> None:
+        offsets = frozen(np.searchsorted(right.keys, np.arange(keys + 1)).astype(np.int64))
+        self.by_start = Ordered(right, "start", offsets)
+
+    @cached_property
+    def by_end(self) -> Ordered:
+        """The right rows in order of their ends."""
+        right = self.by_start.periods
+        order = np.lexsort((right.start, right.end, right.keys))
+        return Ordered(right.taken(order), "end", self.by_start.offsets)
+
+    def looked_up(self, left: Periods, search: Search) -> Range:
+        """Return where the partners of each left row stand."""
+        order = self.by_start if search.by == "start" else self.by_end
+        low, high = order.places(left, search.low), order.places(left, search.high)
+        if search.beyond is None:
+            return Range(left, order, low, high)
+        sign, limit = search.beyond
+        limits = left.value(limit)
+        if sign > 0:
+            return Range(left, order, low, high, (order.greater, limits))
+        return Range(left, order, low, high, (order.less, frozen(~limits)))
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Where the partners of left rows stand in an order of the right ones: from low to high.
+
+    With `beyond`, a tree and limits, they are those of the range that are above the limit.
+    """
+
+    left: Periods
+    order: Ordered
+    low: Int64s
+    high: Int64s
+    beyond: tuple[Int64s, Int64s] | None = None
+
+    def pairs(self) -> Iterator[tuple[Int64s, Int64s]]:
+        """Yield numbers of left rows and of their partners, some at a time."""
+        low, high = self.low, self.high
+        counts = np.maximum(high - low, 0)
+        if self.beyond is not None:
+            tree, limits = self.beyond
+            counts = np.empty(len(low), np.int64)
+            count_above(tree, low, high, limits, counts)
+        for first, last in pieces(counts, MOST_PAIRS):
+            ones, others = np.empty((2, int(counts[first:last].sum())), np.int64)
+            if self.beyond is None:
+                fill_between(low[first:last], high[first:last], ones, others)
+            else:
+                tree, limits = self.beyond
+                fill_above(
+                    tree, low[first:last], high[first:last], limits[first:last], ones, others
+                )
+            yield self.left.rows[ones + first], self.order.periods.rows[others]
+
+    def matched(self) -> Int64s:
+        """Return the numbers of the left rows that have a partner; pairs are not made."""
+        found = self.low < self.high
+        if self.beyond is not None:
+            any_above(self.beyond[0], self.low, self.high, self.beyond[1], found)
+        return self.left.rows[found]
+
+
+def pieces(counts: Int64s, most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows that have about `most` pairs or fewer together, or are one row.
+
+    >>> list(pieces(np.array([3, 0, 2, 9, 1]), 5))
+    [(0, 3), (3, 4), (4, 5)]
+    """
+    until = np.cumsum(counts)
+    first, done = 0, 0
+    while first < len(counts) and done < until[-1]:
+        last = max(first + 1, int(np.searchsorted(until, done + most, side="right")))
+        if until[last - 1] > done:
+            yield first, last
+        first, done = last, int(until[last - 1])
+
+
+def join_periods(
+    node: PeriodJoin, left: pa.Table, right: pa.Table, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join of two tables, in no particular order."""
+    columns = {**columns_of(left, schema), **columns_of(right, schema)}
+
+    def rows(own: pa.Array, partner: pa.Array) -> pa.RecordBatch:
+        taken = [
+            columns[name].take(own if name in left.schema.names else partner)
+            for name in schema.names
+        ]
+        return pa.RecordBatch.from_arrays(taken, schema=schema)
+
+    lonely = np.ones(left.num_rows, np.bool_)
+    for found in looked_up(node, left, right):
+        if node.kind in ("semi", "anti"):
+            lonely[found.matched()] = False
+            continue
+        for ones, others in found.pairs():
+            lonely[ones] = False
+            yield rows(pa.array(ones), pa.array(others))
+    if node.kind != "inner":
+        alone = pa.array(np.flatnonzero(~lonely if node.kind == "semi" else lonely))
+        if len(alone):
+            yield rows(alone, pa.nulls(len(alone), pa.int64()))
+
+
+def looked_up(node: PeriodJoin, left: pa.Table, right: pa.Table) -> Iterator[Range]:
+    """Yield where the partners of left rows stand, for one search after another."""
+    keys, count = numbered_keys(node, left, right)
+    names, others = ([each[side] for each in node.keys] for side in (0, 1))
+    one = periods_of(left, node.first, names, keys[: left.num_rows], node.open_ends)
+    other = periods_of(right, node.second, others, keys[left.num_rows :], node.open_ends)
+    partners = Partners(other, count)
+    goes_on = one.end == _MOST
+    masks = ((~goes_on, node.mask), (goes_on, allen.mask_of_open(node.mask)))
+    for fit, mask in masks if node.open_ends else ((goes_on | True, node.mask),):
+        some = one if fit.all() else one.only(fit)
+        if len(some.rows) and len(other.rows):
+            for search in searches_for(mask):
+                yield partners.looked_up(some, search)
+
+
+def numbered_keys(node: PeriodJoin, left: pa.Table, right: pa.Table) -> tuple[Int32s, int]:
+    """Return the keys of all left rows, then all right rows, as numbers, and how many there are."""
+    columns = [
+        pa.concat_arrays([whole(left.column(one)), whole(right.column(other))])
+        for one, other in node.keys
+    ]
+    keys, _, count = encode_keys(columns, left.num_rows + right.num_rows)
+    return keys, count
+
+
+def periods_of(
+    table: pa.Table, period: Period, names: list[str], keys: Int32s, open_ends: bool
+) -> Periods:
+    """Return the rows of a table whose period lasts for a while and whose keys are there.
+
+    With `open_ends`, the end of time is in the place of an end that is null.
+    """
+    bounds = [whole(table.column(name)) for name in (period.start, period.end)]
+    start, end = map(int64s, bounds)
+    if open_ends and bounds[1].null_count:
+        end = frozen(np.where(bounds[1].is_valid().to_numpy(zero_copy_only=False), end, _MOST))
+        bounds.pop()
+    fit = start < end
+    for column in (*bounds, *(table.column(name) for name in names)):
+        if column.null_count:
+            fit &= column.is_valid().to_numpy(zero_copy_only=False)
+    return Periods.of(keys, start, end, fit)
+
+
+def columns_of(table: pa.Table, schema: pa.Schema) -> Mapping[str, pa.Array]:
+    """Return the columns of a table that come out, each in one piece."""
+    return {name: whole(table.column(name)) for name in schema.names if name in table.schema.names}
+
+
+def whole(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,331 @@
+"""Situations of a batch of events: runs on which conditions hold, and what changed about them.
+
+Only changes go on to the matcher. A run that is open at the end of a batch is the same run in the
+next one: the state is the open runs, those that matches may still need, and where each key stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.accumulators.columns import int64s
+from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
+from eventide.kernels.situations.runs import (
+    NEVER,
+    count_bits,
+    derive_runs,
+    set_bits,
+    silence_keys,
+)
+from eventide.operators.columns import encode_more
+from eventide.operators.expressions.evaluate import evaluate
+from eventide.plan.expressions import Named
+from eventide.plan.situations.parts import Situation
+from eventide.schema import TS
+
+LONGEST_US = 1 << 61
+"""Longer than anything lasts, and still far from the end of 64 bits."""
+SPARE = 1024
+"""So many runs, or keys, that need not be remembered are kept before all are dropped at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Runs of events, as columns: key, symbol, start, end, and the position of first sight."""
+
+    key: Int64s
+    symbol: Int64s
+    start_ts: Int64s
+    start_pos: Int64s
+    end_ts: Int64s
+    end_pos: Int64s
+    visible: Int64s
+
+    @classmethod
+    def empty(cls, room: int = 0) -> Runs:
+        """Return room for runs."""
+        return cls(*(np.empty(room, np.int64) for _ in fields(cls)))
+
+    @property
+    def columns(self) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s, Int64s, Int64s]:
+        """The columns, as kernels take them."""
+        return (
+            self.key,
+            self.symbol,
+            self.start_ts,
+            self.start_pos,
+            self.end_ts,
+            self.end_pos,
+            self.visible,
+        )
+
+    def take(self, rows: Int64s | Bools) -> Runs:
+        """Return some of the runs."""
+        return Runs(*(column[rows] for column in self.columns))
+
+    def first(self, count: int) -> Runs:
+        """Return the first runs."""
+        return Runs(*(column[:count] for column in self.columns))
+
+    def with_room(self, room: int) -> Runs:
+        """Return the runs in columns with room for more."""
+        grown = Runs.empty(room)
+        for column, larger in zip(self.columns, grown.columns, strict=True):
+            larger[: len(column)] = column
+        return grown
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyStates:
+    """The keys, and of each: bits of its last event, of runs too short to be seen, its time."""
+
+    keys: tuple[pa.Array, ...]
+    held: Int64s
+    waiting: Int64s
+    last_ts: Int64s
+
+    def take(self, chosen: Int64s) -> KeyStates:
+        """Return some of the keys."""
+        rows = pa.array(chosen)
+        return KeyStates(
+            tuple(key.take(rows) for key in self.keys),
+            self.held[chosen],
+            self.waiting[chosen],
+            self.last_ts[chosen],
+        )
+
+    def joined(self, other: KeyStates) -> KeyStates:
+        """Return these keys, then others."""
+        return KeyStates(
+            tuple(map(pa.concat_arrays, zip(self.keys, other.keys, strict=True))),
+            np.concatenate([self.held, other.held]),
+            np.concatenate([self.waiting, other.waiting]),
+            np.concatenate([self.last_ts, other.last_ts]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """What is remembered: keys, runs that are open or may still be needed, the next position.
+
+    `least` is how many runs and keys were left when what nobody needs was last dropped, and
+    `dropped_at` the position of that.
+    """
+
+    keys: KeyStates
+    runs: Runs
+    position: int = 0
+    least: int = 0
+    dropped_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What became of runs, in order of position: position, time, run, and what."""
+
+    position: Int64s
+    ts: Int64s
+    run: Int64s
+    kind: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """The runs of a step, carried ones first, what changed, and which events are in which run.
+
+    `members[s]` are rows of the batch and the run of symbol s that each is in; a row stands at
+    position base + 2 row + 1.
+    """
+
+    keys: KeyStates
+    runs: Runs
+    changes: Changes
+    members: tuple[tuple[Int64s, Int64s], ...]
+    base: int
+    position: int
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """Which runs to follow: the conditions, by which keys, and how long each has to last.
+
+    `late` shows runs at their end only. `counted` are the symbols whose events are listed.
+    """
+
+    keys: tuple[Named, ...]
+    situations: tuple[Situation, ...]
+    gap_us: int | None
+    late: bool
+    counted: frozenset[int] = frozenset()
+    rules: tuple[Int64s, Int64s, Int64s] = field(init=False)
+
+    def __post_init__(self) -> None:
+        least = [min(each.least_us, LONGEST_US) for each in self.situations]
+        most = [
+            LONGEST_US if each.most_us is None else min(each.most_us, LONGEST_US)
+            for each in self.situations
+        ]
+        late = [self.late or each.most_us is not None for each in self.situations]
+        columns = (least, most, late)
+        object.__setattr__(
+            self, "rules", tuple(frozen(np.array(each, np.int64)) for each in columns)
+        )
+
+    @property
+    def key_schema(self) -> pa.Schema:
+        """The columns of keys."""
+        return pa.schema([(f"key{i}", key.type.arrow) for i, key in enumerate(self.keys)])
+
+    def initial_state(self) -> RunState:
+        """Return the state before the first event."""
+        none = np.empty(0, np.int64)
+        keys = tuple(pa.array([], kind) for kind in self.key_schema.types)
+        count = 0 if self.keys else 1
+        nothing = np.zeros(count, np.int64)
+        states = KeyStates(keys, nothing, nothing, nothing)
+        return RunState(states, Runs(*(none for _ in fields(Runs))))
+
+    def step(
+        self,
+        state: RunState,
+        rows: pa.RecordBatch,
+        columns: Sequence[pa.Array],
+        watermark_us: int,
+    ) -> Derived:
+        """Follow the runs through a batch of events, whose keys are given, and the silence behind.
+
+        The state may be of some keys only, among them all of the batch.
+        """
+        bits = self.bits_of(rows)
+        codes, keys, count = encode_more(state.keys.keys, columns, rows.num_rows)
+        by_key = self.by_key(state, count)
+        symbols = len(self.situations)
+        sizes = np.zeros(symbols, np.int64)
+        if self.counted:
+            count_bits(bits, sizes)
+            sizes[[each for each in range(symbols) if each not in self.counted]] = 0
+        places = np.concatenate([[0], np.cumsum(sizes)])
+        member_row, member_run = (np.empty(int(places[-1]), np.int64) for _ in range(2))
+        place = places[:-1].copy()
+        counted = sum(1 << each for each in self.counted)
+        runs = state.runs.with_room(len(state.runs) + 64 * symbols + rows.num_rows // 8)
+        changes = room_for_changes(len(runs))
+        filled = np.array([len(state.runs), 0], np.int64)
+        inputs = (int64s(rows.column(TS)), codes, bits)
+        gap_us = -1 if self.gap_us is None else min(self.gap_us, LONGEST_US)
+        done = 0
+        while True:
+            done = derive_runs(
+                inputs, done, state.position, self.rules, gap_us, counted, by_key,
+                runs.columns, changes, (member_row, member_run, place), filled,
+            )  # fmt: skip
+            if done == rows.num_rows:
+                break
+            runs = runs.with_room(2 * len(runs) + symbols)
+            changes = with_room(changes, 2 * len(changes[0]) + 3 * symbols)
+        silent = 0
+        base = state.position + 2 * rows.num_rows + 1
+        while gap_us >= 0 and silent < count:
+            silent = silence_keys(
+                watermark_us, gap_us, base, silent, self.rules, by_key, runs.columns, changes,
+                filled,
+            )  # fmt: skip
+            if silent < count:
+                changes = with_room(changes, 2 * len(changes[0]) + symbols)
+        found, changed = filled.tolist()
+        members = tuple(
+            (member_row[start:end], member_run[start:end])
+            for start, end in zip(places[:-1], place, strict=True)
+        )
+        return Derived(
+            KeyStates(tuple(keys), *by_key[:3]),
+            runs.first(found),
+            Changes(*(column[:changed] for column in changes)),
+            members,
+            state.position,
+            base + count,
+        )
+
+    def bits_of(self, rows: pa.RecordBatch) -> Int64s:
+        """Return which conditions are true on each row, one bit for each."""
+        bits = np.zeros(rows.num_rows, np.int64)
+        for symbol, each in enumerate(self.situations):
+            holds = evaluate(each.condition, rows)
+            if holds.null_count:
+                holds = pc.fill_null(holds, False)
+            set_bits(frozen(holds.to_numpy(zero_copy_only=False)), symbol, bits)
+        return frozen(bits)
+
+    def by_key(self, state: RunState, count: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """Return where each key stands, in arrays that may be changed; new keys stand nowhere."""
+        known = len(state.keys.held)
+        held, waiting, last_ts = (np.zeros(count, np.int64) for _ in range(3))
+        held[:known] = state.keys.held
+        waiting[:known] = state.keys.waiting
+        last_ts[:known] = state.keys.last_ts
+        symbols = len(self.situations)
+        open_run = np.full(count * symbols, -1, np.int64)
+        is_open = np.flatnonzero(state.runs.end_pos == NEVER)
+        open_run[state.runs.key[is_open] * symbols + state.runs.symbol[is_open]] = is_open
+        return held, waiting, last_ts, open_run
+
+    def is_due(self, state: RunState, derived: Derived) -> bool:
+        """Whether to drop what nobody needs: not for each event, but once it pays.
+
+        That is when there is twice as much, or when as many events have come as have to be looked
+        at: a burst is forgotten though little follows it.
+        """
+        known = len(derived.runs) + len(derived.keys.held)
+        events = (derived.position - state.dropped_at) // 2
+        return known > 2 * state.least + SPARE or events > known + SPARE
+
+    def remember(
+        self, derived: Derived, kept: Int64s, used: Bools, *, spare: bool
+    ) -> tuple[RunState, Int64s]:
+        """Return the state with the runs kept, by number, and the keys that are left, by number.
+
+        Keys that need no memory are dropped, with `spare` only once there are many; `used` ones
+        have to stay.
+        """
+        runs, keys = derived.runs.take(kept), derived.keys
+        chosen = np.arange(len(keys.held))
+        busy = used | (keys.held != 0)
+        busy[runs.key] = True
+        most = int(np.count_nonzero(busy))
+        if self.keys and len(busy) > (2 * most + SPARE if spare else most):
+            chosen = np.flatnonzero(busy)
+            runs = Runs((np.cumsum(busy) - 1)[runs.key], *runs.columns[1:])
+            keys = keys.take(chosen)
+        left = len(kept) + len(chosen)
+        return RunState(keys, runs, derived.position, left, derived.position), chosen
+
+
+def run_codes(numbers: Int64s) -> Int32s:
+    """Return numbers of runs, or of groups of them, as codes for `order_by_key`."""
+    return frozen(numbers.astype(np.int32))
+
+
+Columns = tuple[Int64s, Int64s, Int64s, Int64s]
+
+
+def room_for_changes(room: int) -> Columns:
+    """Return room for changes."""
+    one, two, three, four = (np.empty(3 * room + 192, np.int64) for _ in range(4))
+    return one, two, three, four
+
+
+def with_room(changes: Columns, room: int) -> Columns:
+    """Return changes in columns with room for more."""
+    one, two, three, four = (np.empty(room, np.int64) for _ in range(4))
+    grown = (one, two, three, four)
+    for column, larger in zip(changes, grown, strict=True):
+        larger[: len(column)] = column
+    return grown

@@ -1,0 +1,193 @@
+"""Matches among the runs of a step, some at a time.
+
+Runs are put side by side by key and symbol for the kernel that goes through what changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from eventide.batch import TimeRange
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.grouping import order_by_key
+from eventide.kernels.situations.runs import NEVER
+from eventide.kernels.situations.search import Scratch, match_changes
+from eventide.operators.situations.plan import PatternTables, Statistics
+from eventide.operators.situations.runs import LONGEST_US, Derived, run_codes
+from eventide.plan.nodes import TemporalPattern
+
+ROOM = 1 << 16
+"""So many matches become rows before the search goes on."""
+MOST_WORK = 20_000_000
+"""So many steps the search takes before it comes back: whoever wants to stop it can."""
+WORK = 2
+"""Where a search is told how many steps it may take."""
+NO_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Matches by the numbers of their members' runs, and the change each was certain with.
+
+    If only their number is asked for, there are no members, and `counts` has it for each change.
+    """
+
+    members: Int64s
+    change: Int64s
+    counts: Int64s
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedRuns:
+    """The runs of a step that can be seen, side by side by key and symbol, in order of time.
+
+    `shown` are their numbers in the step, `place` where each run of the step stands among them,
+    `group` its key and symbol. Of a group, [lows, highs) could be seen before the step.
+    """
+
+    shown: Int64s
+    place: Int64s
+    group: Int64s
+    lows: Int64s
+    highs: Int64s
+    columns: tuple[Int64s, Int64s, Int64s, Int64s]
+
+    @classmethod
+    def of(cls, derived: Derived, symbols: int) -> GroupedRuns:
+        """Group the runs of keys about which anything changed."""
+        runs, keys = derived.runs, len(derived.keys.held)
+        group = runs.key * symbols + runs.symbol
+        touched = np.zeros(keys, np.bool_)
+        touched[runs.key[derived.changes.run]] = True
+        shown = np.flatnonzero((runs.visible != NEVER) & touched[runs.key])
+        order, offsets = np.empty(len(shown), np.int64), np.zeros(keys * symbols + 1, np.int64)
+        order_by_key(run_codes(group[shown]), offsets, order)
+        shown = shown[order]
+        place = np.full(len(runs), -1, np.int64)
+        place[shown] = np.arange(len(shown))
+        lows = offsets[:-1].copy()
+        earlier = group[shown[runs.visible[shown] < derived.base]]
+        highs = lows + np.bincount(earlier, minlength=len(lows))
+        columns = (
+            frozen(runs.start_ts[shown]),
+            frozen(runs.start_pos[shown]),
+            frozen(runs.end_pos[shown]),
+            frozen(runs.visible[shown]),
+        )
+        return cls(shown, place, group, lows, highs, columns)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the matches of a pattern are looked for."""
+
+    node: TemporalPattern
+    tables: PatternTables
+    owned: TimeRange
+    counting: bool
+    adaptive: bool
+
+    def matches(
+        self, derived: Derived, reported: Int64s, statistics: Statistics
+    ) -> Iterator[Matches]:
+        """Yield the matches that changes make certain; with a limit, count them in `reported`."""
+        changes = derived.changes
+        total = len(changes.position)
+        # The first step goes through even without changes: what it compiles no event waits for.
+        if not total and derived.base:
+            return
+        symbols = len(self.node.situations)
+        runs = GroupedRuns.of(derived, symbols)
+        inputs = (
+            frozen(changes.position),
+            frozen(changes.ts),
+            frozen(runs.place[changes.run]),
+            frozen(changes.kind),
+            frozen(runs.group[changes.run]),
+        )
+        within_us = min(self.node.within_us, LONGEST_US)
+        owned = (self.owned.start_us, self.owned.end_us)
+        limits = (within_us, *owned, self.counting, self.adaptive)
+        quota = self.limit - reported
+        scratch = scratch_of(symbols)
+        progress = np.zeros(8, np.int64)
+        room = total if self.counting else ROOM
+        found = room_for(room, 1 if self.counting else symbols)
+        change = 0
+        while True:
+            scratch[-1][WORK] = MOST_WORK
+            change = match_changes(
+                runs.columns, (runs.lows, runs.highs), inputs, change, limits, self.tables.arrays,
+                statistics.orders, statistics.moving, quota, scratch, found, progress,
+            )  # fmt: skip
+            count = int(progress[0])
+            if change < total and self.keeps_all:
+                found = larger(found, count)
+                continue
+            if change < total and self.counting:
+                continue
+            if self.counting:
+                yield Matches(np.empty((0, symbols), np.int64), found[1][:count], found[0][:count])
+            elif count or not total:
+                members = runs.shown[found[0][: count * symbols]].reshape(count, symbols)
+                none = np.empty(0, np.int64)
+                matches = Matches(members, found[1][:count].copy(), none)
+                yield self.limited(matches, derived, reported)
+            if change == total:
+                return
+            progress[0] = 0
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether no match may be handed on before the last: which are the first is not known."""
+        return self.node.limit is not None
+
+    @property
+    def limit(self) -> int:
+        """How many matches of a key are reported."""
+        return NO_LIMIT if self.node.limit is None else min(self.node.limit, NO_LIMIT)
+
+    def limited(self, found: Matches, derived: Derived, reported: Int64s) -> Matches:
+        """Return the matches that a limit leaves: the first ones of each key."""
+        if self.node.limit is None:
+            return found
+        runs = derived.runs
+        key = runs.key[found.members[:, 0]]
+        starts = [runs.start_pos[column] for column in found.members.T]
+        order = np.lexsort((*starts[::-1], derived.changes.position[found.change], key))
+        ordered = key[order]
+        first = np.searchsorted(ordered, ordered)
+        rank = np.arange(len(order)) - first
+        chosen = np.sort(order[reported[ordered] + rank < self.limit])
+        np.add.at(reported, key[chosen], 1)
+        return Matches(found.members[chosen], found.change[chosen], found.counts)
+
+
+def scratch_of(symbols: int) -> Scratch:
+    """Return the arrays that a search works in."""
+    width = 16 * symbols + 16
+    members, novel, at, number, sizes = (np.zeros(symbols, np.int64) for _ in range(5))
+    stretches = np.empty(symbols * width, np.int64)
+    spare, other = np.empty(width, np.int64), np.empty(width, np.int64)
+    pause = np.zeros(4, np.int64)
+    return members, novel, at, number, sizes, stretches, spare, other, pause
+
+
+def room_for(matches: int, symbols: int) -> tuple[Int64s, Int64s]:
+    """Return room for members of matches, and for the change of each."""
+    return np.empty(matches * symbols, np.int64), np.empty(matches, np.int64)
+
+
+def larger(found: tuple[Int64s, Int64s], count: int) -> tuple[Int64s, Int64s]:
+    """Return what was found with twice the room, if there is none left."""
+    members, change = found
+    if count < len(change):
+        return found
+    symbols = len(members) // len(change)
+    grown = room_for(2 * count, symbols)
+    grown[0][: len(members)] = members
+    grown[1][: len(change)] = change
+    return grown

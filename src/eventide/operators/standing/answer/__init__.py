@@ -1,0 +1,1 @@
+"""The answer of a standing query, and what of it is emitted."""

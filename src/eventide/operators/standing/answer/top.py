@@ -1,0 +1,263 @@
+"""ORDER BY … LIMIT n of a standing query: the first rows of those that live.
+
+All living rows are kept in order. A row that leaves the front while it lives is taken back, and
+comes again if it returns there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.errors import UnsupportedError
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.growing import longer
+from eventide.kernels.lifetimes.first_rows import CHANGES, COUNT, NEXT, Ranking, Turns, rank_rows
+from eventide.operators.checking import (
+    LONGEST_US,
+    filled,
+    require,
+    require_lengths,
+    require_living,
+    require_within,
+)
+from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.standing.groups.plan import LONGEST_WORD
+from eventide.operators.standing.groups.texts import Texts
+from eventide.operators.standing.operator import Size
+from eventide.operators.standing.row_log import RowLog, is_sparse
+from eventide.operators.standing.tuples import Arrivals, PlacedTuples
+from eventide.operators.standing.words import double_words, integer_words, text_words
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
+from eventide.plan.nodes import OrderKey
+from eventide.plan.render import render
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.nodes import Top
+from eventide.plan.standing.update_patterns import Edge, UpdatePattern
+from eventide.schema import MAX_TS_US, MIN_TS_US
+
+ROOM = 4096
+BORN, ID, NUMBER, EXP = -4, -3, -2, -1
+"""What stands behind the words of the order: when a row came, its id, the number of its values, and
+when it goes."""
+_LIVES = pa.schema([(name, pa.int64()) for name in ("born", "id", "exp")])
+
+
+@dataclass(slots=True)
+class TopState:
+    """Living rows by place, their order, their values, and the texts that they are ordered by."""
+
+    tuples: PlacedTuples
+    ranking: Ranking
+    rows: RowLog
+    texts: Texts = field(default_factory=Texts.empty)
+
+    @property
+    def living(self) -> Int64s:
+        """The places of living rows, in order."""
+        return self.ranking.order[: int(self.ranking.facts[COUNT])]
+
+
+@dataclass(frozen=True)
+class FirstRows(Stateful[TopState]):
+    """Keeps the first rows; `edge` says how the tuples that come in will go."""
+
+    node: Top
+    edge: Edge
+    execution: Execution = "aware"
+
+    def __post_init__(self) -> None:
+        for key in self.node.order:
+            kind = key.expression.type
+            wide = kind.kind == "decimal" and kind.precision > LONGEST_WORD
+            if kind.kind == "binary" or wide:
+                message = f"ORDER BY {render(key.expression)} of {kind} in a standing query"
+                hint = "order by numbers, texts, times or booleans, or cast it: CAST(… AS double)"
+                raise UnsupportedError(message, span=key.expression.span, hint=hint)
+
+    @cached_property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the rows that come out."""
+        return pa.schema([(name, kind.arrow) for name, kind in self.node.row.items()])
+
+    @cached_property
+    def text_keys(self) -> tuple[int, ...]:
+        """Which keys of the order are texts."""
+        kinds = [key.expression.type.kind for key in self.node.order]
+        return tuple(i for i, kind in enumerate(kinds) if kind == "string")
+
+    @property
+    def depth(self) -> int:
+        """How many words the order looks at: of the keys, then when a row came and its id."""
+        return 2 * len(self.node.order) + 2
+
+    def initial_state(self) -> TopState:
+        """Return the state before the first instant."""
+        none = np.zeros(0, np.int64)
+        negative = self.execution == "negative"
+        tuples = PlacedTuples.empty(
+            self.depth + 2,
+            listed=self.execution == "direct",
+            strict=negative or self.edge.pattern == UpdatePattern.STRICT,
+        )
+        shown = np.zeros(self.node.count, np.int64)
+        ranking = Ranking(none, shown, none, np.zeros(5, np.int64))
+        return TopState(tuples, ranking, RowLog.empty(self.output_schema))
+
+    def step(
+        self, state: TopState, inputs: tuple[Changes, ...], until_us: int
+    ) -> tuple[TopState, Changes]:
+        """Take in changes; return the rows that come to the front and leave it."""
+        changes = inputs[0]
+        return state, self._turns(state, self._arrivals(state, changes, changes.at), until_us)
+
+    def _turns(self, state: TopState, arrivals: Arrivals, until_us: int) -> Changes:
+        """Take in arrivals; return the rows that come to the front and leave it."""
+        operations, tuples = state.tuples.take(arrivals, until_us)
+        order, shown, marks, facts = state.ranking
+        order, marks = (longer(array, len(tuples.groups)) for array in (order, marks))
+        state.ranking = Ranking(order, shown, marks, facts)
+        exps = tuples.values[EXP]
+        # Where all ends are announced, those of the front are as well.
+        ends = np.full(len(exps), NEVER) if self.execution == "negative" else exps
+        out = Turns(*(np.empty(ROOM + 2 * self.node.count, np.int64) for _ in range(3)))
+        facts[NEXT], parts, done = 0, [], False
+        while not done:
+            facts[CHANGES] = 0
+            done = rank_rows(
+                operations,
+                tuples.values,
+                self.depth,
+                frozen(ends),
+                self.node.count,
+                state.ranking,
+                out,
+            )
+            parts.append([array[: facts[CHANGES]].copy() for array in out])
+        places, at, signs = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        exp, ids = tuples.values[EXP, places], tuples.values[ID, places]
+        rows = state.rows.take(tuples.values[NUMBER, places])
+        found = Changes(rows, at, exp, signs.astype(np.int8), ids)
+        self._forget(state)
+        return found
+
+    def _arrivals(self, state: TopState, changes: Changes, born: Int64s) -> Arrivals:
+        """Return changes with the words of their order and what else is to be remembered.
+
+        `born` is when their rows came.
+        """
+        coming = changes.sign > 0
+        numbers = state.rows.end + np.cumsum(coming) - 1
+        state.rows = state.rows.append(changes.rows.filter(pa.array(coming)))
+        self._learn(state, changes.rows)
+        words = [word for pair in self._words(state.texts, changes.rows) for word in pair]
+        words += [born, changes.id, numbers, changes.exp]
+        count = len(changes)
+        if self.execution == "negative":
+            changes = replace(changes, exp=np.full(count, NEVER, np.int64))
+        values = np.array(words, np.int64).reshape(len(words), count)
+        return Arrivals(changes, np.zeros(count, np.int32), values, np.ones(values.shape, np.bool_))
+
+    def _words(self, texts: Texts, rows: pa.RecordBatch) -> Iterator[tuple[Int64s, Int64s]]:
+        """Yield two words for each key and row that together compare as ORDER BY wants it."""
+        for key in self.node.order:
+            yield order_words(key, evaluate(key.expression, rows), texts)
+
+    def _with_texts(self, texts: Texts, rows: pa.RecordBatch) -> Texts:
+        for i in self.text_keys:
+            values = evaluate(self.node.order[i].expression, rows).drop_null().cast(pa.string())
+            texts = texts.added(text_words(values), values)
+        return texts
+
+    def _learn(self, state: TopState, rows: pa.RecordBatch) -> None:
+        """Add the texts of rows that come; those that live are ranked again if there are new."""
+        known, state.texts = state.texts, self._with_texts(state.texts, rows)
+        if state.texts is known or len(known) == 0:
+            return
+        # Texts keep their numbers: only their ranks are others now.
+        ranks = np.zeros(len(known) + 1, np.int64)
+        ranks[known.ranks + 1] = state.texts.ranks[: len(known)] + 1
+        places = state.living
+        for i in self.text_keys:
+            words = state.tuples.values[2 * i + 1, places]
+            state.tuples.values[2 * i + 1, places] = np.sign(words) * ranks[np.abs(words)]
+
+    def _forget(self, state: TopState) -> None:
+        """Drop the values of rows that are gone, and the texts that only they had."""
+        places = state.living
+        if is_sparse(state.rows.size, len(places)):
+            numbers = state.tuples.values[NUMBER, places]
+            state.rows = state.rows.kept(numbers)
+            state.tuples.values[NUMBER, places] = np.arange(len(places))
+        if self.text_keys and is_sparse(len(state.texts), state.texts.kept):
+            self._rank_again(state)
+
+    def _rank_again(self, state: TopState) -> None:
+        """Rank the texts of living rows alone."""
+        places = state.living
+        rows = state.rows.take(state.tuples.values[NUMBER, places])
+        found = self._with_texts(Texts.empty(), rows)
+        state.texts = replace(found, kept=len(found))
+        for i, (_, words) in enumerate(self._words(state.texts, rows)):
+            state.tuples.values[2 * i + 1, places] = words
+
+    def write(self, state: TopState) -> bytes:
+        """Write the state out: the living rows in order, when they came and go, and their ids."""
+        name, values = type(self).__name__, state.tuples.values[:, state.living]
+        columns = [pa.array(values[place]) for place in (BORN, ID, EXP)]
+        known = pa.RecordBatch.from_arrays(columns, schema=_LIVES)
+        rows = state.rows.take(values[NUMBER])
+        return join_parts([write_rows(f"{name}, lives", known, {}), write_rows(name, rows, {})])
+
+    def read(self, written: bytes) -> TopState:
+        """Read back what `write` wrote: the rows come again, all in the last instant.
+
+        They come in order, so that none has to be moved for another.
+        """
+        name, state = type(self).__name__, self.initial_state()
+        first, second = parts_of(name, written, 2)
+        known, _ = read_rows(f"{name}, lives", first, _LIVES)
+        rows, _ = read_rows(name, second, self.output_schema)
+        born, ids, exp = (filled(column, "lives of rows") for column in known.columns)
+        require_lengths(rows.num_rows, (born,), "rows and their lives")
+        require_within(born, MIN_TS_US - LONGEST_US, MAX_TS_US + LONGEST_US, "births of rows")
+        require(len(np.unique(ids)) == len(ids), "two rows with one id")
+        last = int(born.max(initial=MIN_TS_US))
+        require_living(exp, last + 1)
+        if rows.num_rows:
+            at, sign = np.full(len(born), last), np.ones(len(born), np.int8)
+            changes = Changes(rows, at, exp, sign, ids)
+            self._turns(state, self._arrivals(state, changes, born), last + 1)
+        return state
+
+    def size(self, state: TopState) -> Size:
+        """Return how much is remembered."""
+        arrays = (*state.tuples.arrays().values(), *state.ranking._asdict().values())
+        held = sum(array.nbytes for array in arrays) + state.texts.texts.nbytes
+        return Size(int(state.ranking.facts[COUNT]), held + state.rows.nbytes)
+
+
+def order_words(key: OrderKey, values: pa.Array, texts: Texts) -> tuple[Int64s, Int64s]:
+    """Return two words for each value that together compare as ORDER BY wants it.
+
+    The second of a text is its rank from one on, negative if descending: so a new rank can be given
+    without looking at the text.
+    """
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    match key.expression.type.kind:
+        case "string":
+            words = np.zeros(len(values), np.int64)
+            words[valid] = texts.ranks_of(text_words(values.drop_null().cast(pa.string()))) + 1
+            words = -words if key.descending else words
+        case "float64":
+            words = ~double_words(values) if key.descending else double_words(values)
+        case _:
+            words = ~integer_words(values) if key.descending else integer_words(values)
+    beside = -1 if key.nulls_first else 1
+    return np.where(valid, 0, beside), np.where(valid, words, 0)

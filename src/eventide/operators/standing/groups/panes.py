@@ -1,0 +1,317 @@
+"""GROUP BY of a standing query with sketches: panes that are merged at every refresh.
+
+Also which operator a GROUP BY has: with panes wherever that is enough.
+
+With SLIDE, tuples come and go at refreshes alone. Those of a group that come and go together are a
+pane, of which only partial results are kept; the row of a group is what its living panes make.
+
+    refresh     0    10    20    30    40       RANGE 30 SLIDE 10
+    pane        ├─a───────────────┤
+                      ├─b───────────────┤       at 20: a, b and c; at 30: b, c and d
+                            ├─c────────────
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators import Accumulator, Groups
+from eventide.accumulators.columns import one_spelling
+from eventide.errors import UnsupportedError
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.operators.aggregate import accumulator_of
+from eventide.operators.checking import filled, require, require_ascending, require_within
+from eventide.operators.columns import concat_batches
+from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.fingerprints import fingerprints
+from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.standing.groups.group import AggregateGroups
+from eventide.operators.standing.groups.sketches import Distinct, Frequent, Sketch
+from eventide.operators.standing.groups.slides import AggregateSlides
+from eventide.operators.standing.ids import joined_ids
+from eventide.operators.standing.operator import Size
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
+from eventide.plan.aggregates import DECAYED, SKETCHED
+from eventide.plan.expressions import Aggregate
+from eventide.plan.render import render
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.nodes import GroupAggregate
+from eventide.plan.standing.update_patterns import Edge, UpdatePattern, by_pane
+
+MERGED = ("count", "sum", "avg", "stddev", "min", "max")
+WORD = pa.int64()
+
+
+def group_operator(
+    node: GroupAggregate, edge: Edge, execution: Execution, slide_us: int | None
+) -> AggregateGroups | AggregatePanes | AggregateSlides:
+    """Return the operator of a GROUP BY: with panes if there are any and they are enough.
+
+    Other executions keep all tuples, as it is done elsewhere, unless that is not possible.
+    """
+    functions = {item.aggregate.function for item in node.aggregates}
+    for item in node.aggregates:
+        if slide_us is None and item.aggregate.function in DECAYED:
+            message = f"{render(item.aggregate)} without SLIDE: it changes with every instant"
+            hint = "add SLIDE to the window, which says when it is told, and leave out RESTORE"
+            raise UnsupportedError(message, span=item.aggregate.span, hint=hint)
+    if slide_us is not None and functions & {*SKETCHED}:
+        return AggregatePanes(node, edge, slide_us)
+    if slide_us is not None and functions & {*DECAYED}:
+        return AggregateSlides(node, edge, slide_us)
+    if slide_us is not None and execution == "aware" and by_pane(node, edge, slide_us):
+        return AggregateSlides(node, edge, slide_us)
+    return AggregateGroups(node, edge, execution)
+
+
+@dataclass(frozen=True, slots=True)
+class PaneState:
+    """Living panes, the entries of each sketch in order of pane, and the rows shown."""
+
+    panes: pa.RecordBatch
+    entries: tuple[pa.RecordBatch, ...]
+    shown: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class AggregatePanes(Stateful[PaneState]):
+    """Keeps up the rows of groups from panes; instants are multiples of `slide_us`."""
+
+    node: GroupAggregate
+    edge: Edge
+    slide_us: int
+
+    def __post_init__(self) -> None:
+        for item in self.node.aggregates:
+            if item.aggregate.function not in (*SKETCHED, *MERGED):
+                message = f"{render(item.aggregate)} beside a sketch in a standing query"
+                hint = "ask two queries, or use count_distinct and top_k, which are exact"
+                raise UnsupportedError(message, span=item.aggregate.span, hint=hint)
+        if self.edge.pattern == UpdatePattern.STRICT:
+            message = "a sketch cannot take back a tuple that goes before its time"
+            hint = "use count_distinct and top_k, which are exact"
+            raise UnsupportedError(message, span=self.node.span, hint=hint)
+
+    @cached_property
+    def key_schema(self) -> pa.Schema:
+        """The columns of the keys."""
+        return pa.schema([(key.name, key.type.arrow) for key in self.node.keys])
+
+    @cached_property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the rows that come out."""
+        return pa.schema([(name, kind.arrow) for name, kind in self.node.row.items()])
+
+    @cached_property
+    def accumulators(self) -> tuple[Accumulator | Sketch, ...]:
+        """How each aggregate is computed."""
+        return tuple(accumulator_or_sketch(item.aggregate) for item in self.node.aggregates)
+
+    @cached_property
+    def pane_schema(self) -> pa.Schema:
+        """The columns of panes: when they come and go, fingerprints, keys, partial results."""
+        fields = [pa.field(name, WORD) for name in ("at", "exp", "first", "second")]
+        fields += [pa.field(f"key{i}", kind) for i, kind in enumerate(self.key_schema.types)]
+        for i, each in enumerate(self.accumulators):
+            if not isinstance(each, Sketch):
+                fields += [pa.field(f"p{i}.{k}", kind) for k, kind in enumerate(each.types)]
+        return pa.schema(fields)
+
+    @cached_property
+    def shown_schema(self) -> pa.Schema:
+        """The columns of rows shown: fingerprints of key and row, the id, the row."""
+        words = [pa.field(f"_{i}", WORD) for i in range(5)]
+        rows = [pa.field(f"row{i}", kind) for i, kind in enumerate(self.output_schema.types)]
+        return pa.schema(words + rows)
+
+    @cached_property
+    def sketches(self) -> tuple[Sketch, ...]:
+        """The sketches among the aggregates."""
+        return tuple(each for each in self.accumulators if isinstance(each, Sketch))
+
+    def initial_state(self) -> PaneState:
+        """Return the state before the first instant."""
+        entries = tuple(_nothing(sketch.schema) for sketch in self.sketches)
+        return PaneState(_nothing(self.pane_schema), entries, _nothing(self.shown_schema))
+
+    def step(
+        self, state: PaneState, inputs: tuple[Changes, ...], until_us: int
+    ) -> tuple[PaneState, Changes]:
+        """Take in changes; return the rows that go and come at each refresh."""
+        # Where ends are announced they are known already: panes go when it is time.
+        changes = inputs[0].take(np.flatnonzero(inputs[0].sign > 0))
+        state = self._added(state, changes)
+        at, exp = _words(state.panes, "at"), _words(state.panes, "exp")
+        instants = np.unique(np.concatenate([changes.at, exp[exp < until_us]]))
+        parts = []
+        for instant in instants:
+            living = np.flatnonzero((at <= instant) & (exp > instant))
+            fresh = self._rows(state, living, int(instant))
+            shown, told = self._turnover(state.shown, fresh, int(instant))
+            parts.append(told)
+            state = replace(state, shown=shown)
+        kept = self._kept(state, np.flatnonzero(exp >= until_us))
+        return kept, Changes.concat(parts, self.output_schema)
+
+    def _added(self, state: PaneState, changes: Changes) -> PaneState:
+        """Return the state with the panes of changes behind the others."""
+        if not len(changes):
+            return state
+        keys = [one_spelling(evaluate(key.expression, changes.rows)) for key in self.node.keys]
+        prints = fingerprints(keys, len(changes))
+        names = np.stack([changes.at, changes.exp, prints.first, prints.second], axis=1)
+        panes, places, owners = np.unique(names, axis=0, return_index=True, return_inverse=True)
+        owners, count = frozen(owners.ravel()), len(panes)
+        columns = [pa.array(panes[:, i]) for i in range(4)]
+        columns += [key.take(pa.array(places)) for key in keys]
+        entries = []
+        before = state.panes.num_rows
+        for item, each in zip(self.node.aggregates, self.accumulators, strict=True):
+            argument = item.aggregate.argument
+            values = pa.array(changes.at) if argument is None else evaluate(argument, changes.rows)
+            if isinstance(each, Sketch):
+                lifted = each.lift(values, owners, count)
+                entries.append(_renumbered(lifted, before + _words(lifted, "pane")))
+            else:
+                columns += each.by_group(each.lift(values), Groups(owners, count))
+        fresh = pa.RecordBatch.from_arrays(columns, schema=self.pane_schema)
+        return PaneState(
+            concat_batches([state.panes, fresh], self.pane_schema),
+            tuple(
+                concat_batches([old, new], sketch.schema)
+                for old, new, sketch in zip(state.entries, entries, self.sketches, strict=True)
+            ),
+            state.shown,
+        )
+
+    def _rows(self, state: PaneState, living: Int64s, instant: int) -> pa.RecordBatch:
+        """Return the row of each group that has living panes."""
+        panes = state.panes.take(pa.array(living))
+        names = np.stack([_words(panes, "first"), _words(panes, "second")], axis=1)
+        groups, places, owners = np.unique(names, axis=0, return_index=True, return_inverse=True)
+        owners, count = frozen(owners.ravel()), len(groups)
+        owner_of_pane = np.full(state.panes.num_rows, -1, np.int64)
+        owner_of_pane[living] = owners
+        keys = len(self.node.keys)
+        columns = [panes.column(4 + i).take(pa.array(places)) for i in range(keys)]
+        place, sketch = 4 + keys, 0
+        for each in self.accumulators:
+            if isinstance(each, Sketch):
+                held = state.entries[sketch]
+                owner = owner_of_pane[_words(held, "pane")]
+                there = np.flatnonzero(owner >= 0)
+                columns.append(each.finish(held.take(pa.array(there)), owner[there], count))
+                sketch += 1
+            else:
+                partials = panes.columns[place : place + len(each.types)]
+                columns.append(each.finish(each.by_group(partials, Groups(owners, count))))
+                place += len(each.types)
+        prints = fingerprints(columns, count)
+        first, second = groups[:, 0], groups[:, 1]
+        born = joined_ids(first, second, np.full(count, instant, np.int64))
+        words = [first, second, prints.first, prints.second, born]
+        return pa.RecordBatch.from_arrays(
+            [*(pa.array(word) for word in words), *columns], schema=self.shown_schema
+        )
+
+    def _turnover(
+        self, old: pa.RecordBatch, new: pa.RecordBatch, instant: int
+    ) -> tuple[pa.RecordBatch, Changes]:
+        """Return the new rows, with their old ids if they stay, and those that go and come."""
+        _, old_places, new_places = np.intersect1d(_names(old), _names(new), return_indices=True)
+        ids = _words(new, "_4").copy()
+        ids[new_places] = _words(old, "_4")[old_places]
+        new = new.set_column(4, "_4", pa.array(ids))
+        going = np.setdiff1d(np.arange(old.num_rows), old_places)
+        coming = np.setdiff1d(np.arange(new.num_rows), new_places)
+        turned = [old.take(pa.array(going)), new.take(pa.array(coming))]
+        rows = concat_batches(turned, self.shown_schema)
+        changes = Changes(
+            pa.RecordBatch.from_arrays(rows.columns[5:], schema=self.output_schema),
+            np.full(rows.num_rows, instant, np.int64),
+            np.full(rows.num_rows, NEVER, np.int64),
+            np.repeat(np.array([-1, 1], np.int8), [len(going), len(coming)]),
+            _words(rows, "_4"),
+        )
+        return new, changes
+
+    def _kept(self, state: PaneState, living: Int64s) -> PaneState:
+        """Return the state with these panes alone."""
+        numbers = np.full(state.panes.num_rows, -1, np.int64)
+        numbers[living] = np.arange(len(living))
+        entries = []
+        for held in state.entries:
+            panes = numbers[_words(held, "pane")]
+            there = np.flatnonzero(panes >= 0)
+            entries.append(_renumbered(held.take(pa.array(there)), panes[there]))
+        return PaneState(state.panes.take(pa.array(living)), tuple(entries), state.shown)
+
+    def write(self, state: PaneState) -> bytes:
+        """Write the state out."""
+        name = type(self).__name__
+        batches = [state.panes, state.shown, *state.entries]
+        return join_parts([write_rows(name, rows, {}) for rows in batches])
+
+    def read(self, written: bytes) -> PaneState:
+        """Read back what `write` wrote."""
+        name = type(self).__name__
+        schemas = [self.pane_schema, self.shown_schema, *(each.schema for each in self.sketches)]
+        parts = parts_of(name, written, len(schemas))
+        panes, shown, *entries = (
+            read_rows(name, part, schema)[0] for part, schema in zip(parts, schemas, strict=True)
+        )
+        state = PaneState(panes, tuple(entries), shown)
+        self._check(state)
+        return state
+
+    def _check(self, state: PaneState) -> None:
+        """Refuse panes without times or names, and entries of sketches that are of no pane."""
+        for words in (state.panes.columns[:4], state.shown.columns[:5]):
+            for column in words:
+                filled(column, "names of panes and rows")
+        at, exp = _words(state.panes, "at"), _words(state.panes, "exp")
+        require((at < exp).all(), "a pane that goes before it comes")
+        for sketch, entries in zip(self.sketches, state.entries, strict=True):
+            panes = filled(entries.column("pane"), "panes of sketches")
+            require_within(panes, 0, state.panes.num_rows, "panes of sketches")
+            require_ascending(panes, "panes of sketches")
+            sketch.check(entries)
+
+    def size(self, state: PaneState) -> Size:
+        """Return how much is remembered: panes, and bytes."""
+        held = (state.panes, state.shown, *state.entries)
+        return Size(state.panes.num_rows, sum(rows.nbytes for rows in held))
+
+
+def accumulator_or_sketch(aggregate: Aggregate) -> Accumulator | Sketch:
+    """Return how an aggregate of panes is computed."""
+    if aggregate.function not in SKETCHED:
+        return accumulator_of(aggregate)
+    if aggregate.function == "approx_count_distinct":
+        return Distinct()
+    assert aggregate.argument is not None
+    return Frequent(aggregate.argument.type.arrow, int(aggregate.parameter or 1))
+
+
+def _nothing(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=schema)
+
+
+def _words(rows: pa.RecordBatch, name: str) -> Int64s:
+    found: Int64s = rows.column(name).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _renumbered(entries: pa.RecordBatch, panes: Int64s) -> pa.RecordBatch:
+    return entries.set_column(0, entries.schema.field(0), pa.array(panes))
+
+
+def _names(shown: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """Return group and row of what is shown as one value each."""
+    words = np.stack([_words(shown, f"_{i}") for i in range(4)], axis=1)
+    return np.ascontiguousarray(words).view("i8,i8,i8,i8").ravel()

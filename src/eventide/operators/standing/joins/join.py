@@ -1,0 +1,360 @@
+"""Joins of windows: combinations of tuples with equal keys that live at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import ceil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.joins.join import DEPTH, WRITTEN, JoinRoom, join_changes
+from eventide.kernels.joins.pool import (
+    KEY1,
+    expire_tuples,
+    insert_all,
+    merge_in_time,
+)
+from eventide.kernels.ordering import sort_pairs
+from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
+from eventide.operators.fingerprints import Fingerprints, fingerprints
+from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.standing.compaction import is_too_roomy
+from eventide.operators.standing.joins.memory import (
+    WORD_SCHEMA,
+    JoinMemory,
+    Policy,
+    Sided,
+    SideRule,
+    words_of,
+)
+from eventide.operators.standing.keys import without_null
+from eventide.operators.standing.operator import Size
+from eventide.operators.standing.row_log import numbered
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
+from eventide.plan.expressions import Expression
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.join_order import JoinInput
+from eventide.plan.standing.join_statistics import Look, Observed, after_look, is_worth_a_look
+from eventide.plan.standing.nodes import SHOWN, Band
+
+ROOM = 1 << 16
+"""So many results are written before they are put together as rows."""
+LOW_BITS = (1 << 22) - 1
+"""Of a key, to sort by: two digits of the sort, and more than the keys of a step."""
+NAN_STRETCH = 2**62 + 3
+"""Of a join by a band: the stretch of NaN, which is not beside that of any number."""
+SWEEP_SHARE = 20
+"""Joins in the direct execution look through their tuples so many times in a window's length."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSide:
+    """One side of a join: its columns and keys, and how its tuples come and go.
+
+    `strict` says that tuples may be taken back; `in_order` that they expire in the order in which
+    they come; `lifetime_us` is the longest that one can live, None if there is no bound.
+    """
+
+    schema: pa.Schema
+    keys: tuple[Expression, ...]
+    strict: bool
+    in_order: bool
+    lifetime_us: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JoinState:
+    """What is remembered, and what was seen of how sides are probed."""
+
+    memory: JoinMemory
+    observed: Observed
+    arrived: Int64s
+    looked_us: int
+
+
+@dataclass(frozen=True)
+class JoinWindows(Stateful[JoinState]):
+    """Joins tuples of two or more sides.
+
+    With `slide_us` all instants are multiples of it.
+
+    The rest is there to compare with. With `lazy`, all that comes with a step is joined together:
+    by key, so that a bucket is looked through once for all tuples of a key. That needs sides from
+    which nothing is taken back, and pays if buckets hold many keys; with as many buckets as suit,
+    joining at once is the faster way. With `lazy_expiry` tuples that have expired are passed over
+    until the end of a step. `buckets`, a power of two, fixes the number of buckets (with one, every
+    tuple is looked at), `orders` how sides are probed; without them the join chooses.
+    """
+
+    sides: tuple[JoinSide, ...]
+    condition: Expression | None
+    output_schema: pa.Schema
+    execution: Execution = "aware"
+    band: Band | None = None
+    slide_us: int | None = None
+    lazy: bool = False
+    lazy_expiry: bool = False
+    buckets: int | None = None
+    partitions: int = 64
+    orders: tuple[tuple[int, ...], ...] | None = None
+
+    @cached_property
+    def policies(self) -> tuple[Policy, ...]:
+        """How the tuples of each side expire."""
+        return tuple(self._policy(side) for side in self.sides)
+
+    def _policy(self, side: JoinSide) -> Policy:
+        if self.execution == "negative":
+            return "kept"
+        if self.execution == "direct":
+            return "swept"
+        if side.in_order and not side.strict:
+            return "ring"
+        # A calendar needs a bound of lifetimes, and a clock that goes with the tuples.
+        unclocked = self.lazy or self.lazy_expiry
+        return "swept" if unclocked or side.lifetime_us is None else "calendar"
+
+    @cached_property
+    def span_us(self) -> int:
+        """The longest life of a tuple."""
+        return max((side.lifetime_us or 0 for side in self.sides), default=0)
+
+    def empty_memory(self) -> JoinMemory:
+        """Return a memory without tuples."""
+        return JoinMemory.empty(
+            tuple(side.schema for side in self.sides),
+            tuple(
+                SideRule(policy, side.strict or self.execution == "negative")
+                for policy, side in zip(self.policies, self.sides, strict=True)
+            ),
+            span_us=self.span_us,
+            partitions=self.partitions,
+            buckets=self.buckets,
+            sweep_us=self.span_us // SWEEP_SHARE if self.execution == "direct" else -1,
+        )
+
+    def initial_state(self) -> JoinState:
+        """Return the state before the first instant."""
+        # Nothing is known yet: all sides are taken to be alike.
+        alike = JoinInput(1.0, max(self.span_us, 1) / 1e6, 1000.0)
+        observed = Observed.initial([alike] * len(self.sides))
+        if self.orders is not None:
+            observed = replace(observed, orders=self.orders)
+        memory = self.empty_memory().with_orders(observed.orders)
+        return JoinState(memory, observed, np.zeros(len(self.sides), np.int64), 0)
+
+    def step(
+        self, state: JoinState, inputs: tuple[Changes, ...], until_us: int
+    ) -> tuple[JoinState, Changes]:
+        """Join what comes with what is remembered."""
+        memory, sided = self.remembered(state.memory, inputs)
+        come = [len(changes) for changes in sided]
+        memory = memory.roomy(come, fits_buckets=not self.buckets)
+        words, ends = words_of(sided)
+        if self.lazy:
+            together = self.found_together(memory, np.split(words, ends[:-1]))
+            parts = [self.combined(memory, together)]
+        else:
+            rooms = self.found(memory, in_time(words, ends), grouped=False)
+            parts = [self.combined(memory, room) for room in rooms]
+        expire_tuples(memory.state, self.clock_us(until_us))
+        found = Changes.concat(parts, self.output_schema)
+        memory = replace(memory.compact(), until_us=until_us)
+        arrived = state.arrived + np.array(come, np.int64)
+        after = replace(state, memory=memory, arrived=arrived)
+        return self.looked(self.fitted(after, sum(come))), found
+
+    def fitted(self, state: JoinState, arrived: int) -> JoinState:
+        """Return the state with a pool that is not mostly spare room, after so many arrivals."""
+        memory = state.memory
+        if not is_too_roomy(memory.pool, memory.pooled + arrived):
+            return state
+        # What is read back has no more room than it needs.
+        loaded = self.read(self.write(state)).memory
+        return replace(state, memory=loaded.looked_at_as(memory))
+
+    def clock_us(self, until_us: int) -> int:
+        """Return the instant before which nothing will come: tuples that expire then can go."""
+        if self.slide_us is None or until_us == NEVER:
+            return until_us - 1
+        return -(-until_us // self.slide_us) * self.slide_us
+
+    def looked(self, state: JoinState) -> JoinState:
+        """Return the state with orders as good as what was seen allows."""
+        memory = state.memory
+        if (
+            self.orders is not None
+            or len(self.sides) <= 2
+            or not is_worth_a_look(int(state.arrived.sum()))
+        ):
+            return state
+        looks = [
+            Look(int(arrived), int(living), int(living), int(seen[0]), int(seen[2]))
+            for arrived, living, seen in zip(state.arrived, memory.counts, memory.seen, strict=True)
+        ]
+        elapsed_us = memory.until_us - state.looked_us if state.looked_us else 0
+        observed = after_look(state.observed, looks, elapsed_us)
+        memory = memory.with_orders(observed.orders)
+        return JoinState(memory, observed, np.zeros_like(state.arrived), memory.until_us)
+
+    def remembered(
+        self, memory: JoinMemory, inputs: tuple[Changes, ...]
+    ) -> tuple[JoinMemory, list[Sided]]:
+        """Return the memory with the values of what comes, and all changes that may join."""
+        logs = list(memory.logs)
+        sided: list[Sided] = []
+        for number, (side, given) in enumerate(zip(self.sides, inputs, strict=True)):
+            # What has a null key joins with nothing, now and later.
+            changes, keys = without_null(given, self.keys_of(number, side, given))
+            numbers, logs[number] = numbered(logs[number], changes)
+            sided.append(self.sided(number, changes, keys, numbers))
+        return replace(memory, logs=tuple(logs)), sided
+
+    def keys_of(self, number: int, side: JoinSide, changes: Changes) -> Fingerprints:
+        """Return the keys of changes; of a join by a band, the stretch of it."""
+        if self.band is None:
+            columns = [evaluate(key, changes.rows) for key in side.keys]
+            return fingerprints(columns, len(changes))
+        value = evaluate(self.band.left if number == 0 else self.band.right, changes.rows)
+        null = value.is_null().to_numpy(zero_copy_only=False)
+        if not pa.types.is_floating(value.type):
+            whole = value.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+            stretch = whole // max(1, ceil(self.band.width))
+        else:
+            # Twice as wide as needed, so that rounding moves no value by more than one stretch.
+            floats = value.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
+            apart = np.floor(floats / (2 * (self.band.width or 1.0)))
+            stretch = np.clip(np.nan_to_num(apart), -(2.0**62), 2.0**62).astype(np.int64)
+            # NaN is equal to itself and near nothing else.
+            stretch = np.where(np.isnan(apart), NAN_STRETCH, stretch)
+        return Fingerprints(stretch, np.zeros(len(stretch), np.int64), null)
+
+    def sided(self, number: int, changes: Changes, keys: Fingerprints, numbers: Int64s) -> Sided:
+        """Return changes of a side with what they are found by.
+
+        Of a join by a band, the right side stands in three stretches: its own and those beside
+        it. Two values that are near enough meet in exactly one.
+        """
+        if self.band is None or number == 0:
+            return Sided((keys.first, keys.second), changes, numbers)
+        places = np.repeat(np.arange(len(changes)), 3)
+        beside = np.tile(np.array([-1, 0, 1]), len(changes))
+        thrice = changes.take(places)
+        thrice = replace(thrice, id=thrice.id ^ beside)  # three tuples need three names
+        return Sided((keys.first[places] + beside, keys.second[places]), thrice, numbers[places])
+
+    def found_together(self, memory: JoinMemory, sided: list[Int64s]) -> JoinRoom:
+        """Return all results of a step in order of time: side after side, key after key."""
+        rooms: list[JoinRoom] = []
+        for changes in map(frozen, sided):
+            insert_all(memory.state, changes)
+            rooms += self.found(memory, by_key(changes), grouped=True)
+        if not rooms:
+            return empty_room(0, len(self.sides))
+        joined = JoinRoom._make(map(np.concatenate, zip(*rooms, strict=True)))
+        order = places_in_order(joined.at)
+        return JoinRoom._make(column[order] for column in joined)
+
+    def found(self, memory: JoinMemory, changes: Int64s, *, grouped: bool) -> Iterator[JoinRoom]:
+        """Yield the results of changes, piece by piece, in the order in which they are found."""
+        sides = len(self.sides)
+        room = empty_room(ROOM, sides)
+        expiring = not grouped and not self.lazy_expiry
+        scratch = np.zeros((4, sides), np.int64)
+        progress = np.zeros(6, np.int64)
+        progress[DEPTH] = -1
+        done = False
+        while not done:
+            done = join_changes(memory.state, changes, grouped, expiring, scratch, progress, room)
+            written = int(progress[WRITTEN])
+            if written:
+                yield JoinRoom._make(column[:written].copy() for column in room)
+
+    def combined(self, memory: JoinMemory, room: JoinRoom) -> Changes:
+        """Return results as rows: those on which the condition is true."""
+        columns: dict[str, pa.Array] = {}
+        shown: list[pa.Array] = []
+        for side, log in enumerate(memory.logs):
+            rows = log.take(np.ascontiguousarray(room.rows[:, side]))
+            columns |= dict(zip(rows.schema.names, rows.columns, strict=True))
+            if SHOWN in rows.schema.names:
+                shown.append(rows.column(SHOWN))
+        if shown:
+            columns[SHOWN] = pc.min_element_wise(*shown)
+        arrays = [columns[name] for name in self.output_schema.names]
+        results = Changes(
+            pa.RecordBatch.from_arrays(arrays, schema=self.output_schema),
+            room.at,
+            room.exp,
+            room.sign,
+            room.id,
+        )
+        if self.condition is None:
+            return results
+        passing = evaluate_predicate(self.condition, results.rows)
+        return results.take(np.flatnonzero(passing.to_numpy(zero_copy_only=False)))
+
+    def write(self, state: JoinState) -> bytes:
+        """Write the state out."""
+        memory = state.memory
+        facts = {"until_us": memory.until_us, "sides": len(self.sides)}
+        parts = []
+        for side in range(len(self.sides)):
+            parts.append(write_rows("JoinWindows", memory.words(side), facts))
+            parts.append(write_rows("JoinWindows", memory.values(side), {}))
+        return join_parts(parts)
+
+    def read(self, written: bytes) -> JoinState:
+        """Read back what `write` wrote."""
+        parts = parts_of("JoinWindows", written, 2 * len(self.sides))
+        state = self.initial_state()
+        memory = state.memory
+        for side, each in enumerate(self.sides):
+            words, facts = read_rows("JoinWindows", parts[2 * side], WORD_SCHEMA)
+            values, _ = read_rows("JoinWindows", parts[2 * side + 1], each.schema)
+            more = [words.num_rows if number == side else 0 for number in range(len(self.sides))]
+            memory = memory.roomy(more, fits_buckets=not self.buckets)
+            memory = memory.with_tuples(side, words, values, facts["until_us"])
+        return replace(state, memory=memory, looked_us=memory.until_us)
+
+    def size(self, state: JoinState) -> Size:
+        """Return how much is remembered."""
+        return Size(state.memory.tuples, state.memory.nbytes)
+
+
+def empty_room(size: int, sides: int) -> JoinRoom:
+    """Return room for so many results."""
+    at, exp, ids = (np.empty(size, np.int64) for _ in range(3))
+    return JoinRoom(np.empty((size, sides), np.int64), at, exp, ids, np.empty(size, np.int8))
+
+
+def in_time(words: Int64s, ends: Int64s) -> Int64s:
+    """Return the changes of all sides in order of time; those of each are, and end so."""
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+    if np.count_nonzero(ends > starts) <= 1:
+        return frozen(words)
+    merged = np.empty_like(words)
+    merge_in_time(frozen(words), np.stack([starts, ends], axis=1), merged)
+    return frozen(merged)
+
+
+def by_key(changes: Int64s) -> Int64s:
+    """Return the changes of a side with those of one key beside each other.
+
+    Others that have the low bits of their keys in common may stand between them. That does no
+    harm: they are joined in more than one go.
+    """
+    return frozen(changes[places_in_order(changes[:, KEY1] & LOW_BITS)])
+
+
+def places_in_order(numbers: Int64s) -> Int64s:
+    """Return where the numbers are in ascending order, equal ones as they stand."""
+    ordered, places = np.empty_like(numbers), np.empty_like(numbers)
+    sort_pairs(frozen(numbers), frozen(np.arange(len(numbers))), ordered, places)
+    return places

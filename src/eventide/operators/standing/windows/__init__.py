@@ -1,0 +1,1 @@
+"""Windows over streams: events become tuples that come and go."""

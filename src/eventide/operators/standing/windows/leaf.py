@@ -1,0 +1,77 @@
+"""What all windows of a standing query have in common: where they stand, and what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators.columns import int64s
+from eventide.kernels.compiled import Bools, Int64s
+from eventide.kernels.lifetimes.stream_windows import ID
+from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.standing.ids import leaf_ids
+from eventide.operators.standing.windows.log import Told, TupleLog
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.nodes import SHOWN, Windowed
+from eventide.schema import SEQ
+
+
+@dataclass(frozen=True)
+class LeafWindow:
+    """A window, the leaf of a query with this number, and how the query is executed.
+
+    With `slide_us` all instants are rounded up to its multiples. With `shown` rows have a column
+    more. What a window gives out within an instant: first what goes, then what comes, each in
+    order of arrival.
+    """
+
+    node: Windowed
+    number: int
+    slide_us: int | None = None
+    execution: Execution = "aware"
+    shown: bool = False
+
+    @cached_property
+    def value_schema(self) -> pa.Schema:
+        """The columns of the events, under the names of the window."""
+        return pa.schema([(name, kind.arrow) for name, kind in self.node.row.items()])
+
+    @cached_property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the rows that come out."""
+        schema = self.value_schema
+        return schema.append(pa.field(SHOWN, pa.int64())) if self.shown else schema
+
+    @cached_property
+    def label(self) -> str:
+        """Whose state it is: that of no other window will do."""
+        slide = "" if self.slide_us is None else f" SLIDE {self.slide_us}"
+        return f"leaf {self.number}, {self.node.window}{slide}, {self.execution}"
+
+    def values(self, rows: pa.RecordBatch, places: Bools | None = None) -> pa.RecordBatch:
+        """Return the values of events, of some of them if told which."""
+        columns = [rows.column(name) for name in self.node.source.row]
+        values = pa.RecordBatch.from_arrays(columns, schema=self.value_schema)
+        return values if places is None else values.filter(pa.array(places))
+
+    def ids(self, rows: pa.RecordBatch) -> Int64s:
+        """Return the ids of events."""
+        return leaf_ids(int64s(rows.column(SEQ)), self.number)
+
+    def with_shown(self, values: pa.RecordBatch, exp: Int64s) -> pa.RecordBatch:
+        """Return values with all columns that come out."""
+        if not self.shown:
+            return values
+        shown = np.full(len(exp), NEVER) if self.node.internal else exp
+        columns = [*values.columns, pa.array(shown)]
+        return pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
+
+    def changes(self, log: TupleLog, told: Told, exp: Int64s) -> Changes:
+        """Return what a log tells of as what comes out."""
+        if not len(told.numbers):
+            return Changes.nothing(self.output_schema)
+        rows = self.with_shown(log.values.take(told.numbers), exp)
+        return Changes(rows, told.at, exp, told.sign, log.facts[ID, told.numbers])

@@ -1,0 +1,6 @@
+"""Aggregates over windows.
+
+by_time.py   tumbling and hopping windows by key
+by_count.py  the same by number of events
+frames.py    a frame for every event: OVER
+"""

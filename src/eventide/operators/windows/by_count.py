@@ -1,0 +1,291 @@
+"""Windows by count: so many events of a key, however long they take.
+
+    event   0  1  2  3  4  5  6  7      size 4, slide 2: panes of 2 events
+            |-a-| |-b-| |-c-| |-d-|
+            [ a    b ]                  a window merges the panes it covers
+                  [ b    c ]
+
+An event's place among those of its key is known when it comes, for events come in order of
+(ts, seq): live, they are let go only when the watermark has passed them. So a window is complete
+with its last event. The state is a counter for each key, and the partials of panes that windows
+still need. A key that stands where it began, between two windows that share no event, is forgotten.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators import Accumulator, Frames, Groups
+from eventide.accumulators.columns import int64s
+from eventide.accumulators.picks import Edge
+from eventide.batch import Batch
+from eventide.kernels.aggregates.extremes import last_by_group
+from eventide.kernels.compiled import Int32s, Int64s, frozen
+from eventide.kernels.grouping import group_by_key_and_pane, number_events, order_by_key
+from eventide.kernels.ordering import ranges
+from eventide.operators.aggregate import accumulator_of
+from eventide.operators.checking import filled, require, require_keys, require_within
+from eventide.operators.columns import concat_batches, encode_more
+from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.key_layers import NEVER, KeyLayers
+from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.stateful import Stateful
+from eventide.plan.nodes import CountWindow, WindowAggregate
+
+BOUNDS = (Edge(pa.timestamp("us"), first=True), Edge(pa.timestamp("us"), first=False))
+"""A window's bounds are two aggregates more: the times of its first and of its last event."""
+PLACE = ("key", "pane")
+"""The first columns of a partial: the row of its key among the counters, and its pane."""
+
+
+@dataclass(frozen=True)
+class CountState:
+    """How many events of each key have come, and the partials that windows still need."""
+
+    counters: pa.RecordBatch
+    partials: pa.RecordBatch
+
+    @property
+    def keys(self) -> tuple[pa.Array, ...]:
+        """The columns of the keys."""
+        return tuple(self.counters.columns[:-1])
+
+    @cached_property
+    def due(self) -> Int64s:
+        """When keys have to be looked at: only their events change anything."""
+        return np.full(self.counters.num_rows, NEVER, np.int64)
+
+    @property
+    def weight(self) -> int:
+        """How many keys and partials there are."""
+        return int(self.counters.num_rows + self.partials.num_rows)
+
+    @cached_property
+    def by_key(self) -> tuple[Int64s, Int64s]:
+        """The partials in order of their keys, and where those of each key begin."""
+        codes = frozen(self.partials.column(0).to_numpy())
+        order = np.empty(len(codes), np.int64)
+        offsets = np.zeros(self.counters.num_rows + 1, np.int64)
+        order_by_key(codes, offsets, order)
+        return order, offsets
+
+    def take(self, keys: Int64s) -> Self:
+        """Return what is known of some keys, by number."""
+        order, offsets = self.by_key
+        counts = offsets[1:][keys] - offsets[keys]
+        places = order[ranges(offsets[keys], counts)]
+        numbers = np.repeat(np.arange(len(keys), dtype=np.int32), counts)
+        partials = self.partials.take(pa.array(places))
+        return type(self)(self.counters.take(pa.array(keys)), numbered(partials, numbers))
+
+    def joined(self, other: Self) -> Self:
+        """Return these keys, then those of another state."""
+        codes = other.partials.column(0).to_numpy() + np.int32(self.counters.num_rows)
+        return type(self)(
+            concat_batches([self.counters, other.counters], self.counters.schema),
+            concat_batches([self.partials, numbered(other.partials, codes)], self.partials.schema),
+        )
+
+
+def numbered(partials: pa.RecordBatch, keys: Int32s) -> pa.RecordBatch:
+    """Return partials with other numbers of their keys."""
+    arrays = [pa.array(keys, pa.int32()), *partials.columns[1:]]
+    return pa.RecordBatch.from_arrays(arrays, schema=partials.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Panes:
+    """Merged partials: one for each pane and key, the panes of a key ascending.
+
+    `ended` are the rows, of those that were merged, with which each pane ended: they ascend with
+    the order in which panes were completed.
+    """
+
+    partials: pa.RecordBatch
+    keys: Int32s
+    numbers: Int64s
+    ended: Int64s
+
+
+@dataclass(frozen=True)
+class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
+    """One row for each full window, in the order of their last events."""
+
+    node: WindowAggregate
+    output_schema: pa.Schema
+    window: CountWindow = field(init=False)
+    accumulators: tuple[Accumulator, ...] = field(init=False)
+    counter_schema: pa.Schema = field(init=False)
+    partial_schema: pa.Schema = field(init=False)
+
+    def __post_init__(self) -> None:
+        assert isinstance(self.node.window, CountWindow)
+        accumulators = tuple(accumulator_of(item.aggregate) for item in self.node.aggregates)
+        keys = [pa.field(f"key{i}", key.type.arrow) for i, key in enumerate(self.node.keys)]
+        fields = [pa.field(name, pa.int32() if name == "key" else pa.int64()) for name in PLACE]
+        for i, accumulator in enumerate((*BOUNDS, *accumulators)):
+            fields += [pa.field(f"a{i}_{j}", kind) for j, kind in enumerate(accumulator.types)]
+        object.__setattr__(self, "window", self.node.window)
+        object.__setattr__(self, "accumulators", (*BOUNDS, *accumulators))
+        object.__setattr__(self, "counter_schema", pa.schema([*keys, ("seen", pa.int64())]))
+        object.__setattr__(self, "partial_schema", pa.schema(fields))
+
+    @property
+    def pane_size(self) -> int:
+        """The longest run of events that every window covers wholly or not at all.
+
+        Where windows leave gaps, a pane is a window with the gap behind it.
+        """
+        size, slide = self.window.size, self.window.slide
+        return slide if slide >= size else math.gcd(size, slide)
+
+    def initial_state(self) -> KeyLayers[CountState]:
+        """Return the state before the first batch."""
+        return KeyLayers.of(
+            CountState(
+                pa.RecordBatch.from_pylist([], schema=self.counter_schema),
+                pa.RecordBatch.from_pylist([], schema=self.partial_schema),
+            )
+        )
+
+    def step(
+        self, layers: KeyLayers[CountState], batch: Batch
+    ) -> tuple[KeyLayers[CountState], Batch]:
+        """Take a batch in; return the windows that are full with it."""
+        rows = batch.rows
+        if rows.num_rows == 0:
+            nothing = pa.RecordBatch.from_pylist([], schema=self.output_schema)
+            return layers, Batch(nothing, batch.watermark_us)
+        columns = [evaluate(key.expression, rows) for key in self.node.keys]
+        taken = layers.taken(columns, rows.num_rows, batch.watermark_us)
+        state = taken.part
+        codes, keys, count = encode_more(state.keys, columns, rows.num_rows)
+        before = np.zeros(count, np.int64)
+        before[: state.counters.num_rows] = int64s(state.counters.column("seen"))
+        seen, numbers = before.copy(), np.empty(rows.num_rows, np.int64)
+        number_events(codes, seen, numbers)
+        lifted = self.lift(rows, codes, numbers)
+        panes = self.merge(concat_batches([state.partials, lifted], self.partial_schema))
+        done = self.full(seen)
+        results = self.report(panes, keys, self.full(before), done)
+        counters = pa.RecordBatch.from_arrays([*keys, pa.array(seen)], schema=self.counter_schema)
+        after = CountState(counters, self.still_needed(panes, done))
+        begun = seen % self.window.slide != 0
+        if self.forgets_keys and not begun.all():
+            after = after.take(np.flatnonzero(begun))
+        return taken.put(after, batch.watermark_us), Batch(results, batch.watermark_us)
+
+    @property
+    def forgets_keys(self) -> bool:
+        """Whether a key stands where it began after each slide: no event is in two windows."""
+        return bool(self.node.keys) and self.window.slide >= self.window.size
+
+    def write(self, layers: KeyLayers[CountState]) -> bytes:
+        """Write the state out."""
+        name, state = type(self).__name__, layers.whole
+        counters = write_rows(f"{name} keys", state.counters, {})
+        return join_parts([write_rows(name, state.partials, {}), counters])
+
+    def read(self, written: bytes) -> KeyLayers[CountState]:
+        """Read back what `write` wrote."""
+        name = type(self).__name__
+        first, second = parts_of(name, written, 2)
+        partials, _ = read_rows(name, first, self.partial_schema)
+        counters, _ = read_rows(f"{name} keys", second, self.counter_schema)
+        self.check(counters, partials)
+        return KeyLayers.of(CountState(counters, partials))
+
+    def check(self, counters: pa.RecordBatch, partials: pa.RecordBatch) -> None:
+        """Refuse what was never counted: each key has the panes since its first open window."""
+        seen = filled(counters.column("seen"), "counts of events")
+        require_within(seen, 0, 2**62, "counts of events")
+        require_keys(counters.columns[:-1], len(seen))
+        keys, panes = (filled(partials.column(name), "panes") for name in PLACE)
+        require_within(keys, 0, len(seen), "keys of panes")
+        first = self.full(seen) * (self.window.slide // self.pane_size)
+        counts = np.maximum((seen - 1) // self.pane_size + 1 - first, 0)
+        require(counts.sum(dtype=np.float64) == len(keys), "panes are missing, or too many")
+        order = np.argsort(keys, kind="stable")
+        require((keys[order] == np.repeat(np.arange(len(seen)), counts)).all(), "panes of keys")
+        expected = np.arange(len(keys)) - np.repeat(np.cumsum(counts) - counts - first, counts)
+        require((panes[order] == expected).all(), "panes that do not follow each other")
+
+    def full(self, seen: Int64s) -> Int64s:
+        """Return how many windows of each key are full once so many of its events have come."""
+        full: Int64s = np.maximum(0, (seen - self.window.size) // self.window.slide + 1)
+        return full
+
+    def lift(self, rows: pa.RecordBatch, codes: Int32s, numbers: Int64s) -> pa.RecordBatch:
+        """Return the partial of each event alone; those between windows are left out."""
+        arrays = [pa.array(codes), pa.array(numbers // self.pane_size)]
+        arguments = [item.aggregate.argument for item in self.node.aggregates]
+        for accumulator, argument in zip(self.accumulators, (None, None, *arguments), strict=True):
+            values = rows.column("ts") if argument is None else evaluate(argument, rows)
+            arrays += accumulator.lift(values)
+        lifted = pa.RecordBatch.from_arrays(arrays, schema=self.partial_schema)
+        if self.pane_size <= self.window.size:
+            return lifted
+        return lifted.filter(pa.array(numbers % self.pane_size < self.window.size))
+
+    def merge(self, partials: pa.RecordBatch) -> Panes:
+        """Merge partials of the same pane and key."""
+        codes, numbers = (frozen(partials.column(name).to_numpy()) for name in PLACE)
+        of_row, pane_of = (np.empty(len(codes), np.int64) for _ in range(2))
+        key_of = np.empty(len(codes), np.int32)
+        group_of_key = np.full(codes.max(initial=-1) + 1, -1, np.int64)
+        found = group_by_key_and_pane(codes, numbers, group_of_key, of_row, pane_of, key_of)
+        groups = Groups(frozen(of_row), found)
+        arrays = [pa.array(key_of[:found]), pa.array(pane_of[:found])]
+        for accumulator, parts in zip(self.accumulators, self.split(partials), strict=True):
+            arrays += accumulator.by_group(parts, groups)
+        ended = np.empty(found, np.int64)
+        last_by_group(groups.of_row, ended)
+        merged = pa.RecordBatch.from_arrays(arrays, schema=self.partial_schema)
+        return Panes(merged, frozen(key_of[:found]), frozen(pane_of[:found]), frozen(ended))
+
+    def split(self, partials: pa.RecordBatch) -> list[list[pa.Array]]:
+        """Return each accumulator's columns."""
+        columns, split = partials.columns[len(PLACE) :], []
+        for accumulator in self.accumulators:
+            width = len(accumulator.types)
+            split.append(columns[:width])
+            columns = columns[width:]
+        return split
+
+    def report(
+        self, panes: Panes, keys: list[pa.Array], before: Int64s, done: Int64s
+    ) -> pa.RecordBatch:
+        """Return the windows [before, done) of each key, in the order of their last events."""
+        order, offsets = np.empty(len(panes.keys), np.int64), np.zeros(len(done) + 1, np.int64)
+        order_by_key(panes.keys, offsets, order)
+        new = done - before
+        key_of = np.repeat(np.arange(len(done)), new)
+        number = np.arange(len(key_of)) - np.repeat(np.cumsum(new) - new, new) + before[key_of]
+        # The panes of a key lie side by side, and the first is that of its first open window.
+        step = self.window.slide // self.pane_size
+        left = offsets[key_of] + (number - before[key_of]) * step
+        right = left + max(1, self.window.size // self.pane_size)
+        by_end = np.argsort(panes.ended[order[right - 1]])
+        frames, in_order = Frames(frozen(left), frozen(right)), pa.array(order)
+        arrays = [key.take(pa.array(key_of)) for key in keys]
+        arrays += self.put_together(panes.partials.take(in_order), frames)
+        windows = pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
+        return windows.take(pa.array(by_end))
+
+    def put_together(self, partials: pa.RecordBatch, frames: Frames) -> list[pa.Array]:
+        """Return bounds and aggregates of windows, each from the partials of a frame."""
+        return [
+            accumulator.finish(accumulator.by_frame(parts, frames))
+            for accumulator, parts in zip(self.accumulators, self.split(partials), strict=True)
+        ]
+
+    def still_needed(self, panes: Panes, done: Int64s) -> pa.RecordBatch:
+        """Drop the panes that lie in full windows only."""
+        first = done * (self.window.slide // self.pane_size)
+        return panes.partials.filter(pa.array(panes.numbers >= first[panes.keys]))

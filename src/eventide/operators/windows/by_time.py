@@ -1,0 +1,266 @@
+"""Tumbling and hopping windows by key.
+
+    ts    0    5    10   15   20        size 10, slide 5: panes of 5
+          |-a--|-b--|-c--|-d--|
+          [ a    b  )                   a window merges the panes it covers
+               [ b    c  )
+
+Events are reduced to one partial for each pane and key as they come; a window is put together
+from its panes when the watermark reaches its end. The state is the table of partials.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators import Accumulator, Frames, Groups
+from eventide.accumulators.columns import int64s
+from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
+from eventide.kernels.aggregates.frames import window_frames
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.grouping import group_by_pane, order_by_key
+from eventide.operators.aggregate import accumulator_of
+from eventide.operators.checking import (
+    filled,
+    require,
+    require_ascending,
+    require_instant,
+    require_within,
+)
+from eventide.operators.columns import concat_batches, encode_keys
+from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.state import read_rows, write_rows
+from eventide.operators.stateful import Stateful
+from eventide.plan.aggregates import AGGREGATES
+from eventide.plan.nodes import Window, WindowAggregate
+from eventide.schema import MAX_TS_US, MIN_TS_US
+
+# Keeps sums of an instant and a window's size inside 64 bits.
+FAR_US = 2**61
+
+
+@dataclass(frozen=True, slots=True)
+class WindowState:
+    """The partials of panes that open windows still need, and how far windows have closed."""
+
+    partials: pa.RecordBatch
+    merged_rows: int = 0
+    closed_us: int = START_OF_TIME_US
+
+
+@dataclass(frozen=True)
+class AggregateWindows(Stateful[WindowState]):
+    """One row for each window and key with an event, when the watermark reaches its end.
+
+    Only windows that start in `owned` are reported: a slice of a larger run owns some windows
+    and reads the events of others as well.
+    """
+
+    node: WindowAggregate
+    output_schema: pa.Schema
+    owned: TimeRange = ALL_TIME
+    window: Window = field(init=False)
+    accumulators: tuple[Accumulator, ...] = field(init=False)
+    partial_schema: pa.Schema = field(init=False)
+
+    def __post_init__(self) -> None:
+        assert isinstance(self.node.window, Window)
+        accumulators = tuple(accumulator_of(item.aggregate) for item in self.node.aggregates)
+        fields = [pa.field(f"key{i}", key.type.arrow) for i, key in enumerate(self.node.keys)]
+        fields.append(pa.field("pane", pa.int64()))
+        for i, accumulator in enumerate(accumulators):
+            fields += [pa.field(f"a{i}_{j}", kind) for j, kind in enumerate(accumulator.types)]
+        object.__setattr__(self, "window", self.node.window)
+        object.__setattr__(self, "accumulators", accumulators)
+        object.__setattr__(self, "partial_schema", pa.schema(fields))
+
+    @property
+    def pane_us(self) -> int:
+        """The longest period that every window covers wholly or not at all."""
+        return math.gcd(self.window.size_us, self.window.slide_us)
+
+    def initial_state(self) -> WindowState:
+        """Return the state before the first batch."""
+        return WindowState(pa.RecordBatch.from_pylist([], schema=self.partial_schema))
+
+    def step(self, state: WindowState, batch: Batch) -> tuple[WindowState, Batch]:
+        """Take a batch in; return the windows that end at or before its watermark."""
+        partials = concat_batches([state.partials, self.lift(batch.rows)], self.partial_schema)
+        merged_rows = state.merged_rows
+        closes = self.closes_window(partials, state, batch.watermark_us)
+        # Merging when the rows have doubled keeps memory near one partial a pane and key, at a
+        # constant cost for each event.
+        if closes or partials.num_rows > 2 * merged_rows + 65_536:
+            partials = self.merge(partials)
+            merged_rows = partials.num_rows
+        closed_us = max(state.closed_us, batch.watermark_us)
+        if not closes:
+            nothing = pa.RecordBatch.from_pylist([], schema=self.output_schema)
+            kept = WindowState(partials, merged_rows, closed_us)
+            return kept, Batch(nothing, batch.watermark_us)
+        results = self.close(partials, state.closed_us, closed_us)
+        partials = self.still_needed(partials, closed_us)
+        return WindowState(partials, partials.num_rows, closed_us), Batch(
+            results, batch.watermark_us
+        )
+
+    @property
+    def merges_in_any_order(self) -> bool:
+        """Whether partials need not come in order of time."""
+        return not any(
+            AGGREGATES[item.aggregate.function].needs_order for item in self.node.aggregates
+        )
+
+    def combine(self, partials: pa.RecordBatch) -> pa.RecordBatch:
+        """Return all windows of partials that were lifted elsewhere, in any order."""
+        order = np.argsort(int64s(partials.column("pane")), kind="stable")
+        merged = self.merge(partials.take(pa.array(order)))
+        return self.close(merged, START_OF_TIME_US, END_OF_TIME_US)
+
+    def write(self, state: WindowState) -> bytes:
+        """Write the state out."""
+        facts = {"merged_rows": state.merged_rows, "closed_us": state.closed_us}
+        return write_rows(type(self).__name__, state.partials, facts)
+
+    def read(self, written: bytes) -> WindowState:
+        """Read back what `write` wrote."""
+        partials, facts = read_rows(type(self).__name__, written, self.partial_schema)
+        merged_rows, closed_us = facts["merged_rows"], facts["closed_us"]
+        panes = filled(partials.column("pane"), "panes")
+        require_ascending(panes, "panes")
+        require_within(panes, MIN_TS_US - self.pane_us, MAX_TS_US + 1, "panes")
+        require(not (panes % self.pane_us).any(), "a pane that is none of the window's")
+        require(0 <= merged_rows <= len(panes), f"{merged_rows} of {len(panes)} partials")
+        require_instant(closed_us, "the last window that is closed")
+        return WindowState(partials, merged_rows, closed_us)
+
+    def lift(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Reduce events to one partial for each pane and key."""
+        if rows.num_rows == 0:
+            return pa.RecordBatch.from_pylist([], schema=self.partial_schema)
+        keys = [evaluate(key.expression, rows) for key in self.node.keys]
+        ts = int64s(rows.column("ts"))
+        columns: list[list[pa.Array]] = []
+        for item, accumulator in zip(self.node.aggregates, self.accumulators, strict=True):
+            argument = item.aggregate.argument
+            values = rows.column("ts") if argument is None else evaluate(argument, rows)
+            columns.append(accumulator.lift(values))
+        return self.reduce(keys, ts, columns)
+
+    def merge(self, partials: pa.RecordBatch) -> pa.RecordBatch:
+        """Merge partials of the same pane and key."""
+        keys, panes, columns = self.split(partials)
+        return self.reduce(keys, panes, columns)
+
+    def split(
+        self, partials: pa.RecordBatch
+    ) -> tuple[list[pa.Array], Int64s, list[list[pa.Array]]]:
+        """Return the key columns, the pane starts, and each accumulator's columns."""
+        columns = partials.columns
+        place = len(self.node.keys)
+        split: list[list[pa.Array]] = []
+        for accumulator in self.accumulators:
+            start = place + 1 + sum(map(len, split))
+            split.append(columns[start : start + len(accumulator.types)])
+        return columns[:place], int64s(columns[place]), split
+
+    def reduce(
+        self, keys: list[pa.Array], ts: Int64s, columns: list[list[pa.Array]]
+    ) -> pa.RecordBatch:
+        """Merge rows of the same pane and key, all in order of time."""
+        codes, distinct, count = encode_keys(keys, len(ts))
+        of_row, panes, key_of = (np.empty(len(ts), np.int64) for _ in range(3))
+        group_of_key = np.full(count, -1, np.int64)
+        found = group_by_pane(ts, codes, self.pane_us, group_of_key, of_row, panes, key_of)
+        groups = Groups(frozen(of_row), found)
+        key_rows = pa.array(key_of[:found])
+        arrays = [key.take(key_rows) for key in distinct] + [pa.array(panes[:found])]
+        for accumulator, partials in zip(self.accumulators, columns, strict=True):
+            arrays += accumulator.by_group(partials, groups)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.partial_schema)
+
+    def closes_window(
+        self, partials: pa.RecordBatch, state: WindowState, watermark_us: int
+    ) -> bool:
+        """Whether a window with an event ends in (closed, watermark]."""
+        if partials.num_rows == 0 or watermark_us <= state.closed_us:
+            return False
+        window = self.window
+        oldest: int = partials.column("pane")[0].as_py()
+        # The first window to end that can hold the oldest pane or a later one.
+        earliest = (oldest - window.size_us) // window.slide_us + 1
+        first_end = max(
+            earliest * window.slide_us + window.size_us,
+            next_end(state.closed_us, window.size_us, window.slide_us),
+        )
+        return first_end <= watermark_us
+
+    def close(self, partials: pa.RecordBatch, closed_us: int, watermark_us: int) -> pa.RecordBatch:
+        """Return the windows that end in (closed_us, watermark_us], from merged partials."""
+        window = self.window
+        # Ends in (closed, watermark] are starts in [closed - size + 1, watermark - size + 1).
+        from_us = max(closed_us, -FAR_US) - window.size_us + 1
+        to_us = min(watermark_us, FAR_US) - window.size_us + 1
+        starts = TimeRange(from_us, to_us).intersect(self.owned)
+        keys, panes, columns = self.split(partials)
+        if window.is_tumbling:
+            # Panes ascend, so the windows to report lie side by side.
+            bounds = np.searchsorted(panes, [starts.start_us, max(starts.start_us, starts.end_us)])
+            chosen = slice(int(bounds[0]), int(bounds[1]))
+            picked = [[part[chosen] for part in parts] for parts in columns]
+            return self.finish([key[chosen] for key in keys], panes[chosen], picked)
+        return self.close_hopping(keys, panes, columns, starts)
+
+    def close_hopping(
+        self,
+        keys: list[pa.Array],
+        panes: Int64s,
+        columns: list[list[pa.Array]],
+        starts: TimeRange,
+    ) -> pa.RecordBatch:
+        """Return the windows that start in `starts`, each merged from its panes."""
+        codes, distinct, count = encode_keys(keys, len(panes))
+        order, offsets = np.empty(len(panes), np.int64), np.zeros(count + 1, np.int64)
+        order_by_key(codes, offsets, order)
+        window = self.window
+        limits = (window.size_us, window.slide_us, starts.start_us, starts.end_us)
+        inputs = (frozen(panes[order]), frozen(offsets), limits)
+        none = np.empty(0, np.int64)
+        found = window_frames(*inputs, none, none, none, none)
+        window_starts, key_of, left, right = (np.empty(found, np.int64) for _ in range(4))
+        window_frames(*inputs, window_starts, key_of, left, right)
+        frames = Frames(frozen(left), frozen(right))
+        in_order = pa.array(order)
+        merged = [
+            accumulator.by_frame([part.take(in_order) for part in parts], frames)
+            for accumulator, parts in zip(self.accumulators, columns, strict=True)
+        ]
+        return self.finish([key.take(pa.array(key_of)) for key in distinct], window_starts, merged)
+
+    def finish(
+        self, keys: list[pa.Array], starts: Int64s, columns: list[list[pa.Array]]
+    ) -> pa.RecordBatch:
+        """Turn merged partials into result rows."""
+        bounds = [pa.array(starts), pa.array(starts + self.window.size_us)]
+        arrays = keys + [bound.view(pa.timestamp("us")) for bound in bounds]
+        for accumulator, partials in zip(self.accumulators, columns, strict=True):
+            arrays.append(accumulator.finish(partials))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
+
+    def still_needed(self, partials: pa.RecordBatch, closed_us: int) -> pa.RecordBatch:
+        """Drop the panes that lie in closed windows only."""
+        window = self.window
+        next_start = next_end(closed_us, window.size_us, window.slide_us) - window.size_us
+        panes = int64s(partials.column("pane"))
+        # Panes ascend, so what is still needed is a tail.
+        return partials.slice(int(np.searchsorted(panes, next_start)))
+
+
+def next_end(closed_us: int, size_us: int, slide_us: int) -> int:
+    """Return the first window end after an instant."""
+    clamped = min(max(closed_us, -FAR_US), FAR_US)
+    return ((clamped - size_us) // slide_us + 1) * slide_us + size_us

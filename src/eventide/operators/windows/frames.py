@@ -1,0 +1,239 @@
+"""A frame for every event: aggregates over the events of the same key just before it.
+
+    ts     0   4   7   9   15       RANGE 5: the frame of the event at 9 is [4, 9]
+           a   b   c   d   e        e's frame is [10, 15], e alone
+
+An event leaves with its aggregates once the watermark has passed it, for only then are all its
+peers known. The state is the events that wait for that, and by key those that later frames can
+still reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self, assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators import Accumulator, Frames
+from eventide.accumulators.columns import int64s
+from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
+from eventide.kernels.aggregates.frames import keep_reachable_rows, range_frames, rows_frames
+from eventide.kernels.compiled import Int32s, Int64s, frozen
+from eventide.kernels.grouping import order_by_key
+from eventide.kernels.ordering import ranges
+from eventide.operators.aggregate import accumulator_of
+from eventide.operators.checking import (
+    require,
+    require_ascending,
+    require_ascending_in_runs,
+    times_of,
+)
+from eventide.operators.columns import concat_batches, encode_keys
+from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.key_layers import NEVER, KeyLayers
+from eventide.operators.state import read_rows, write_rows
+from eventide.operators.stateful import Stateful
+from eventide.plan.expressions import RangeFrame, RowsFrame
+from eventide.plan.nodes import SlidingAggregate
+from eventide.schema import MIN_TS_US
+
+FAR_US = 2**61
+"""Longer than any frame, and no sum with a time overflows."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOrder:
+    """Rows by key: row `order[i]` is the i-th, key k is [offsets[k], offsets[k + 1])."""
+
+    order: Int64s
+    offsets: Int64s
+
+    @classmethod
+    def of(cls, codes: Int32s, count: int) -> Self:
+        """Put rows in order of their keys."""
+        order, offsets = np.empty(len(codes), np.int64), np.zeros(count + 1, np.int64)
+        order_by_key(codes, offsets, order)
+        return cls(frozen(order), frozen(offsets))
+
+
+@dataclass(frozen=True)
+class FrameRows:
+    """Events that later frames may reach: those of a key in order of time, keys in any order."""
+
+    rows: pa.RecordBatch
+    node: SlidingAggregate
+
+    @cached_property
+    def encoded(self) -> tuple[tuple[pa.Array, ...], KeyOrder]:
+        """The keys, and the rows of each."""
+        columns = [evaluate(key, self.rows) for key in self.node.keys]
+        codes, keys, count = encode_keys(columns, self.rows.num_rows)
+        return tuple(keys), KeyOrder.of(codes, count)
+
+    @property
+    def keys(self) -> tuple[pa.Array, ...]:
+        """The columns of the keys."""
+        return self.encoded[0]
+
+    @cached_property
+    def due(self) -> Int64s:
+        """When no frame reaches the last row of each key any more."""
+        by_key = self.encoded[1]
+        due = np.full(len(by_key.offsets) - 1, NEVER, np.int64)
+        if isinstance(self.node.frame, RangeFrame) and self.rows.num_rows:
+            last = int64s(self.rows.column("ts"))[by_key.order[by_key.offsets[1:] - 1]]
+            due = last + min(self.node.frame.preceding_us, FAR_US)
+        return due
+
+    @property
+    def weight(self) -> int:
+        """How many rows there are; every key has some."""
+        return int(self.rows.num_rows)
+
+    def take(self, keys: Int64s) -> Self:
+        """Return the rows of some keys, by number."""
+        by_key = self.encoded[1]
+        counts = by_key.offsets[1:][keys] - by_key.offsets[keys]
+        places = by_key.order[ranges(by_key.offsets[keys], counts)]
+        return type(self)(self.rows.take(pa.array(places)), self.node)
+
+    def joined(self, other: Self) -> Self:
+        """Return these rows, then those of other keys."""
+        return type(self)(concat_batches([self.rows, other.rows], self.rows.schema), self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingState:
+    """Events that have left, by key, and those that wait for the watermark, in order of time."""
+
+    done: KeyLayers[FrameRows]
+    waiting: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class AggregateFrames(Stateful[SlidingState]):
+    """Every event with aggregates over its frame, once the watermark has passed it.
+
+    Only events in `owned` are reported: a slice of a larger run owns some events and reads
+    those before it as well.
+    """
+
+    node: SlidingAggregate
+    output_schema: pa.Schema
+    owned: TimeRange = ALL_TIME
+    accumulators: tuple[Accumulator, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        accumulators = tuple(accumulator_of(item.aggregate) for item in self.node.aggregates)
+        object.__setattr__(self, "accumulators", accumulators)
+
+    @property
+    def source_schema(self) -> pa.Schema:
+        """The columns of the events."""
+        return pa.schema([(name, kind.arrow) for name, kind in self.node.source.row.items()])
+
+    def initial_state(self) -> SlidingState:
+        """Return the state before the first batch."""
+        nothing = pa.RecordBatch.from_pylist([], schema=self.source_schema)
+        return SlidingState(KeyLayers.of(FrameRows(nothing, self.node)), nothing)
+
+    def step(self, state: SlidingState, batch: Batch) -> tuple[SlidingState, Batch]:
+        """Take a batch in; return the events that its watermark has passed."""
+        watermark_us = batch.watermark_us
+        rows = concat_batches([state.waiting, batch.rows], self.source_schema)
+        count = rows.num_rows
+        if watermark_us != END_OF_TIME_US:
+            count = passed(int64s(rows.column("ts")), watermark_us)
+        leaving, waiting = rows.slice(0, count), rows.slice(count)
+        taken = state.done.taken(
+            [evaluate(key, leaving) for key in self.node.keys], count, watermark_us
+        )
+        before = taken.part.rows.num_rows
+        rows = concat_batches([taken.part.rows, leaving], self.source_schema)
+        reached = FrameRows(rows, self.node)
+        ts, by_key = int64s(rows.column("ts")), reached.encoded[1]
+        results = self.report(rows, ts, by_key, before)
+        kept = FrameRows(self.still_needed(rows, ts, by_key, watermark_us), self.node)
+        after = SlidingState(taken.put(kept, watermark_us), waiting)
+        return after, Batch(results, watermark_us)
+
+    def write(self, state: SlidingState) -> bytes:
+        """Write the state out."""
+        done = state.done.whole.rows
+        rows = concat_batches([done, state.waiting], self.source_schema)
+        return write_rows(type(self).__name__, rows, {"done": done.num_rows})
+
+    def read(self, written: bytes) -> SlidingState:
+        """Read back what `write` wrote."""
+        rows, facts = read_rows(type(self).__name__, written, self.source_schema)
+        ts, done = times_of(rows), facts["done"]
+        require(0 <= done <= rows.num_rows, f"{done} of {rows.num_rows} events have left")
+        left = FrameRows(rows.slice(0, done), self.node)
+        # Layers leave keys in any order; only the events of one key follow each other in time.
+        by_key = left.encoded[1]
+        starts = by_key.offsets[1:-1]
+        require_ascending_in_runs(ts[by_key.order], starts, "times of events of a key")
+        # What waits comes behind all that has left.
+        newest = ts[:done].max(initial=MIN_TS_US)
+        require_ascending(np.append(newest, ts[done:]), "times of events that wait")
+        return SlidingState(KeyLayers.of(left), rows.slice(done))
+
+    def report(
+        self, rows: pa.RecordBatch, ts: Int64s, by_key: KeyOrder, start: int
+    ) -> pa.RecordBatch:
+        """Return the rows from `start` on, of those owned, with their aggregates."""
+        leaving = ts[start:]
+        first, last = (passed(leaving, us) for us in (self.owned.start_us, self.owned.end_us))
+        if self.owned.end_us == END_OF_TIME_US:
+            last = len(leaving)
+        start, end = start + first, start + max(first, last)
+        frames, place = self.frames(ts, by_key, start, end)
+        in_order = pa.array(by_key.order)
+        arrays = rows.slice(start, end - start).columns
+        for item, accumulator in zip(self.node.aggregates, self.accumulators, strict=True):
+            argument = item.aggregate.argument
+            values = rows.column("ts") if argument is None else evaluate(argument, rows)
+            partials = accumulator.by_frame(accumulator.lift(values.take(in_order)), frames)
+            arrays.append(accumulator.finish(partials).take(place))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
+
+    def frames(self, ts: Int64s, by_key: KeyOrder, start: int, end: int) -> tuple[Frames, pa.Array]:
+        """Return the frames of rows [start, end) in key order, and where each row's frame is."""
+        left, right = np.empty(len(ts), np.int64), np.empty(len(ts), np.int64)
+        match self.node.frame:
+            case RangeFrame(preceding_us):
+                range_frames(frozen(ts[by_key.order]), by_key.offsets, preceding_us, left, right)
+            case RowsFrame(preceding):
+                rows_frames(by_key.offsets, preceding, left, right)
+            case _ as unreachable:
+                assert_never(unreachable)
+        wanted = (by_key.order >= start) & (by_key.order < end)
+        place = np.empty(end - start, np.int64)
+        place[by_key.order[wanted] - start] = np.arange(end - start)
+        return Frames(frozen(left[wanted]), frozen(right[wanted])), pa.array(place)
+
+    def still_needed(
+        self, rows: pa.RecordBatch, ts: Int64s, by_key: KeyOrder, watermark_us: int
+    ) -> pa.RecordBatch:
+        """Return the events, of those that have left, that later frames can reach."""
+        match self.node.frame:
+            case RangeFrame(preceding_us):
+                # Events to come have ts >= watermark, so their frames start no earlier.
+                reached = ts >= max(watermark_us, -FAR_US) - preceding_us
+                if watermark_us == END_OF_TIME_US:
+                    reached[:] = False
+            case RowsFrame(preceding):
+                reached = np.zeros(len(ts), np.bool_)
+                keep_reachable_rows(by_key.order, by_key.offsets, len(ts), preceding, reached)
+            case _ as unreachable:
+                assert_never(unreachable)
+        return rows if reached.all() else rows.filter(pa.array(reached))
+
+
+def passed(ts: Int64s, instant_us: int) -> int:
+    """Return how many rows come before an instant."""
+    clamped = min(max(instant_us, START_OF_TIME_US), END_OF_TIME_US)
+    return int(np.searchsorted(ts, np.int64(clamped)))

@@ -1,0 +1,155 @@
+"""Whether a live query can forget: how long a match may wait, and what is left of every key.
+
+A temporal pattern has WITHIN, and at most one situation of a kind is open for each key. One that is
+open when its key falls silent stays without GAP, as `explain` says: it still goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from eventide.plan.expressions import At, MatchNumber, RowsFrame, walk
+from eventide.plan.nodes import (
+    CountWindow,
+    Filter,
+    MatchRecognize,
+    Plan,
+    Project,
+    Situations,
+    SlidingAggregate,
+    TemporalPattern,
+    WindowAggregate,
+)
+from eventide.plan.patterns.automaton import DONE, Automaton, automaton_of
+from eventide.plan.patterns.looking_back import looks_back
+from eventide.plan.patterns.tree import Repeat, render_pattern, walk_pattern
+
+_CURE = "so a live query keeps its rows: add WITHIN INTERVAL '…'"
+
+
+def unbounded_reasons(plan: Plan) -> Iterator[str]:
+    """Yield why a live query may need more and more memory, each with what would help."""
+    if isinstance(plan, MatchRecognize):
+        reason = unbounded_reason(plan)
+        if reason is not None:
+            yield reason
+    kept = list(kept_of_every_key(plan))
+    for what, cure in kept:
+        yield f"of every key that ever came {what}, so a live query grows with the keys: {cure}"
+    match plan:
+        case (
+            Filter(source=source)
+            | Project(source=source)
+            | WindowAggregate(source=source)
+            | SlidingAggregate(source=source)
+            | MatchRecognize(source=source)
+            | Situations(source=source)
+            | TemporalPattern(source=source)
+        ):
+            yield from unbounded_reasons(source)
+
+
+def kept_of_every_key(node: Plan) -> Iterator[tuple[str, str]]:
+    """Yield what a node keeps of every key though no event may come again, and what would help."""
+    match node:
+        case WindowAggregate(keys=[_, *_], window=CountWindow(size=size, slide=slide)):
+            # A window of one event is never open between two of them.
+            if size > 1 or slide > 1:
+                yield (
+                    "a counter and the partial results of its open windows are kept",
+                    "a window of time, TUMBLE(ts, INTERVAL '…'), is over some time",
+                )
+        case SlidingAggregate(keys=[_, *_], frame=RowsFrame(preceding=preceding)) if preceding:
+            yield (
+                f"the last {_rows(preceding)} kept",
+                "RANGE BETWEEN INTERVAL '…' PRECEDING forgets what is older",
+            )
+        case TemporalPattern(keys=[_, *_], limit=int()):
+            yield (
+                "the number of its matches is kept, for LIMIT",
+                "leave LIMIT out, and count in what takes the rows",
+            )
+        case MatchRecognize(keys=[_, *_]):
+            yield from _kept_by_pattern(node)
+
+
+def _kept_by_pattern(node: MatchRecognize) -> Iterator[tuple[str, str]]:
+    automaton = automaton_of(node.pattern, all_matches=node.strategy == "skip_till_any")
+    items = (*node.defines, *node.measures)
+    parts = [part for item in items for part in walk(item.expression)]
+    steps = [step for each in automaton.nodes for step in each.steps]
+    back = looks_back(node, automaton)
+    if back:
+        yield (
+            f"the last {_rows(back)} kept, which PREV looks at from the first row of a match",
+            "begin with a variable whose condition has no PREV, as in PATTERN (A B+) with PREV in "
+            "the condition of B alone",
+        )
+    ahead = max([0, *(part.shift for part in parts if isinstance(part, At))])
+    if ahead:
+        yield (
+            f"the last {_rows(ahead)} kept until NEXT can look further",
+            "let a later variable test the next row, with PREV for this one",
+        )
+    if any(isinstance(part, MatchNumber) for part in parts):
+        yield (
+            "the number of its matches is kept, for MATCH_NUMBER()",
+            "leave it out, and tell matches apart by key and FIRST(ts)",
+        )
+    if any(step.at_start for step in steps):
+        yield "it is kept that its first row is over, for ^", "leave ^ out"
+    if any(step.at_end for step in steps):
+        yield "the last rows are kept until finish(), for $", "leave $ out"
+
+
+def _rows(count: int) -> str:
+    return "row is" if count == 1 else f"{count:,} rows are"
+
+
+def unbounded_reason(node: MatchRecognize) -> str | None:
+    """Return why a live query of the pattern may need more and more memory, or None.
+
+    >>> from eventide.plan.expressions import ALWAYS, Named
+    >>> from eventide.plan.nodes import Scan
+    >>> from eventide.plan.patterns.tree import Variable
+    >>> always = (Named("B", ALWAYS),)
+    >>> node = MatchRecognize(Scan("s"), (), (), Repeat(Variable("B"), 1, None), always, ())
+    >>> unbounded_reason(node)
+    "B+ can go on for ever, so a live query keeps its rows: add WITHIN INTERVAL '…'"
+    """
+    if node.within_us is not None:
+        return None
+    if node.strategy != "contiguous":
+        return f"under {node.strategy} a match can wait for its next row for ever, {_CURE}"
+    if not _has_loop(automaton_of(node.pattern)):
+        return None
+    loops = (part for part in walk_pattern(node.pattern) if _is_loop(part))
+    shown = next((render_pattern(part) for part in loops), "the pattern")
+    return f"{shown} can go on for ever, {_CURE}"
+
+
+def _is_loop(part: object) -> bool:
+    return isinstance(part, Repeat) and part.at_most is None
+
+
+def _has_loop(automaton: Automaton) -> bool:
+    """Whether a match can come back to a place it has been at, and so be of any length."""
+    done: set[int] = set()
+    path: set[int] = set()
+    # A node comes twice: to go on from it, and to leave it.
+    waiting = [(0, False)]
+    while waiting:
+        number, leaving = waiting.pop()
+        if leaving:
+            path.discard(number)
+            done.add(number)
+            continue
+        if number in done:
+            continue
+        path.add(number)
+        waiting.append((number, True))
+        targets = {step.target for step in automaton.nodes[number].steps if step.target != DONE}
+        if targets & path:
+            return True
+        waiting += [(target, False) for target in targets - done]
+    return False

@@ -1,0 +1,6 @@
+"""Situations and the relations of periods.
+
+allen.py    Allen's thirteen relations, as bits of a mask, and how they compose
+parts.py    what the nodes about situations and periods are made of
+periods.py  the periods of the situations of a match, beside what a pattern returns
+"""

@@ -1,0 +1,119 @@
+"""Which of several plans of a standing query is run: the cheapest that gives the same answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from eventide.errors import PlanError
+from eventide.plan.check import check_plan
+from eventide.plan.nodes import Plan
+from eventide.plan.passes.move_negation import moves_of_negation
+from eventide.plan.passes.narrow_rows import narrow_rows
+from eventide.plan.passes.push_selections import push_selections
+from eventide.plan.standing.cost import NOTHING_KNOWN, cost_of, costs_of
+from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.nodes import Standing
+from eventide.plan.standing.statistics import Statistics
+from eventide.plan.standing.update_patterns import feeds_strict_to_as_of
+
+MOST_ALTERNATIVES = 32
+"""How many places of negations are tried; each join and each negation doubles them."""
+CLEARLY = 0.95
+"""A plan is taken if none costs less than this share of it: costs are no more exact than that, and
+those that come first are closer to what was written."""
+
+Candidates = tuple[tuple[str, Standing], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A plan that gives the answers asked for, what was done to get it, and its cost."""
+
+    name: str
+    plan: Standing
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The plan to run, what it costs in each execution, what it was chosen from, and by what."""
+
+    plan: Standing
+    alternatives: tuple[Alternative, ...]
+    costs: Mapping[Execution, float]
+    statistics: Statistics
+
+    @property
+    def cheapest(self) -> Alternative:
+        """The alternative that was chosen; what runs is that without columns it does not need."""
+        return _cheapest(self.alternatives)
+
+
+def choose_plan(plan: Standing, statistics: Statistics = NOTHING_KNOWN) -> Chosen:
+    """Return the cheapest of the plans that give the same answers as a bound one.
+
+    The one as written is among them, if it can be run: see `alternatives_of`.
+    """
+    return choose_among(alternatives_of(plan), statistics)
+
+
+def choose_among(candidates: Candidates, statistics: Statistics) -> Chosen:
+    """Return the cheapest of the plans that `alternatives_of` found."""
+    alternatives = tuple(
+        Alternative(name, each, cost_of(each, statistics)) for name, each in candidates
+    )
+    narrow = _narrowed(_cheapest(alternatives).plan)
+    return Chosen(narrow, alternatives, costs_of(narrow, statistics), statistics)
+
+
+def alternatives_of(plan: Standing) -> Candidates:
+    """Return the plans that may be run, with what was done to get them; the one as written first.
+
+    Those that would give to a join as of a time what may be taken back are left out; if it is so in
+    all of them, `PlanError`.
+    """
+    found = tuple(
+        (name, each)
+        for name, each in _rewrites(plan)
+        if isinstance(each, Standing) and not feeds_strict_to_as_of(each)
+    )
+    if not found:
+        message = "a join as of a time would have to take back what it joined with the past"
+        hint = "join first, and use ROWS, NOT EXISTS, EXCEPT, GROUP BY or LIMIT on the result"
+        raise PlanError(message, hint=hint, span=plan.span)
+    return found
+
+
+def variants_of(plan: Standing) -> Iterator[Standing]:
+    """Yield all plans that `choose_plan` may return for a bound one, whatever is known."""
+    return (_narrowed(each) for _, each in alternatives_of(plan))
+
+
+def _narrowed(plan: Standing) -> Standing:
+    narrow = check_plan(narrow_rows(plan), after="choose_plan")
+    assert isinstance(narrow, Standing)
+    return narrow
+
+
+def _cheapest(alternatives: tuple[Alternative, ...]) -> Alternative:
+    least = min(each.cost for each in alternatives)
+    return next(each for each in alternatives if each.cost * CLEARLY <= least)
+
+
+def _rewrites(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    yield "as written", plan
+    pushed = push_selections(plan)
+    known = {plan, pushed}
+    waiting = [("", pushed)]
+    if pushed != plan:
+        yield "selections below", pushed
+    while waiting and len(known) < MOST_ALTERNATIVES:
+        done, current = waiting.pop(0)
+        for move, moved in moves_of_negation(current):
+            rewritten = push_selections(moved)
+            if rewritten not in known and len(known) < MOST_ALTERNATIVES:
+                known.add(rewritten)
+                name = f"{done}, {move}" if done else move
+                yield name, rewritten
+                waiting.append((name, rewritten))

@@ -1,0 +1,244 @@
+"""What a standing plan costs in each execution: how much is touched in a second of the stream.
+
+Of every operator: each tuple that comes is looked up and put away, each that goes has to be found.
+How long finding takes is a question of what tuples wait in. Units are touches of one tuple.
+
+The weights were measured with the queries Q1 to Q4 of benchmarks/standing_links.py and variations
+of them, windows of 2,000 to 200,000 tuples, by the time that `Profile` of engines/standing/
+explained.py has for each operator: a touch is about 0.1 µs. A join takes 0.2 µs for a tuple that
+comes and 0.1 to 0.25 for each that it finds, (NOT) EXISTS 0.2 to 0.6, EXCEPT 1.0, DISTINCT 0.1 for
+a value that is there already and 0.5 for a new one, the answer 0.2 to 0.5 for a row that comes and
+goes: more, the more is remembered. What a step takes whatever comes with it is not counted: all
+plans of a query have about as many operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import log2
+
+from eventide.plan.nodes import Filter, Plan, sources_of
+from eventide.plan.standing.execution import EXECUTIONS, Execution
+from eventide.plan.standing.flow import Flow, Flows
+from eventide.plan.standing.join_order import best_orders, cost_of_orders
+from eventide.plan.standing.nodes import (
+    AsOfJoin,
+    Difference,
+    Distinct,
+    Existence,
+    GroupAggregate,
+    OuterJoin,
+    RowsWindow,
+    SessionWindow,
+    Standing,
+    Top,
+    Windowed,
+    WindowJoin,
+)
+from eventide.plan.standing.statistics import Statistics
+from eventide.plan.standing.update_patterns import (
+    Circumstances,
+    Structure,
+    pattern_of,
+    structure_below,
+    structure_of,
+)
+
+PARTITIONS = 50
+"""Into how many spans of time a calendar queue is divided."""
+SWEEPS = 20
+"""How often, in the time of one window, a join sweeps lists for what has expired."""
+SORTING = 0.2
+"""What a comparison costs when a span of a calendar is put in order, beside a touch elsewhere."""
+QUEUED = 0.5
+"""What it costs to put a tuple at the end of a queue, and as much to drop it from the beginning."""
+FOUND = 1.3
+"""What a tuple costs that a join finds, also if it becomes no result."""
+TAKEN_BACK = 1.0
+"""What any tuple costs a join more, if those of some side may be taken back."""
+CHANGED = 0.5
+"""What it costs a negation to tell of a tuple that comes or goes because of the other side."""
+MATCHED = 4.0
+"""What it costs to count a whole row of EXCEPT against those of the other side."""
+REPEATED = 0.8
+"""What a tuple costs whose value DISTINCT has already: it is only looked up."""
+FILTERED = 0.3
+WINDOWED = 0.2
+NOTHING_KNOWN: Statistics = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one source makes an operator do in a second: tuples that come, go, and wait."""
+
+    flow: Flow
+    structure: Structure
+    probe: float = 1.0
+    swept: float = 0.0
+    """How many times in a second a list would be swept for what has expired."""
+    kept: float = 1.0
+    """The share of the tuples that is put away, by an operator that knows which it will need."""
+
+
+def cost_of(
+    plan: Standing, statistics: Statistics = NOTHING_KNOWN, execution: Execution = "aware"
+) -> float:
+    """Return what a second of a standing query costs, with its answer."""
+    return _cost(plan, Flows(statistics), execution)
+
+
+def costs_of(plan: Standing, statistics: Statistics = NOTHING_KNOWN) -> Mapping[Execution, float]:
+    """Return what a second of a standing query costs in each execution."""
+    flows = Flows(statistics)
+    return {execution: _cost(plan, flows, execution) for execution in EXECUTIONS}
+
+
+def locate_cost(structure: Structure, living: float, premature: float) -> float:
+    """Return what it takes to find a tuple that goes, if a share of them goes before its time."""
+    slot = 1.0 + SORTING * log2(1.0 + living / PARTITIONS)
+    match structure:
+        case "none":
+            return premature * living
+        case "queue":
+            return (1.0 - premature) * QUEUED + premature * living
+        case "calendar queue":
+            return (1.0 - premature) * slot + premature * living
+        case "calendar queue with id map":
+            return (1.0 - premature) * slot + premature
+        case _:
+            return 1.0
+
+
+def work(load: Load, execution: Execution) -> float:
+    """Return what a source makes an operator do: λ (probe + insert) + λ_gone · locate."""
+    flow = load.flow
+    match execution:
+        case "aware":
+            inserts = {"queue": QUEUED, "calendar queue with id map": 2.0}.get(load.structure, 1.0)
+            negatives = flow.premature * flow.rate
+            found = locate_cost(load.structure, flow.living, flow.premature)
+            put_away = load.kept * flow.rate * (inserts + found)
+            return (flow.rate + negatives) * load.probe + put_away
+        case "negative":
+            # All are found again by their ids, wherever in memory that is: no better than in slots.
+            found = locate_cost("calendar queue", flow.living, 0.0) if load.kept else 0.0
+            inserts = 2.0 if load.kept else 0.0
+            return flow.rate * (2.0 * load.probe + inserts + found)
+        case "direct":
+            negatives = flow.premature * flow.rate
+            swept = load.swept * flow.living
+            early = negatives * (load.probe + flow.living)
+            return flow.rate * (load.probe + (1.0 if load.kept else 0.0)) + swept + early
+
+
+def _cost(plan: Standing, flows: Flows, execution: Execution) -> float:
+    circumstances = Circumstances.of(plan, kept=True)
+    flow, edge = flows.of(plan.source), pattern_of(plan.source, circumstances)
+    answer = flow if edge.strict else replace(flow, premature=0.0)
+    kept = work(Load(answer, structure_of(edge), probe=0.0, swept=flow.rate), execution)
+    return kept + _cost_below(plan.source, flows, execution, circumstances)
+
+
+def _cost_below(
+    plan: Plan, flows: Flows, execution: Execution, circumstances: Circumstances
+) -> float:
+    own = 0.0
+    for load in loads_of(plan, flows, circumstances):
+        own += work(load, execution)
+    if isinstance(plan, Windowed):
+        return own + _window_cost(plan, flows, execution)
+    return own + sum(
+        _cost_below(source, flows, execution, circumstances) for source in sources_of(plan)
+    )
+
+
+def loads_of(plan: Plan, flows: Flows, circumstances: Circumstances) -> tuple[Load, ...]:
+    """Return what each source makes an operator do."""
+    match plan:
+        case WindowJoin():
+            return _join_loads(plan, flows, circumstances)
+        case OuterJoin(keeps=keeps):
+            # What is alone is found as NOT EXISTS finds it, once for each source that is kept.
+            alone = [_load(plan, each, flows, circumstances) for each in plan.sources]
+            return (*_join_loads(plan, flows, circumstances), *alone * sum(keeps))
+        case Distinct() | Difference() | Existence() | GroupAggregate() | Top():
+            sources = [_load(plan, each, flows, circumstances) for each in sources_of(plan)]
+            # An answer that has to be exact at every tuple sweeps all its lists for each of them.
+            swept = sum(load.flow.rate for load in sources)
+            return tuple(
+                replace(
+                    load,
+                    probe=_probe(plan, load.flow, flows),
+                    swept=swept,
+                    kept=_kept(plan, load.flow, circumstances),
+                )
+                for load in sources
+            )
+        case AsOfJoin(left=left):
+            # What waits is the newest event of each key, to the right; the left only passes.
+            flow = flows.of(left)
+            return (Load(Flow(flow.rate, 0.0, flow.values), "none"),)
+        case Filter(source=source):
+            load = _load(plan, source, flows, circumstances)
+            passing = Flow(load.flow.rate, 0.0, {}, load.flow.premature)
+            return (Load(passing, "none", probe=FILTERED, kept=0.0),)
+        case _:
+            return ()
+
+
+def _probe(plan: Plan, flow: Flow, flows: Flows) -> float:
+    """Return what it takes to look up a tuple in an operator, and to tell what that changes."""
+    match plan:
+        case Top():
+            return log2(2.0 + flow.living)
+        case Distinct():
+            return REPEATED
+        case Difference() | Existence():
+            told = flows.of(plan).rate
+            arrivals = sum(flows.of(each).rate for each in sources_of(plan))
+            looked_up = MATCHED if isinstance(plan, Difference) else 1.0
+            return looked_up + CHANGED * told / max(arrivals, 1e-9)
+    return 1.0
+
+
+def _kept(plan: Plan, flow: Flow, circumstances: Circumstances) -> float:
+    """Return which share is put away: DISTINCT has one tuple of each value, and one to follow."""
+    if isinstance(plan, Distinct) and not pattern_of(plan, circumstances).strict:
+        return min(1.0, flow.different_rows / max(flow.living, 1.0))
+    return 1.0
+
+
+def _load(node: Plan, source: Plan, flows: Flows, circumstances: Circumstances) -> Load:
+    flow = flows.of(source)
+    structure = structure_below(node, source, circumstances)
+    strict = pattern_of(source, circumstances).strict
+    return Load(flow if strict else replace(flow, premature=0.0), structure)
+
+
+def _join_loads(
+    join: WindowJoin | OuterJoin, flows: Flows, circumstances: Circumstances
+) -> tuple[Load, ...]:
+    inner = WindowJoin(join.sources, join.keys)
+    loads = [_load(inner, source, flows, circumstances) for source in join.sources]
+    inputs = [load.flow.as_input(keys) for load, keys in zip(loads, join.keys, strict=True)]
+    looked = cost_of_orders(best_orders(inputs), inputs)
+    arrivals = max(sum(load.flow.rate for load in loads), 1e-9)
+    strict = any(pattern_of(source, circumstances).strict for source in join.sources)
+    probe = 1.0 + FOUND * looked / arrivals + (TAKEN_BACK if strict else 0.0)
+    return tuple(
+        Load(
+            load.flow,
+            load.structure,
+            probe,
+            swept=SWEEPS / load.flow.lifetime if load.flow.lifetime else 0.0,
+        )
+        for load in loads
+    )
+
+
+def _window_cost(plan: Windowed, flows: Flows, execution: Execution) -> float:
+    """Return what a window itself does: those of time only remember to tell of every expiry."""
+    rate = flows.of(plan).rate
+    remembers = isinstance(plan.window, RowsWindow | SessionWindow) or execution == "negative"
+    return rate * (2.0 if remembers else WINDOWED)

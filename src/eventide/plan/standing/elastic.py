@@ -1,0 +1,61 @@
+"""Answers for shorter windows than those of a query, from what it remembers anyway."""
+
+from __future__ import annotations
+
+from eventide.errors import UnsupportedError
+from eventide.plan.nodes import Filter, Plan, Project, sources_of
+from eventide.plan.standing.nodes import Merge, RangeWindow, Standing, Windowed, WindowJoin
+from eventide.plan.standing.update_patterns import windows_of
+from eventide.plan.times import format_duration
+
+_HINT = "current(last=…) is for selections, joins and UNION ALL of windows [RANGE …] of one length"
+
+
+def shortened_by(plan: Standing, last_us: int) -> int:
+    """Return by how much all windows of a query would be shorter if they were `last_us` long.
+
+    A row that is made of events of windows of one length ends when the oldest of them does. In
+    shorter windows it ends by the difference earlier, and nothing else changes.
+    """
+    length = _common_length(plan)
+    if not 0 < last_us <= length:
+        message = f"the windows of the query hold {format_duration(length)}"
+        hint = "ask for the last part of that"
+        raise UnsupportedError(message, span=plan.span, hint=hint)
+    if plan.slide_us is not None and (length - last_us) % plan.slide_us:
+        message = f"the query slides by {format_duration(plan.slide_us)}"
+        hint = f"take multiples of that away from {format_duration(length)}"
+        raise UnsupportedError(message, span=plan.span, hint=hint)
+    return length - last_us
+
+
+def _common_length(plan: Standing) -> int:
+    """Return how long all windows are, if rows in shorter ones are among those of the query."""
+    lengths = {_length(each) for each in windows_of(plan)}
+    length = None if None in lengths else next(iter(lengths))
+    reason = ""
+    if plan.report in ("rstream", "dstream") or plan.output_window is not None or plan.restore:
+        reason = "it is not kept how long rows of this report last"
+    elif len(lengths) > 1 and length is not None:
+        reason = "the windows have different lengths"
+    elif not _is_made_of_events(plan.source):
+        reason = "a row may be of events that a shorter window does not have"
+    if reason or length is None:
+        message = f"no answer for shorter windows: {reason or 'not all windows are [RANGE …]'}"
+        raise UnsupportedError(message, span=plan.span, hint=_HINT)
+    return length
+
+
+def _length(leaf: Windowed) -> int | None:
+    """Return how long each event of a window is in it, if that is the same for all."""
+    window = leaf.window
+    if not isinstance(window, RangeWindow) or window.jump_us is not None or leaf.internal:
+        return None
+    return window.size_us
+
+
+def _is_made_of_events(plan: Plan) -> bool:
+    if isinstance(plan, Windowed):
+        return True
+    simple = isinstance(plan, Filter | Project | Merge | WindowJoin)
+    return simple and all(map(_is_made_of_events, sources_of(plan)))

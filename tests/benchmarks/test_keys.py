@@ -1,0 +1,42 @@
+"""The benchmark of keys that come and go: its queries are right, and its tables render."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.keys import (
+    COME_AND_GO,
+    KEEPING,
+    SCHEMA,
+    Stretch,
+    keys_section,
+    row_of,
+    single_events,
+    stretches,
+)
+from benchmarks.report import Machine
+
+from eventide.lang.sql import plan_sql
+from eventide.plan.patterns.bounds import unbounded_reasons
+from eventide.plan.standing.nodes import Standing
+
+
+@pytest.mark.parametrize("name", COME_AND_GO | KEEPING)
+def test_only_what_keeps_something_of_every_key_warns(name: str) -> None:
+    plan = plan_sql((COME_AND_GO | KEEPING)[name], {"s": SCHEMA})
+    assert isinstance(plan, Standing) or bool(list(unbounded_reasons(plan))) == (name in KEEPING)
+
+
+def test_a_query_is_measured_over_time() -> None:
+    begin, _, end = stretches(COME_AND_GO["OVER RANGE"], 60_000, 60)
+    # Sixty seconds of a thousand keys each: at the beginning twelve are held, at the end thirty.
+    assert begin.state_kb < end.state_kb < 4 * begin.state_kb
+    usual, slow = single_events(KEEPING["TUMBLE(ROWS, 4)"], 300)
+    assert 0 < usual <= slow
+
+
+def test_the_report_renders() -> None:
+    found = [Stretch(1.0, 2.0, 300.0, 400.0)] * 3
+    row = row_of("a query", found)
+    page = keys_section([row], [("a query", "1.00", "2.00")], (1000, 10, 100), Machine.here())
+    assert page.count("| a query |") == 2
+    assert "1,000 keys" in page

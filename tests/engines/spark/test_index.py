@@ -1,0 +1,80 @@
+"""On Spark, the driver asks the index and tasks replay only spans: the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import eventide as ev
+from eventide.engines.build import build_pipeline
+from eventide.engines.history.choice import ways
+from eventide.engines.history.patterns.ways import IntervalAccess
+from eventide.engines.history.replay import replay
+from eventide.engines.history.weights import DEFAULTS
+from eventide.lang.sql import plan_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 120_000
+
+SPANS = """SELECT * FROM s MATCH_RECOGNIZE (
+    MEASURES FIRST(ts) AS since, PREV(FIRST(x)) AS before, NEXT(LAST(x)) AS behind
+    PATTERN (A T* B) WITHIN INTERVAL '20' SECOND
+    DEFINE A AS x < 0.002, B AS x > 0.99 AND x > PREV(x))"""
+RISING = """SELECT * FROM s MATCH_RECOGNIZE (
+    MEASURES FIRST(ts) AS since, LAST(ts) AS until
+    PATTERN (A T* B) WITHIN INTERVAL '20' SECOND
+    DEFINE A AS level BETWEEN 0.5 AND 0.51, B AS x > 0.9)"""
+NOWHERE = SPANS.replace("x < 0.002", "x < -1")
+WINDOWS = """SELECT window_start, COUNT(*) AS n, MAX(x) AS top FROM s
+    GROUP BY HOP(ts, INTERVAL '2' HOUR, INTERVAL '9' HOUR)"""
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("index") / "db"
+    stream = ev.open(folder).create_stream("s", {"x": "float64", "level": "float64"}, index=["x"])
+    rng = np.random.default_rng(3)
+    events = {
+        "ts": pa.array(np.arange(ROWS) * 1_000_000).view(pa.timestamp("us")),
+        "x": rng.random(ROWS),
+        "level": np.arange(ROWS) / ROWS,
+    }
+    stream.append(pa.table(events))
+    ev.open(folder).store.stream("s").flush()
+    return folder
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [(SPANS, "intervals"), (RISING, "map"), (NOWHERE, "map"), (WINDOWS, "index")],
+    ids=["spans", "map", "nowhere", "windows"],
+)
+def test_spark_goes_through_the_index(
+    spark: SparkSession, database: Path, text: str, way: str
+) -> None:
+    db = ev.open(database)
+    plan = plan_sql(text, db.catalog())
+    source = db.snapshots(plan)["s"]
+    best = ways(plan, source, DEFAULTS).best
+    assert best.name == way
+    rows = [str(row) for batch in replay(plan, source) for row in batch.to_pylist()]
+    assert bool(rows) == (text != NOWHERE)
+    answer = ev.spark(spark, database).sql(text).toArrow()
+    found = answer.cast(build_pipeline(plan).output_schema).to_pylist()
+    assert sorted(map(str, found)) == sorted(rows)
+
+
+def test_only_the_blocks_of_spans_are_read(database: Path) -> None:
+    db = ev.open(database)
+    plan = plan_sql(RISING, db.catalog())
+    best = ways(plan, db.snapshots(plan)["s"], DEFAULTS).best
+    assert isinstance(best, IntervalAccess)
+    _, cost = best.run()
+    assert 0 < cost.blocks < best.question.units.count / 2
