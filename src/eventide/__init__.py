@@ -1,8 +1,8 @@
 """Store event streams, query them, find patterns in them.
 
     schema.py      what an event looks like       batch.py   what travels between operators
-    errors.py      what can go wrong, one class a stage
-    api/           what users hold: databases, streams, results, live queries
+    errors.py      all errors, one class a stage
+    api/           what users work with: databases, streams, results, live queries
     ingest/        bring events in, in time order
     store/         keep them in time-ordered segments
     lang/          query text to plan nodes
@@ -10,12 +10,12 @@
     operators/     the steps a plan is made of; kernels/ are their inner loops
     accumulators/  partial results that merge: shared by operators and the index
     engines/       run a plan here over history, here live, or on Spark
-    sinks/         hand results over              drawing/   what lives in time, drawn
+    sinks/         hand results over              drawing/   pictures of periods and plans
     cli/           the same from a shell          demo/      the product in two minutes
 
-Inside lang/sql, plan, operators, kernels and engines the same rooms come again: windows, patterns,
-situations, standing. Reading it for the first time? Start at engines/history/answer.py, which is
-short and touches all of it.
+lang/sql, plan, operators, kernels and engines have the same rooms: windows, patterns, situations,
+standing. Reading it for the first time? Start at engines/history/answer.py, which is short and
+touches all of it.
 """
 
 from importlib import import_module

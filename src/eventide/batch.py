@@ -1,4 +1,4 @@
-"""What travels between operators: a block of rows and the watermark behind it."""
+"""What travels between operators: a batch of rows and the watermark behind it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ END_OF_TIME_US = 2**63 - 1
 
 
 def moment(us: int) -> str:
-    """Return an instant as people write it, in UTC.
+    """Return an instant as text, in UTC.
 
     >>> moment(1_500_000)
     '1970-01-01 00:00:01.500000'
@@ -55,8 +55,9 @@ ALL_TIME = TimeRange()
 class Batch:
     """Rows, and the promise that no row before `watermark_us` will follow.
 
-    Rows of a stream have `ts` and `_seq` and are sorted by them. What an operator such as a
-    window aggregate derives has the columns its plan node says, in no order.
+    Rows of a stream have `ts` and `_seq` and are sorted by them. Rows that an operator derives,
+    such
+    as those of a window aggregate, have the columns that its plan node states, in no order.
     """
 
     rows: pa.RecordBatch

@@ -10,7 +10,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of query text, `text[start:end]`.
+    """A part of a query's text, `text[start:end]`.
 
     >>> Span(7, 10).of("SELECT car FROM cars")
     'car'
@@ -20,7 +20,7 @@ class Span:
     end: int
 
     def of(self, text: str) -> str:
-        """Return the piece of `text` this span covers."""
+        """Return the part of `text` that this span covers."""
         return text[self.start : self.end]
 
 
@@ -66,7 +66,7 @@ class StoreError(EventideError, OSError):
 
 
 class BusyError(StoreError):
-    """Another writer holds a stream's lock: nothing was tried, and later it can be."""
+    """Another writer holds a stream's lock: nothing was changed, and trying again may work."""
 
 
 class ParseError(EventideError, ValueError):
@@ -82,11 +82,11 @@ class PlanError(EventideError, ValueError):
 
 
 class UnsupportedError(EventideError, NotImplementedError):
-    """A query that is right, but that this engine cannot run."""
+    """A query that is valid, but that this engine cannot run."""
 
 
 class EvaluationError(EventideError, ArithmeticError):
-    """A value met at run time has no answer: an overflow, a failed cast."""
+    """A value at run time has no answer: an overflow, a failed cast."""
 
 
 class StateError(EventideError, ValueError):
@@ -94,7 +94,7 @@ class StateError(EventideError, ValueError):
 
 
 class StateLimitError(EventideError, MemoryError):
-    """A live query needs more memory than it was given; the text names what takes it."""
+    """A live query needs more memory than it may have; the text names what uses it."""
 
 
 class UnboundedStateWarning(UserWarning):
@@ -103,7 +103,7 @@ class UnboundedStateWarning(UserWarning):
 
 @contextmanager
 def pointing_into(text: str) -> Iterator[None]:
-    """Give errors that are raised inside the text that their spans point into."""
+    """Give errors that are raised inside the query text that their spans point into."""
     try:
         yield
     except EventideError as error:

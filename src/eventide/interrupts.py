@@ -1,6 +1,6 @@
-"""Ctrl-C that is obeyed at once, whatever compiled code is running.
+"""Make Ctrl-C work at once, even while compiled code is running.
 
-Python looks for signals between two steps of the main thread, never inside a kernel, a sort or a
+Python handles signals between two steps of the main thread, never inside a kernel, a sort or a
 query of DuckDB. So work that may take long runs in a thread of its own, while the main thread
 waits and can be interrupted at any time.
 """
@@ -18,18 +18,19 @@ Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
 
 GRACE_S = 0.3
-"""How long an interrupt waits for the work to stop, so that mostly nothing goes on behind it."""
+"""How long an interrupt waits for the work to stop, so that usually nothing goes on after it."""
 
 
 class Interrupted(SystemExit):
-    """Raised in the thread that does the work; a thread ends with it in silence."""
+    """Raised in the thread that does the work; the thread ends with it silently."""
 
 
 def interruptible(work: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """Let Ctrl-C end a call within a second.
 
-    What the call was computing is dropped: at the end of the kernel it is in, the work stops. So
-    this is for calls that change nothing but what they return, or whose changes are dropped too.
+    The work stops at the end of the kernel it is in, and its result is dropped. So this is for
+    calls
+    that change nothing but what they return, or whose changes are dropped too.
     """
 
     @wraps(work)
@@ -55,7 +56,7 @@ class Task(Generic[Returned]):
         )
 
     def run(self) -> None:
-        """Do the work, and say when it is done."""
+        """Do the work, and signal when it is done."""
         try:
             self.returned = self.work()
         except BaseException as failure:
@@ -64,7 +65,7 @@ class Task(Generic[Returned]):
             self.done.set()
 
     def result(self) -> Returned:
-        """Return what the work returns, or raise what it raises; stop it if interrupted."""
+        """Return the result of the work, or raise its error; stop it if interrupted."""
         try:
             self.thread.start()
             self.done.wait()

@@ -1,4 +1,4 @@
-"""Where something lies on this machine, as callers write it: a path, or a `file:` address."""
+"""Local paths as callers write them: a path, or a `file:` address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HERE = re.compile(r"(?://(?:localhost)?)?(?=/(?!/))")
 
 
 def local_path(given: object) -> Path:
-    """Return the path that a caller means; an address elsewhere is refused by its scheme.
+    """Return the path that a caller means; refuse an address on another machine by its scheme.
 
     `file:` addresses are absolute, and `%20` in them is a space. `~` is the home folder.
 
@@ -52,7 +52,7 @@ def local_path(given: object) -> Path:
 
 
 def _of_file(text: str) -> Path:
-    """Return the path that a `file:` address means."""
+    """Return the path of a `file:` address."""
     rest = text.removeprefix("file:")
     host = _HERE.match(rest)
     if host is None:

@@ -17,7 +17,7 @@ TS = "ts"
 SEQ = "_seq"
 """The event's place in arrival order: the tie-break between equal times."""
 DELETED = "deleted"
-"""The attribute of a relation's events that says whether they take a row away."""
+"""The attribute of a relation's events that says whether they delete a row."""
 
 # The years 0001 to 9999, which Python's datetime, Arrow, DuckDB and Spark can all show.
 MIN_TS_US = -62_135_596_800_000_000
@@ -159,7 +159,7 @@ class Attribute:
 class Schema:
     """The attributes of a stream's events, beside the `ts` and `_seq` that every event has.
 
-    With a `key` it is a relation: of each key the newest event counts.
+    A schema with a `key` is that of a relation: the newest event of each key counts.
 
     >>> schema = Schema.of({"car": "string", "speed": "float64"})
     >>> schema.names
@@ -171,9 +171,9 @@ class Schema:
     attributes: tuple[Attribute, ...]
     key: tuple[str, ...] = ()
     stored: bool = True
-    """Of a table in memory it is False: then columns may have any type that queries know."""
+    """False for a table in memory, whose columns may have any type that queries know."""
     timed: bool = True
-    """Without times, the rows of a table have an order and nothing more: queries see no `ts`."""
+    """False if a table has no times: its rows only have an order, and queries see no `ts`."""
 
     def __post_init__(self) -> None:
         seen: dict[str, str] = {TS: TS, SEQ: SEQ}
@@ -256,7 +256,7 @@ class Schema:
 
     @cached_property
     def types(self) -> dict[str, DataType]:
-        """The type of every field: whoever asks for thousands must not look at all for each."""
+        """The type of every field, as a table: binding thousands of names needs it."""
         return dict(self.fields())
 
     def type_of(self, name: str) -> DataType:
@@ -274,12 +274,12 @@ class Schema:
 
 @lru_cache(maxsize=1024)
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """Return the Arrow schema of a stored batch; every append asks for it."""
+    """Return the Arrow schema of a stored batch. It is cached, as every append needs it."""
     return pa.schema([(name, data_type.arrow) for name, data_type in schema.fields()])
 
 
 def is_name(name: object) -> bool:
-    """Whether it is text that can be written in a query, and in a file."""
+    """Whether a value is text that can be a name in a query, and in a file."""
     if not isinstance(name, str) or not name or any(char in name for char in '"\n\r\0'):
         return False
     return not any("\ud800" <= char <= "\udfff" for char in name)

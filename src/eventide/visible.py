@@ -1,6 +1,6 @@
-"""Text that a terminal or a page shows and does not obey.
+"""Make control characters visible, so that a terminal or a page does not obey them.
 
-Keys, names and values may hold any character: one that clears a screen, turns the direction of
+Keys, names and values may hold any character. One that clears the screen, reverses the direction of
 writing, or begins a new line would make an answer look like another one.
 """
 
@@ -9,14 +9,14 @@ from __future__ import annotations
 from unicodedata import category
 
 _JOINERS = "\u200c\u200d"
-"""They are part of words and of emoji, and change nothing else."""
+"""Characters that are part of words and of emoji, and change nothing else."""
 _PICTURES = 0x2400
 _DELETE = 0x7F
 _LINE = "⏎"
 
 
 def visible(text: str, keep: str = "") -> str:
-    r"""Return a text with its control characters as signs; those in `keep` stay.
+    r"""Return a text with visible signs for its control characters; those in `keep` stay.
 
     >>> visible("two\nlines, \x1b[31mred\u202e")
     'two⏎lines, ␛[31mred\\u202e'

@@ -1,4 +1,4 @@
-"""What users hold: databases, streams, results, live queries.
+"""What users work with: databases, streams, results, live queries.
 
 database.py    open a database, append events, ask, subscribe; sql() and tpstream() over tables
 stream.py      one stream: append, look back, aggregate, keep it in shape

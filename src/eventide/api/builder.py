@@ -21,8 +21,8 @@ FROM cars MATCH_RECOGNIZE (
          C AS speed < 10
 )
 
-What a query means, and what is wrong with it, is decided where its text is read. Here, texts are
-only held to be what they are said to be, and names are quoted where they need it.
+The builder checks only that each text is a name or an expression as stated, and quotes names where
+needed. What the query means, and what is wrong with it, is found when its text is parsed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _COMBINE_HINT = "join patterns with + (then) and | (or)"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Step:
-    """A part of a pattern: rows that follow one another. `variables` makes the first ones.
+    """A part of a pattern, for rows that follow one another. `variables` makes the first ones.
 
     `A + B` is A, then B. `A | B` is one of them, A preferred.
 
@@ -177,12 +177,12 @@ def permute(*steps: Step) -> Step:
 
 
 def exclude(step: Step) -> Step:
-    """Return a part whose rows are matched, but left out of what `all_rows` gives: `{- B -}`."""
+    """Return `{- B -}`: rows that are matched but left out of the rows that `all_rows` returns."""
     return Step(Exclude(_tree(step)))
 
 
 def absent(step: Step | str) -> Step:
-    """Return `NOT B`: of the rows skipped here, none is B. It needs `strategy(…)`."""
+    """Return `NOT B`: none of the rows skipped here is a B. It needs `strategy(…)`."""
     return Step(Absent(_variable(step, "absent(B)")))
 
 
@@ -196,10 +196,11 @@ no_row = Step(Concat(()))
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A query for the places where a pattern matches; `match` makes it, `str` gives its text.
+    """A query for the matches of a row pattern. `match` makes it, `str` returns its text.
 
-    Every method returns a new query. Methods that take several things add to what was given
-    before; the others replace it. `clauses` has the text of each clause, by its first words.
+    Every method returns a new query. A method that takes several arguments adds to those of earlier
+    calls; the others replace the earlier value. `clauses` has the text of each clause, by its first
+    words.
     """
 
     source: str
@@ -211,7 +212,7 @@ class Match:
         return self._with_more("PARTITION BY", [*names, *_named(named, "the key {}")])
 
     def order_by(self, /, *items: str) -> Match:
-        """Put the rows in order of `"speed DESC"` instead of their times; items are SQL text."""
+        """Sort the rows by `"speed DESC"` instead of by time; items are SQL text."""
         texts = (_sql(item, f"the order {item!r}", "ordering") for item in items)
         return self._with_more("ORDER BY", texts)
 
@@ -229,9 +230,9 @@ class Match:
         return self._with("PATTERN", f"({render_pattern(_tree(step))})")
 
     def define(self, /, *unnamed: Never, **conditions: str) -> Match:
-        """Say which rows a variable is, such as `B="speed > PREV(speed)"`, in SQL text.
+        """Set the condition of each variable, such as `B="speed > PREV(speed)"`, in SQL text.
 
-        A variable without a condition is any row.
+        Any row fits a variable without a condition.
         """
         _refuse_unnamed(unnamed, "define(B", "variable to define")
         texts = (
@@ -241,7 +242,7 @@ class Match:
         return self._with_more("DEFINE", texts)
 
     def subset(self, /, **members: Iterable[Step | str]) -> Match:
-        """Give several variables one name in measures and conditions: `U=[A, B]`."""
+        """Give several variables one common name in measures and conditions: `U=[A, B]`."""
         texts = []
         for name, steps in members.items():
             hint = f"subset({name}=[A, B])"
@@ -253,7 +254,7 @@ class Match:
         return self._with_more("SUBSET", texts)
 
     def within(self, duration: Duration, /) -> Match:
-        """Allow a match to last this long: a timedelta, or text such as "5 minutes"."""
+        """Limit how long a match may last: a timedelta, or text such as "5 minutes"."""
         us = duration_us(duration)
         if us <= 0:
             message = f"the time a match may take must be positive, not {duration!s}"
@@ -261,13 +262,13 @@ class Match:
         return self._with("WITHIN", f"INTERVAL '{format_duration(us)}'")
 
     def one_row(self) -> Match:
-        """Give one row for each match: its key and its measures. It is so without `all_rows`."""
+        """Return one row for each match: its key and its measures. This is the default."""
         return self._without("ALL ROWS PER MATCH")
 
     def all_rows(self, *, empty_matches: bool = True, unmatched: bool = False) -> Match:
-        """Give every row of each match, with a row for a match of no rows if `empty_matches`.
+        """Return every row of each match; with `empty_matches`, also a row for an empty match.
 
-        With `unmatched`, rows that are in no match come too, their measures null.
+        With `unmatched`, also return the rows that are in no match, with measures null.
         """
         if unmatched and not empty_matches:
             message = "with unmatched=True, the row of an empty match comes in any case"
@@ -278,11 +279,11 @@ class Match:
         )
 
     def timeout_rows(self) -> Match:
-        """Also give a row, `timed_out` true in it, for matches begun that `within` cuts short."""
+        """Also return a row, with `timed_out` true, for each match that `within` cuts short."""
         return self._with("TIMEOUT ROWS")
 
     def skip_past_last_row(self) -> Match:
-        """After a match, go on behind its last row. It is so without any skip."""
+        """After a match, go on behind its last row. This is the default."""
         return self._with("AFTER MATCH SKIP", "PAST LAST ROW")
 
     def skip_to_next_row(self) -> Match:
@@ -308,12 +309,12 @@ class Match:
         return self._with("STRATEGY", name)
 
     def select(self, /, *expressions: str, **named: str) -> Match:
-        """Choose or compute columns of what is found; expressions are SQL text."""
+        """Choose or compute columns of the matches; expressions are SQL text."""
         texts = (_sql(text, f"the column {text!r}") for text in expressions)
         return self._with_more("SELECT", [*texts, *_named(named, "the column {}")])
 
     def where(self, /, *conditions: str) -> Match:
-        """Keep what satisfies all of these conditions, in SQL text: those on measures, say."""
+        """Keep the matches that satisfy all of these conditions, written as SQL text."""
         texts = (_sql(text, f"the condition {text!r}") for text in conditions)
         return self._with_more("WHERE", texts)
 
@@ -344,7 +345,7 @@ class Match:
 
 
 Query = str | Match
-"""A query: SQL text, or what stands for one."""
+"""A query: SQL text, or an object whose `str` is SQL text."""
 
 _INSIDE = (
     *("PARTITION BY", "ORDER BY", "MEASURES", "ALL ROWS PER MATCH", "TIMEOUT ROWS"),
@@ -354,7 +355,7 @@ _INSIDE = (
 
 
 def match(source: str, /) -> Match:
-    """Look for a pattern in a stream, or in what a SELECT gives.
+    """Look for a pattern in a stream, or in the rows of a SELECT.
 
     >>> A, B = variables("A B")
     >>> found = match("SELECT ts, speed FROM cars WHERE speed > 0").pattern(A + B).all_rows()
@@ -447,7 +448,7 @@ def _example(step: object, otherwise: str = "A") -> str:
 
 
 def _refuse_unnamed(texts: tuple[object, ...], call: str, what: str) -> None:
-    """Refuse texts that belong behind a name: `call` is what to write, up to the text."""
+    """Refuse texts given without a name: `call` is the correct way to write it, up to the text."""
     for text in texts:
         message = f"{_kind(text)} has no {what}"
         shown = text if isinstance(text, str) else "…"

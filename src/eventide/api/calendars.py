@@ -1,4 +1,4 @@
-"""Spans of the calendar: where days, months or quarters of an hour begin, in any time zone."""
+"""Calendar periods: where days, months or quarters of an hour begin, in any time zone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_SPANS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A span of the calendar: where the one around a time begins, and where the next one does."""
+    """A calendar period: where the one around a time begins, and where the next one begins."""
 
     floor: Callable[[datetime], datetime]
     following: Callable[[datetime], datetime]
@@ -31,7 +31,7 @@ def hour_start(at: datetime) -> datetime:
 
 
 def an_hour_later(at: datetime) -> datetime:
-    """Return the time an hour later, which the clock may call the same hour once more."""
+    """Return the time an hour later; when clocks go back, its local hour may be the same again."""
     return (at.astimezone(UTC) + timedelta(hours=1)).astimezone(at.tzinfo)
 
 
@@ -72,11 +72,11 @@ GROUPS: Mapping[str, tuple[str, Callable[[datetime], int]]] = {
     "quarter": ("quarter", lambda at: (at.month - 1) // 3 + 1),
     "year": ("year", lambda at: at.year),
 }
-"""By name: the spans to cut time into, and what a span is grouped by."""
+"""By name: the periods to cut time into, and what a period is grouped by."""
 
 
 def spans_every(times: TimeRange, every: str | timedelta, zone: str = "UTC") -> list[int]:
-    """Return where the spans around a time range begin and end, in microseconds.
+    """Return where the periods around a time range begin and end, in microseconds.
 
     >>> spans_every(TimeRange(5_000_000, 130_000_000), "1 min")
     [0, 60000000, 120000000, 180000000]
@@ -103,13 +103,13 @@ def spans_every(times: TimeRange, every: str | timedelta, zone: str = "UTC") -> 
 
 
 def calendar_cuts(times: TimeRange, unit: Unit, zone: tzinfo) -> list[int]:
-    """Return where calendar spans begin, by the clock of a zone."""
+    """Return where calendar periods begin, by the local time of a zone."""
     cuts: list[int] = []
     try:
         at = unit.floor(local_time(times.start_us, zone))
         cuts.append(instant_us(at))
         while cuts[-1] < times.end_us:
-            # By the clock on the wall, so that a day with a change of the clock is one day.
+            # In local time, so that a day on which the clocks change is still one day.
             at = unit.following(at)
             if (us := instant_us(at)) > cuts[-1]:
                 cuts.append(us)
@@ -121,7 +121,7 @@ def calendar_cuts(times: TimeRange, unit: Unit, zone: tzinfo) -> list[int]:
 
 
 def grouped_by(times: TimeRange, by: str, zone: str = "UTC") -> tuple[list[int], Sequence[int]]:
-    """Return the spans of a time range, and for each what it is grouped by: its weekday, say."""
+    """Return the periods of a time range, and what each is grouped by, such as its weekday."""
     if not isinstance(by, str) or by not in GROUPS:
         message = f"cannot group time by {by!r}"
         raise EvaluationError(message, hint=f"group by one of {listed(list(GROUPS))}")
@@ -133,7 +133,7 @@ def grouped_by(times: TimeRange, by: str, zone: str = "UTC") -> tuple[list[int],
 def group_numbers(
     labels: Sequence[int],
 ) -> tuple[list[int], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Return the distinct labels, ascending, and for each span the number of its label."""
+    """Return the distinct labels, ascending, and for each period the number of its label."""
     found, numbers = np.unique(np.array(labels, np.int64), return_inverse=True)
     return found.tolist(), numbers.astype(np.int64)
 
@@ -148,7 +148,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def local_time(us: int, zone: tzinfo) -> datetime:
-    """Return an instant by the clock of a zone; at the ends of the calendar, by that of UTC."""
+    """Return an instant in the local time of a zone; at the ends of the calendar, in UTC."""
     at = EPOCH + timedelta(microseconds=us)
     try:
         return at.astimezone(zone)
@@ -162,7 +162,7 @@ def instant_us(at: datetime) -> int:
 
 
 def check_count(spans: int) -> None:
-    """Refuse more spans than anybody reads."""
+    """Refuse more periods than anybody can read."""
     if spans > MOST_SPANS:
         message = f"time would be cut into more than {MOST_SPANS:,} spans"
         raise EvaluationError(message, hint="use longer spans, or a shorter range of time")

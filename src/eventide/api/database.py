@@ -1,4 +1,4 @@
-"""The door for users: open a database, append events, ask, subscribe."""
+"""The entry point for users: open a database, append events, answer queries, run them live."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ class Database:
     def create_stream(
         self, name: str, attributes: Mapping[str, str | DataType] | pa.Schema, **options: object
     ) -> Stream:
-        """Create a stream; `attributes` are names and types, `ts` and `_seq` come by themselves.
+        """Create a stream. `attributes` are names and types; every stream also has `ts` and `_seq`.
 
-        A pyarrow schema will do as well, such as that of a table that is to be appended.
+        A pyarrow schema works as well, such as that of a table that is to be appended.
 
         durability       "batch" (an append returns when its events are on the disk), "group"
                          (they are there `commit_interval` later), or "none"
@@ -113,7 +113,7 @@ class Database:
         key: Sequence[str],
         **options: object,
     ) -> Relation:
-        """Create a relation: rows with a key that can be replaced and taken away in time.
+        """Create a relation: rows by key that can be replaced and deleted in time.
 
         It is stored as a stream of changes with one more attribute, `deleted`; options are those
         of `create_stream`. Queries over windows use it by its name, without a window.
@@ -150,7 +150,7 @@ class Database:
         return {name: self.store.stream(name).schema for name in self.streams()}
 
     def sql(self, query: Query) -> Result:
-        """Answer a query over all that is stored; of `EXPLAIN …` the rows are lines of text."""
+        """Answer a query over all that is stored. The rows of `EXPLAIN …` are lines of text."""
         text = str(query)
         asked = explain_request(text)
         if asked is not None:
@@ -161,12 +161,12 @@ class Database:
             return Result(interruptible(run_history)(plan, self.sources(plan), self.weights))
 
     def tpstream(self, text: str) -> Matches:
-        """Answer a TPStream statement: situations that lie in time as a pattern says.
+        """Answer a TPStream statement: find situations whose periods lie in time as a pattern says.
 
         `FROM cars PARTITION BY car DEFINE fast AS speed > 70, brake AS accel < -9 PATTERN fast
-        meets brake; fast overlaps brake WITHIN 5 MINUTES RETURN max(fast.speed) AS top`. All
-        other calls take such a text too, wherever they take SQL. What comes back can also be
-        drawn: `db.tpstream(text).plot("matches.html")`.
+        meets brake; fast overlaps brake WITHIN 5 MINUTES RETURN max(fast.speed) AS top`. All other
+        calls that take SQL take such a text too. The result can be drawn:
+        `db.tpstream(text).plot("matches.html")`.
         """
         require_tpstream(text)
         if explain_request(text) is not None:
@@ -177,7 +177,7 @@ class Database:
     def explain(self, query: Query, *, analyze: bool = False) -> Explanation:
         """Return how a query would be answered: its plan, the ways considered, where it would run.
 
-        With `analyze` the query is run, and what it really took stands beside the estimates. The
+        With `analyze` the query is run, and the measured times stand beside the estimates. The
         text can be drawn: `db.explain(query, analyze=True).save("plan.svg")`.
         """
         text = str(query)
@@ -189,26 +189,26 @@ class Database:
 
     @cached_property
     def weights(self) -> Weights:
-        """What single steps of a query take: as `calibrate` found, or as they mostly are."""
+        """The cost of each kind of step: as `calibrate` measured it, or a typical value."""
         return Weights.load(self.path)
 
     def calibrate(self, on_step: OnStep = lambda _: None) -> Weights:
-        """Measure what single steps of a query take on this machine, and keep it for later.
+        """Measure what each kind of step of a query costs on this machine, and store it.
 
-        It takes some seconds. By what it finds the ways to answer a query are compared from now
-        on; the answers are the same. `on_step` is told what is measured next.
+        It takes some seconds. From then on the ways to answer a query are compared by these costs;
+        the answers stay the same. `on_step` is called with what is measured next.
         """
         self.weights = calibrated(self.path, on_step)
         self.weights.save(self.path)
         return self.weights
 
     def snapshots(self, plan: Plan) -> dict[str, Snapshot]:
-        """Return what is stored now of the streams that a plan reads."""
+        """Return a snapshot of every stream that a plan reads."""
         names = {scan.stream for scan in scans_of(plan) if scan.written is None}
         return {name: self.store.stream(name).snapshot() for name in names}
 
     def sources(self, plan: Plan) -> Sources:
-        """Return what a plan reads: streams as they are now, and rows that the query has itself."""
+        """Return the sources of a plan: snapshots of streams, and rows written in the query."""
         return {**self.snapshots(plan), **written_sources(plan)}
 
     def subscribe(  # noqa: PLR0913 - what a standing query can be told is optional
@@ -222,18 +222,23 @@ class Database:
         max_state_bytes: int | None = None,
         idle: Duration | None = None,
     ) -> Subscription:
-        """Run a query live over what is appended to this database from now on.
+        """Run a query live over the events appended to this database from now on.
 
-        `on_result` gets each piece of the answer once it is complete: when the watermark, the
-        newest time seen less `lateness`, has passed it. Events behind the watermark are stored
-        but too late for this query; the subscription counts and keeps them.
+        `on_result` gets the rows of the answer once they are complete: when the watermark, the
+        newest
+        time seen less `lateness`, has passed them. Events behind the watermark are stored but too
+        late
+        for this query, which counts and keeps them.
 
-        The others are for standing queries, over windows that slide. They begin with the rows
-        that relations have; with `from_history`, also with what windows hold of stored events. What
-        that led to in the past is not reported, but `current()` has the answer. A query that would
-        remember more than `max_state_bytes` ends with an error. A stream that is more than `idle`
-        behind another is not waited for. How it is executed changes no answer: see
-        plan/standing/execution.py.
+        The other options are for standing queries, over windows that slide. These begin with the
+        rows
+        that relations have; with `from_history`, also with the stored events that are in windows.
+        What
+        happened before is not reported, but `current()` has the answer. A query whose state needs
+        more
+        than `max_state_bytes` ends with an error. A stream that is more than `idle` behind another
+        is
+        not waited for. How it is executed changes no answer: see plan/standing/execution.py.
         """
         text = str(query)
         catalog = self.catalog()
@@ -275,12 +280,15 @@ class Database:
     ) -> Replay:
         """Run queries as if live over the stored events of [start, end), of all their streams.
 
-        One query, several, or several by name. The streams are merged under one clock, and every
-        piece of an answer comes once the clock has passed it, with the clock it came at: going
-        through the replay yields the pieces, `run` hands all of them to `on_result`. The end of
-        the range completes what is still open. `speed`, such as "10x", is how much faster than
-        the clock on the wall event time goes; without it, it goes as fast as it can. What is
-        appended meanwhile is not replayed.
+        Give one query, several, or several by name. All streams are merged under one clock, and the
+        rows of an answer come once the clock has passed them, with the clock at which they came.
+        Iterating over the replay yields them; `run` hands all of them to `on_result`. The end of
+        the
+        range completes what is still open. `speed`, such as "10x", is how much faster than real
+        time
+        event time goes; without it, the replay is as fast as it can be. Events appended meanwhile
+        are
+        not replayed.
         """
         times, pace = forward_range(start, end), speed_of(speed)
         catalog = self.catalog()
@@ -309,8 +317,8 @@ class Database:
     ) -> Replay:
         """Replay the stored events of [start, end) of some streams, merged in order of time.
 
-        Pieces have `ts`, the `stream`, `_seq`, and the attributes of all streams, null where a
-        stream has none of that name. Events of the same time come in the order in which the
+        The rows have `ts`, the `stream`, `_seq`, and the attributes of all streams, null where a
+        stream has no such attribute. Events of the same time come in the order in which the
         streams are named here, those of one stream in order of arrival. For `speed` see `replay`.
         """
         times, pace = forward_range(start, end), speed_of(speed)
@@ -322,7 +330,7 @@ class Database:
 
 
 def open_database(path: str | Path, *, create: bool = True) -> Database:
-    """Open the database in a folder; a folder that does not exist becomes an empty one."""
+    """Open the database in a folder; if there is no such folder, create it."""
     return Database(path, create=create)
 
 
@@ -337,7 +345,7 @@ def live_query(
 ) -> Subscription:
     """Return a live query that is fed by hand; its errors point into `text`.
 
-    By what is stored, of its streams or of others like them, the plan is chosen.
+    The plan is chosen by what is stored in its streams, or in others like them.
     """
     lateness_us = duration_us(lateness)
     if isinstance(plan, Standing):
@@ -349,7 +357,7 @@ def live_query(
 def refuse_standing_options(
     execution: Execution, from_history: bool, max_state_bytes: int | None, idle: Duration | None
 ) -> None:
-    """Refuse what only a standing query can be told."""
+    """Refuse options that only a standing query has."""
     if execution != "aware" or from_history or not (max_state_bytes is None is idle):
         message = "execution, from_history, max_state_bytes and idle are for queries over windows"
         raise UnsupportedError(message, hint="write FROM stream [RANGE 10 MINUTES]")
@@ -358,7 +366,7 @@ def refuse_standing_options(
 def named_queries(
     queries: Query | Sequence[Query] | Mapping[str, Query],
 ) -> list[tuple[str, Query]]:
-    """Return queries with their names; one without a name is called by its text."""
+    """Return queries with their names; the name of an unnamed query is its text."""
     if isinstance(queries, Mapping):
         return list(queries.items())
     several = [queries] if isinstance(queries, str | Match) else list(queries)
@@ -402,7 +410,7 @@ def tpstream(text: str, /, *, ts: Times = None, **tables: object) -> Matches:
 
 
 def find_matches(text: str, plan: Plan, sources: Sources, weights: Weights) -> Matches:
-    """Return the matches of a plan, and what it takes to ask more about them."""
+    """Return the matches of a plan, with what is needed to draw them."""
 
     def run(asked: Plan) -> pa.Table:
         with pointing_into(text):

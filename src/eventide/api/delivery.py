@@ -1,4 +1,4 @@
-"""New events on their way to the live queries of a database."""
+"""Hand new events to the live queries of a database."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Arrival:
 
 
 class Delivery:
-    """Hands new events to the queries over their stream, one after the other."""
+    """Hands new events to the live queries over their stream, one append after the other."""
 
     def __init__(self) -> None:
         self.subscriptions: list[Subscription] = []
@@ -35,28 +35,31 @@ class Delivery:
         """The number of the last arrival."""
         self.delivering = Lock()
         self.deliverer: int | None = None
-        """The thread that delivers now; whoever locks `delivering` sets it."""
+        """The thread that delivers now; the thread that locks `delivering` sets it."""
         self.owed = 0
-        """The number of the last arrival that thread has to deliver."""
+        """The number of the last arrival that this thread has to deliver."""
 
     def publish(self, stream: str, events: pa.RecordBatch, first_seq: int) -> None:
         """Hand new events to the live queries over a stream, in the order of appending.
 
-        They are numbered from `first_seq` on.
+        The events are numbered from `first_seq` on.
 
-        A callback may append in its turn. What it appends waits until every query has seen what
-        came before, or it would be early for some and make others late. A query that fails, or
-        whose callback does, keeps nothing from the others.
+        A callback may append too. Its events wait until every query has seen the earlier ones;
+        otherwise they would be early for some queries and make others late. When a query or its
+        callback fails, the other queries still get the events.
 
-        When this returns the queries have seen the events, unless a callback appended them. If it
-        is interrupted, those that have not seen them yet see them before anything that follows.
+        When this returns, the queries have seen the events, unless a callback appended them. After
+        an
+        interrupt, queries that have not seen the events yet see them before any later ones.
         """
         with self.queueing:
-            # First the number: after an interrupt here one is missing, and none is given twice.
+            # The number comes first: an interrupt here loses a number, but never gives one out
+            # twice.
             self.queued += 1
             self.arrivals.append(Arrival(self.queued, stream, events, first_seq))
         if self.in_callback():
-            # The callback that appends has to return first; whoever called it goes on up to here.
+            # The callback that appends has to return first; the delivery that called it
+            # continues here.
             self.owed = self.queued
             return
         with self.delivering:
@@ -64,7 +67,7 @@ class Delivery:
         raise_first(failures)
 
     def catch_up(self) -> None:
-        """Deliver what an interrupt left in the queue, unless somebody is delivering anyway."""
+        """Deliver what an interrupt left in the queue, unless another thread is delivering."""
         if self.arrivals and not self.delivering.locked():
             with self.delivering:
                 failures = self.deliver_queued()
@@ -73,16 +76,17 @@ class Delivery:
     def deliver_queued(self) -> list[Exception]:
         """Deliver what has been queued until now; return what went wrong.
 
-        What other threads append from here on they deliver themselves. So nobody goes on for ever
-        who only wanted to append once, and the queue is no longer than there are threads.
+        Other threads deliver what they append from here on themselves. So an append returns even if
+        others append all the time, and the queue is never longer than the number of threads.
         """
         failures: list[Exception] = []
         self.deliverer = get_ident()
         self.owed = self.queued
         try:
             while self.arrivals and self.arrivals[0].number <= self.owed:
-                # An interrupt may come at any point. An arrival leaves the queue once all have
-                # seen it, and a query that is offered it again knows its number.
+                # An interrupt may come at any point. An arrival leaves the queue only when all
+                # queries have
+                # seen it, and a query that is offered it again recognises its number.
                 self.deliver(self.arrivals[0], failures)
                 self.arrivals.popleft()
         except BaseException as interrupt:
@@ -93,7 +97,7 @@ class Delivery:
         return failures
 
     def in_callback(self) -> bool:
-        """Whether this thread is delivering: it was called by a callback, then."""
+        """Whether this thread is delivering, so that the call comes from a callback."""
         return self.delivering.locked() and self.deliverer == get_ident()
 
     def deliver(self, arrival: Arrival, failures: list[Exception]) -> None:
@@ -111,7 +115,7 @@ class Delivery:
             self.subscriptions = [each for each in self.subscriptions if not each.finished]
 
     def add(self, subscription: Subscription, seen: int | None = None) -> Subscription:
-        """Add a query over what is to come: all arrivals behind the one numbered `seen`."""
+        """Add a query over events to come: all arrivals after the one numbered `seen`."""
         with self.queueing:
             subscription.delivered = self.queued if seen is None else seen
             subscription.catch_up = self.catch_up
@@ -121,9 +125,10 @@ class Delivery:
     def join(self, begin: Callable[[], Subscription]) -> Subscription:
         """Add a query that begins with what is stored, while nothing is delivered.
 
-        What is stored before it looks is in what it sees; what is stored later is delivered to it.
-        An event may be both, if it is stored but not yet in the queue: a query knows by their
-        numbers which it has seen. Whoever appends meanwhile waits, and delivers afterwards.
+        Events stored before it takes its snapshot are in the snapshot; later ones are delivered to
+        it. An event that is stored but not yet in the queue may be both: the query recognises by
+        its
+        number what it has seen. Threads that append meanwhile wait, and deliver afterwards.
         """
         with self.paused():
             seen = self.queued
@@ -131,7 +136,7 @@ class Delivery:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Keep events in the queue meanwhile; a callback is paused anyway while it runs."""
+        """Keep events in the queue meanwhile. In a callback, delivery is paused anyway."""
         if self.in_callback():
             yield
             return
@@ -149,6 +154,6 @@ def raise_first(failures: list[Exception]) -> None:
 
 
 def mention(error: BaseException, others: Sequence[Exception]) -> None:
-    """Note on an error what else went wrong."""
+    """Add a note to an error about what else went wrong."""
     for other in others:
         error.add_note(f"another live query failed: {type(other).__name__}: {other}")

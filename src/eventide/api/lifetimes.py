@@ -1,4 +1,4 @@
-"""When the rows of standing queries came and went, drawn: one bar for each."""
+"""Draw when the rows of standing queries came and went: one bar for each row."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from eventide.errors import SchemaError, UnsupportedError
 from eventide.schema import INT64, NULL, TIMESTAMP, DataType
 
 MOST_LANES = 12
-"""As many lanes are drawn of each query, those of the rows that came first."""
+"""This many lanes are drawn of each query: those of the rows that came first."""
 
 ANSWER = "the answer"
-"""The title of what one query told."""
+"""The title of the changes of a single query."""
 
 Told = Result | Iterable[Result]
-"""What a query has told: all of it, or piece by piece, as `db.replay(text)` gives it."""
+"""The changes of a query: one table, or several, as `db.replay(text)` yields them."""
 
 
 def plot_lifetimes(
@@ -28,9 +28,9 @@ def plot_lifetimes(
 ) -> SituationPicture:
     """Draw when rows came into the answers of standing queries and when they left.
 
-    `changes` are what a query told, or several queries, each under a title; a `current` query
-    tells `at` and `exp`, which are needed. With `path`, such as "lives.svg" or "lives.html", it
-    is saved too.
+    `changes` are the changes of a query, or of several queries, each under a title. They need the
+    columns `at` and `exp`, which a `current` query reports. With `path`, such as "lives.svg" or
+    "lives.html", the picture is saved too.
 
     >>> rows = pa.table({"at": [0, 2_000_000], "car": ["a", "b"], "exp": [3_000_000, None]})
     >>> picture = plot_lifetimes({"cars": Result(rows)})
@@ -51,7 +51,7 @@ def plot_lifetimes(
 
 
 def table_of(title: str, told: Told) -> pa.Table:
-    """Return all that a query told as one table, if it says when rows come and go."""
+    """Return all changes of a query as one table; it has to say when rows come and go."""
     tables = [each.to_arrow() for each in pieces(told)]
     for table in tables:
         missing = [name for name in ("at", "exp") if name not in table.column_names]
@@ -68,7 +68,7 @@ def table_of(title: str, told: Told) -> pa.Table:
 
 
 def pieces(told: Told) -> Iterator[Result]:
-    """Yield what a query told, piece by piece."""
+    """Yield the changes of a query, table by table."""
     given: object = told
     for piece in (
         given if isinstance(given, Iterable) and not isinstance(given, Result) else [given]

@@ -25,23 +25,25 @@ from eventide.plan.times import Duration, duration_us
 from eventide.schema import SEQ, TS
 
 LATE_ROWS_KEPT = 100_000
-"""Late events are counted for ever; this many of the newest are kept to be looked at."""
+"""Late events are always counted; this many of the newest are kept."""
 
 LATE_ROWS_TOGETHER = 1_000
-"""So many late events are put together in one batch."""
+"""Late events are put together in batches of this many."""
 
 QUERY_SHOWN = 80
-"""So many letters of its text say which query it is."""
+"""This many letters of a query's text identify it in messages."""
 
 LONG_STEP_ROWS = 10_000
-"""A step with so many events can be interrupted; for fewer, a thread of its own would show."""
+"""A step with this many events can be interrupted; for fewer, starting a thread would cost too
+much.
+"""
 
 OnResult = Callable[[Result], None]
 Step = Callable[[], tuple[Any, Reported]]
 
 
 class LateEvents:
-    """Events of a stream that came too late: all counted, the newest ones kept."""
+    """Late events of a stream: all are counted, the newest ones are kept."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -53,7 +55,7 @@ class LateEvents:
         self.count += late.num_rows
         self.kept_rows += late.num_rows
         if self.kept and len(self.kept[-1]) + late.num_rows <= LATE_ROWS_TOGETHER:
-            # Each batch costs about a kilobyte beside its rows, and they may come one by one.
+            # Each batch takes about a kilobyte beside its rows, and events may come one by one.
             late = pa.concat_batches([self.kept.pop(), late])
         self.kept.append(late)
         while self.kept_rows - len(self.kept[0]) >= LATE_ROWS_KEPT:
@@ -93,7 +95,7 @@ class Subscription:
         self.delivered = 0
         """The number of the last arrival that the database handed over."""
         self.catch_up: Callable[[], None] = lambda: None
-        """Hands over what an interrupted append left waiting."""
+        """Delivers what an interrupted append left waiting."""
 
     def begin(self, stored: Sources, fresh: Mapping[str, int], from_history: bool) -> Self:
         """Let a standing query see what is stored: rows of relations, and events if asked for.
@@ -159,17 +161,17 @@ class Subscription:
     def finish(self) -> Result:
         """Complete all that is open, as if the streams had ended.
 
-        Whatever is pushed later, or how far the query is advanced, is ignored.
+        Later calls of `push` and `advance` are ignored.
         """
         self.catch_up()
         return self.go_on(interruptible(lambda: self.engine.end(self.state)), last=True)
 
     def advance(self, to: Time, stream: str | None = None) -> Result:
-        """Say that no event before a time will come, of one stream or of all.
+        """Declare that no event before a time will come, of one stream or of all.
 
-        What is complete then is reported without any event: windows end, silences are over, what
-        expires goes. Events that come nevertheless are late. For a query that is finished, time
-        does not go on: as for `push`, the result is empty.
+        Results that become complete are reported without any event: windows end, silences are over,
+        rows expire. Events that come nevertheless are late. A query that is finished ignores the
+        call: as for `push`, the result is empty.
         """
         until_us = instant(to)
         if stream is not None:
@@ -180,7 +182,8 @@ class Subscription:
     def current(self, last: Duration | None = None) -> Result:
         """Return the answer of a standing query, as of the last instant before its clock.
 
-        With `last`, "30 s" for example, that of the same query over windows of only so long.
+        With `last`, such as "30 s", return the answer of the same query over windows only that
+        long.
         """
         self.catch_up()
         with self.stepping, pointing_into(self.text):
@@ -189,9 +192,9 @@ class Subscription:
             return Result(pa.Table.from_batches([standing.current(self.state, last_us)]))
 
     def sizes(self) -> tuple[tuple[str, Size], ...]:
-        """Return how much is remembered: events that wait, and what operators keep.
+        """Return the size of the state: events that wait, and rows that operators keep.
 
-        Operators have the names that `explain` gives them; those that keep nothing are left out.
+        Operators have the names that `explain` gives them; those without state are left out.
         """
         with self.stepping:
             standing = self.standing("asked what it remembers")
@@ -200,7 +203,8 @@ class Subscription:
     def late(self, stream: str | None = None) -> Result:
         """Return the late events that are kept, with the columns that the query reads.
 
-        Of a query over several streams, those of one; of all of them only where they stand.
+        For a query over several streams, return those of one stream; without its name, return only
+        the `ts` and `_seq` of all late events.
         """
         if stream is None and len(self.streams) > 1:
             parts = [
@@ -253,7 +257,7 @@ class Subscription:
         return f"<Subscription {text}: {listed(self.streams)}; {', '.join(parts)}>"
 
     def go_on(self, step: Step, number: int | None = None, *, last: bool = False) -> Result:
-        """Take a step, the `last` one or not; hand over what is complete.
+        """Take a step, the `last` one or not; hand over the results that are complete.
 
         `number` is that of the arrival from the database, if the step takes one.
         """
@@ -266,9 +270,9 @@ class Subscription:
                 self.finished = last
                 self.delivered = self.delivered if number is None else number
             except BaseException as error:
-                # Operators change their state in place, and the events that led here are lost to
-                # this query: after an interrupt, or for want of memory, going on would give wrong
-                # answers.
+                # Operators change their state in place, and the query has lost the events of
+                # this step:
+                # after an interrupt, or when memory runs out, going on would give wrong answers.
                 self.finished, self.failure = True, error
                 if not isinstance(error, Exception):
                     error.add_note(f"interrupted in the midst of a step, it is over: {self!r}")
@@ -278,7 +282,7 @@ class Subscription:
         return result
 
     def stepped(self, step: Step) -> Result:
-        """Take a step; count and keep what is late, return what is complete."""
+        """Take a step: count and keep late events, return the results that are complete."""
         with pointing_into(self.text):
             self.state, reported = step()
         self.watermark_us = reported.watermark_us

@@ -27,9 +27,9 @@ from eventide.sinks.words import escape
 
 MOST_IN_NOTEBOOK = 3
 FEW_ROWS = 2_000
-"""As many rows a notebook draws without being asked: drawing runs the query once more."""
+"""A notebook draws this many rows without being asked: drawing runs the query once more."""
 SOON_S = 1.0
-"""And only if the query took no longer than that."""
+"""A notebook draws only if the query took no longer than this."""
 HOW_TO_DRAW = "<p><code>.plot()</code> draws the first matches, and runs the query once more.</p>"
 
 Run = Callable[[Plan], pa.Table]
@@ -38,7 +38,7 @@ Run = Callable[[Plan], pa.Table]
 class Matches(Result):
     """The matches of a temporal pattern. `db.tpstream` makes it; `plot` draws the first ones.
 
-    `run` answers a plan over the same events; the rows took it `seconds`. Without a plan the rows
+    `run` answers a plan over the same events; answering took `seconds`. Without a plan the rows
     are the lines of EXPLAIN.
     """
 
@@ -100,7 +100,7 @@ class Matches(Result):
             return shown + HOW_TO_DRAW
         try:
             return shown + self.plot(most=MOST_IN_NOTEBOOK).svg()
-        except Exception as error:  # the rows are there, whatever became of the picture
+        except Exception as error:  # the rows exist, even if the picture failed
             return f"{shown}<p>The picture could not be drawn: {escape(str(error))}</p>"
 
 
@@ -130,7 +130,7 @@ def relations_between(pattern: TemporalPattern, bars: Sequence[Bar]) -> tuple[st
 
 
 def check_most(most: int) -> None:
-    """Refuse what is not a number of things to draw."""
+    """Refuse a number of matches to draw that is less than 1."""
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         message = f"most is how many are drawn, a whole number from 1 on, not {most!r}"
         raise PlanError(message, hint=f"leave it out to draw {MOST_DRAWN}")

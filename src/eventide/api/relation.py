@@ -21,11 +21,11 @@ from eventide.store import Appended
 
 
 class Relation:
-    """Rows with a key, of which the newest version counts. `Database.create_relation` makes it.
+    """Rows by key; the newest version of each key counts. `Database.create_relation` makes it.
 
-    Its changes are events of a stream of the same name: their `ts` is when they hold from. So a
-    query over windows sees at every instant the rows as they were then, and history keeps all
-    versions. Changes may come in any order of time, as events may.
+    Its changes are events of a stream of the same name; the `ts` of a change is the instant from
+    which it holds. So a query over windows sees at every instant the rows as they were then, and
+    all versions stay in history. Changes may come in any order of time, as events may.
     """
 
     def __init__(self, stream: Stream, newest_us: Callable[[], int]) -> None:
@@ -57,15 +57,16 @@ class Relation:
         return tuple(name for name in self.schema.names if name != DELETED)
 
     def upsert(self, rows: object, at: Time | None = None) -> Appended:
-        """Add rows, each in place of the one with the same key if there is one.
+        """Add rows, replacing those with the same key.
 
-        `rows` are whatever a stream can append. They hold from `at` on, or each from its own
-        `ts`; without either, from the newest time that any stream of the database knows.
+        `rows` may be anything that a stream can append. They hold from `at` on, or each from its
+        own
+        `ts`; without either, from the newest time in any stream of the database.
         """
         return self.change(inferred_table(rows), at, deleted=False)
 
     def delete(self, keys: object, at: Time | None = None) -> Appended:
-        """Take the rows with some keys away: dictionaries or a table, or values if one attribute.
+        """Delete the rows with some keys: dictionaries, a table, or values of a single attribute.
 
         >>> import tempfile
         >>> import eventide
@@ -82,7 +83,7 @@ class Relation:
         return self.change(table.select(named), at, deleted=True)
 
     def by_name(self, keys: object) -> object:
-        """Return keys with the names of their attributes, also where they came as values."""
+        """Return keys as rows with attribute names, also if they were given as plain values."""
         if len(self.key) > 1 or isinstance(keys, str) or not isinstance(keys, Sequence):
             return keys
         return [each if isinstance(each, Mapping) else {self.key[0]: each} for each in keys]
@@ -112,7 +113,7 @@ class Relation:
         return self.stream.append(table.append_column(DELETED, flags))
 
     def current(self, at: Time | None = None) -> Result:
-        """Return the rows as they are after all changes, or as they were at a time."""
+        """Return the rows after all changes, or as they were at a time."""
         span = ALL_TIME if at is None else TimeRange(ALL_TIME.start_us, instant(at) + 1)
         names = (TS, *self.columns, DELETED)
         scan = Scan(self.name, tuple((n, self.schema.type_of(n)) for n in names), span)

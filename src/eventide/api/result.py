@@ -1,4 +1,4 @@
-"""The rows of a query, in whatever form the reader likes."""
+"""The rows of a query, as Arrow, pandas, polars or dictionaries."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Result:
         return frame
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the rows as dictionaries; times that Python has none for, after 9999, are text."""
+        """Return the rows as dictionaries; times after 9999, which Python cannot hold, are text."""
         names = self.columns
         columns = [python_values(column) for column in self.table.columns]
         if not columns:

@@ -1,4 +1,4 @@
-"""One stream, for users: append, look back, aggregate, and keep it in shape."""
+"""One stream, for users: append events, read and aggregate them, maintain the stream."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Time = str | int | np.integer[Any] | np.datetime64 | date | datetime
 """An instant: ISO text, microseconds since 1970 UTC, a date or datetime (UTC without a zone)."""
 Publish = Callable[[str, pa.RecordBatch, int], None]
 Answer = Callable[[Snapshot, Sequence[Call], Sequence[int], Int64s | None], pa.RecordBatch]
-"""Answers aggregates over spans as `store.aggregate.aggregate` does: here, or on Spark."""
+"""Answers aggregates over periods as `store.aggregate.aggregate` does: here, or on Spark."""
 
 CALL = re.compile(r"\s*(\w+)\s*\(\s*(.+?)\s*\)\s*")
 
@@ -56,7 +56,7 @@ class Stream:
 
     @property
     def options(self) -> StreamOptions:
-        """How the stream is kept."""
+        """How the stream is stored."""
         return self.stored.options
 
     def append(
@@ -64,11 +64,14 @@ class Stream:
     ) -> Appended:
         """Store events for good, in any order of time.
 
-        `data` is an Arrow table, a pandas or polars frame, or a list of dictionaries. All of it
-        is stored, or, with an error that names the row, none. When this returns the events are
-        as safe as the stream's durability says: on the disk, unless it was created otherwise.
-        Only an error of a standing query or its callback comes after that, and its notes say so,
-        or one of the disk, which says that the events are visible but may not be safe.
+        `data` is an Arrow table, a pandas or polars frame, or a list of dictionaries. Either all of
+        it
+        is stored or none, with an error that names the row. When this returns, the events are as
+        safe
+        as the stream's durability says: by default, on the disk. Two kinds of errors can come after
+        the events are stored: one of a live query or its callback, whose notes say so, and one of
+        the
+        disk, which says that the events are visible but may not be safe.
 
         A producer that numbers its batches can send one again: with `producer` and `sequence`,
         a batch that is stored already adds nothing.
@@ -78,7 +81,7 @@ class Stream:
         outcome = self.stored.store(events, columns, producer=producer, sequence=sequence)
         appended = outcome.appended
         try:
-            # Live queries see what readers see, whatever the disk says then.
+            # Live queries see what readers see, even if the disk fails afterwards.
             if appended.rows:
                 self.publish(self.name, outcome.events, appended.first_seq)
         except BaseException as failure:
@@ -97,7 +100,7 @@ class Stream:
         return StreamFeed(self, capacity_rows)
 
     def snapshot(self) -> Snapshot:
-        """Return what is stored now, unmoved by later appends."""
+        """Return what is stored now; later appends do not change it."""
         return self.stored.snapshot()
 
     def events(
@@ -110,9 +113,9 @@ class Stream:
     ) -> Result:
         """Return the events of [start, end), in order of time.
 
-        `where` has conditions by attribute: a value, or a pair (low, high) that includes both
-        ends, of which either may be None. Parts of the stream whose index rules a condition out
-        are not read. Events that were dropped or thinned away are not among them.
+        `where` has conditions by attribute: a value, or a pair (low, high) that includes both ends,
+        either of which may be None. Parts of the stream whose index rules a condition out are not
+        read. Events that were dropped or thinned away are not returned.
         """
         snapshot = self.snapshot()
         names = list(columns) if columns is not None else snapshot.schema.arrow.names
@@ -136,11 +139,12 @@ class Stream:
     ) -> Result:
         """Answer aggregates such as `avg(speed)` or `count(*)` from the index.
 
-        Over all of [start, end) in one row; with `every`, a row for each span of that length
-        that has events ("15 min", "day", "month"); with `by`, a row for each "hour" of the day,
+        The answer is one row over all of [start, end); with `every`, a row for each period of that
+        length that has events ("15 min", "day", "month"); with `by`, a row for each "hour" of the
+        day,
         "weekday" (1 is Monday), "day" or "week" or "month" or "quarter" of the year, or "year".
-        Spans of the calendar follow the clock of `zone`. How long it takes hardly depends on how
-        many events there are.
+        Calendar periods follow the local time of `zone`. The time it takes hardly depends on the
+        number of events.
         """
         snapshot = self.snapshot()
         wanted = [call_of(text) for text in calls]
@@ -183,7 +187,7 @@ class Stream:
         self.stored.flush()
 
     def sync(self) -> None:
-        """Return once everything appended so far is on the disk, whatever the durability."""
+        """Return once everything appended so far is on the disk, with any durability."""
         self.stored.sync()
 
     def split(self) -> None:
@@ -195,9 +199,9 @@ class Stream:
         return self.stored.compact()
 
     def configure(self, **changes: object) -> StreamOptions:
-        """Keep the stream in another way from the next segment on.
+        """Change how the stream is stored, from the next segment on.
 
-        Takes what `create_stream` takes: durability, codec, split, keep, and so on.
+        It takes the options of `create_stream`: durability, codec, split, keep, and so on.
         """
         return self.stored.set_options(lambda present: options_from(changes, present))
 
@@ -206,11 +210,11 @@ class Stream:
         self.stored.add_column(name, kind if isinstance(kind, DataType) else DataType.parse(kind))
 
     def drop_attribute(self, name: str) -> None:
-        """Take an attribute away, from stored events as well."""
+        """Remove an attribute, from stored events as well."""
         self.stored.drop_column(name)
 
     def add_index(self, attribute: str, *, how: AddedHow = "backfill") -> None:
-        """Keep a secondary index: for all that is stored, or from `split` or `next` segment on."""
+        """Keep a secondary index of an attribute; `how` says from which segment on."""
         self.stored.add_index(attribute, how)
 
     def drop_index(self, attribute: str) -> None:
@@ -234,7 +238,7 @@ class Stream:
         return self.stored.drop_before(instant(time))
 
     def retain(self) -> int:
-        """Drop what `keep` and `keep_bytes` let go; return how many events that were."""
+        """Drop the events that `keep` and `keep_bytes` no longer keep; return how many."""
         return self.stored.retain()
 
     def thin(self, before: Time, *, level: int = 1) -> int:
@@ -254,7 +258,7 @@ class Stream:
 
 
 class StreamFeed(Feed):
-    """A feed that takes whatever `append` takes, and hands it to standing queries too."""
+    """A feed that takes all that `append` takes, and hands it to live queries too."""
 
     def __init__(self, stream: Stream, capacity_rows: int) -> None:
         def publish(events: pa.RecordBatch, first_seq: int) -> None:
@@ -316,7 +320,7 @@ def instant(time: Time) -> int:
 
 
 def time_range(start: Time | None, end: Time | None) -> TimeRange:
-    """Return [start, end); without an end, or a start, all that is there."""
+    """Return [start, end); without a start or an end, the range is open on that side."""
     return TimeRange(
         ALL_TIME.start_us if start is None else instant(start),
         ALL_TIME.end_us if end is None else instant(end),
@@ -324,7 +328,7 @@ def time_range(start: Time | None, end: Time | None) -> TimeRange:
 
 
 def forward_range(start: Time | None, end: Time | None) -> TimeRange:
-    """Return [start, end), or say that it goes backwards."""
+    """Return [start, end); refuse one whose end is before its start."""
     found = time_range(start, end)
     if found.start_us > found.end_us:
         message = f"the start, {start}, comes after the end, {end}"
@@ -333,19 +337,19 @@ def forward_range(start: Time | None, end: Time | None) -> TimeRange:
 
 
 def borders(times: TimeRange) -> list[int]:
-    """Return the two ends of a time range, of an empty one as such."""
+    """Return both ends of a time range; those of an empty range are equal."""
     return [times.start_us, max(times.start_us, times.end_us)]
 
 
 def clipped(cuts: Sequence[int], times: TimeRange) -> list[int]:
-    """Return cuts that do not reach beyond a time range at either end."""
+    """Return cuts, those outside of a time range moved to its ends."""
     return [min(max(cut, times.start_us), times.end_us) for cut in cuts] or [0]
 
 
 def options_from(
     given: Mapping[str, object], present: StreamOptions | None = None
 ) -> StreamOptions:
-    """Read options as users write them: durations as text, `index` and `keep` for short."""
+    """Read options as users write them: durations as text, short names `index` and `keep`."""
     known = (present or StreamOptions()).to_json()
     for name, value in given.items():
         match name:
@@ -375,7 +379,7 @@ def options_from(
 
 
 def as_duration(value: object) -> Duration:
-    """Refuse what cannot be a duration before it is read as one."""
+    """Refuse values that cannot be a duration before they are read as one."""
     if not isinstance(value, (str, timedelta)):
         message = f"{value!r} is not a duration"
         raise EvaluationError(message, hint='write "1 day", or a timedelta')
@@ -383,7 +387,7 @@ def as_duration(value: object) -> Duration:
 
 
 def names_of(value: object) -> list[str]:
-    """Return a list of names; a single one may stand by itself."""
+    """Return a list of names; a single name may be given without a list."""
     if isinstance(value, str):
         return [value]
     if not isinstance(value, Iterable):

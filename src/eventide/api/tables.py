@@ -1,7 +1,7 @@
-"""Tables in memory as streams: what `eventide.sql` is asked over.
+"""Tables in memory as streams, for `eventide.sql`.
 
-A table is described first, by the names and types of its columns. Once the query is planned, the
-columns that it reads are converted, and no others.
+A table is first described by the names and types of its columns. Once the query is planned, only
+the columns that it reads are converted.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ TIME_WORDS = (TS, "time", "timestamp", "date", "datetime", "event_time", "t")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as it was given: its columns, what queries see of them, and where its times are."""
+    """A table as given: its columns, their types for queries, and which column holds the times."""
 
     name: str
     schema: Schema
@@ -98,14 +98,14 @@ class Table:
         return TableSource(self.name, schema, with_times(pa.table(found), self.called))
 
     def moments(self) -> pa.ChunkedArray:
-        """Return the time of each row; those of numbered rows lie before all others."""
+        """Return the time of each row; without times, rows are numbered from the earliest time."""
         if self.times is not None:
             return converted(self.called, self.columns[self.times], TIMESTAMP)
         numbers = np.arange(MIN_TS_US, MIN_TS_US + self.rows, dtype=np.int64)
         return pa.chunked_array([pa.array(numbers).cast(pa.timestamp("us"))])
 
     def numbers(self) -> pa.ChunkedArray:
-        """Return the places of rows in order of arrival, where the table says them."""
+        """Return the place of each row in the order of arrival, if the table has them."""
         column = self.columns[SEQ]
         if not pa.types.is_integer(column.type):
             message = f"column {SEQ!r} has type {column.type}, but it numbers the events"
@@ -125,7 +125,7 @@ def tables_of(given: Mapping[str, object], ts: object = None) -> dict[str, Table
 
 
 def plan_tables(text: str, tables: Mapping[str, Table]) -> Plan:
-    """Return the plan of a query over tables; where it cannot be, say how to pass them."""
+    """Return the plan of a query over tables; an error says how to pass them correctly."""
     try:
         plan = plan_sql(text, {name: table.schema for name, table in tables.items()})
         for scan in scans_of(plan):
@@ -141,7 +141,7 @@ def plan_tables(text: str, tables: Mapping[str, Table]) -> Plan:
 
 
 def sources_for(plan: Plan, tables: Mapping[str, Table]) -> dict[str, TableSource]:
-    """Return what a plan reads of tables: of each the columns of its scans."""
+    """Return the sources of a plan over tables: of each table, the columns that its scans read."""
     read: dict[str, set[str]] = {}
     for scan in scans_of(plan):
         if scan.written is not None:
@@ -152,7 +152,7 @@ def sources_for(plan: Plan, tables: Mapping[str, Table]) -> dict[str, TableSourc
 
 
 def written_sources(plan: Plan) -> dict[str, TableSource]:
-    """Return the rows that a query writes down itself, as events."""
+    """Return the rows written in the query itself, as events."""
     return {
         name: TableSource(name, Schema.from_arrow(table.schema), table)
         for name, table in written_tables(plan).items()
@@ -160,7 +160,7 @@ def written_sources(plan: Plan) -> dict[str, TableSource]:
 
 
 def _times(ts: object, given: Mapping[str, object]) -> Times:
-    """Check what was said about times."""
+    """Check which columns are said to hold times."""
     if ts is None or isinstance(ts, str):
         return ts
     named = isinstance(ts, Mapping) and all(
@@ -222,7 +222,7 @@ def _table(name: str, data: object, ts: Times) -> Table:
 def _columns(
     data: object, times: str | None
 ) -> tuple[dict[str, pa.ChunkedArray], dict[str, str], pa.ChunkedArray | None]:
-    """Return columns as Arrow has them, why some cannot be, and the times of a pandas index."""
+    """Return columns as Arrow arrays, why some cannot be, and the times of a pandas index."""
     values = python_columns(data)
     if values is not None:
         return *_inferred(values, inferred_column, times), None
@@ -238,7 +238,7 @@ def _columns(
 def _inferred(
     given: Mapping[str, T], infer: Callable[[str, T], pa.ChunkedArray], times: str | None
 ) -> tuple[dict[str, pa.ChunkedArray], dict[str, str]]:
-    """Return columns of the types that Arrow finds, nulls where it finds none, and why not."""
+    """Return columns with the types that Arrow infers, nulls where it cannot, and the reason."""
     found: dict[str, pa.ChunkedArray] = {}
     failures: dict[str, str] = {}
     for name, values in given.items():
@@ -254,7 +254,7 @@ def _inferred(
 
 
 def _type_of(column: pa.ChunkedArray) -> DataType | None:
-    """Return the type that queries see; a column without a single value is text."""
+    """Return the type that queries see; a column that is all null is text."""
     if column.null_count == len(column) and pa.types.is_null(column.type):
         return STRING
     return DataType.from_arrow(column.type)
@@ -273,7 +273,7 @@ def _refuse_unreadable(table: Table, scan: Scan) -> None:
 def _uses_of_time(
     plan: Plan, tables: Mapping[str, Table]
 ) -> Iterator[tuple[Span | None, str, str]]:
-    """Yield what in a plan asks for times of tables that have none: where, what, which table."""
+    """Yield uses of the times of tables that have none: where, what, which table."""
     scans = [scan for scan in scans_of(plan) if scan.written is None]
     untimed = [scan for scan in scans if tables[scan.stream].times is None]
     if not untimed:
@@ -286,7 +286,7 @@ def _uses_of_time(
 
 
 def _needs_time(plan: Plan) -> str | None:
-    """Return what in a node asks for the times of its rows."""
+    """Return the part of a node that needs the times of its rows."""
     match plan:
         case WindowAggregate(window=window) if not isinstance(window, CountWindow):
             return "a window of time"
@@ -313,7 +313,7 @@ def _needs_time(plan: Plan) -> str | None:
 
 
 def _bounds_in(plan: Project | Filter) -> str | None:
-    """Return the bound of a window that a node over windows by count names."""
+    """Return the bound of a window that a node over windows by count uses."""
     if isinstance(plan, Project):
         expressions = [item.expression for item in plan.items]
     else:
@@ -326,7 +326,7 @@ def _bounds_in(plan: Project | Filter) -> str | None:
 
 
 def _explain_names(error: BindError, text: str, tables: Mapping[str, Table]) -> None:
-    """Say how to pass a table that is missing, or the times of one that has none."""
+    """Say how to pass a table that is missing, or the times of a table without them."""
     name = "" if error.span is None else error.span.of(text).strip('"')
     if not tables and error.message == f"no stream {name!r}":
         passed = f"{name}=table" if name.isidentifier() else f"**{{{name!r}: table}}"
@@ -337,7 +337,7 @@ def _explain_names(error: BindError, text: str, tables: Mapping[str, Table]) -> 
 
 
 def _time_hint(table: Table) -> str:
-    """Suggest which column holds the times: the one of times, else one that is called so."""
+    """Suggest which column holds the times: one of type timestamp, else one with such a name."""
     kinds = {each.name: each.type for each in table.schema.attributes}
     times = [name for name, kind in kinds.items() if kind == TIMESTAMP]
     named = [name for name in kinds if name.lower() in TIME_WORDS]

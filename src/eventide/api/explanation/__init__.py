@@ -1,6 +1,6 @@
 """How a query is answered, for people: as text, and as a picture.
 
-tracks.py   what a picture of a query shows, taken from the engine
+tracks.py   the contents of the picture, taken from the engine
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Explanation(str):
 
     @classmethod
     def of(cls, query: str, seen: Explained) -> Explanation:
-        """Return what there is to say about a query."""
+        """Return the explanation of a query."""
         self = cls(f"{describe_plan(seen)}\n\n{describe_embedded(seen)}")
         self.query, self.seen = query, seen
         return self
 
     def svg(self) -> str:
-        """Return the picture: leaves, conditions and spans over time, and the ways compared."""
+        """Return the picture: leaves, conditions and periods over time, and the ways compared."""
         return draw_plan(picture_of(self.query, self.seen))
 
     def html(self) -> str:

@@ -1,4 +1,4 @@
-"""What a picture of a query shows, taken from the engine: leaves, conditions, spans, ways."""
+"""The contents of the picture of a query: leaves, conditions, periods and ways, from the engine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STEP_HEADS = ("time", "rows in", "rows out")
 HEADED = (WindowAggregate, SlidingAggregate, MatchRecognize, Situations, TemporalPattern)
 MOST_CONDITIONS = 10
 MOST_SLICES = 100_000
-"""So many slices are drawn; more would be a solid bar, whatever their ends."""
+"""At most this many slices are drawn; more would look like a solid bar."""
 
 FATE_COLORS: dict[Fate, tuple[Color, str]] = {
     "read": ("orange", "leaves read"),
@@ -56,7 +56,7 @@ def picture_of(query: str, seen: Explained) -> PlanPicture:
 
 
 def total_seconds(seen: Explained) -> float:
-    """Return what a query took: to plan it, to answer its blocks, and the rest."""
+    """Return how long a query took: to plan it, to answer its blocks, and to run the rest."""
     blocks = sum(b.planning.seconds + (b.actual.seconds if b.actual else 0.0) for b in seen.blocks)
     standing = sum(query.seconds for query in seen.standing)
     return blocks + standing + (seen.rest.seconds if seen.rest else 0.0)
@@ -82,7 +82,7 @@ def section_of(block: ExplainedBlock) -> Section:
 
 
 def heading(block: ExplainedBlock) -> str:
-    """Return the line of the node that matters most: the highest that is not a projection."""
+    """Return the line of the most important node: the highest that is not a projection."""
     plan = block.plan
     while not isinstance(plan, Scan):
         if isinstance(plan, HEADED):
@@ -92,7 +92,7 @@ def heading(block: ExplainedBlock) -> str:
 
 
 def tracks_of(block: ExplainedBlock) -> Iterator[Track]:
-    """Yield the lanes over time: events, leaves, then what the chosen way looks at."""
+    """Yield the lanes over time: events, leaves, then the parts that the chosen way reads."""
     strip = block.strip
     if strip is not None and len(strip.rows):
         events = Marks(
@@ -114,13 +114,13 @@ def tracks_of(block: ExplainedBlock) -> Iterator[Track]:
 
 
 def leaf_track(strip: LeafStrip) -> Track:
-    """Return the leaves, coloured by what becomes of them."""
+    """Return the leaves, coloured by whether they are read or ruled out."""
     marks = [
         Marks(name, color, strip.start_us[own], leaf_ends(strip, own), faint=fate == "ruled out")
         for fate, (color, name) in FATE_COLORS.items()
         if (own := strip.are(fate)).any()
     ]
-    # What is ruled out lies behind the rest, or stacked shares would not add up to one.
+    # Leaves ruled out are drawn behind the rest, or stacked shares would not add up to one.
     marks.sort(key=lambda each: not each.faint)
     read = strip.count("read")
     left = f"{strip.count('kept'):,} left" if strip.count("kept") and not read else f"{read:,} read"
@@ -136,7 +136,7 @@ def leaf_ends(strip: LeafStrip, own: Bools) -> Int64s:
 
 
 def condition_track(block: ExplainedBlock, each: Considered) -> Track:
-    """Return where a condition can hold by the index, and where it does if it was looked up."""
+    """Return where a condition can hold by the index, and where it holds if that was looked up."""
     question = block.question
     assert question is not None
     units = question.units
@@ -152,7 +152,7 @@ def condition_track(block: ExplainedBlock, each: Considered) -> Track:
 
 
 def span_tracks(block: ExplainedBlock, best: IntervalAccess) -> Iterator[Track]:
-    """Yield the spans that are replayed, once it is known where the conditions hold."""
+    """Yield the periods that are replayed, once it is known where the conditions hold."""
     question = best.question
     if any(each.clause not in question.found for each in best.chosen):
         return
@@ -206,7 +206,7 @@ def replay_tracks(block: ExplainedBlock) -> Iterator[Track]:
 
 
 def way_rows(block: ExplainedBlock) -> Iterator[WayRow]:
-    """Yield the ways, with what the chosen one took."""
+    """Yield the ways, with the measured time of the chosen one."""
     for number, access in enumerate(block.ways.accesses):
         actual = block.actual if number == 0 else None
         yield WayRow(

@@ -1,8 +1,8 @@
-"""Stored events once more, in order of time: at full speed, or paced by a clock.
+"""Replay stored events in order of time: at full speed, or paced by a clock.
 
-run.py       the replay itself: steps, the clock, what has come so far
-queries.py   through standing queries
-events.py    as they are, merged
+run.py       the replay itself: steps, the clock, progress
+queries.py   through live queries
+events.py    the events as they are, merged
 """
 
 from eventide.api.replay.events import replay_merged

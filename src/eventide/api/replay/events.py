@@ -20,7 +20,7 @@ STREAM = "stream"
 
 
 class MergedEvents:
-    """The events themselves, of all streams in one order."""
+    """Yields the events themselves, of all streams in one order."""
 
     def __init__(self, schemas: Mapping[str, pa.Schema]) -> None:
         self.schema = united(schemas)
@@ -41,7 +41,7 @@ class MergedEvents:
         if parts:
             table = pa.Table.from_batches(parts, self.schema).combine_chunks()
             if len(parts) > 1:
-                # Stable: the streams stand in their order, each in its own of (ts, _seq).
+                # A stable sort: streams keep their order, and each stream its own of (ts, _seq).
                 order = np.argsort(np.concatenate([times(part) for part in parts]), kind="stable")
                 table = table.take(pa.array(order))
             yield self.name, table
@@ -51,7 +51,7 @@ class MergedEvents:
         return iter(())
 
     def widened(self, stream: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return events with the columns of all streams; what theirs lacks is null."""
+        """Return events with the columns of all streams; those that their stream lacks are null."""
         columns = [
             pa.repeat(stream, rows.num_rows)
             if field.name == STREAM

@@ -1,4 +1,4 @@
-"""How fast a replay goes: the time of events against a clock."""
+"""How fast a replay goes: event time against a clock."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SPEED = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x?\s*", re.IGNORECASE)
 
 
 class Clock(Protocol):
-    """Where a paced replay takes the time from; tests bring one that never waits."""
+    """The clock of a paced replay; tests use one that never waits."""
 
     def now(self) -> float:
-        """Return seconds since any moment; they never go back."""
+        """Return seconds since a fixed moment; they never decrease."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Return that much later."""
+        """Wait this many seconds."""
         ...
 
 
@@ -33,11 +33,11 @@ class WallClock:
     """The clock of this machine."""
 
     def now(self) -> float:
-        """Return seconds since some moment."""
+        """Return seconds since a fixed moment."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Return that much later."""
+        """Wait this many seconds."""
         time.sleep(seconds)
 
 
@@ -54,18 +54,18 @@ class Pace:
     since_s: float
 
     def reached_us(self, now_s: float) -> int:
-        """Return the event time that belongs to a time of the clock."""
+        """Return the event time that corresponds to a time of the clock."""
         passed_us = round((now_s - self.since_s) * self.speed * 1_000_000)
         return min(self.from_us + passed_us, END_OF_TIME_US - 1)
 
     def seconds_until(self, ts_us: int, now_s: float) -> float:
-        """Return how long it takes from `now_s` until an event time is reached; 0 if it is."""
+        """Return how many seconds after `now_s` an event time is reached; 0 if it already is."""
         due_s = self.since_s + (ts_us - self.from_us) / (self.speed * 1_000_000)
         return max(0.0, due_s - now_s)
 
 
 def speed_of(speed: Speed | None) -> float | None:
-    """Return a speed as a number; None is as fast as it goes.
+    """Return a speed as a number; None means as fast as possible.
 
     >>> speed_of("10x"), speed_of(0.5), speed_of(None)
     (10.0, 0.5, None)

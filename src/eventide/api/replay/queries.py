@@ -1,4 +1,4 @@
-"""Replay through standing queries: the answers, piece by piece, as they would have come live."""
+"""Replay through live queries: their answers come as they would have come live."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eventide.store import Snapshot
 
 
 class StandingQueries:
-    """Queries that are fed with the events of their streams, and all with the same clock."""
+    """Queries that are fed with the events of their streams, all under the same clock."""
 
     def __init__(self, queries: Sequence[tuple[str, Subscription]]) -> None:
         self.queries = queries
@@ -28,13 +28,13 @@ class StandingQueries:
     def take(
         self, rows: Mapping[str, pa.RecordBatch], clock_us: int
     ) -> Iterator[tuple[str, pa.Table]]:
-        """Yield what the events, or the time that has passed, complete; queries in their order."""
+        """Yield the results that the events or the time that passed complete; queries in order."""
         for name, query in self.queries:
             own = {stream: rows[stream] for stream in query.streams}
             yield name, query.take(own, clock_us).to_arrow()
 
     def finish(self) -> Iterator[tuple[str, pa.Table]]:
-        """Yield what the end completes."""
+        """Yield the results that the end completes."""
         for name, query in self.queries:
             yield name, query.finish().to_arrow()
 
@@ -60,5 +60,5 @@ def replay_queries(
 
 
 def hull_of(spans: Sequence[TimeRange]) -> TimeRange:
-    """Return the shortest span that has all of some."""
+    """Return the shortest period that contains all given ones."""
     return TimeRange(min(each.start_us for each in spans), max(each.end_us for each in spans))

@@ -19,11 +19,11 @@ from eventide.store import Snapshot
 from eventide.store.reading.aggregate import aggregate
 
 TICK_S = 0.04
-"""A paced replay hands events over this often: as smooth to the eye as a film."""
+"""How often a paced replay hands events over: often enough to look smooth."""
 
 
 class Replayed(Result):
-    """A piece of a replay: rows, the query they answer, and the replay's clock when they came."""
+    """Rows of a replay, the query they answer, and the replay's clock when they came."""
 
     __slots__ = ("clock_us", "query")
 
@@ -40,7 +40,7 @@ class Replayed(Result):
 
 @dataclass(frozen=True, slots=True)
 class ReplayProgress:
-    """How far a replay is: `events` of `total`, all of them before the clock."""
+    """The progress of a replay: it has replayed `events` of `total`, all those before the clock."""
 
     events: int
     total: int
@@ -49,7 +49,7 @@ class ReplayProgress:
 
     @property
     def clock(self) -> str:
-        """Where the replay is in the time of the events."""
+        """The event time that the replay has reached."""
         return "not begun" if self.clock_us is None else moment(self.clock_us)
 
     def __str__(self) -> str:
@@ -57,30 +57,30 @@ class ReplayProgress:
 
 
 class Receiver(Protocol):
-    """What takes the events of a replay, a step at a time."""
+    """Takes the events of a replay, a step at a time."""
 
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
-        """The columns of what comes under each name."""
+        """The columns of the rows that come under each name."""
         ...
 
     def take(
         self, rows: Mapping[str, pa.RecordBatch], clock_us: int
     ) -> Iterator[tuple[str, pa.Table]]:
-        """Take the events of each stream before the clock; yield what they lead to, under names."""
+        """Take the events of each stream before the clock; yield the resulting rows under names."""
         ...
 
     def finish(self) -> Iterator[tuple[str, pa.Table]]:
-        """Yield what is left when no event will follow."""
+        """Yield the rows that are left when no event will follow."""
         ...
 
 
 class Replay:
-    """Stored events of a time range, once more. `Database.replay` makes it.
+    """Stored events of a period, replayed. `Database.replay` makes it.
 
-    Going through it runs it: each piece comes once it is complete, and nothing is read ahead of
-    what is asked for. `run` goes through all of it. `stop`, from a callback or another thread,
-    ends it after the step it is in; what is open then stays incomplete and is not reported.
+    Iterating over it runs it: rows come as soon as they are complete, and nothing is read ahead
+    of the iteration. `run` goes through all of it. `stop`, from a callback or another thread,
+    ends it after the current step; results that are not complete then are not reported.
     """
 
     def __init__(
@@ -115,29 +115,29 @@ class Replay:
 
     @property
     def schemas(self) -> Mapping[str, pa.Schema]:
-        """The columns of the pieces, by the name of their query."""
+        """The columns of the rows, by the name of their query."""
         return self.receiver.schemas
 
     def run(self) -> ReplayProgress:
-        """Go through what is left, handing pieces to `on_result`; return how far it came."""
+        """Replay all that is left, handing rows to `on_result`; return the progress."""
         for _ in self.pieces:
             pass
         return self.progress
 
     @property
     def stopped(self) -> bool:
-        """Whether it was told to stop."""
+        """Whether `stop` was called."""
         return self.stopping.is_set()
 
     def stop(self) -> None:
-        """End after the step that is being done."""
+        """End after the current step."""
         self.stopping.set()
 
     def replayed(self) -> Iterator[Replayed]:
-        """Yield the pieces, step by step, and at last what the end completes."""
+        """Yield the rows step by step, at last those that the end completes."""
         steps = self.at_full_speed() if self.speed is None else self.paced(self.speed)
         for step in steps:
-            # The end of time is no place to be: the clock stays behind the last event.
+            # The clock stays just behind the last event: it does not jump to the end of time.
             ended = step.border_us == END_OF_TIME_US
             clock_us = step.newest_us + 1 if ended else step.border_us
             arrived = sum(int(each.num_rows) for each in step.rows)
@@ -158,7 +158,7 @@ class Replay:
     def handed_over(
         self, found: Iterator[tuple[str, pa.Table]], clock_us: int
     ) -> Iterator[Replayed]:
-        """Stamp, count and report what has rows."""
+        """Stamp, count and report results that have rows."""
         for name, table in found:
             if not table.num_rows:
                 continue
@@ -175,7 +175,7 @@ class Replay:
             yield self.merge.step()
 
     def paced(self, speed: float) -> Iterator[Step]:
-        """Yield what became due since the last tick of the clock; late ticks bring more."""
+        """Yield the events that became due since the last tick of the clock."""
         if self.merge.ended:
             return
         now_s = self.clock.now()
@@ -200,15 +200,15 @@ class Replay:
 
 
 def cursor_of(snapshot: Snapshot, columns: Sequence[str], span: TimeRange) -> Cursor:
-    """Return the events of a span, in order."""
+    """Return the events of a period, in order."""
     schema = pa.schema([(name, snapshot.schema.type_of(name).arrow) for name in columns])
-    # The store would refuse to read what was thinned, even where nothing is asked for.
+    # The store refuses to read thinned events, even if the period is empty.
     batches = iter(()) if span.is_empty else snapshot.scan(columns, span)
     return Cursor(batches, schema)
 
 
 def events_in(snapshot: Snapshot, span: TimeRange) -> int:
-    """Return how many events a span has, from the index."""
+    """Return how many events a period has, from the index."""
     if span == ALL_TIME:
         return snapshot.row_count
     counted = aggregate(snapshot, [call_of("count(*)")], borders(span))
