@@ -38,7 +38,7 @@ from eventide.plan.nodes import Plan, Project, Window, WindowAggregate
 from eventide.plan.times import format_duration
 from eventide.schema import Schema
 from eventide.store import Snapshot, Store
-from eventide.store.reading.aggregate import Call, aggregate
+from eventide.store.reading.aggregate import AggregateCall, aggregate
 
 STREAM = "readings"
 SEED = 20_210_308
@@ -181,7 +181,7 @@ def chosen(plan: Plan, snapshot: Snapshot) -> list[pa.RecordBatch]:
 
 def naive(snapshot: Snapshot, slide_us: int) -> list[pa.RecordBatch]:
     """Return an answer for each window that begins with the stream or later, one by one."""
-    calls = [Call("sum", "level"), Call("avg", "level"), Call("count")]
+    calls = [AggregateCall("sum", "level"), AggregateCall("avg", "level"), AggregateCall("count")]
     times = snapshot.time_range
     starts = range(times.start_us, times.end_us, slide_us)
     return [aggregate(snapshot, calls, [start, start + DAY_US]) for start in starts]

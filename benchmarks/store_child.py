@@ -13,11 +13,11 @@ import pyarrow as pa
 from benchmarks.sensors import ATTRIBUTES, GAP_US, MEASURED, STREAM
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.store import Snapshot, Store
-from eventide.store.reading.aggregate import Call, aggregate
+from eventide.store.reading.aggregate import AggregateCall, aggregate
 
 SMALL_ROWS = 100
 VALUE = 20.0
-CALLS = tuple(Call(name, MEASURED) for name in ("avg", "min", "max", "stddev", "count"))
+CALLS = tuple(AggregateCall(name, MEASURED) for name in ("avg", "min", "max", "stddev", "count"))
 
 
 def aggregates(snapshot: Snapshot, times: TimeRange) -> dict[str, float]:

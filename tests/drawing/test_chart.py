@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.drawing.chart import Bars, Chart, Line, Panel, Period, Periods, Points, draw
+from eventide.drawing.chart import Bars, Chart, Line, Panel, PeriodBar, PeriodBars, Points, draw
 from eventide.drawing.chart.thin import around, seen_bars, seen_on_line
 from eventide.drawing.chart.ticks import DAY, HOUR, MINUTE, SECOND, number, time_ticks, value_ticks
 
@@ -102,9 +102,9 @@ def test_bars_stand_on_zero() -> None:
 
 
 def test_periods_lie_in_lanes_and_say_what_they_are() -> None:
-    periods = Periods(
+    periods = PeriodBars(
         "fast",
-        (Period("b", 0, 10 * SECOND, "<top>"), Period("a", 5 * SECOND, 20 * SECOND)),
+        (PeriodBar("b", 0, 10 * SECOND, "<top>"), PeriodBar("a", 5 * SECOND, 20 * SECOND)),
     )
     root = drawn(Panel("Situations", (periods,)))
     first, second = marks(root, "ev-period")
@@ -116,7 +116,7 @@ def test_periods_lie_in_lanes_and_say_what_they_are() -> None:
 def test_panels_share_one_axis_and_periods_outside_it_are_left_out() -> None:
     line = Line("v", micros(0, 100), np.array([1.0, 2.0]))
     points = Points("p", micros(10, 50, 90), np.array([5.0, 6.0, 7.0]))
-    outside = Periods("o", (Period("x", 0, SECOND), Period("x", 50 * SECOND, 60 * SECOND)))
+    outside = PeriodBars("o", (PeriodBar("x", 0, SECOND), PeriodBar("x", 50 * SECOND, 60 * SECOND)))
     panels = (Panel("A", (line,)), Panel("B", (points,)), Panel("C", (outside,)))
     root = drawn(*panels, start_us=40 * SECOND, end_us=80 * SECOND)
     assert len(marks(root, "ev-dot")) == 1
@@ -134,7 +134,7 @@ def test_one_points_at_a_line_and_reads_its_value() -> None:
 
 def test_an_empty_chart_is_still_a_chart() -> None:
     nothing = Line("v", np.empty(0, np.int64), np.empty(0))
-    root = drawn(Panel("A", (nothing,)), Panel("B", (Periods("p", ()),)), Panel("C", ()))
+    root = drawn(Panel("A", (nothing,)), Panel("B", (PeriodBars("p", ()),)), Panel("C", ()))
     assert root.tag == f"{SVG}svg"
 
 
@@ -193,7 +193,7 @@ def test_the_nearest_time() -> None:
         lambda: Line("v", micros(0, 1), np.array([1.0])),
         lambda: Points("v", micros(1, 0), np.array([1.0, 2.0])),
         lambda: Bars("v", micros(0), 0, np.array([1.0])),
-        lambda: Panel("p", (Periods("a", ()), Line("v", micros(0), np.array([1.0])))),
+        lambda: Panel("p", (PeriodBars("a", ()), Line("v", micros(0), np.array([1.0])))),
     ],
 )
 def test_series_that_make_no_sense_are_refused(wrong: type) -> None:

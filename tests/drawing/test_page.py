@@ -9,14 +9,14 @@ import numpy as np
 
 from eventide.drawing.chart import Chart, Line, Panel
 from eventide.drawing.page import (
-    Code,
+    CodeBlock,
     Drawing,
-    Facts,
     Figure,
     Heading,
+    KeyFigures,
     Page,
     Paragraph,
-    Table,
+    TextTable,
     render,
 )
 from eventide.drawing.query_words import query_html
@@ -30,11 +30,11 @@ PAGE = Page(
     (
         Heading("Part & parcel"),
         Paragraph("x < y"),
-        Facts((("1,000", "events"),)),
+        KeyFigures((("1,000", "events"),)),
         Figure(Chart("C", (Panel("P", (LINE,)),)), "See the line."),
-        Table(("name", "n"), (("<a>", "1"),), right=frozenset({"n"})),
-        Code("SELECT 'a' FROM cars -- why"),
-        Code("SELECT 1", "A question"),
+        TextTable(("name", "n"), (("<a>", "1"),), right=frozenset({"n"})),
+        CodeBlock("SELECT 'a' FROM cars -- why"),
+        CodeBlock("SELECT 1", "A question"),
     ),
     footer="The end.",
 )
@@ -116,5 +116,5 @@ def test_a_drawing_that_can_be_looked_at_nearer_brings_its_script() -> None:
 
 
 def test_plain_text_is_not_marked() -> None:
-    html = render(Page("t", "l", (Code("FROM <1> BY", "As text", plain=True),)))
+    html = render(Page("t", "l", (CodeBlock("FROM <1> BY", "As text", plain=True),)))
     assert "<code>FROM &lt;1&gt; BY</code>" in html

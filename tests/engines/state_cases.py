@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from eventide.engines.buckets import to_bytes
 from eventide.engines.live.engine import LiveEngine
-from eventide.engines.spark.standing.stream import Going, StandingProcessor, Told
+from eventide.engines.spark.standing.stream import BucketEvents, Going, StandingProcessor
 from eventide.engines.spark.stream import LiveProcessor
 from eventide.engines.standing.live import StandingLive
 from eventide.lang.sql import plan_sql
@@ -314,7 +314,7 @@ def spark_standing_case(name: str, text: str) -> Case:
             for leaf, each in enumerate(rows)
         }
         blocks = {leaf: [to_bytes(each)] for leaf, each in enumerate(rows)}
-        pieces.append(Told(blocks, newest, {}))
+        pieces.append(BucketEvents(blocks, newest, {}))
     earlier, _, _ = processor.push(processor.initial_state(), pieces[0])
     kept = processor.dump(earlier)
     state, _, _ = processor.push(processor.load(kept), pieces[1])

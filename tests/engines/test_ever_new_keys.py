@@ -22,7 +22,7 @@ from eventide.engines.live.engine import LiveEngine
 from eventide.errors import UnboundedStateWarning
 from eventide.lang.sql import plan_sql
 from eventide.operators import key_layers
-from eventide.operators.key_layers import KeyLayers, Taken
+from eventide.operators.key_layers import KeyLayers, TakenKeys
 from eventide.plan.patterns.bounds import unbounded_reasons
 from eventide.schema import SEQ, TS, Schema
 from tests.engines.scenarios import as_bag
@@ -215,7 +215,7 @@ def test_a_step_looks_at_the_keys_of_its_events(name: str, tmp_path: Path) -> No
     looked_at: list[int] = []
     taken = KeyLayers.taken
 
-    def told(self: KeyLayers[Any], *asked: Any) -> Taken[Any]:  # noqa: ANN401
+    def told(self: KeyLayers[Any], *asked: Any) -> TakenKeys[Any]:  # noqa: ANN401
         found = taken(self, *asked)
         looked_at.append(found.part.weight)
         return found

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
-from eventide.ingest.merging import Cursor, TimeMerge
+from eventide.ingest.merging import EventCursor, TimeMerge
 from tests.naive.merging import Row, due, merged
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("_seq", pa.int64())])
 
 
-def cursor(*batches: list[int]) -> Cursor:
+def cursor(*batches: list[int]) -> EventCursor:
     """A stream whose events are read in batches; they are numbered as they come."""
 
     def read() -> Iterator[pa.RecordBatch]:
@@ -26,7 +26,7 @@ def cursor(*batches: list[int]) -> Cursor:
             number += len(times)
             yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
-    return Cursor(read(), SCHEMA)
+    return EventCursor(read(), SCHEMA)
 
 
 def times(rows: pa.RecordBatch) -> list[int]:

@@ -32,7 +32,7 @@ from eventide.schema import DataType
 from eventide.store import Snapshot, StagedSegment, Store, StoredStream
 from eventide.store.index.ranges import ValueRange
 from eventide.store.options import StreamOptions
-from eventide.store.reading.aggregate import Call, aggregate
+from eventide.store.reading.aggregate import AggregateCall, aggregate
 from eventide.store.upkeep.backup import backup_stream
 from eventide.store.writing.open_stream import OPENED, OpenStream
 from eventide.store.writing.view import Reduced
@@ -354,8 +354,17 @@ class StreamMachine(RuleBasedStateMachine):
 
     @rule(cuts=st.lists(st.integers(-30, 60), min_size=2, max_size=12))
     def aggregates(self, cuts: list[int]) -> None:
-        calls = [Call("count"), Call("max", "lane"), Call("max2", "lane"), Call("avg", "lane")]
-        calls += [Call("sum", "speed"), Call("min", "car"), Call("count", "note")]
+        calls = [
+            AggregateCall("count"),
+            AggregateCall("max", "lane"),
+            AggregateCall("max2", "lane"),
+            AggregateCall("avg", "lane"),
+        ]
+        calls += [
+            AggregateCall("sum", "speed"),
+            AggregateCall("min", "car"),
+            AggregateCall("count", "note"),
+        ]
         calls = [call for call in calls if call.attribute is None or call.attribute in self.names]
         every = NaiveStream([*self.naive.rows, *self.thinned])
         try:

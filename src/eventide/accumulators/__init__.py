@@ -14,7 +14,7 @@ columns.py   between Arrow columns and the arrays of kernels
 from __future__ import annotations
 
 from eventide.accumulators.contract import Accumulator, Frames, Groups
-from eventide.accumulators.picks import Edge, Extreme
+from eventide.accumulators.picks import Extreme, FirstOrLast
 from eventide.accumulators.sums import (
     COUNT,
     FLOAT_SUM,
@@ -59,6 +59,6 @@ def accumulator_for(
         case "min" | "max", _:
             return Extreme(argument.arrow, 1 if function == "min" else -1)
         case "first" | "last", _:
-            return Edge(argument.arrow, function == "first")
+            return FirstOrLast(argument.arrow, function == "first")
     message = f"no accumulator for {function}({argument})"
     raise PlanError(message)

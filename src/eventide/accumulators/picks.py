@@ -60,7 +60,7 @@ class Extreme(Pick):
 
 
 @dataclass(frozen=True)
-class Edge(Pick):
+class FirstOrLast(Pick):
     """The value of the first or last event in order of (ts, _seq), null or not."""
 
     first: bool

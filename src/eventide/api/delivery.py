@@ -15,7 +15,7 @@ from eventide.api.stream import numbered
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class DeliveredEvents:
     """Events of one append, numbered in the order of delivery."""
 
     number: int
@@ -29,7 +29,7 @@ class Delivery:
 
     def __init__(self) -> None:
         self.subscriptions: list[Subscription] = []
-        self.arrivals: deque[Arrival] = deque()
+        self.arrivals: deque[DeliveredEvents] = deque()
         self.queueing = Lock()
         self.queued = 0
         """The number of the last arrival."""
@@ -56,7 +56,7 @@ class Delivery:
             # The number comes first: an interrupt here loses a number, but never gives one out
             # twice.
             self.queued += 1
-            self.arrivals.append(Arrival(self.queued, stream, events, first_seq))
+            self.arrivals.append(DeliveredEvents(self.queued, stream, events, first_seq))
         if self.in_callback():
             # The callback that appends has to return first; the delivery that called it
             # continues here.
@@ -100,7 +100,7 @@ class Delivery:
         """Whether this thread is delivering, so that the call comes from a callback."""
         return self.delivering.locked() and self.deliverer == get_ident()
 
-    def deliver(self, arrival: Arrival, failures: list[Exception]) -> None:
+    def deliver(self, arrival: DeliveredEvents, failures: list[Exception]) -> None:
         """Push events into every live query over their stream; add what went wrong."""
         readers = [each for each in self.subscriptions if arrival.stream in each.streams]
         if not readers:

@@ -20,8 +20,8 @@ from eventide.schema import SEQ, DataType, Schema
 from eventide.store import Appended, Snapshot, StoredStream, StreamOptions
 from eventide.store.index.aggregates import registered
 from eventide.store.order import Int64s
-from eventide.store.reading.aggregate import Call, aggregate
-from eventide.store.reading.scan import Columns
+from eventide.store.reading.aggregate import AggregateCall, aggregate
+from eventide.store.reading.scan import StreamColumns
 from eventide.store.source import Where
 from eventide.store.stats import StreamStats
 from eventide.store.stream import AddedHow
@@ -30,7 +30,7 @@ from eventide.store.writing.feed import Feed, Ticket
 Time = str | int | np.integer[Any] | np.datetime64 | date | datetime
 """An instant: ISO text, microseconds since 1970 UTC, a date or datetime (UTC without a zone)."""
 Publish = Callable[[str, pa.RecordBatch, int], None]
-Answer = Callable[[Snapshot, Sequence[Call], Sequence[int], Int64s | None], pa.RecordBatch]
+Answer = Callable[[Snapshot, Sequence[AggregateCall], Sequence[int], Int64s | None], pa.RecordBatch]
 """Answers aggregates over periods as `store.aggregate.aggregate` does: here, or on Spark."""
 
 CALL = re.compile(r"\s*(\w+)\s*\(\s*(.+?)\s*\)\s*")
@@ -160,7 +160,7 @@ class Stream:
                 pa.Table.from_batches([self.answer(snapshot, wanted, borders(times), None)])
             )
         inside = times.intersect(snapshot.known_range)
-        counted = [*wanted, Call("count")]
+        counted = [*wanted, AggregateCall("count")]
         if by is not None:
             cuts, labels = grouped_by(inside, by, zone)
             found, groups = group_numbers(labels)
@@ -267,7 +267,7 @@ class StreamFeed(Feed):
         super().__init__(stream.stored, capacity_rows, publish)
 
     def put(
-        self, data: object, timeout: float | None = None, columns: Columns | None = None
+        self, data: object, timeout: float | None = None, columns: StreamColumns | None = None
     ) -> Ticket:
         """Put events into the queue; the ticket's `result()` returns once they are stored."""
         columns = columns or self.stream.columns
@@ -280,7 +280,7 @@ def numbered(events: pa.RecordBatch, first_seq: int) -> pa.RecordBatch:
     return events.append_column(SEQ, pa.array(seq))
 
 
-def call_of(text: str) -> Call:
+def call_of(text: str) -> AggregateCall:
     """Read `avg(speed)`.
 
     >>> call_of("count(*)")
@@ -290,7 +290,7 @@ def call_of(text: str) -> Call:
     if found is None:
         message = f"{text!r} is not an aggregate"
         raise SchemaError(message, hint="write avg(speed), or count(*)")
-    return Call(found[1].lower(), None if found[2] == "*" else found[2])
+    return AggregateCall(found[1].lower(), None if found[2] == "*" else found[2])
 
 
 def instant(time: Time) -> int:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventide.api.database import Database
 from eventide.demo.agree import check_agree
-from eventide.demo.queries import Question
+from eventide.demo.queries import DemoQuestion
 from eventide.demo.spark import SparkSide
 
 
@@ -18,14 +18,14 @@ from eventide.demo.spark import SparkSide
 class Answer:
     """The rows of a question, and how long it took each way."""
 
-    question: Question
+    question: DemoQuestion
     rows: pa.Table
     seconds: float
     spark_seconds: float | None
 
 
 def ask_all(
-    database: Database, questions: Sequence[Question], spark: SparkSide | None
+    database: Database, questions: Sequence[DemoQuestion], spark: SparkSide | None
 ) -> Iterator[Answer]:
     """Yield the answers; raise `DisagreementError` if Spark's differ."""
     for question in questions:

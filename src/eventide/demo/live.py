@@ -13,7 +13,7 @@ import pyarrow as pa
 from eventide.api.database import open_database, sql
 from eventide.demo.agree import check_agree
 from eventide.demo.cars import ATTRIBUTES
-from eventide.demo.queries import Question
+from eventide.demo.queries import DemoQuestion
 
 LATENESS = "10 s"
 BATCH_ROWS = 20_000
@@ -32,7 +32,7 @@ class LiveRun:
 
 
 def run_live(
-    folder: Path, question: Question, events: pa.Table, advance: Callable[[int], None]
+    folder: Path, question: DemoQuestion, events: pa.Table, advance: Callable[[int], None]
 ) -> LiveRun:
     """Append events as they arrive to a new database that a subscription watches."""
     database = open_database(folder)
@@ -57,7 +57,7 @@ def run_live(
     return LiveRun(rows, late, seconds, batches, slowest)
 
 
-def check_against_history(question: Question, events: pa.Table, run: LiveRun) -> None:
+def check_against_history(question: DemoQuestion, events: pa.Table, run: LiveRun) -> None:
     """Refuse a live answer that is not the history's answer without the late events."""
     on_time = np.ones(events.num_rows, np.bool_)
     # _seq counts arrivals from 0, and so is the row in `events`.

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.api.database import Database
-from eventide.drawing.chart import Bars, Chart, Line, Panel, Period, Periods, Points
+from eventide.drawing.chart import Bars, Chart, Line, Panel, PeriodBar, PeriodBars, Points
 
 FAST = 140
 SECONDS_PER_BAR = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600)
@@ -121,10 +121,10 @@ def results_chart(minutes: pa.Table, braking: pa.Table, sudden: pa.Table, top: p
             Panel(
                 "Situations",
                 (
-                    Periods(
+                    PeriodBars(
                         "above 140 km/h", tuple(periods(fast, cars, "top", "top {:g} km/h")), "blue"
                     ),
-                    Periods(
+                    PeriodBars(
                         "hard braking",
                         tuple(periods(braking, cars, "hardest", "{:g} m/s²")),
                         "rose",
@@ -143,7 +143,7 @@ def results_chart(minutes: pa.Table, braking: pa.Table, sudden: pa.Table, top: p
     )
 
 
-def periods(windows: pa.Table, cars: list[str], column: str, words: str) -> Iterator[Period]:
+def periods(windows: pa.Table, cars: list[str], column: str, words: str) -> Iterator[PeriodBar]:
     """Yield the windows of some cars, those that touch joined, with their most extreme value."""
     for car in cars:
         own = windows.filter(pc.equal(windows["car"], car)).sort_by("window_start")
@@ -154,7 +154,7 @@ def periods(windows: pa.Table, cars: list[str], column: str, words: str) -> Iter
             strict=True,
         )
         for start, end, value in joined(rows):
-            yield Period(car, start, end, words.format(value))
+            yield PeriodBar(car, start, end, words.format(value))
 
 
 def joined(windows: Iterable[tuple[int, int, float]]) -> Iterator[tuple[int, int, float]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DemoQuestion:
     """A query, with what it asks for in words."""
 
     name: str
@@ -14,7 +14,7 @@ class Question:
     text: str
 
 
-MINUTES = Question(
+MINUTES = DemoQuestion(
     "minute by minute",
     "The average and the top speed of every car in every minute.",
     """SELECT car, window_start, window_end,
@@ -23,7 +23,7 @@ FROM cars
 GROUP BY car, TUMBLE(ts, INTERVAL '1' MINUTE)""",
 )
 
-BRAKING = Question(
+BRAKING = DemoQuestion(
     "hard braking",
     "Half minutes, starting every 10 seconds, in which a car braked harder than 5 m/s².",
     """SELECT car, window_start, window_end,
@@ -33,7 +33,7 @@ WHERE accel < -5
 GROUP BY car, HOP(ts, INTERVAL '10' SECOND, INTERVAL '30' SECOND)""",
 )
 
-SUDDEN = Question(
+SUDDEN = DemoQuestion(
     "much faster than lately",
     "Reports of a car that is 100 km/h above its own average of the last five minutes.",
     """SELECT car, ts, speed, lately
@@ -45,7 +45,7 @@ FROM (
 WHERE speed > lately + 100""",
 )
 
-SPEEDING = Question(
+SPEEDING = DemoQuestion(
     "who speeds most",
     "The ten cars with the most minutes above 140 km/h.",
     """WITH fast AS (

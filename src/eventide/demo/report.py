@@ -13,11 +13,20 @@ from eventide.demo.history import Answer
 from eventide.demo.live import BATCH_ROWS, LATENESS, LiveRun
 from eventide.demo.pictures import arrivals_chart, cars_chart, results_chart
 from eventide.demo.queries import BRAKING, MINUTES, SPEEDING, SUDDEN
-from eventide.drawing.page import Block, Code, Facts, Figure, Heading, Page, Paragraph, Table
+from eventide.drawing.page import (
+    Block,
+    CodeBlock,
+    Figure,
+    Heading,
+    KeyFigures,
+    Page,
+    Paragraph,
+    TextTable,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class DemoFindings:
     """What the demo found out, for the page to show."""
 
     answers: Sequence[Answer]
@@ -34,7 +43,7 @@ class Measured:
         return next(each.rows for each in self.answers if each.question.name == name)
 
 
-def demo_page(database: Database, found: Measured) -> Page:
+def demo_page(database: Database, found: DemoFindings) -> Page:
     """Return the whole page."""
     return Page(
         "Two hundred cars, one question, asked every way",
@@ -48,7 +57,9 @@ def demo_page(database: Database, found: Measured) -> Page:
             *while_it_happened(found),
             Heading("The questions"),
             *(
-                Code(each.question.text, each.question.words, unfolded=each.question is MINUTES)
+                CodeBlock(
+                    each.question.text, each.question.words, unfolded=each.question is MINUTES
+                )
                 for each in found.answers
             ),
         ),
@@ -57,10 +68,10 @@ def demo_page(database: Database, found: Measured) -> Page:
     )
 
 
-def facts(found: Measured) -> Facts:
+def facts(found: DemoFindings) -> KeyFigures:
     """Return the numbers at the top."""
     minutes = next(each for each in found.answers if each.question is MINUTES)
-    return Facts(
+    return KeyFigures(
         (
             (f"{found.events:,}", "events stored"),
             (f"{found.stored_bytes / found.events:.1f} bytes", "on disk for each"),
@@ -71,7 +82,7 @@ def facts(found: Measured) -> Facts:
     )
 
 
-def what_arrived(database: Database, found: Measured) -> list[Block]:
+def what_arrived(database: Database, found: DemoFindings) -> list[Block]:
     """Tell about the events."""
     return [
         Heading("What arrived"),
@@ -88,7 +99,7 @@ def what_arrived(database: Database, found: Measured) -> list[Block]:
     ]
 
 
-def what_was_asked(database: Database, found: Measured) -> list[Block]:
+def what_was_asked(database: Database, found: DemoFindings) -> list[Block]:
     """Tell about the answers."""
     minutes, braking = found.rows_of(MINUTES.name), found.rows_of(BRAKING.name)
     top, sudden = found.rows_of(SPEEDING.name), found.rows_of(SUDDEN.name)
@@ -110,7 +121,7 @@ def what_was_asked(database: Database, found: Measured) -> list[Block]:
     ]
 
 
-def how_it_compares(found: Measured) -> list[Block]:
+def how_it_compares(found: DemoFindings) -> list[Block]:
     """Tell how long it took, each way."""
     if found.spark_version is None:
         columns = ("question", "rows", "time")
@@ -119,7 +130,7 @@ def how_it_compares(found: Measured) -> list[Block]:
         return [
             Heading("How long it took"),
             Paragraph(told),
-            Table(columns, rows, right=frozenset(columns[1:])),
+            TextTable(columns, rows, right=frozenset(columns[1:])),
         ]
     both = ("question", "rows", "embedded", f"Spark {found.spark_version}", "rows agree")
     compared = tuple(
@@ -131,7 +142,7 @@ def how_it_compares(found: Measured) -> list[Block]:
         Paragraph(
             "Spark ran the same texts over the same store. Every row was compared, bit by bit."
         ),
-        Table(both, compared, right=frozenset(both[1:4])),
+        TextTable(both, compared, right=frozenset(both[1:4])),
     ]
 
 
@@ -140,7 +151,7 @@ def embedded_cells(answer: Answer) -> tuple[str, ...]:
     return answer.question.name, f"{answer.rows.num_rows:,}", f"{answer.seconds:.2f} s"
 
 
-def while_it_happened(found: Measured) -> list[Block]:
+def while_it_happened(found: DemoFindings) -> list[Block]:
     """Tell about the live run."""
     live = found.live
     return [
@@ -153,7 +164,7 @@ def while_it_happened(found: Measured) -> list[Block]:
             "too late; they are stored and counted. The answer equals that of history without "
             "them, row by row."
         ),
-        Code(
+        CodeBlock(
             'db.subscribe(text, on_result=show, lateness="10 s")\n'
             "cars.append(events)        # stored, and answered, when this returns"
         ),

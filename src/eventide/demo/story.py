@@ -20,9 +20,9 @@ from eventide.demo.folder import fresh_folder
 from eventide.demo.history import Answer, ask_all
 from eventide.demo.live import LiveRun, check_against_history, run_live
 from eventide.demo.queries import LIVE, QUESTIONS
-from eventide.demo.report import Measured, demo_page
+from eventide.demo.report import DemoFindings, demo_page
 from eventide.demo.spark import SparkSide, spark_is_installed, start_spark
-from eventide.demo.telling import Step, Teller
+from eventide.demo.telling import DemoStep, Teller
 from eventide.drawing.page import render
 from eventide.ingest.files import read_events
 from eventide.sinks.words import size_text, span_text
@@ -44,7 +44,7 @@ def run_demo(folder: Path, events: int, *, with_spark: bool, console: Console) -
         if spark is not None:
             spark.stop()
     live = story.ask_live(made)
-    found = Measured(
+    found = DemoFindings(
         answers=answers,
         live=live,
         events=events,
@@ -137,7 +137,7 @@ class Story:
             step.say(f"{run.late.num_rows:,} events came too late; without them history agrees")
         return run
 
-    def write_page(self, database: Database, found: Measured) -> Path:
+    def write_page(self, database: Database, found: DemoFindings) -> Path:
         """Write the page."""
         path = self.folder / "index.html"
         with self.teller.step("drawing") as step:
@@ -154,7 +154,7 @@ def answer_row(answer: Answer) -> tuple[str, ...]:
     return (*here, f"{answer.spark_seconds:.2f} s", "[green]✓[/green]")
 
 
-def ingest_here(stream: Stream, files: Sequence[Path], step: Step) -> None:
+def ingest_here(stream: Stream, files: Sequence[Path], step: DemoStep) -> None:
     """Stage all files, commit once."""
 
     def batches(path: Path) -> Iterator[pa.RecordBatch]:

@@ -18,7 +18,7 @@ WIDTH = 78
 """The column at which the seconds end."""
 
 
-class Step:
+class DemoStep:
     """A step that is under way: it moves a bar, and has a sentence for its end."""
 
     def __init__(self, advance: Advance) -> None:
@@ -50,15 +50,15 @@ class Teller:
     console: Console
 
     @contextmanager
-    def step(self, doing: str, events: int | None = None) -> Iterator[Step]:
+    def step(self, doing: str, events: int | None = None) -> Iterator[DemoStep]:
         """Show what goes on, with a bar if it counts events; then a line that says it is done."""
         if events is None:
             with self.console.status(f"{doing} …"):
-                step = Step(silently)
+                step = DemoStep(silently)
                 yield step
         else:
             with counting(self.console, doing, events) as advance:
-                step = Step(advance)
+                step = DemoStep(advance)
                 yield step
         self.done(step.sentence, step.seconds)
 

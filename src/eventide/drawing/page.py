@@ -31,7 +31,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class KeyFigures:
     """A row of numbers, each with what it counts."""
 
     facts: tuple[tuple[str, str], ...]
@@ -54,7 +54,7 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TextTable:
     """Rows of text; the columns named in `right` hold numbers."""
 
     columns: tuple[str, ...]
@@ -63,7 +63,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class CodeBlock:
     """Text as it was typed; with `title`, folded away under it, or at least foldable.
 
     Words of a query are marked, unless it is `plain` text.
@@ -75,7 +75,7 @@ class Code:
     plain: bool = False
 
 
-Block = Heading | Paragraph | Facts | Figure | Drawing | Table | Code
+Block = Heading | Paragraph | KeyFigures | Figure | Drawing | TextTable | CodeBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def block_html(block: Block) -> str:
             return f"<h2>{escape(text)}</h2>"
         case Paragraph(text):
             return f"<p>{inline(text)}</p>"
-        case Facts(facts):
+        case KeyFigures(facts):
             return facts_html(facts)
         case Figure(chart, caption):
             told = f"<figcaption>{inline(caption)}</figcaption>" if caption else ""
@@ -127,9 +127,9 @@ def block_html(block: Block) -> str:
         case Drawing(svg, zoom):
             controls = ZOOM_CONTROLS if zoom else ""
             return f'<figure>{controls}<div class="chart">{svg}</div></figure>'
-        case Table():
+        case TextTable():
             return table_html(block)
-        case Code(text, title, unfolded, plain):
+        case CodeBlock(text, title, unfolded, plain):
             marked = escape(text, quote=False) if plain else query_html(text)
             code = f"<pre><code>{marked}</code></pre>"
             opening = f"<details{' open' if unfolded else ''}><summary>{inline(title)}</summary>"
@@ -143,7 +143,7 @@ def facts_html(facts: tuple[tuple[str, str], ...]) -> str:
     return f'<dl class="facts">{"".join(cells)}</dl>'
 
 
-def table_html(table: Table) -> str:
+def table_html(table: TextTable) -> str:
     """Return a table that scrolls on its own where the screen is narrow."""
     marks = [' class="right"' if name in table.right else "" for name in table.columns]
     head = "".join(

@@ -105,7 +105,7 @@ def parsed_lines(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
 def parsed(line: bytes, where: str) -> dict[str, object]:
     """Parse one line."""
     try:
-        pairs = json.loads(line, object_pairs_hook=Pairs)
+        pairs = json.loads(line, object_pairs_hook=ObjectPairs)
     except json.JSONDecodeError as error:
         message = f"{where}: not JSON ({error.msg}): {error.doc.strip()!r:.80}"
         raise IngestError(message, hint=ONE_A_LINE) from error
@@ -118,7 +118,7 @@ def parsed(line: bytes, where: str) -> dict[str, object]:
     except ValueError as error:  # Python has no integers of so many digits
         message = f"{where}: a number is too long: {line.strip()[:60]!r}"
         raise IngestError(message, hint="write it as text") from error
-    if not isinstance(pairs, Pairs):
+    if not isinstance(pairs, ObjectPairs):
         message = f"{where}: not an object: {line.strip().decode()!r:.80}"
         raise IngestError(message, hint=ONE_A_LINE)
     entry = dict(pairs)
@@ -129,7 +129,7 @@ def parsed(line: bytes, where: str) -> dict[str, object]:
     return entry
 
 
-class Pairs(list[tuple[str, object]]):
+class ObjectPairs(list[tuple[str, object]]):
     """The keys and values of a JSON object, before a repeated key hides another."""
 
     def __repr__(self) -> str:

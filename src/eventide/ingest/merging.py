@@ -21,7 +21,7 @@ from eventide.ingest.ordering import times
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MergeStep:
     """The events of each stream before the border that were in no step before."""
 
     border_us: int
@@ -33,7 +33,7 @@ class Step:
         return max([START_OF_TIME_US, *(int(times(r)[-1]) for r in self.rows if r.num_rows)])
 
 
-class Cursor:
+class EventCursor:
     """The events of one stream that are still to come; it reads no further than it is asked to."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
@@ -86,7 +86,7 @@ class Cursor:
 class TimeMerge:
     """Several streams under one clock."""
 
-    def __init__(self, cursors: Sequence[Cursor]) -> None:
+    def __init__(self, cursors: Sequence[EventCursor]) -> None:
         self.cursors = cursors
 
     @property
@@ -101,12 +101,12 @@ class TimeMerge:
         """Whether no event is left."""
         return self.first_us == END_OF_TIME_US
 
-    def step(self, until_us: int = END_OF_TIME_US) -> Step:
+    def step(self, until_us: int = END_OF_TIME_US) -> MergeStep:
         """Return what comes next: some events, or all before `until_us` if the border is there."""
         while True:
             border_us = min([until_us, *(cursor.complete_us for cursor in self.cursors)])
             if border_us == until_us or any(each.first_us < border_us for each in self.cursors):
-                return Step(border_us, tuple(each.take(border_us) for each in self.cursors))
+                return MergeStep(border_us, tuple(each.take(border_us) for each in self.cursors))
             # Nothing lies before the border: whoever sets it has yet to read on.
             for cursor in self.cursors:
                 if cursor.complete_us == border_us:

@@ -33,7 +33,7 @@ FOR_EACH_EVENT = 4
 """All keys are looked at if they and their rows are no more than so many for each new event."""
 
 
-class Part(Protocol):
+class KeyedPart(Protocol):
     """What is remembered of some keys, which are numbered from 0."""
 
     @property
@@ -60,7 +60,7 @@ class Part(Protocol):
         ...
 
 
-Remembered = TypeVar("Remembered", bound=Part)
+Remembered = TypeVar("Remembered", bound=KeyedPart)
 
 Words = tuple[Int64s, Int64s]
 """Keys as kernels look them up."""
@@ -137,11 +137,13 @@ class KeyLayers(Generic[Remembered]):
         """All that is remembered."""
         return merged(self.layers, is_lowest=True).part
 
-    def taken(self, columns: Sequence[pa.Array], events: int, until_us: int) -> Taken[Remembered]:
+    def taken(
+        self, columns: Sequence[pa.Array], events: int, until_us: int
+    ) -> TakenKeys[Remembered]:
         """Return what is remembered of the keys of some events, and of those due until a time."""
         few = self.weight <= FEW + FOR_EACH_EVENT * events
         if few or not columns or until_us == END_OF_TIME_US:
-            return Taken(self.whole, (), nothing())
+            return TakenKeys(self.whole, (), nothing())
         asked = fingerprints(columns, events)
         rows = (asked.first, asked.second)
         found: list[tuple[Layer[Remembered], Int64s]] = []
@@ -162,17 +164,19 @@ class KeyLayers(Generic[Remembered]):
                 rows = (frozen(rows[0][~here]), frozen(rows[1][~here]))
             newer.append(layer)
         if not found:
-            return Taken(self.layers[0].part.take(np.empty(0, np.int64)), self.layers, nothing())
+            return TakenKeys(
+                self.layers[0].part.take(np.empty(0, np.int64)), self.layers, nothing()
+            )
         (layer, numbers), *others = found
         part, words = layer.part.take(numbers), chosen(layer.words, numbers)
         for layer, numbers in others:
             part = part.joined(layer.part.take(numbers))
             words = both(words, chosen(layer.words, numbers))
-        return Taken(part, self.layers, words)
+        return TakenKeys(part, self.layers, words)
 
 
 @dataclass(frozen=True, slots=True)
-class Taken(Generic[Remembered]):
+class TakenKeys(Generic[Remembered]):
     """What was taken out of layers for a step; without `below`, all there was."""
 
     part: Remembered
@@ -225,7 +229,7 @@ def ready() -> None:
     look_up(table, none.first, none.second, np.empty(0, np.int64))
 
 
-def words_of(part: Part) -> Words:
+def words_of(part: KeyedPart) -> Words:
     """Return the keys of a part as words."""
     found = fingerprints(part.keys, len(part.due))
     return found.first, found.second

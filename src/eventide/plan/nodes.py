@@ -20,7 +20,7 @@ from eventide.plan.expressions import (
     walk,
 )
 from eventide.plan.patterns.tree import PAST_LAST_ROW, Output, Pattern, Skip, Strategy, variables_of
-from eventide.plan.situations.parts import Constraint, Period, Situation
+from eventide.plan.situations.parts import Constraint, RowPeriod, Situation
 from eventide.plan.standing.nodes import StandingNode
 from eventide.plan.standing.rebuild import (
     rebuild_standing_expressions,
@@ -331,8 +331,8 @@ class PeriodJoin:
 
     left: Plan
     right: Plan
-    first: Period
-    second: Period
+    first: RowPeriod
+    second: RowPeriod
     keys: tuple[tuple[str, str], ...]
     mask: int
     columns: tuple[str, ...]

@@ -16,13 +16,13 @@ from eventide.kernels.compiled import Int64s
 from eventide.schema import TS, Schema
 from eventide.store.index.ranges import ValueRange, checked
 from eventide.store.order import int64_view
-from eventide.store.reading.scan import Columns, Wanted, chosen, pieces_of, scan_parts
+from eventide.store.reading.scan import StreamColumns, Wanted, chosen, pieces_of, scan_parts
 from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place, touching
 from eventide.store.source import NO_TIME, TimeSlice, Where, balanced_slices, check_columns
 from eventide.store.writing.open_stream import opened
-from eventide.store.writing.view import View
+from eventide.store.writing.view import StreamView
 
 FINEST = 4
 """Slices are cut from parts of the index that have a fourth of the rows of a slice, or fewer."""
@@ -41,7 +41,7 @@ class Snapshot:
 
     __slots__ = ("path", "view")
 
-    def __init__(self, path: Path, view: View) -> None:
+    def __init__(self, path: Path, view: StreamView) -> None:
         self.path = path
         self.view = view
 
@@ -73,9 +73,9 @@ class Snapshot:
         return self.manifest.schema
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> StreamColumns:
         """The columns, with the identities that tell them apart in segments."""
-        return Columns(self.schema, self.manifest.column_ids)
+        return StreamColumns(self.schema, self.manifest.column_ids)
 
     @property
     def segments(self) -> tuple[Segment, ...]:

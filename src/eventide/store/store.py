@@ -32,7 +32,7 @@ from eventide.store.stream import StoredStream
 from eventide.store.upkeep.backup import Advance, backup_stream
 from eventide.store.writing.log import RecordKind, create_log
 from eventide.store.writing.open_stream import forget, opened
-from eventide.store.writing.view import View
+from eventide.store.writing.view import StreamView
 
 FORMAT = 3
 MARKER = "eventide.json"
@@ -217,7 +217,7 @@ def begin_stream(folder: Path, schema: Schema, options: StreamOptions) -> Manife
         options=options,
         next_column_id=len(schema.names),
     )
-    facts, batches = View(manifest).checkpoint()
+    facts, batches = StreamView(manifest).checkpoint()
     log.append(RecordKind.CHECKPOINT, facts, batches)
     log.file.sync()
     log.file.close()

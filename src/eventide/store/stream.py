@@ -19,7 +19,7 @@ from eventide.store.files.disk import remove
 from eventide.store.index.aggregates import registered
 from eventide.store.options import StreamOptions
 from eventide.store.order import int64_view, sort_rows
-from eventide.store.reading.scan import Columns
+from eventide.store.reading.scan import StreamColumns
 from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment, StagedSegment, placed
 from eventide.store.segments.segment_writer import (
@@ -55,7 +55,7 @@ from eventide.store.writing.flush import LOG_BYTES, flush
 from eventide.store.writing.group_commit import sync_soon
 from eventide.store.writing.log import RecordKind
 from eventide.store.writing.open_stream import OpenStream, opened
-from eventide.store.writing.view import Reduced, View, numbered, rows_in
+from eventide.store.writing.view import Reduced, StreamView, numbered, rows_in
 
 # A retry comes soon after the first try. Ten thousand ids are half a megabyte of manifest.
 REMEMBERED_COMMIT_IDS = 10_000
@@ -101,10 +101,10 @@ class StoredStream:
         return self.current().manifest.schema
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> StreamColumns:
         """The columns as they are now, with the identities that outlive their names."""
         manifest = self.current().manifest
-        return Columns(manifest.schema, manifest.column_ids)
+        return StreamColumns(manifest.schema, manifest.column_ids)
 
     def append(
         self, events: pa.Table, *, producer: str | None = None, sequence: int | None = None
@@ -126,7 +126,7 @@ class StoredStream:
     def store(
         self,
         events: pa.Table,
-        columns: Columns | None = None,
+        columns: StreamColumns | None = None,
         *,
         producer: str | None = None,
         sequence: int | None = None,
@@ -139,7 +139,7 @@ class StoredStream:
         check_producer(producer, sequence)
         with self.writing() as (stream, found):
             view = found
-            present = Columns(view.manifest.schema, view.manifest.column_ids)
+            present = StreamColumns(view.manifest.schema, view.manifest.column_ids)
             rows = fitted(checked_rows(events, (columns or present).schema), columns, present)
             nothing = Outcome(Appended(0, view.next_seq), rows.slice(0, 0))
             if producer is not None and sequence is not None:
@@ -163,7 +163,7 @@ class StoredStream:
     def add(
         self,
         stream: OpenStream,
-        view: View,
+        view: StreamView,
         events: pa.RecordBatch,
         producer: str | None,
         sequence: int | None,
@@ -193,7 +193,7 @@ class StoredStream:
                 log.warning("stream %s could not be written to segments: %s", self.name, error)
                 stream.close()
 
-    def settle(self, stream: OpenStream, before: View, after: View) -> None:
+    def settle(self, stream: OpenStream, before: StreamView, after: StreamView) -> None:
         """Do what is due if a flush has sealed segments. The events are safe either way."""
         if len(after.manifest.segments) == len(before.manifest.segments):
             return
@@ -414,27 +414,27 @@ class StoredStream:
         """How the stream is kept."""
         return self.current().manifest.options
 
-    def after_seal(self, stream: OpenStream, view: View) -> None:
+    def after_seal(self, stream: OpenStream, view: StreamView) -> None:
         """Do what is due when segments were sealed: choose indexes, retain, merge small ones."""
         view = choose_by_correlation(stream, view)
         retain(stream, view)
         self.merge_small(stream)
 
-    def current(self) -> View:
+    def current(self) -> StreamView:
         """Return the newest view, making sure that it is still the same stream."""
         view = opened(self.path).view()
         self.check_same(view)
         return view
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[tuple[OpenStream, View]]:
+    def writing(self) -> Iterator[tuple[OpenStream, StreamView]]:
         """Hold the write lock, with the newest view."""
         stream = opened(self.path)
         with stream.writing() as view:
             self.check_same(view)
             yield stream, view
 
-    def check_same(self, view: View) -> None:
+    def check_same(self, view: StreamView) -> None:
         """Refuse a stream that has been created anew under the same name."""
         if view.manifest.stream_id != self.stream_id:
             message = f"stream {self.name!r} was dropped, and another created in its place"
@@ -466,7 +466,7 @@ class StoredStream:
         except (OSError, StoreError) as error:
             log.warning("stream %s could not be compacted: %s", self.name, error)
 
-    def remove_unlisted(self, staged: Sequence[StagedSegment], view: View) -> None:
+    def remove_unlisted(self, staged: Sequence[StagedSegment], view: StreamView) -> None:
         """Delete staged files unless they are part of the stream."""
         files = view.manifest.files
         self.remove_files([s for part in staged for s in part.segments if s.file not in files])
@@ -500,7 +500,9 @@ def check_producer(producer: object, sequence: object) -> None:
         raise StoreError(message, hint=hint)
 
 
-def with_staged(view: View, staged: Sequence[StagedSegment], commit_id: str | None) -> View:
+def with_staged(
+    view: StreamView, staged: Sequence[StagedSegment], commit_id: str | None
+) -> StreamView:
     """Return the view with staged segments in their places; the same one if there is nothing."""
     segments = list(view.manifest.segments)
     next_seq = view.next_seq
@@ -554,7 +556,9 @@ def checked_rows(events: pa.Table, schema: Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=expected)
 
 
-def fitted(rows: pa.RecordBatch, made_for: Columns | None, present: Columns) -> pa.RecordBatch:
+def fitted(
+    rows: pa.RecordBatch, made_for: StreamColumns | None, present: StreamColumns
+) -> pa.RecordBatch:
     """Return rows that were made for some columns with those that there are now."""
     if made_for is None or made_for.ids == present.ids:
         return rows

@@ -12,7 +12,7 @@ import pytest
 
 from eventide.api.database import Database
 from eventide.engines.history import calibrate
-from eventide.engines.history.calibrate import NAMES, Measured, fitted
+from eventide.engines.history.calibrate import NAMES, MeasuredQuery, fitted
 from eventide.engines.history.calibrate_queries import PROBES
 from eventide.engines.history.weights import DEFAULTS, FILE, MOST_OFF, VERSION, Weights
 
@@ -100,7 +100,7 @@ def test_what_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.Mo
     assert database.weights == DEFAULTS
 
 
-def measurements(weights: Weights, noise: float) -> list[Measured]:
+def measurements(weights: Weights, noise: float) -> list[MeasuredQuery]:
     """Return what queries would take by some weights, each a sum of two or three of them."""
     random = np.random.default_rng(11)
     values = np.array([getattr(weights, name) for name in NAMES])
@@ -111,7 +111,7 @@ def measurements(weights: Weights, noise: float) -> list[Measured]:
             counts[place] = size
             counts[(place + 1) % len(NAMES)] = size / 3
             seconds = float(counts @ values) * float(np.exp(random.normal(0, noise)))
-            found.append(Measured(seconds, counts))
+            found.append(MeasuredQuery(seconds, counts))
     return found
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.engines.history.situations.pairs import Pairs
+from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.errors import UnsupportedError
 from eventide.operators.situations import period_join as operators
 from eventide.plan.nodes import PairKind, PeriodJoin, Scan
@@ -34,7 +34,7 @@ from eventide.plan.situations.allen import (
     mask_named,
     relation_between,
 )
-from eventide.plan.situations.parts import Period
+from eventide.plan.situations.parts import RowPeriod
 from eventide.schema import TIMESTAMP
 from tests.engines.engines import plain
 from tests.naive.situations.period_join import join_periods
@@ -141,8 +141,8 @@ def expected(query: str) -> list[str]:
     node = PeriodJoin(
         Scan("trips"),
         Scan("stops"),
-        Period("a", "a_start_ts", "a_end_ts"),
-        Period("b", "b_start_ts", "b_end_ts"),
+        RowPeriod("a", "a_start_ts", "a_end_ts"),
+        RowPeriod("b", "b_start_ts", "b_end_ts"),
         (("a_car", "b_car"),) if asked.keyed else (),
         asked.mask,
         ("a_car", "a_top", "b_n", "b_end_ts")[: asked.shown.count(",") + 1],
@@ -319,13 +319,13 @@ def test_pairs_are_joined_while_they_are_read() -> None:
     node = PeriodJoin(
         Scan("x", tuple((name, TIMESTAMP) for name in left.column_names)),
         Scan("y", tuple((name, TIMESTAMP) for name in right.column_names)),
-        Period("a", "a_start_ts", "a_end_ts"),
-        Period("b", "b_start_ts", "b_end_ts"),
+        RowPeriod("a", "a_start_ts", "a_end_ts"),
+        RowPeriod("b", "b_start_ts", "b_end_ts"),
         (),
         BEFORE,
         ("a_start_ts", "b_start_ts"),
     )
-    pairs = Pairs(node, left, right)
+    pairs = PeriodPairs(node, left, right)
     with patch(
         "eventide.engines.history.situations.pairs.join_periods", wraps=operators.join_periods
     ) as joining:

@@ -8,7 +8,7 @@ from typing import Any
 
 from eventide.plan.nodes import PeriodJoin
 from eventide.plan.situations.allen import relation_between
-from eventide.plan.situations.parts import Period
+from eventide.plan.situations.parts import RowPeriod
 
 Row = Mapping[str, Any]
 LATER = 1 << 50
@@ -41,7 +41,7 @@ def belong_together(node: PeriodJoin, one: Row, other: Row) -> bool:
     return bool(relations) and all(each & node.mask for each in relations)
 
 
-def futures(row: Row, period: Period, open_ends: bool) -> list[tuple[int, int]]:
+def futures(row: Row, period: RowPeriod, open_ends: bool) -> list[tuple[int, int]]:
     """Return the periods that a row may come to have: none, one, or several if it goes on."""
     start, end = row[period.start], row[period.end]
     if start is None or (end is None and not open_ends):

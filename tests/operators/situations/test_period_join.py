@@ -18,7 +18,7 @@ from eventide.operators.situations import period_join
 from eventide.operators.situations.period_join import join_periods, pieces, searches_for
 from eventide.plan.nodes import PairKind, PeriodJoin, Scan
 from eventide.plan.situations.allen import ANY, CONTAINS, GROUPS, NAMES, OVERLAPS, SHORTHANDS
-from eventide.plan.situations.parts import Period
+from eventide.plan.situations.parts import RowPeriod
 from eventide.schema import FLOAT64, INT64, STRING, TIMESTAMP
 from tests.naive.situations.period_join import join_periods as join_by_trying
 
@@ -27,8 +27,8 @@ RIGHT = {"b_car": STRING, "b_lane": FLOAT64, "b_n": INT64, "b_from": TIMESTAMP, 
 NODE = PeriodJoin(
     Scan("a", tuple(LEFT.items())),
     Scan("b", tuple(RIGHT.items())),
-    Period("a", "a_from", "a_to"),
-    Period("b", "b_from", "b_to"),
+    RowPeriod("a", "a_from", "a_to"),
+    RowPeriod("b", "b_from", "b_to"),
     (("a_car", "b_car"),),
     ANY,
     ("a_n", "b_n", "b_car"),

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import StateError
-from eventide.operators.standing.answer.keeping import Handles, Structure
+from eventide.operators.standing.answer.keeping import KeptByHandle, Structure
 from eventide.operators.standing.answer.view import View, structure_for
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern
@@ -146,12 +146,12 @@ def test_an_id_may_be_used_again() -> None:
 
 def test_slots_of_a_calendar_become_more_when_rows_do() -> None:
     handles = View(SCHEMA, "calendar").initial_state().keeping
-    assert isinstance(handles, Handles)
+    assert isinstance(handles, KeptByHandle)
     few = len(handles.calendar.heads)
     lives = [(0, 1 + at, 1 + at) for at in range(20_000)]
     view = View(SCHEMA, "calendar")
     state, _ = view.step(view.initial_state(), changes_of(lives, announced=False), 1)
-    assert isinstance(state.keeping, Handles)
+    assert isinstance(state.keeping, KeptByHandle)
     assert few == 17
     assert len(state.keeping.calendar.heads) == 1025
 

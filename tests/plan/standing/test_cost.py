@@ -14,15 +14,15 @@ from eventide.plan.standing.nodes import Distinct, RangeWindow, Standing
 from eventide.plan.standing.statistics import (
     EQUAL,
     SOME,
+    ColumnValues,
     LeafStatistics,
     Statistics,
-    Values,
     share_of,
 )
 from eventide.schema import BOOL
 from tests.plan.standing.plans import S, call, existence, join, latest, plans, window
 
-BUSY = LeafStatistics(1000.0, {"k": Values(100.0)})
+BUSY = LeafStatistics(1000.0, {"k": ColumnValues(100.0)})
 
 
 def flow_of(plan: Plan, statistics: Statistics) -> Flow:
@@ -37,8 +37,8 @@ def test_every_plan_has_a_cost_in_each_execution(plan: Plan) -> None:
 
 def test_flows_of_windows_and_joins() -> None:
     statistics = {
-        "a": LeafStatistics(10.0, {"k": Values(50.0)}),
-        "b": LeafStatistics(2.0, {"k": Values(20.0)}),
+        "a": LeafStatistics(10.0, {"k": ColumnValues(50.0)}),
+        "b": LeafStatistics(2.0, {"k": ColumnValues(20.0)}),
     }
     assert flow_of(window("a"), statistics).living == pytest.approx(600)
     assert flow_of(window("a"), statistics).lifetime == pytest.approx(60)
@@ -65,7 +65,7 @@ def test_most_is_taken_back_where_the_other_side_has_now_none_now_one() -> None:
 
 
 def test_shares_of_conditions() -> None:
-    values = {"a.k": Values(4.0), "b.k": Values(8.0)}
+    values = {"a.k": ColumnValues(4.0), "b.k": ColumnValues(8.0)}
     one = call("=", "a.k", 1)
     assert share_of(one, values, {}) == 0.25
     assert share_of(call("<>", "a.k", 1), values, {}) == 0.75
@@ -84,7 +84,9 @@ def test_what_was_measured_of_a_condition_goes_before_all_guesses() -> None:
 
 
 def test_conditions_leave_fewer_values() -> None:
-    statistics = {"a": LeafStatistics(10.0, {"k": Values(50.0, even=20.0), "n": Values(10.0)})}
+    statistics = {
+        "a": LeafStatistics(10.0, {"k": ColumnValues(50.0, even=20.0), "n": ColumnValues(10.0)})
+    }
     whole = flow_of(window("a"), statistics)
     few = flow_of(Filter(window("a"), call("=", "a.n", 1)), statistics)
     assert few.values["a.n"].distinct == 1.0
@@ -94,8 +96,8 @@ def test_conditions_leave_fewer_values() -> None:
 
 
 def test_frequent_values_meet_more_often() -> None:
-    even = {"a": LeafStatistics(10.0, {"k": Values(50.0)})}
-    skewed = {"a": LeafStatistics(10.0, {"k": Values(50.0, even=20.0)})}
+    even = {"a": LeafStatistics(10.0, {"k": ColumnValues(50.0)})}
+    skewed = {"a": LeafStatistics(10.0, {"k": ColumnValues(50.0, even=20.0)})}
     both = join(window("a"), window("a"))
     assert flow_of(both, skewed).living == pytest.approx(2.5 * flow_of(both, even).living)
 

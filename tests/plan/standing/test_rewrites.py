@@ -17,7 +17,7 @@ from eventide.plan.passes.narrow_rows import narrow_rows
 from eventide.plan.passes.push_selections import push_selections, takes_equal_for_one
 from eventide.plan.standing.choose import choose_plan
 from eventide.plan.standing.nodes import Difference, Distinct, Existence, Standing, Top, WindowJoin
-from eventide.plan.standing.statistics import LeafStatistics, Values
+from eventide.plan.standing.statistics import ColumnValues, LeafStatistics
 from eventide.plan.standing.text import described_edges
 from eventide.schema import BOOL, FLOAT64, INT64
 from tests.plan.standing.plans import (
@@ -198,20 +198,20 @@ def test_columns_of_conditions_are_dropped_before_a_join() -> None:
     assert "Project b.k, b.n\n      Windowed b" in narrow
 
 
-FEW = LeafStatistics(10.0, {"k": Values(10_000.0)})
-MANY = LeafStatistics(1000.0, {"k": Values(10_000.0)})
+FEW = LeafStatistics(10.0, {"k": ColumnValues(10_000.0)})
+MANY = LeafStatistics(1000.0, {"k": ColumnValues(10_000.0)})
 
 
 def test_a_negation_goes_where_it_costs_least() -> None:
     up = Standing(existence(join(window("a"), window("c")), window("b")))
     down = Standing(join(existence(window("a"), window("b")), window("c")))
     # The join passes few: not worth keeping all of `a` beside all of `b` before it.
-    rare = {"a": MANY, "b": FEW, "c": LeafStatistics(0.01, {"k": Values(10_000.0)})}
+    rare = {"a": MANY, "b": FEW, "c": LeafStatistics(0.01, {"k": ColumnValues(10_000.0)})}
     # Each of `a` has many partners, and `b` leaves next to none of them.
     dense = {
-        "a": LeafStatistics(100.0, {"k": Values(100.0)}),
-        "b": LeafStatistics(100.0, {"k": Values(100.0)}),
-        "c": LeafStatistics(1000.0, {"k": Values(100.0)}),
+        "a": LeafStatistics(100.0, {"k": ColumnValues(100.0)}),
+        "b": LeafStatistics(100.0, {"k": ColumnValues(100.0)}),
+        "c": LeafStatistics(1000.0, {"k": ColumnValues(100.0)}),
     }
     for plan in (up, down):
         assert isinstance(choose_plan(plan, rare).cheapest.plan.source, Existence)
@@ -233,7 +233,7 @@ def test_explain_says_how_tuples_leave_and_what_it_was_chosen_from() -> None:
         Filter(join(existence(window("a"), window("b")), window("c")), call("<>", "a.n", 1))
     )
     chosen = choose_plan(
-        plan, {"a": MANY, "b": FEW, "c": LeafStatistics(0.01, {"k": Values(10_000.0)})}
+        plan, {"a": MANY, "b": FEW, "c": LeafStatistics(0.01, {"k": ColumnValues(10_000.0)})}
     )
     lines = described_edges(chosen.plan, chosen)
     text = "\n".join(lines)

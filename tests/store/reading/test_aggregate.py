@@ -25,7 +25,7 @@ from eventide.store.files.mapped import MAPPED
 from eventide.store.index.aggregates import UserAggregate, register_aggregate
 from eventide.store.options import StreamOptions
 from eventide.store.reading import aggregate as aggregate_module
-from eventide.store.reading.aggregate import Call, aggregate
+from eventide.store.reading.aggregate import AggregateCall, aggregate
 from eventide.store.reading.cuts import ListedCuts
 from eventide.store.reading.spans import dense, span_partials_of
 from tests.naive.store import NaiveStream, Row
@@ -45,13 +45,22 @@ LONGEST = register_aggregate(
     )
 )
 NUMBERS = ("lane", "speed", "price")
-EXACT = [Call("count")]
-EXACT += [Call(each, name) for name in TYPES for each in ("count", "min", "max", "min2", "max2")]
-EXACT += [Call("sum", "price"), Call("longest", "car")]
-SUMS = [Call("sum", "speed"), Call("avg", "speed"), Call("avg", "price"), Call("avg", "lane")]
-SUMS += [Call("average", name) for name in ("speed", "price")]
+EXACT = [AggregateCall("count")]
+EXACT += [
+    AggregateCall(each, name) for name in TYPES for each in ("count", "min", "max", "min2", "max2")
+]
+EXACT += [AggregateCall("sum", "price"), AggregateCall("longest", "car")]
+SUMS = [
+    AggregateCall("sum", "speed"),
+    AggregateCall("avg", "speed"),
+    AggregateCall("avg", "price"),
+    AggregateCall("avg", "lane"),
+]
+SUMS += [AggregateCall("average", name) for name in ("speed", "price")]
 DEVIATIONS = [
-    Call(each, name) for name in NUMBERS for each in ("stddev", "var_samp", "var_pop", "stddev_pop")
+    AggregateCall(each, name)
+    for name in NUMBERS
+    for each in ("stddev", "var_samp", "var_pop", "stddev_pop")
 ]
 AGGREGATES = (("max2", "lane"), ("longest", "car"), ("min2", "car"), ("median", "speed"))
 # Of one magnitude, so that sums of doubles are exact to the last bit, whatever their order.
@@ -67,7 +76,7 @@ def with_aggregates(chosen: StreamOptions) -> StreamOptions:
     return StreamOptions(**{**chosen.to_json(), "aggregates": pairs})
 
 
-def folded(naive: NaiveStream, call: Call, start: int, end: int) -> Any:  # noqa: ANN401
+def folded(naive: NaiveStream, call: AggregateCall, start: int, end: int) -> Any:  # noqa: ANN401
     """Return an aggregate by its definition."""
     if call.function == "longest":
         texts = [row[0] for row in naive.scan(["car"], TimeRange(start, end))]
@@ -75,7 +84,7 @@ def folded(naive: NaiveStream, call: Call, start: int, end: int) -> Any:  # noqa
     return naive.aggregate(call.function, call.attribute, TimeRange(start, end))
 
 
-def column(found: pa.RecordBatch, call: Call) -> list[Any]:
+def column(found: pa.RecordBatch, call: AggregateCall) -> list[Any]:
     values: list[Any] = found.column(str(call)).to_pylist()
     return values
 
@@ -131,7 +140,7 @@ def check(snapshot: Snapshot, naive: NaiveStream, cuts: list[int]) -> None:
 
 def check_overflow(snapshot: Snapshot, naive: NaiveStream, cuts: list[int]) -> None:
     """Sums of integers are exact, or an error that says so."""
-    call = Call("sum", "lane")
+    call = AggregateCall("sum", "lane")
     sums = [folded(naive, call, start, end) for start, end in pairwise(cuts)]
     if all(each is None or -(2**63) <= each < 2**63 for each in sums):
         assert column(aggregate(snapshot, [call], cuts), call) == sums
@@ -158,7 +167,12 @@ def test_groups_of_spans_add_up_like_their_rows(
 ) -> None:
     cuts = sorted(cuts)
     groups = data.draw(st.lists(st.integers(0, 3), min_size=len(cuts) - 1, max_size=len(cuts) - 1))
-    calls = [Call("count"), Call("count", "car"), Call("max", "seen"), Call("sum", "price")]
+    calls = [
+        AggregateCall("count"),
+        AggregateCall("count", "car"),
+        AggregateCall("max", "seen"),
+        AggregateCall("sum", "price"),
+    ]
     with tempfile.TemporaryDirectory() as folder, tiny_files():
         history = History.new(Path(folder), chosen, found, seed, steps=7)
         answers = aggregate(history.stream.snapshot(), calls, cuts, np.array(groups, np.int64))
@@ -217,7 +231,12 @@ def ten_thousand(folder: Path, chosen: StreamOptions | None = None) -> Snapshot:
     return snapshot
 
 
-CALLS = [Call("count"), Call("sum", "lane"), Call("max", "car"), Call("stddev", "speed")]
+CALLS = [
+    AggregateCall("count"),
+    AggregateCall("sum", "lane"),
+    AggregateCall("max", "car"),
+    AggregateCall("stddev", "speed"),
+]
 
 
 @pytest.mark.parametrize(
@@ -259,7 +278,9 @@ def test_late_events_cost_their_own_leaves_only(tmp_path: Path) -> None:
         stream.commit([stream.stage(at(*range(1, 900, 50)).to_batches())])
         snapshot = stream.snapshot()
         with leaves_read() as read:
-            answers = aggregate(snapshot, [Call("count"), Call("max", "lane")], [100, 800])
+            answers = aggregate(
+                snapshot, [AggregateCall("count"), AggregateCall("max", "lane")], [100, 800]
+            )
         for segment in snapshot.segments:
             assert sum(piece.segment.file == segment.file for piece in read) <= 2
         assert answers.to_pylist()[0]["count(*)"] == len(
@@ -283,7 +304,7 @@ def test_what_the_index_does_not_know_is_read_from_the_rows(tmp_path: Path) -> N
 
 
 def test_a_rough_estimate_is_exact_in_one_leaf_and_of_its_kind_above(tmp_path: Path) -> None:
-    call = Call("median", "speed")
+    call = AggregateCall("median", "speed")
     options_with = StreamOptions(aggregates=(("median", "speed"),))
     with tiny_files():
         snapshot = ten_thousand(tmp_path, options_with)
@@ -315,7 +336,9 @@ def test_a_span_that_ends_before_it_starts_is_empty(tmp_path: Path, cuts: list[i
         stream = new_stream(tmp_path)
         stream.append(at(*range(30)))
         stream.flush()
-        found = column(aggregate(stream.snapshot(), [Call("count")], cuts), Call("count"))
+        found = column(
+            aggregate(stream.snapshot(), [AggregateCall("count")], cuts), AggregateCall("count")
+        )
         assert found == [len(range(max(start, 0), min(end, 30))) for start, end in pairwise(cuts)]
 
 
@@ -326,30 +349,30 @@ def test_a_stream_without_attributes_counts(tmp_path: Path) -> None:
         stream.flush()
         stream.append(as_table([{"ts": ts} for ts in (3, 25)], Schema.of({})))
         snapshot = stream.snapshot()
-        found = aggregate(snapshot, [Call("count")], [-5, 3, 4, 100])
-        assert column(found, Call("count")) == [3, 2, 17]
-        many = aggregate(snapshot, [Call("count")], list(range(31)))
-        assert sum(column(many, Call("count"))) == 22
+        found = aggregate(snapshot, [AggregateCall("count")], [-5, 3, 4, 100])
+        assert column(found, AggregateCall("count")) == [3, 2, 17]
+        many = aggregate(snapshot, [AggregateCall("count")], list(range(31)))
+        assert sum(column(many, AggregateCall("count"))) == 22
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        Call("sum"),
-        Call("sum", "car"),
-        Call("avg", "car"),
-        Call("count", "colour"),
-        Call("first", "lane"),
-        Call("nonsense", "lane"),
+        AggregateCall("sum"),
+        AggregateCall("sum", "car"),
+        AggregateCall("avg", "car"),
+        AggregateCall("count", "colour"),
+        AggregateCall("first", "lane"),
+        AggregateCall("nonsense", "lane"),
     ],
 )
-def test_what_is_no_aggregate_is_refused(tmp_path: Path, call: Call) -> None:
+def test_what_is_no_aggregate_is_refused(tmp_path: Path, call: AggregateCall) -> None:
     with pytest.raises(SchemaError):
         aggregate(new_stream(tmp_path).snapshot(), [call], [0, 1])
 
 
 def test_a_sum_that_does_not_fit_is_an_error_however_it_is_found(tmp_path: Path) -> None:
-    call = Call("sum", "lane")
+    call = AggregateCall("sum", "lane")
     with tiny_files():
         stream = new_stream(tmp_path)
         stream.append(table([{"ts": ts, "lane": 2**62} for ts in range(4)]))

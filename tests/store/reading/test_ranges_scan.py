@@ -20,7 +20,7 @@ from eventide.errors import SchemaError
 from eventide.store import Snapshot
 from eventide.store.index.ranges import ValueRange
 from eventide.store.options import StreamOptions
-from eventide.store.reading.scan import Columns, LeafPiece, Wanted, leaf_pieces
+from eventide.store.reading.scan import LeafPiece, StreamColumns, Wanted, leaf_pieces
 from tests.naive.ranges import qualifies
 from tests.naive.store import NaiveStream, Row, number
 from tests.store.events import new_stream, tiny_files, values
@@ -94,7 +94,7 @@ def test_conditions_find_what_brute_force_finds(
 def rows_by_leaf(snapshot: Snapshot) -> dict[tuple[str, int], list[Row]]:
     """Read every leaf by itself, whatever a scan would do."""
     names = ["ts", *TYPES]
-    columns = Columns(snapshot.schema, snapshot.manifest.column_ids)
+    columns = StreamColumns(snapshot.schema, snapshot.manifest.column_ids)
     wanted = Wanted(columns, tuple(names), ALL_TIME, {})
     found: dict[tuple[str, int], list[Row]] = {}
     for segment in snapshot.segments:

@@ -12,7 +12,7 @@ import pytest
 from eventide.engines.history.weights import DEFAULTS, Weights
 from eventide.errors import EventideError, StoreError
 from eventide.store import Store, StreamOptions
-from eventide.store.reading.aggregate import Call, aggregate
+from eventide.store.reading.aggregate import AggregateCall, aggregate
 from eventide.store.segments.manifest import FORMAT, checksum, manifest_path
 from eventide.store.store import MARKER
 from eventide.store.upkeep.repair import repair_stream
@@ -91,7 +91,11 @@ def test_a_manifest_with_a_right_checksum_that_says_anything(tmp_path: Path) -> 
                 try:
                     again = reopened(stream).snapshot()
                     sum(batch.num_rows for batch in again.scan(["ts", "car", "lane"]))
-                    calls = [Call("count"), Call("sum", "lane"), Call("min", "car")]
+                    calls = [
+                        AggregateCall("count"),
+                        AggregateCall("sum", "lane"),
+                        AggregateCall("min", "car"),
+                    ]
                     aggregate(again, calls, [-100, 100], None)
                 except EventideError:
                     refused += 1

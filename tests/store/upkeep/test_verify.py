@@ -19,7 +19,7 @@ from eventide.store.segments.manifest import encode_manifest, manifest_path
 from eventide.store.segments.segment import Segment
 from eventide.store.upkeep.repair import Repair, repair_stream
 from eventide.store.upkeep.verify import check_invariants, check_view, verify_stream
-from eventide.store.writing.view import View
+from eventide.store.writing.view import StreamView
 from tests.store.events import new_stream, tiny_files
 from tests.store.upkeep.damage import Original, make
 
@@ -30,11 +30,11 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Original]:
         yield make(tmp_path_factory.mktemp("original"))
 
 
-def wrong_with(original: Original, view: View) -> str:
+def wrong_with(original: Original, view: StreamView) -> str:
     return "\n".join(str(each) for each in check_view(original.stream.path, view))
 
 
-def with_segment(view: View, segment: Segment) -> View:
+def with_segment(view: StreamView, segment: Segment) -> StreamView:
     """Return a view in which another segment stands for the first one."""
     manifest = view.manifest
     return replace(view, manifest=replace(manifest, segments=(segment, *manifest.segments[1:])))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eventide.batch import TimeRange
 from eventide.store import StoredStream
 from eventide.store.options import Order, StreamOptions
-from eventide.store.reading.aggregate import Call, aggregate
+from eventide.store.reading.aggregate import AggregateCall, aggregate
 from eventide.store.stats import delay_bound
 from eventide.store.writing.adaptation import Configuration, Mode, QueueState, Reduction, decide
 from eventide.store.writing.load import Load, LoadMeter
@@ -264,7 +264,7 @@ def check(stream: StoredStream, naive: NaiveStream, ranges: list[TimeRange]) -> 
     assert scanned(snapshot) == naive.scan(COLUMNS)
     check_tree(snapshot)
     functions = ["count", "sum", "min", "max"]
-    calls = [Call("count"), *(Call(function, "speed") for function in functions)]
+    calls = [AggregateCall("count"), *(AggregateCall(function, "speed") for function in functions)]
     for time_range in ranges:
         assert scanned(snapshot, COLUMNS, time_range) == naive.scan(COLUMNS, time_range)
         if time_range.is_empty:

@@ -16,7 +16,7 @@ from eventide.schema import INT64
 from eventide.store import Snapshot, StagedSegment, Store, StoredStream
 from eventide.store.files.disk import Disk
 from eventide.store.options import StreamOptions
-from eventide.store.reading.scan import Columns
+from eventide.store.reading.scan import StreamColumns
 from eventide.store.segments.manifest import MANIFEST_NAME, decode_manifest
 from eventide.store.upkeep.compaction import is_ours
 from eventide.store.writing.open_stream import OPENED, OpenStream
@@ -208,7 +208,7 @@ def listed_once(stream: StoredStream) -> set[str]:
     return {name for path in paths for name in decode_manifest(path.read_bytes(), path).files}
 
 
-def go_on(stream: StoredStream, found: list[object], columns: Columns) -> None:
+def go_on(stream: StoredStream, found: list[object], columns: StreamColumns) -> None:
     """Append, read and compact as if nothing had happened; leftovers are swept in the end."""
     assert stream.store(at(99), columns).error is None
     assert seen_by_others(stream) == [*found, 99]

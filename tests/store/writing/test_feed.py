@@ -24,7 +24,7 @@ from eventide.store.options import Order, StreamOptions
 from eventide.store.writing.adaptation import Mode
 from eventide.store.writing.feed import Feed
 from eventide.store.writing.open_stream import OpenStream, opened
-from eventide.store.writing.view import View
+from eventide.store.writing.view import StreamView
 from tests.naive.store import Row
 from tests.store.events import (
     COLUMNS,
@@ -276,7 +276,7 @@ def test_what_was_stored_in_spite_of_an_error_is_not_stored_again(stream: Stored
     def add(
         self: StoredStream,
         opened: OpenStream,
-        view: View,
+        view: StreamView,
         events: pa.RecordBatch,
         producer: str | None,
         sequence: int | None,

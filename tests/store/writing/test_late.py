@@ -17,7 +17,7 @@ import pytest
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.store import Snapshot, StoredStream
 from eventide.store.options import StreamOptions
-from eventide.store.reading.aggregate import Call, aggregate
+from eventide.store.reading.aggregate import AggregateCall, aggregate
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.segment_writer import write_segments
 from eventide.store.segments.tree import place
@@ -232,8 +232,15 @@ def test_a_stream_in_order_of_arrival_answers_the_same(tmp_path: Path, pattern: 
         assert snapshot.segments
         assert not snapshot.view.queue
         assert not any(segment.form.in_order for segment in snapshot.segments)
-        calls = [Call("count"), *(Call(each, "speed") for each in ("sum", "min", "max", "avg"))]
-        calls += [Call("count", "car"), Call("max", "car"), Call("sum", "lane")]
+        calls = [
+            AggregateCall("count"),
+            *(AggregateCall(each, "speed") for each in ("sum", "min", "max", "avg")),
+        ]
+        calls += [
+            AggregateCall("count", "car"),
+            AggregateCall("max", "car"),
+            AggregateCall("sum", "lane"),
+        ]
         cuts = [-(10**13), 0, 55, 555, 1200, 1201, 10**13]
         pieces = snapshot.slices(ALL_TIME, 20)
         joined = [row for each in pieces for row in scanned(snapshot, COLUMNS, each.time_range)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eventide.api.explanation.tracks import picture_of
-from eventide.drawing.page import Code, Drawing, Page, render
+from eventide.drawing.page import CodeBlock, Drawing, Page, render
 from eventide.drawing.picture_file import save_picture
 from eventide.drawing.plan import draw_plan
 from eventide.engines.explain.explained import Explained
@@ -39,9 +39,9 @@ class Explanation(str):
         """Return a page with the query, the picture and the text."""
         how = "as it was answered" if self.seen.analyzed else "as it would be answered"
         blocks = (
-            Code(self.query.strip()),
+            CodeBlock(self.query.strip()),
             Drawing(self.svg()),
-            Code(str(self), "The plan as text", unfolded=True),
+            CodeBlock(str(self), "The plan as text", unfolded=True),
         )
         return render(Page("A query, explained", f"The plan of a query, {how}.", blocks))
 

@@ -11,7 +11,7 @@ from eventide.drawing.plan import Marks, PlanPicture, Section, StepRow, Track, W
 from eventide.engines.explain.explained import Considered, Explained, ExplainedBlock
 from eventide.engines.explain.leaf_strip import Fate, LeafStrip
 from eventide.engines.explain.text import events_text, numbers_of, seconds_text
-from eventide.engines.history.access import Step
+from eventide.engines.history.access import WorkStep
 from eventide.engines.history.patterns.pattern_map import meets
 from eventide.engines.history.patterns.replay import merged
 from eventide.engines.history.patterns.ways import IntervalAccess
@@ -220,7 +220,7 @@ def way_rows(block: ExplainedBlock) -> Iterator[WayRow]:
         )
 
 
-def step_row(step: Step) -> StepRow:
+def step_row(step: WorkStep) -> StepRow:
     """Return a step as a row."""
     taken = "" if step.rows_in is None else f"{step.rows_in:,}"
     given = f"{step.rows:,}" if step.rows or taken else ""

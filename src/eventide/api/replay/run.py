@@ -14,7 +14,7 @@ from eventide.api.replay.pace import Clock, Pace, Speed, WallClock, speed_of
 from eventide.api.result import Result
 from eventide.api.stream import borders, call_of
 from eventide.batch import ALL_TIME, END_OF_TIME_US, TimeRange, moment
-from eventide.ingest.merging import Cursor, Step, TimeMerge
+from eventide.ingest.merging import EventCursor, MergeStep, TimeMerge
 from eventide.store import Snapshot
 from eventide.store.reading.aggregate import aggregate
 
@@ -169,12 +169,12 @@ class Replay:
                 self.on_result(piece)
             yield piece
 
-    def at_full_speed(self) -> Iterator[Step]:
+    def at_full_speed(self) -> Iterator[MergeStep]:
         """Yield steps of as many events as were read at once."""
         while not self.over:
             yield self.merge.step()
 
-    def paced(self, speed: float) -> Iterator[Step]:
+    def paced(self, speed: float) -> Iterator[MergeStep]:
         """Yield the events that became due since the last tick of the clock."""
         if self.merge.ended:
             return
@@ -190,7 +190,7 @@ class Replay:
                 self.clock.sleep(due_s - now_s)
                 now_s = self.clock.now()
 
-    def until(self, until_us: int) -> Iterator[Step]:
+    def until(self, until_us: int) -> Iterator[MergeStep]:
         """Yield the steps up to a time."""
         while not self.stopped:
             step = self.merge.step(until_us)
@@ -199,12 +199,12 @@ class Replay:
                 return
 
 
-def cursor_of(snapshot: Snapshot, columns: Sequence[str], span: TimeRange) -> Cursor:
+def cursor_of(snapshot: Snapshot, columns: Sequence[str], span: TimeRange) -> EventCursor:
     """Return the events of a period, in order."""
     schema = pa.schema([(name, snapshot.schema.type_of(name).arrow) for name in columns])
     # The store refuses to read thinned events, even if the period is empty.
     batches = iter(()) if span.is_empty else snapshot.scan(columns, span)
-    return Cursor(batches, schema)
+    return EventCursor(batches, schema)
 
 
 def events_in(snapshot: Snapshot, span: TimeRange) -> int:

@@ -14,7 +14,16 @@ svg.py      a whole chart as SVG
 '<svg class="ev-chart'
 """
 
-from eventide.drawing.chart.model import Bars, Chart, Line, Panel, Period, Periods, Points, Series
+from eventide.drawing.chart.model import (
+    Bars,
+    Chart,
+    Line,
+    Panel,
+    PeriodBar,
+    PeriodBars,
+    Points,
+    Series,
+)
 from eventide.drawing.chart.svg import draw
 
-__all__ = ["Bars", "Chart", "Line", "Panel", "Period", "Periods", "Points", "Series", "draw"]
+__all__ = ["Bars", "Chart", "Line", "Panel", "PeriodBar", "PeriodBars", "Points", "Series", "draw"]

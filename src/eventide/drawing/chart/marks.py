@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from eventide.drawing.chart.model import Bars, Color, Line, Period, Periods, Points
+from eventide.drawing.chart.model import Bars, Color, Line, PeriodBar, PeriodBars, Points
 from eventide.drawing.chart.scale import Floats, TimeScale, ValueScale
 from eventide.drawing.chart.thin import around, seen_bars, seen_on_line, seen_points
 from eventide.drawing.chart.ticks import number
@@ -79,7 +79,7 @@ def draw_bars(bars: Bars, color: Color, time: TimeScale, value: ValueScale) -> I
 
 
 def draw_periods(
-    periods: Periods, color: Color, time: TimeScale, lane_tops: dict[str, float], height: float
+    periods: PeriodBars, color: Color, time: TimeScale, lane_tops: dict[str, float], height: float
 ) -> Iterator[str]:
     """Yield a rounded bar for each period that the axis shows."""
     for period in periods.periods:
@@ -95,7 +95,7 @@ def draw_periods(
         )
 
 
-def period_text(period: Period) -> str:
+def period_text(period: PeriodBar) -> str:
     """Return what a period says when one points at it."""
     said = f"{period.lane}, {clock(period.start_us)} to {clock(period.end_us)}"
     return f"{said}\n{period.text}" if period.text else said

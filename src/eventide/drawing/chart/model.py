@@ -66,7 +66,7 @@ class Bars:
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class PeriodBar:
     """[start_us, end_us) in a lane, with a text that shows when one points at it."""
 
     lane: str
@@ -76,15 +76,15 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class Periods:
+class PeriodBars:
     """Periods as horizontal bars, one lane under the other in order of appearance."""
 
     name: str
-    periods: tuple[Period, ...]
+    periods: tuple[PeriodBar, ...]
     color: Color | None = None
 
 
-Series = Line | Points | Bars | Periods
+Series = Line | Points | Bars | PeriodBars
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Panel:
     height: int = 150
 
     def __post_init__(self) -> None:
-        lanes = [isinstance(each, Periods) for each in self.series]
+        lanes = [isinstance(each, PeriodBars) for each in self.series]
         if any(lanes) and not all(lanes):
             message = f"panel {self.title!r} mixes periods with series that have values"
             raise ValueError(message)

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eventide.drawing.chart.model import Bars, Chart, Line, Panel, Period, Periods, Points, Series
+from eventide.drawing.chart.model import (
+    Bars,
+    Chart,
+    Line,
+    Panel,
+    PeriodBar,
+    PeriodBars,
+    Points,
+    Series,
+)
 from eventide.drawing.chart.thin import Indexes
 from eventide.drawing.chart.ticks import Tick, value_ticks
 
@@ -70,7 +79,7 @@ def spans_of(series: Series) -> Iterable[tuple[int, int]]:
         case Bars():
             if len(series.starts_us):
                 yield int(series.starts_us[0]), int(series.starts_us[-1]) + series.width_us
-        case Periods():
+        case PeriodBars():
             yield from ((period.start_us, period.end_us) for period in series.periods)
 
 
@@ -83,7 +92,7 @@ def ticks_of(panel: Panel, time: TimeScale) -> list[Tick]:
                 shown = series.values[time.shows(series.ts_us)]
             case Bars():
                 shown = np.append(series.values[time.shows(series.starts_us)], 0.0)
-            case Periods():
+            case PeriodBars():
                 continue
         shown = shown[np.isfinite(shown)]
         if len(shown):
@@ -97,8 +106,8 @@ def ticks_of(panel: Panel, time: TimeScale) -> list[Tick]:
 
 def lanes_of(panel: Panel) -> list[str]:
     """Return the lanes of a panel of periods, in order of appearance."""
-    periods: list[Period] = []
+    periods: list[PeriodBar] = []
     for series in panel.series:
-        if isinstance(series, Periods):
+        if isinstance(series, PeriodBars):
             periods += series.periods
     return list(dict.fromkeys(period.lane for period in periods))

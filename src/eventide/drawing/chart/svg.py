@@ -11,7 +11,7 @@ from eventide.drawing.chart.marks import (
     draw_points,
     hover_bands,
 )
-from eventide.drawing.chart.model import COLORS, Bars, Chart, Color, Line, Panel, Periods, Points
+from eventide.drawing.chart.model import COLORS, Bars, Chart, Color, Line, Panel, PeriodBars, Points
 from eventide.drawing.chart.scale import TimeScale, ValueScale, lanes_of, ticks_of, time_span
 from eventide.drawing.chart.ticks import Tick, day_text, time_ticks
 from eventide.sinks.words import escape
@@ -149,7 +149,7 @@ def draw_lanes(panel: Panel, colors: list[Color], time: TimeScale, top: float) -
             f'y1="{middle:g}" y2="{middle:g}"/>'
         )
     for series, color in zip(panel.series, colors, strict=True):
-        if isinstance(series, Periods):
+        if isinstance(series, PeriodBars):
             yield from draw_periods(series, color, time, tops, LANE)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import get_terminal_size
 
-from eventide.drawing.page import Block, Code, Drawing, Page, render
+from eventide.drawing.page import Block, CodeBlock, Drawing, Page, render
 from eventide.drawing.picture_file import save_picture
 from eventide.drawing.situations.model import Scene
 from eventide.drawing.situations.svg import draw_scene
@@ -29,10 +29,10 @@ class SituationPicture:
 
     def html(self) -> str:
         """Return a page with the picture, and the query if it is known."""
-        blocks: list[Block] = [Code(self.query.strip())] if self.query.strip() else []
+        blocks: list[Block] = [CodeBlock(self.query.strip())] if self.query.strip() else []
         if self.scene.timelines:
             drawn = draw_scene(self.scene, headed=False)
-            text = Code(scene_text(self.scene, 100), "The same as text", plain=True)
+            text = CodeBlock(scene_text(self.scene, 100), "The same as text", plain=True)
             blocks += [Drawing(drawn, zoom=True), text]
         return render(Page(self.scene.title, self.scene.told, tuple(blocks)))
 

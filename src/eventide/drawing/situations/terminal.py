@@ -66,7 +66,7 @@ ASCII = Letters(
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class TerminalColumns:
     """[start_us, end_us] as columns of the terminal, and halves of them."""
 
     start_us: int
@@ -120,7 +120,7 @@ def timeline_lines(
 ) -> Iterator[str]:
     """Yield a timeline: its title, its lanes, its axis, and what there is to say."""
     start, end = timeline.span
-    columns = Columns(start, end, room)
+    columns = TerminalColumns(start, end, room)
     detected = timeline.detected_us
     moment = None if detected is None else columns.column(detected)
     said = "" if detected is None else f", detected {moment_text(detected)}"
@@ -142,7 +142,7 @@ def timeline_lines(
 
 
 def lane_line(
-    lane: Lane, columns: Columns, moment: int | None, known_until_us: int, letters: Letters
+    lane: Lane, columns: TerminalColumns, moment: int | None, known_until_us: int, letters: Letters
 ) -> str:
     """Return the bars of a lane, and the moment of detection through them."""
     halves = bytearray(2 * columns.count)
@@ -165,7 +165,9 @@ def lane_line(
     return "".join(cells)
 
 
-def fill(halves: bytearray, columns: Columns, bar: Bar, known_until_us: int, kind: int) -> None:
+def fill(
+    halves: bytearray, columns: TerminalColumns, bar: Bar, known_until_us: int, kind: int
+) -> None:
     """Put a bar into a lane; however short it is, half a column of it is seen."""
     if bar.start_us > columns.end_us or (bar.end_us or columns.end_us) < columns.start_us:
         return
@@ -177,7 +179,7 @@ def fill(halves: bytearray, columns: Columns, bar: Bar, known_until_us: int, kin
     halves[start:end] = bytes([kind]) * (end - start)
 
 
-def axis_lines(columns: Columns, moment: int | None, letters: Letters) -> tuple[str, str]:
+def axis_lines(columns: TerminalColumns, moment: int | None, letters: Letters) -> tuple[str, str]:
     """Return the axis of time and the labels under it; none lies over another."""
     line = [letters.axis] * columns.count
     labels = ""

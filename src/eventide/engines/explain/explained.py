@@ -11,17 +11,17 @@ import pyarrow as pa
 
 from eventide.engines.build import build_pipeline
 from eventide.engines.explain.leaf_strip import LeafStrip, leaf_strip
-from eventide.engines.history.access import Access, Cost, Step
-from eventide.engines.history.choice import Replay, Ways, ways
+from eventide.engines.history.access import Access, Cost, WorkStep
+from eventide.engines.history.choice import ReplayWay, Ways, ways
 from eventide.engines.history.patterns.conditions import Condition
-from eventide.engines.history.patterns.estimate import Facts, estimates
+from eventide.engines.history.patterns.estimate import PatternFacts, estimates
 from eventide.engines.history.patterns.question import PatternQuestion
 from eventide.engines.history.patterns.selection import best_choice
 from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.history.profiling import replay_timed
 from eventide.engines.history.rest import run_rest
 from eventide.engines.history.situations.joined import named_blocks, run_input, standing_blocks
-from eventide.engines.history.situations.pairs import Pairs
+from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.engines.history.weights import Weights
 from eventide.engines.standing.explained import ExplainedStanding, explain_standing
 from eventide.engines.standing.history import until_of
@@ -65,7 +65,7 @@ class ExplainedBlock:
     plan: Plan
     source: EventSource
     ways: Ways
-    planning: Step
+    planning: WorkStep
     weights: Weights
     actual: Cost | None = None
     rows: int = 0
@@ -82,7 +82,7 @@ class ExplainedBlock:
         return self.ways.best
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[WorkStep, ...]:
         """What the time went to."""
         return (self.planning, *(self.actual.steps if self.actual else ()))
 
@@ -138,7 +138,7 @@ class ExplainedBlock:
         return sorted(found, key=lambda each: each.seconds)
 
 
-def reaches_with(question: PatternQuestion, facts: Facts, attribute: str) -> Iterator[Reach]:
+def reaches_with(question: PatternQuestion, facts: PatternFacts, attribute: str) -> Iterator[Reach]:
     """Yield what finding the events of each condition takes once an attribute has an index."""
     segments = len(question.snapshot.segments)
     for condition, reach in zip(facts.shape.conditions, facts.reaches, strict=True):
@@ -162,9 +162,9 @@ class Explained:
 
     plan: Plan
     blocks: tuple[ExplainedBlock, ...]
-    rest: Step | None = None
+    rest: WorkStep | None = None
     """What DuckDB took for the ordinary SQL around the blocks."""
-    joins: tuple[Step, ...] = ()
+    joins: tuple[WorkStep, ...] = ()
     """What each join of periods took."""
     standing: tuple[ExplainedStanding, ...] = ()
     """The blocks that are standing queries."""
@@ -195,17 +195,17 @@ def explained(
         source = sources[scan.stream]
         started = perf_counter()
         found = ways(block, source, weights)
-        planning = Step("Plan", perf_counter() - started, 0)
+        planning = WorkStep("Plan", perf_counter() - started, 0)
         seen = ExplainedBlock(name, block, source, found, planning, weights)
         if analyze:
             batches, cost = run_timed(block, source, found.best)
             tables[name] = pa.Table.from_batches(batches, build_pipeline(block).output_schema)
             seen = replace(seen, actual=cost, rows=tables[name].num_rows)
         blocks.append(seen)
-    joined: list[Pairs] = []
+    joined: list[PeriodPairs] = []
 
-    def remembered(node: PeriodJoin, left: pa.Table, right: pa.Table) -> Pairs:
-        joined.append(Pairs(node, left, right))
+    def remembered(node: PeriodJoin, left: pa.Table, right: pa.Table) -> PeriodPairs:
+        joined.append(PeriodPairs(node, left, right))
         return joined[-1]
 
     rest = None
@@ -219,14 +219,14 @@ def explained(
         rows = run_rest(plan.duckdb_sql, inputs).num_rows
         # DuckDB reads pairs while they are joined.
         waited = sum(each.seconds for each in joined) - before
-        rest = Step("DuckDB", max(0.0, perf_counter() - started - waited), rows)
-    joins = tuple(Step("PeriodJoin", each.seconds, each.rows) for each in joined)
+        rest = WorkStep("DuckDB", max(0.0, perf_counter() - started - waited), rows)
+    joins = tuple(WorkStep("PeriodJoin", each.seconds, each.rows) for each in joined)
     return Explained(plan, tuple(blocks), rest, joins, tuple(standing))
 
 
 def run_timed(plan: Plan, source: EventSource, best: Access) -> tuple[list[pa.RecordBatch], Cost]:
     """Run a way; of a replay, every operator is timed, and the leaves are counted."""
-    if not isinstance(best, Replay):
+    if not isinstance(best, ReplayWay):
         return best.run()
     rows, cost = replay_timed(plan, source)
     strip = leaf_strip(plan, source, best) if isinstance(source, Snapshot) else None

@@ -9,7 +9,7 @@ from eventide.engines.build import build_live_pipeline, build_pipeline, common_k
 from eventide.engines.explain.explained import Explained, ExplainedBlock
 from eventide.engines.explain.situations import kept_text, matcher_lines
 from eventide.engines.explain.text import aligned, block_lines, seconds_text
-from eventide.engines.history.access import Step
+from eventide.engines.history.access import WorkStep
 from eventide.engines.history.patterns.slices import matcher_of
 from eventide.engines.history.pruning import value_ranges
 from eventide.engines.history.replay import SLICE_ROWS
@@ -18,7 +18,7 @@ from eventide.engines.history.situations.slices import temporal_matcher
 from eventide.engines.history.slices import halo_of, slices_of, why_undivided
 from eventide.engines.standing.explained import (
     ExplainedStanding,
-    Tally,
+    OperatorTally,
     edge_lines,
     history_lines,
     live_line,
@@ -104,13 +104,13 @@ def standing_lines(query: ExplainedStanding) -> Iterator[str]:
         yield from aligned([heads, *map(tally_cells, query.steps)])
 
 
-def tally_cells(tally: Tally) -> tuple[str, ...]:
+def tally_cells(tally: OperatorTally) -> tuple[str, ...]:
     """Return what an operator of a standing query took as the cells of a table."""
     counts = (tally.rows_in, tally.rows_out, tally.most.tuples, tally.most.bytes)
     return (f"  {tally.name}", seconds_text(tally.seconds), *(f"{each:,}" for each in counts))
 
 
-def rest_text(rest: Step) -> str:
+def rest_text(rest: WorkStep) -> str:
     """Return what DuckDB or a join took."""
     return f"{seconds_text(rest.seconds)}, {rest.rows:,} row{'' if rest.rows == 1 else 's'}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from eventide.engines.explain.explained import Advice, Considered, ExplainedBlock
-from eventide.engines.history.access import Cost, Step
+from eventide.engines.history.access import Cost, WorkStep
 
 CHOSEN, OTHER = "→", " "
 MOST_CONDITIONS = 12
@@ -104,7 +104,7 @@ def step_lines(block: ExplainedBlock) -> Iterator[str]:
         yield "    the time of steps is that of all threads together"
 
 
-def step_cells(step: Step, *, is_plan: bool) -> tuple[str, ...]:
+def step_cells(step: WorkStep, *, is_plan: bool) -> tuple[str, ...]:
     """Return a step as the cells of a table."""
     taken = "" if step.rows_in is None else f"{step.rows_in:,}"
     return seconds_text(step.seconds), taken, "" if is_plan else f"{step.rows:,}"

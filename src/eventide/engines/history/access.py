@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WorkStep:
     """A part of the work: what it was, how long it took, and what came out."""
 
     name: str
@@ -33,7 +33,7 @@ class Cost:
     """Entries of secondary indexes that are read."""
     intervals: int = 0
     """Separate spans of time that are replayed, or asked of the index."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[WorkStep, ...] = ()
     """What the time went to, once it ran."""
     notes: tuple[str, ...] = ()
     """What operators have to tell of themselves, once they ran."""
@@ -44,16 +44,16 @@ class StopWatch:
 
     def __init__(self) -> None:
         self.started = self.last = perf_counter()
-        self.noted: list[Step] = []
+        self.noted: list[WorkStep] = []
 
     def step(self, name: str, rows: int) -> None:
         """Note a part of the work that has just been done."""
         now = perf_counter()
-        self.noted.append(Step(name, now - self.last, rows))
+        self.noted.append(WorkStep(name, now - self.last, rows))
         self.last = now
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[WorkStep, ...]:
         """The parts so far."""
         return tuple(self.noted)
 

@@ -51,7 +51,7 @@ NOTHING = Weights(**dict.fromkeys(NAMES, 0.0))
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredQuery:
     """What a query took, and how often each weight counts in its estimate."""
 
     seconds: float
@@ -92,7 +92,7 @@ def stored(folder: Path, rows: int) -> Snapshot:
     return stream.snapshot()
 
 
-def measured(probe: Probe, snapshot: Snapshot) -> Measured:
+def measured(probe: Probe, snapshot: Snapshot) -> MeasuredQuery:
     """Run a query as often as it takes to know how long it takes."""
     plan = plan_sql(probe.sql, {STREAM: snapshot.schema})
     best = np.inf
@@ -105,7 +105,7 @@ def measured(probe: Probe, snapshot: Snapshot) -> Measured:
     estimate = estimator(probe, plan, snapshot)
     # How often a weight counts: the estimate with all others zero, and this one 1.
     units = [Weights(**{**asdict(NOTHING), name: 1.0}) for name in NAMES]
-    return Measured(float(best), np.array(list(map(estimate, units))))
+    return MeasuredQuery(float(best), np.array(list(map(estimate, units))))
 
 
 def runner(probe: Probe, plan: Plan, snapshot: Snapshot) -> Callable[[], object]:
@@ -151,7 +151,7 @@ def chosen_in(probe: Probe, question: PatternQuestion) -> tuple[Condition, ...]:
     )
 
 
-def fitted(found: Sequence[Measured]) -> Weights:
+def fitted(found: Sequence[MeasuredQuery]) -> Weights:
     """Return the weights with which estimates come closest to what was measured, as ratios.
 
     Everything is in logarithms: half as much is as far off as twice as much.

@@ -25,7 +25,7 @@ LEAST_ROWS = 20_000
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayWay:
     """The way that is always there: every event, through the operators."""
 
     plan: Plan
@@ -66,7 +66,7 @@ def ways(plan: Plan, source: EventSource, weights: Weights) -> Ways:
     """Return the ways to answer a plan over one scan."""
     if not isinstance(source, Snapshot):
         return Ways(
-            [Replay(plan, source, Cost(0.0, source.row_count))], "it is not a stored stream"
+            [ReplayWay(plan, source, Cost(0.0, source.row_count))], "it is not a stored stream"
         )
     if not keeps_state(plan):
         return only_replay(plan, source, weights, None)
@@ -114,10 +114,10 @@ def situation_seconds(node: Situations | TemporalPattern, weights: Weights) -> f
     return weights.match_row + by_key + len(node.situations) * weights.match_condition
 
 
-def replay_of(plan: Plan, source: Snapshot, seconds: float) -> Replay:
+def replay_of(plan: Plan, source: Snapshot, seconds: float) -> ReplayWay:
     """Return replay as a way."""
     (scan,) = scans_of(plan)
     rows = rows_in(source, scan.time_range)
     share = rows / max(1, source.row_count)
     blocks = round(share * sum(segment.leaves for segment in source.segments))
-    return Replay(plan, source, Cost(seconds, rows, blocks, 0, 1))
+    return ReplayWay(plan, source, Cost(seconds, rows, blocks, 0, 1))

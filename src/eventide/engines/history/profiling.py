@@ -13,7 +13,7 @@ import pyarrow as pa
 from eventide.batch import ALL_TIME, Batch, TimeRange
 from eventide.engines.build import Pipeline, States, build_pipeline
 from eventide.engines.explain.situations import learnt_lines
-from eventide.engines.history.access import Cost, Step
+from eventide.engines.history.access import Cost, WorkStep
 from eventide.engines.history.replay import replay
 from eventide.operators.operator import Operator
 from eventide.operators.situations.match import MatchSituations
@@ -26,7 +26,7 @@ from eventide.store.source import EventSource, TimeSlice, Where
 
 
 @dataclass
-class Tally:
+class StepTally:
     """What one step of a pipeline took, summed over slices and threads."""
 
     name: str
@@ -39,7 +39,7 @@ class OperatorClock:
     """Counts the time and the rows of the scan and of each operator, from any thread."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.tallies = [Tally(name) for name in names]
+        self.tallies = [StepTally(name) for name in names]
         self.learnt: dict[int, tuple[MatchSituations, Statistics]] = {}
         self.lock = Lock()
 
@@ -62,10 +62,10 @@ class OperatorClock:
         if self.learnt:
             yield from learnt_lines([each for _, each in sorted(self.learnt.items())])
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[WorkStep]:
         """Yield what was counted."""
         for number, each in enumerate(self.tallies):
-            yield Step(each.name, each.seconds, each.rows_out, each.rows_in if number else None)
+            yield WorkStep(each.name, each.seconds, each.rows_out, each.rows_in if number else None)
 
 
 @dataclass(frozen=True, slots=True)

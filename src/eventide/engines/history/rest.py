@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.engines.history.situations.pairs import Pairs
+from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.errors import BindError
 from eventide.plan.column_names import numbered
 
@@ -27,7 +27,7 @@ INTERVAL_PARTS = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "
 DAY_US = np.int64(86_400_000_000)
 
 
-def run_rest(text: str, inputs: Mapping[str, pa.Table | Pairs]) -> pa.Table:
+def run_rest(text: str, inputs: Mapping[str, pa.Table | PeriodPairs]) -> pa.Table:
     """Return the rows of a statement over named tables and joins."""
     with duckdb.connect(":memory:", config=_LOCKED) as connection:
         for name, table in inputs.items():
@@ -37,7 +37,7 @@ def run_rest(text: str, inputs: Mapping[str, pa.Table | Pairs]) -> pa.Table:
             result = result.rename_columns(numbered(result.column_names))
         except duckdb.Error as error:
             for table in inputs.values():
-                if isinstance(table, Pairs) and table.failure is not None:
+                if isinstance(table, PeriodPairs) and table.failure is not None:
                     raise table.failure from None
             message = f"the SQL around the streams is wrong: {first_line(error)}"
             raise BindError(message, hint=f"what remained was: {text}") from error

@@ -36,7 +36,7 @@ class LiveState:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class PushResult:
     """What came of one push: rows that are complete now, and events that were too late."""
 
     results: pa.RecordBatch
@@ -115,7 +115,7 @@ class LiveEngine(Stateful[LiveState]):
 
     def push(
         self, state: LiveState, arrived: pa.RecordBatch, newest_us: int | None = None
-    ) -> tuple[LiveState, Arrival]:
+    ) -> tuple[LiveState, PushResult]:
         """Take events in arrival order; they have `ts`, `_seq` and the columns of the scan."""
         check_present(self.ordering.schema, arrived.schema, self.stream)
         wanted = arrived.select(self.ordering.schema.names)
@@ -159,7 +159,7 @@ class LiveEngine(Stateful[LiveState]):
         """Return the columns that are read of a stream."""
         return self.ordering.schema
 
-    def finish(self, state: LiveState) -> tuple[LiveState, Arrival]:
+    def finish(self, state: LiveState) -> tuple[LiveState, PushResult]:
         """Complete all that is open: no event will follow."""
         ordering, batch = self.ordering.finish(state.ordering)
         nothing = pa.RecordBatch.from_pylist([], schema=self.ordering.schema)
@@ -167,13 +167,13 @@ class LiveEngine(Stateful[LiveState]):
 
     def forward(
         self, state: LiveState, batch: Batch, late: pa.RecordBatch
-    ) -> tuple[LiveState, Arrival]:
+    ) -> tuple[LiveState, PushResult]:
         """Send what the ordering stage let go through the operators."""
         rows = batch.rows.select(self.pipeline.input_schema.names)
         if self.pipeline.scan.time_range != ALL_TIME:
             rows = within(rows, self.pipeline.scan.time_range)
         operators, results = self.pipeline.step(state.operators, Batch(rows, batch.watermark_us))
-        arrival = Arrival(results.rows, late, batch.watermark_us)
+        arrival = PushResult(results.rows, late, batch.watermark_us)
         return LiveState(state.ordering, operators), arrival
 
     def write(self, state: LiveState) -> bytes:

@@ -25,15 +25,15 @@ from eventide.engines.spark.work import aggregates_named, items_in, register_her
 from eventide.engines.spark.workers import check_workers
 from eventide.store.order import Int64s
 from eventide.store.reading.aggregate import (
-    Call,
-    Question,
+    AggregateCall,
+    AggregateQuestion,
     answers_of,
     has_short_spans,
     partials_of_index,
     question_of,
     span_partials,
 )
-from eventide.store.reading.scan import Columns
+from eventide.store.reading.scan import StreamColumns
 from eventide.store.segments.segment import Segment
 from eventide.store.snapshot import Snapshot
 
@@ -50,7 +50,7 @@ class SliceItem:
     """A part of a snapshot, and the spans that lie in it or reach into it."""
 
     source: Snapshot
-    calls: tuple[Call, ...]
+    calls: tuple[AggregateCall, ...]
     cuts: tuple[int, ...]
     first_span: int
 
@@ -64,7 +64,7 @@ class IndexAnswers:
     def __call__(
         self,
         snapshot: Snapshot,
-        calls: Sequence[Call],
+        calls: Sequence[AggregateCall],
         cuts: Sequence[int],
         groups: Int64s | None = None,
     ) -> pa.RecordBatch:
@@ -85,7 +85,7 @@ class IndexAnswers:
         return answers_of(question, partials, groups)
 
     def partials_of_tasks(
-        self, source: Snapshot, question: Question, cuts: Sequence[int]
+        self, source: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
     ) -> list[pa.RecordBatch]:
         """Return partials with the spans they are of, slice by slice."""
         check_workers(self.spark, source.path.parent.parent)
@@ -106,12 +106,14 @@ class IndexAnswers:
         return from_bytes(bytes(row["payload"]) for row in answered)
 
 
-def rows_to_read(snapshot: Snapshot, question: Question, cuts: Sequence[int]) -> dict[str, int]:
+def rows_to_read(
+    snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
+) -> dict[str, int]:
     """Return about how many rows of each segment the index cannot answer for, where there are any.
 
     A cut inside a segment costs a leaf. A thinned segment has no rows, so it has none to read.
     """
-    columns = Columns(snapshot.schema, snapshot.manifest.column_ids)
+    columns = StreamColumns(snapshot.schema, snapshot.manifest.column_ids)
     every = np.unique(np.array(cuts, np.int64))
     times = TimeRange(int(every[0]), int(every[-1]))
     scans = has_short_spans(snapshot, cuts)
@@ -147,7 +149,9 @@ def without(snapshot: Snapshot, segments: Sequence[Segment]) -> Snapshot:
     return Snapshot(snapshot.path, replace(snapshot.view, manifest=manifest, segment=None))
 
 
-def partials_here(snapshot: Snapshot, question: Question, cuts: Sequence[int]) -> pa.RecordBatch:
+def partials_here(
+    snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
+) -> pa.RecordBatch:
     """Return the partials of all spans, as far as the driver has them."""
     if any(segment.thinned for segment in snapshot.segments):
         return numbered(partials_of_index(snapshot, question, cuts), 0)
@@ -155,7 +159,7 @@ def partials_here(snapshot: Snapshot, question: Question, cuts: Sequence[int]) -
 
 
 def item_of(
-    source: Snapshot, question: Question, cuts: Sequence[int], times: TimeRange
+    source: Snapshot, question: AggregateQuestion, cuts: Sequence[int], times: TimeRange
 ) -> SliceItem:
     """Return what the task of one slice of time has to do."""
     every = np.array(cuts, np.int64)
@@ -179,7 +183,9 @@ def numbered(partials: pa.RecordBatch, first_span: int) -> pa.RecordBatch:
     return whole.filter(pa.array(partials.column("rows").to_numpy() > 0))
 
 
-def merged(question: Question, spans: int, parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def merged(
+    question: AggregateQuestion, spans: int, parts: Sequence[pa.RecordBatch]
+) -> pa.RecordBatch:
     """Return the partials of every span, from parts that each have some."""
     together = pa.concat_batches(parts)
     of_span = together.column(SPAN).to_numpy()

@@ -133,14 +133,14 @@ class ArrivalSpread:
 
 
 @dataclass(frozen=True, slots=True)
-class BucketState:
+class LiveBucketState:
     """What a bucket remembers: the live engine's state, and how many rows have arrived."""
 
     live: LiveState
     arrived: int
 
 
-class LiveProcessor(StatefulProcessor, Stateful[BucketState]):
+class LiveProcessor(StatefulProcessor, Stateful[LiveBucketState]):
     """The live engine, one state for each bucket of keys."""
 
     def __init__(self, engine: LiveEngine, buckets: int, rows_are_numbered: bool) -> None:
@@ -186,8 +186,8 @@ class LiveProcessor(StatefulProcessor, Stateful[BucketState]):
         """Nothing to let go."""
 
     def push(
-        self, state: BucketState, blocks: list[bytes], newest_us: int | None
-    ) -> tuple[BucketState, list[pa.RecordBatch], int]:
+        self, state: LiveBucketState, blocks: list[bytes], newest_us: int | None
+    ) -> tuple[LiveBucketState, list[pa.RecordBatch], int]:
         """Return the state after a micro-batch, its results, and how many events were late.
 
         Text that is too long for one column comes in order of time, block by block: the watermark
@@ -212,21 +212,21 @@ class LiveProcessor(StatefulProcessor, Stateful[BucketState]):
             live, last = self.engine.finish(live)
             results.append(last.results)
         arrived = state.arrived + sum(rows.num_rows for rows in parts)
-        return BucketState(live, arrived), [each for each in results if each.num_rows], late
+        return LiveBucketState(live, arrived), [each for each in results if each.num_rows], late
 
-    def initial_state(self) -> BucketState:
+    def initial_state(self) -> LiveBucketState:
         """Return the state of a bucket before its first row."""
-        return BucketState(self.engine.initial_state(), 0)
+        return LiveBucketState(self.engine.initial_state(), 0)
 
-    def write(self, state: BucketState) -> bytes:
+    def write(self, state: LiveBucketState) -> bytes:
         """Write a bucket's state out."""
         return join_parts([struct.pack("<q", state.arrived), self.engine.write(state.live)])
 
-    def read(self, written: bytes) -> BucketState:
+    def read(self, written: bytes) -> LiveBucketState:
         """Read back what `write` wrote."""
         facts, live = parts_of("the bucket", written, 2)
         (arrived,) = struct.unpack("<q", facts)
-        return BucketState(self.engine.read(live), arrived)
+        return LiveBucketState(self.engine.read(live), arrived)
 
 
 def bucket_owner(live: Owner, buckets: int, numbered: tuple[str, ...]) -> Owner:

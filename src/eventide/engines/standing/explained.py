@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventide.batch import ALL_TIME, TimeRange, moment
 from eventide.engines.history import profiling
-from eventide.engines.history.access import Step
+from eventide.engines.history.access import WorkStep
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.standing.history import readings, steps_of
@@ -34,7 +34,7 @@ from eventide.store.source import EventSource
 
 
 @dataclass
-class Tally(profiling.Tally):
+class OperatorTally(profiling.StepTally):
     """What one operator took and gave, and how much it remembered at most."""
 
     most: Size = field(default_factory=lambda: Size(0, 0))
@@ -52,7 +52,7 @@ class ExplainedStanding:
     """The instant after that of the answer; None if there is no event."""
     seconds: float = 0.0
     rows: int = 0
-    steps: tuple[Tally, ...] = ()
+    steps: tuple[OperatorTally, ...] = ()
 
     @property
     def plan(self) -> Standing:
@@ -60,9 +60,9 @@ class ExplainedStanding:
         return self.chosen.plan
 
     @property
-    def step(self) -> Step:
+    def step(self) -> WorkStep:
         """The whole of it as one step."""
-        return Step("Standing query", self.seconds, self.rows)
+        return WorkStep("Standing query", self.seconds, self.rows)
 
 
 def explain_standing(
@@ -90,10 +90,10 @@ class Profile:
     """Runs a tree over history, and counts what each operator takes."""
 
     tree: StandingTree
-    tallies: list[Tally] = field(init=False)
+    tallies: list[OperatorTally] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tallies = [Tally(name) for name in (*self.tree.names, "answer")]
+        self.tallies = [OperatorTally(name) for name in (*self.tree.names, "answer")]
 
     def run(
         self, plan: Standing, sources: Mapping[str, EventSource], until_us: int | None

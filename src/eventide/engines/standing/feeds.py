@@ -20,7 +20,7 @@ from eventide.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class WindowFeed:
     """The events of one stream, for some windows over it."""
 
     stream: str
@@ -44,9 +44,9 @@ class FeedState:
 
 def feeds_of(
     tree: StandingTree, catalog: Mapping[str, Schema], *, by_leaf: bool = False
-) -> tuple[Feed, ...]:
+) -> tuple[WindowFeed, ...]:
     """Return one feed for each stream, or for each window."""
-    found: dict[object, Feed] = {}
+    found: dict[object, WindowFeed] = {}
     for number, leaf in enumerate(tree.leaves):
         stream = scan_of(leaf).stream
         known = found.get(number if by_leaf else stream)
@@ -56,7 +56,7 @@ def feeds_of(
         schema = catalog[stream].arrow
         fields = pa.schema([schema.field(name) for name in names])
         leaves = (*(known.leaves if known else ()), number)
-        found[number if by_leaf else stream] = Feed(stream, fields, leaves)
+        found[number if by_leaf else stream] = WindowFeed(stream, fields, leaves)
     feeds = [
         replace(feed, relation=all(is_relation(tree, leaf) for leaf in feed.leaves))
         for feed in found.values()
@@ -101,7 +101,7 @@ def watermark(held: FeedState, lateness_us: int) -> int:
     return max(held.newest_us - lateness_us, held.advanced_us)
 
 
-def checked_names(feed: Feed, present: pa.Schema) -> list[str]:
+def checked_names(feed: WindowFeed, present: pa.Schema) -> list[str]:
     """Return the columns of a feed, unless the events no longer have them."""
     check_present(feed.schema, present, feed.stream)
     return list(feed.schema.names)

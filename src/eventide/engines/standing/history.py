@@ -12,7 +12,7 @@ from eventide.batch import TimeRange
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.standing.reach import conditions_of, needed_ranges, scan_of
-from eventide.ingest.merging import Cursor, TimeMerge
+from eventide.ingest.merging import EventCursor, TimeMerge
 from eventide.operators.standing.tree import StandingTree
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import Standing
@@ -36,7 +36,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaves:
+class WindowEvents:
     """The events of each window before `until_us` that were in no step before."""
 
     rows: tuple[pa.RecordBatch, ...]
@@ -115,15 +115,15 @@ def steps_of(
     read: Sequence[Reading],
     sources: Mapping[str, EventSource],
     until_us: int,
-) -> Iterator[Leaves]:
+) -> Iterator[WindowEvents]:
     """Yield the events of all windows in order of time, in steps that end with `until_us`."""
     cursors = [(each.leaves, cursor_of(each, sources[each.stream])) for each in read]
     return merged_steps(tree, cursors, until_us)
 
 
 def merged_steps(
-    tree: StandingTree, cursors: Sequence[tuple[Sequence[int], Cursor]], until_us: int
-) -> Iterator[Leaves]:
+    tree: StandingTree, cursors: Sequence[tuple[Sequence[int], EventCursor]], until_us: int
+) -> Iterator[WindowEvents]:
     """Yield the events of cursors, each for some windows, merged in order of time."""
     merge = TimeMerge([cursor for _, cursor in cursors])
     border_us = None
@@ -134,15 +134,15 @@ def merged_steps(
         for (leaves, _), found in zip(cursors, step.rows, strict=True):
             for leaf in leaves:
                 rows[leaf] = found.select(tree.input_schemas[leaf].names)
-        yield Leaves(tuple(rows[leaf] for leaf in range(len(tree.leaves))), border_us)
+        yield WindowEvents(tuple(rows[leaf] for leaf in range(len(tree.leaves))), border_us)
 
 
-def cursor_of(read: Reading, source: EventSource) -> Cursor:
+def cursor_of(read: Reading, source: EventSource) -> EventCursor:
     """Return the events of a reading, in order."""
     schema = pa.schema([(name, source.schema.type_of(name).arrow) for name in read.columns])
     if read.time_range.is_empty:
-        return Cursor(iter(()), schema)
-    return Cursor(cut(source.scan(read.columns, read.time_range, read.where or None)), schema)
+        return EventCursor(iter(()), schema)
+    return EventCursor(cut(source.scan(read.columns, read.time_range, read.where or None)), schema)
 
 
 def cut(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

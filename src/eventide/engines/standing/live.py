@@ -26,8 +26,8 @@ from eventide.batch import START_OF_TIME_US, TimeRange
 from eventide.engines.live.engine import Reported, check_in_order, within
 from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.feeds import (
-    Feed,
     FeedState,
+    WindowFeed,
     accepted,
     checked_names,
     feeds_of,
@@ -81,7 +81,7 @@ class StandingLive(Stateful[StandingState]):
 
     plan: Standing
     tree: StandingTree
-    feeds: tuple[Feed, ...]
+    feeds: tuple[WindowFeed, ...]
     lateness_us: int = 0
     max_state_bytes: int | None = None
     idle_us: int | None = None

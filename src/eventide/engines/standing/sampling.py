@@ -18,7 +18,7 @@ from eventide.batch import TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.operators.expressions.evaluate import evaluate_predicate
 from eventide.plan.expressions import Expression
-from eventide.plan.standing.statistics import Values
+from eventide.plan.standing.statistics import ColumnValues
 from eventide.store.source import EventSource, TimeSlice
 
 SAMPLE_ROWS = 1 << 16
@@ -64,7 +64,7 @@ class Sample:
         passing: int = evaluate_predicate(condition, self.rows).true_count
         return max(float(passing), 0.5) / len(self)
 
-    def values(self, column: str, window_rows: float) -> Values:
+    def values(self, column: str, window_rows: float) -> ColumnValues:
         """Return the values that a column has in a window of so many events."""
         return values_in(codes_of(self.rows.column(column)), self.stretches, window_rows)
 
@@ -162,7 +162,7 @@ def codes_of(column: pa.Array) -> Int64s:
     return codes
 
 
-def values_in(codes: Int64s, stretches: Sequence[int], window_rows: float) -> Values:
+def values_in(codes: Int64s, stretches: Sequence[int], window_rows: float) -> ColumnValues:
     """Return the values that a window of so many rows has, from a sample of codes."""
     length = max(1, round(window_rows))
     nulls = float((codes < 0).mean())
@@ -175,7 +175,7 @@ def values_in(codes: Int64s, stretches: Sequence[int], window_rows: float) -> Va
             parts = np.split(codes, np.cumsum(stretches)[:-1])
         distinct, paired = extrapolated(parts, window_rows), [codes]
     distinct = max(1.0, distinct)
-    return Values(distinct, evened(paired, distinct), nulls)
+    return ColumnValues(distinct, evened(paired, distinct), nulls)
 
 
 def runs_of(codes: Int64s, length: int) -> list[Int64s]:

@@ -37,7 +37,7 @@ from eventide.store.source import EventSource
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class WindowQuestion:
     """What is asked of a stream: the window, columns to count the values of, and conditions."""
 
     leaf: Windowed
@@ -59,7 +59,7 @@ def statistics_of(
             continue
         columns = tuple(name for name in leaf.source.row if f"{leaf.alias}.{name}" in compared)
         own = tuple(each for each in conditions if reads_only(each, leaf))
-        found[leaf.alias] = known_of(Question(leaf, columns, own), source)
+        found[leaf.alias] = known_of(WindowQuestion(leaf, columns, own), source)
     return found
 
 
@@ -69,7 +69,7 @@ def reads_only(condition: Expression, leaf: Windowed) -> bool:
     return all(leaf.row.get(column.name) == column.type for column in read)
 
 
-def known_of(question: Question, source: EventSource) -> LeafStatistics:
+def known_of(question: WindowQuestion, source: EventSource) -> LeafStatistics:
     """Return what is known of a stream; of a stored one it is kept until it has grown."""
     if not (question.columns or question.conditions):
         return LeafStatistics(average_rate(source))
@@ -84,7 +84,7 @@ def average_rate(source: EventSource) -> float:
     return source.row_count / max(1.0, (span.end_us - span.start_us) / SECOND_US)
 
 
-def measured(question: Question, source: EventSource) -> LeafStatistics:
+def measured(question: WindowQuestion, source: EventSource) -> LeafStatistics:
     """Return what a sample of the newest events tells."""
     leaf = question.leaf
     names = {TS, *question.columns}

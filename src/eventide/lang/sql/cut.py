@@ -26,7 +26,7 @@ from eventide.lang.sql.names.lists import (
 from eventide.lang.sql.names.qualifiers import check_qualifiers
 from eventide.lang.sql.names.scope import Scope, refuse, scope_of, sources_of
 from eventide.lang.sql.names.streams import stream_named
-from eventide.lang.sql.ordering import Around, around_of, check_limits
+from eventide.lang.sql.ordering import OuterClauses, around_of, check_limits
 from eventide.lang.sql.patterns.clause import RowPattern, pattern_over_matches
 from eventide.lang.sql.patterns.hints import hint_before_match
 from eventide.lang.sql.patterns.plan import plan_match
@@ -377,7 +377,7 @@ class Cutter:
 
     def _block(
         self, select: exp.Select, scope: Scope, *, nested: bool
-    ) -> tuple[Block, Around] | None:
+    ) -> tuple[Block, OuterClauses] | None:
         """Return the block a SELECT is, or None if the engine's SQL has to do it."""
         windowed = is_windowed(select)
         others = {key for key, value in select.args.items() if value} - _BLOCK_ARGS - _AROUND_ARGS
@@ -407,7 +407,7 @@ class Cutter:
             return None
         return block, around
 
-    def _replace(self, select: exp.Select, block: Block, around: Around) -> exp.Expr:
+    def _replace(self, select: exp.Select, block: Block, around: OuterClauses) -> exp.Expr:
         table = self.add(block.plan)
         rest = exp.Select(expressions=[exp.column(identifier(name)) for name in block.names])
         rest.set("from_", exp.From(this=table))

@@ -17,7 +17,7 @@ _MOST_ROWS = 2**63 - 1
 
 
 @dataclass(frozen=True)
-class Around:
+class OuterClauses:
     """The clauses around a block.
 
     `order` has, for each item of ORDER BY, the name of an output column, or None if the next of
@@ -59,7 +59,7 @@ class Around:
             rest.set("order", exp.Order(expressions=items))
 
 
-def around_of(select: exp.Select, scope: Scope) -> Around:
+def around_of(select: exp.Select, scope: Scope) -> OuterClauses:
     """Return what stands around the block that a SELECT would be."""
     clauses = {
         key: select.args[key] for key in ("limit", "offset", "distinct") if select.args.get(key)
@@ -73,7 +73,7 @@ def around_of(select: exp.Select, scope: Scope) -> Around:
     order = select.args.get("order")
     names = [item_name(node, [scope]) for node in expand_stars(select.expressions, scope)]
     items = order.expressions if order is not None else []
-    return Around(clauses, [(item, output_column(item.this, names)) for item in items])
+    return OuterClauses(clauses, [(item, output_column(item.this, names)) for item in items])
 
 
 def check_limits(query: exp.Expr) -> None:

@@ -18,9 +18,9 @@ from eventide.kernels.patterns import code as op
 from eventide.kernels.patterns.code import Code
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.patterns.leaves import Target, VariableSets, as_leaf, named, reads_name
-from eventide.operators.patterns.liveness import UNSEEABLE, Seen, labels_before, live_at
+from eventide.operators.patterns.liveness import UNSEEABLE, ConditionRead, labels_before, live_at
 from eventide.operators.patterns.registers import Registers
-from eventide.operators.patterns.values import TEXT, Values, is_wide
+from eventide.operators.patterns.values import TEXT, ConditionValues, is_wide
 from eventide.plan.expressions import (
     ALWAYS,
     At,
@@ -46,11 +46,11 @@ class Compiler:
 
     node: MatchRecognize
     sets: VariableSets
-    values: Values = field(default_factory=Values)
+    values: ConditionValues = field(default_factory=ConditionValues)
     instructions: list[list[int]] = field(default_factory=list)
     origins: list[Expression] = field(default_factory=list)
     programs: list[int] = field(default_factory=lambda: [0])
-    reads: list[set[Seen]] = field(default_factory=list)
+    reads: list[set[ConditionRead]] = field(default_factory=list)
     thresholds: set[int] = field(default_factory=set)
     tells_numbers: bool = False
     variable: int = 0
@@ -139,12 +139,12 @@ class Compiler:
         if by == op.BY_PATH:
             self.reads[self.variable] |= self._labels(expression, register, target.shift)
         elif register != op.CURRENT:
-            seen = Seen(kind, register, column, target.shift, by)
+            seen = ConditionRead(kind, register, column, target.shift, by)
             if kind == op.KEY_NAMED:
-                seen = Seen(kind, register, 0, 0, by)
+                seen = ConditionRead(kind, register, 0, 0, by)
             self.reads[self.variable].add(seen)
 
-    def _labels(self, expression: Expression, register: int, shift: int) -> set[Seen]:
+    def _labels(self, expression: Expression, register: int, shift: int) -> set[ConditionRead]:
         """Return what decides a value at a row that PREV or NEXT leads to, by its variable."""
         if register == op.CURRENT:
             return labels_before(-shift)
@@ -152,7 +152,11 @@ class Compiler:
             return {UNSEEABLE}
         # A row outside of the match has to be as good as no row.
         outside = self._folded(self._at_row(expression, None))
-        return {UNSEEABLE if outside.value is not None else Seen(op.KEY_LABEL, register, 0, shift)}
+        return {
+            UNSEEABLE
+            if outside.value is not None
+            else ConditionRead(op.KEY_LABEL, register, 0, shift)
+        }
 
     def _at_row(self, expression: Expression, name: str | None) -> Expression:
         """Return an expression over leaves of one row as an expression over that row."""
@@ -234,7 +238,7 @@ class Compiler:
             return
         self.reads[self.variable] -= fresh
         for each in fresh:
-            self.reads[self.variable].add(Seen(op.KEY_COUNT, each.register, max(0, bound)))
+            self.reads[self.variable].add(ConditionRead(op.KEY_COUNT, each.register, max(0, bound)))
 
     def _refuse_text_arithmetic(self, call: Call, kind: DataType) -> None:
         if kind.kind in TEXT and call.function in _ARITHMETIC:
@@ -394,8 +398,8 @@ class Compiler:
         """Return the first registers of an aggregate, and note that they are read."""
         register, first = self.registers.block(update, variables, argument, distinct, size)
         reads = self.reads[self.variable]
-        reads |= {Seen(op.KEY_REGISTER, register + each) for each in range(size[0])}
-        reads |= {Seen(op.KEY_FLOAT, first + each) for each in range(size[1])}
+        reads |= {ConditionRead(op.KEY_REGISTER, register + each) for each in range(size[0])}
+        reads |= {ConditionRead(op.KEY_FLOAT, first + each) for each in range(size[1])}
         if distinct:
             reads.add(UNSEEABLE)
         return register, first
@@ -434,7 +438,7 @@ class Compiler:
 
 _ARITHMETIC = ("+", "-", "*", "%", "negate", "abs")
 _LEAVES = (At, MatchAggregate, MatchNumber)
-_LEVEL = Seen(op.KEY_LEVEL, -1)
+_LEVEL = ConditionRead(op.KEY_LEVEL, -1)
 _COMPARISONS = ("<", "<=", "=", "<>", ">", ">=", "is distinct from", "is not distinct from")
 _LARGE = 2**53
 """Up to here floats tell whole numbers apart."""

@@ -22,7 +22,7 @@ from eventide.kernels.patterns.code import Code, Tables
 from eventide.kernels.patterns.tables import Masks, Steps
 from eventide.operators.patterns.compiler import Compiler
 from eventide.operators.patterns.leaves import VariableSets, needs_match
-from eventide.operators.patterns.values import Values
+from eventide.operators.patterns.values import ConditionValues
 from eventide.plan.expressions import (
     ALWAYS,
     At,
@@ -57,7 +57,7 @@ class Conditions:
     code: Code
     reach_back: int
     reach_ahead: int
-    _read: Values = field(repr=False)
+    _read: ConditionValues = field(repr=False)
     _origins: tuple[Expression, ...] = field(repr=False)
 
     @property

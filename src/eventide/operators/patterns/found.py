@@ -7,7 +7,7 @@ import numpy as np
 from eventide.kernels.compiled import frozen
 from eventide.kernels.patterns.scan import Predecessors, Scanned
 from eventide.kernels.patterns.search import Found
-from eventide.operators.patterns.measures import Matches
+from eventide.operators.patterns.measures import MatchChains
 from eventide.plan.patterns.automaton import Automaton
 
 
@@ -38,10 +38,10 @@ def predecessors_of(automaton: Automaton) -> Predecessors:
     )
 
 
-def scanned_matches(scanned: Scanned, *, shares: bool) -> Matches:
+def scanned_matches(scanned: Scanned, *, shares: bool) -> MatchChains:
     """Return what the two passes found."""
     matches = scanned.matches
-    return Matches(
+    return MatchChains(
         scanned.key,
         matches[:, 0],
         matches[:, 1],
@@ -55,12 +55,12 @@ def scanned_matches(scanned: Scanned, *, shares: bool) -> Matches:
     )
 
 
-def searched_matches(found: Found) -> Matches:
+def searched_matches(found: Found) -> MatchChains:
     """Return what the search found; its paths lie one after another."""
     lengths = np.diff(found.first)
     following = np.arange(1, len(found.row) + 1, dtype=np.int64)
     following[found.first[1:][lengths > 0] - 1] = -1
-    return Matches(
+    return MatchChains(
         found.key,
         found.start,
         found.number,

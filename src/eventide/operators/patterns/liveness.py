@@ -11,7 +11,7 @@ from eventide.plan.patterns.automaton import Automaton
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Seen:
+class ConditionRead:
     """Something of the match that a condition reads: one entry of a remembered state."""
 
     kind: int
@@ -26,7 +26,7 @@ class Seen:
         return self.kind, self.register, self.column, self.shift, self.by
 
 
-UNSEEABLE = Seen(-1, -1)
+UNSEEABLE = ConditionRead(-1, -1)
 """Stands for state that is too much to be remembered."""
 
 _CHAINED = (op.KEY_PRESENT, op.KEY_LOAD_F, op.KEY_LOAD_I, op.KEY_NAMED, op.KEY_LABEL)
@@ -35,31 +35,31 @@ MOST_LABELS = 64
 """Names of so many rows before the next one are remembered at most."""
 
 
-def labels_before(rows: int) -> set[Seen]:
+def labels_before(rows: int) -> set[ConditionRead]:
     """Return the names of so many rows before the next one."""
     if rows > MOST_LABELS:
         return {UNSEEABLE}
-    return {Seen(op.KEY_LABEL, op.CURRENT, shift=-each) for each in range(1, rows + 1)}
+    return {ConditionRead(op.KEY_LABEL, op.CURRENT, shift=-each) for each in range(1, rows + 1)}
 
 
 def live_at(
-    automaton: Automaton, reads: Sequence[set[Seen]], chains: Iterable[Chain]
-) -> list[set[Seen]]:
+    automaton: Automaton, reads: Sequence[set[ConditionRead]], chains: Iterable[Chain]
+) -> list[set[ConditionRead]]:
     """Return for every node what conditions that may come after it read.
 
     `reads` is what the condition of each variable reads once a row is taken as it. Whatever is new
     at a node is carried back to the nodes before it, once.
     """
     nodes = automaton.nodes
-    live: list[set[Seen]] = [set() for _ in nodes]
+    live: list[set[ConditionRead]] = [set() for _ in nodes]
     if not any(reads):
         # Nothing is read that comes late either.
         return live
     chain_of = {chain.register + each: chain for chain in chains for each in range(chain.width)}
     into: list[set[tuple[int, int]]] = [set() for _ in nodes]
-    waiting: list[tuple[int, Seen]] = []
+    waiting: list[tuple[int, ConditionRead]] = []
 
-    def carry(seen: Seen, variable: int, number: int) -> None:
+    def carry(seen: ConditionRead, variable: int, number: int) -> None:
         chain = chain_of.get(seen.register) if seen.kind in _CHAINED else None
         needed = set(_before(seen, variable, chain))
         if seen.kind == op.KEY_LABEL and chain is not None and chain.variables >> variable & 1:
@@ -101,18 +101,18 @@ def _behind_later(automaton: Automaton) -> set[int]:
     return found
 
 
-def _before(seen: Seen, variable: int, chain: Chain | None) -> tuple[Seen, ...]:
+def _before(seen: ConditionRead, variable: int, chain: Chain | None) -> tuple[ConditionRead, ...]:
     """Return what decides, before a row is taken as a variable, what is seen after it."""
     if chain is None or not chain.variables >> variable & 1:
         return (seen,)
     is_head = seen.register == chain.register
     if chain.edge == "first":
         # The row fills the place if that is empty and the one before it is not.
-        here = Seen(op.KEY_PRESENT, seen.register)
+        here = ConditionRead(op.KEY_PRESENT, seen.register)
         if is_head:
             return seen, here
-        return seen, here, Seen(op.KEY_PRESENT, seen.register - 1)
+        return seen, here, ConditionRead(op.KEY_PRESENT, seen.register - 1)
     if is_head:
         return ()
     by = seen.by if seen.by < 0 else seen.by - 1
-    return (Seen(seen.kind, seen.register - 1, seen.column, seen.shift, by),)
+    return (ConditionRead(seen.kind, seen.register - 1, seen.column, seen.shift, by),)

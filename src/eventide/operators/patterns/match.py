@@ -61,7 +61,7 @@ from eventide.operators.key_layers import NEVER, KeyLayers
 from eventide.operators.patterns.conditions import Conditions, compile_conditions
 from eventide.operators.patterns.found import predecessors_of, scanned_matches, searched_matches
 from eventide.operators.patterns.masks import LocalCondition, RowsByKey, masks_of
-from eventide.operators.patterns.measures import Matches, Measure, Naming
+from eventide.operators.patterns.measures import MatchChains, Measure, Naming
 from eventide.operators.patterns.report import Report
 from eventide.operators.patterns.state import MatchState, Stretches, joined, part_of
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
@@ -98,7 +98,7 @@ SKIPS = {
 }
 
 
-Run = tuple[Matches, Partitions, int, int]
+Run = tuple[MatchChains, Partitions, int, int]
 """Matches, where each key stands after them, and how the matcher ended, at which start row."""
 
 
@@ -364,7 +364,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
 
     def find(
         self, by_key: RowsByKey, parts: Partitions, rules: Rules, hidden: Int64s | None = None
-    ) -> Iterator[tuple[Matches, Partitions]]:
+    ) -> Iterator[tuple[MatchChains, Partitions]]:
         """Yield matches, and where each key stands after them. No match has a hidden row."""
         masks = masks_of(self.local, by_key)
         if hidden is not None:

@@ -52,7 +52,7 @@ LONG = 4
 
 
 @dataclass(frozen=True)
-class Matches:
+class MatchChains:
     """Matches as chains of elements; see kernels/patterns/scan.py.
 
     `bounds`, `node` and `next` are frozen. Unless it `shares`, a match has only elements of its
@@ -103,9 +103,9 @@ class Matches:
             yield part, Unrolled.of(self.only(part), lengths[part])
             first = last
 
-    def only(self, part: slice | Bools) -> Matches:
+    def only(self, part: slice | Bools) -> MatchChains:
         """Return some of the matches, over the same elements."""
-        return Matches(
+        return MatchChains(
             self.key[part],
             self.start[part],
             self.number[part],
@@ -135,7 +135,7 @@ class Unrolled:
     node: Int64s
 
     @classmethod
-    def of(cls, matches: Matches, lengths: Int64s) -> Unrolled:
+    def of(cls, matches: MatchChains, lengths: Int64s) -> Unrolled:
         """Write the paths of matches out."""
         offsets = np.zeros(matches.count + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
@@ -225,7 +225,7 @@ class Measures(ABC):
 
     naming: Naming
     by_key: RowsByKey
-    matches: Matches
+    matches: MatchChains
     targets: dict[Place, Target] = field(default_factory=dict, init=False, compare=False)
 
     def columns(self, measures: Sequence[Measure]) -> dict[str, pa.Array]:

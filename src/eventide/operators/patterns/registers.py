@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from eventide.kernels.patterns import code as op
 from eventide.operators.patterns.leaves import CURRENT, Target, VariableSets, named
-from eventide.operators.patterns.values import Values
+from eventide.operators.patterns.values import ConditionValues
 from eventide.plan.expressions import Expression
 from eventide.schema import FLOAT64
 
@@ -66,7 +66,7 @@ class Registers:
     """
 
     sets: VariableSets
-    values: Values
+    values: ConditionValues
     initial: list[int] = field(default_factory=list)
     owners: list[int] = field(default_factory=list)
     float_owners: list[int] = field(default_factory=list)

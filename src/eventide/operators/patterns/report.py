@@ -13,7 +13,14 @@ from eventide.kernels.ordering import ranges
 from eventide.operators.columns import concat_batches
 from eventide.operators.patterns.all_rows import AllRows
 from eventide.operators.patterns.masks import RowsByKey
-from eventide.operators.patterns.measures import Items, Matches, Measure, Measures, Naming, Unrolled
+from eventide.operators.patterns.measures import (
+    Items,
+    MatchChains,
+    Measure,
+    Measures,
+    Naming,
+    Unrolled,
+)
 from eventide.operators.patterns.one_row import OneRow
 from eventide.plan.nodes import TIMED_OUT, MatchRecognize
 
@@ -37,7 +44,7 @@ class Report:
         self,
         by_key: RowsByKey,
         keys: tuple[pa.Array, ...],
-        matches: Matches,
+        matches: MatchChains,
         matched: Bools,
         decided: tuple[Int64s, Int64s],
     ) -> pa.RecordBatch:
@@ -116,7 +123,7 @@ class Report:
         return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
 
 
-def with_empty(items: Items, rows: Int64s, matches: Matches) -> tuple[Items, Int64s]:
+def with_empty(items: Items, rows: Int64s, matches: MatchChains) -> tuple[Items, Int64s]:
     """Put an item for each empty match between the others, about the row it stands at."""
     empty = np.flatnonzero(matches.head < 0)
     if not len(empty):

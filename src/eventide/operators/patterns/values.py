@@ -25,7 +25,7 @@ WIDE = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ConditionValues:
     """Collects what conditions read: expressions over one row, and constants.
 
     `distinct` are the groups of expressions whose values are counted once. Long decimals are like

@@ -24,7 +24,7 @@ from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
 from eventide.operators.situations.keys import KeyedSituations
 from eventide.operators.situations.plan import PatternTables, Statistics, fixed_orders
-from eventide.operators.situations.report import Partials, Reporter
+from eventide.operators.situations.report import MatchPartials, MatchReporter
 from eventide.operators.situations.runs import (
     LONGEST_US,
     Derivation,
@@ -33,7 +33,7 @@ from eventide.operators.situations.runs import (
     Runs,
     RunState,
 )
-from eventide.operators.situations.search import Search
+from eventide.operators.situations.search import MatchSearch
 from eventide.operators.situations.state import (
     check_parts,
     read_floats,
@@ -86,20 +86,20 @@ class MatchSituations(Stateful[PatternState]):
     order: tuple[int, ...] | None = None
     adaptive: bool = True
     derivation: Derivation = field(init=False)
-    reporter: Reporter = field(init=False)
+    reporter: MatchReporter = field(init=False)
     tables: PatternTables = field(init=False)
-    search: Search = field(init=False)
+    search: MatchSearch = field(init=False)
 
     def __post_init__(self) -> None:
         node = self.node
-        reporter = Reporter.of(node, self.output_schema)
+        reporter = MatchReporter.of(node, self.output_schema)
         late = node.detection == "final"
         derivation = Derivation(node.keys, node.situations, node.gap_us, late, reporter.counted)
         object.__setattr__(self, "reporter", reporter)
         object.__setattr__(self, "derivation", derivation)
         object.__setattr__(self, "tables", PatternTables.of(node))
         adaptive = self.adaptive and self.order is None
-        search = Search(node, self.tables, self.owned, reporter.counts_only, adaptive)
+        search = MatchSearch(node, self.tables, self.owned, reporter.counts_only, adaptive)
         object.__setattr__(self, "search", search)
 
     @property
@@ -150,7 +150,7 @@ class MatchSituations(Stateful[PatternState]):
         statistics = state.statistics.copy()
         results: list[pa.RecordBatch] = []
         pending = taken.part.pending
-        sums: list[Partials] = []
+        sums: list[MatchPartials] = []
         for found in self.search.matches(derived, reported, statistics):
             if self.reporter.sums_up:
                 sums.append(self.reporter.partials(found, derived, values))

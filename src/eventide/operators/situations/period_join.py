@@ -28,7 +28,7 @@ from eventide.kernels.joins.periods import (
 from eventide.operators.columns import encode_keys
 from eventide.plan.nodes import PeriodJoin
 from eventide.plan.situations import allen
-from eventide.plan.situations.parts import Period
+from eventide.plan.situations.parts import RowPeriod
 
 MOST_PAIRS = 1 << 20
 """So many pairs come out at a time, or as many as one left row has."""
@@ -43,7 +43,7 @@ Place = tuple[Value, Value, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class PartnerSearch:
     """Where the right rows with some relations to a left one stand.
 
     In order of one bound and then the other, they are those between two places; of these all, or
@@ -65,28 +65,28 @@ _FROM_END: Place = ("end", "least", False)
 _PAST_END: Place = ("end", "most", True)
 
 SEARCHES = (
-    Search(sum(allen.GROUPS), "start", _FIRST, _FROM_END, (1, "start")),
-    Search(allen.GROUPS[0], "start", _PAST_START, _FROM_END),
-    Search(allen.GROUPS[1], "start", _FROM_START, _PAST_START),
-    Search(allen.GROUPS[2], "start", _FIRST, _FROM_START, (1, "start")),
-    Search(allen.BEFORE, "start", _PAST_END, _LAST),
-    Search(allen.AFTER, "end", _FIRST, _FROM_START),
-    Search(allen.MEETS, "start", _FROM_END, _PAST_END),
-    Search(allen.MET_BY, "end", _FROM_START, _PAST_START),
-    Search(allen.OVERLAPS, "start", _PAST_START, _FROM_END, (1, "end")),
-    Search(allen.OVERLAPPED_BY, "end", _PAST_START, _FROM_END, (-1, "start")),
-    Search(allen.STARTS, "start", ("start", "end", True), _PAST_START),
-    Search(allen.STARTED_BY, "start", _FROM_START, ("start", "end", False)),
-    Search(allen.DURING, "start", _FIRST, _FROM_START, (1, "end")),
-    Search(allen.CONTAINS, "start", _PAST_START, _FROM_END, (-1, "end")),
-    Search(allen.FINISHES, "end", _FROM_END, ("end", "start", False)),
-    Search(allen.FINISHED_BY, "end", ("end", "start", True), _PAST_END),
-    Search(allen.EQUALS, "start", ("start", "end", False), ("start", "end", True)),
+    PartnerSearch(sum(allen.GROUPS), "start", _FIRST, _FROM_END, (1, "start")),
+    PartnerSearch(allen.GROUPS[0], "start", _PAST_START, _FROM_END),
+    PartnerSearch(allen.GROUPS[1], "start", _FROM_START, _PAST_START),
+    PartnerSearch(allen.GROUPS[2], "start", _FIRST, _FROM_START, (1, "start")),
+    PartnerSearch(allen.BEFORE, "start", _PAST_END, _LAST),
+    PartnerSearch(allen.AFTER, "end", _FIRST, _FROM_START),
+    PartnerSearch(allen.MEETS, "start", _FROM_END, _PAST_END),
+    PartnerSearch(allen.MET_BY, "end", _FROM_START, _PAST_START),
+    PartnerSearch(allen.OVERLAPS, "start", _PAST_START, _FROM_END, (1, "end")),
+    PartnerSearch(allen.OVERLAPPED_BY, "end", _PAST_START, _FROM_END, (-1, "start")),
+    PartnerSearch(allen.STARTS, "start", ("start", "end", True), _PAST_START),
+    PartnerSearch(allen.STARTED_BY, "start", _FROM_START, ("start", "end", False)),
+    PartnerSearch(allen.DURING, "start", _FIRST, _FROM_START, (1, "end")),
+    PartnerSearch(allen.CONTAINS, "start", _PAST_START, _FROM_END, (-1, "end")),
+    PartnerSearch(allen.FINISHES, "end", _FROM_END, ("end", "start", False)),
+    PartnerSearch(allen.FINISHED_BY, "end", ("end", "start", True), _PAST_END),
+    PartnerSearch(allen.EQUALS, "start", ("start", "end", False), ("start", "end", True)),
 )
 """Those for several relations come first. Two periods have one relation: no pair comes twice."""
 
 
-def searches_for(mask: int) -> list[Search]:
+def searches_for(mask: int) -> list[PartnerSearch]:
     """Return searches that together find just the relations of a mask."""
     chosen = []
     for search in SEARCHES:
@@ -97,7 +97,7 @@ def searches_for(mask: int) -> list[Search]:
 
 
 @dataclass(frozen=True)
-class Periods:
+class PeriodRows:
     """The rows of one side that can have a partner, in order of key and start."""
 
     rows: Int64s
@@ -106,15 +106,15 @@ class Periods:
     end: Int64s
 
     @classmethod
-    def of(cls, keys: Int32s, start: Int64s, end: Int64s, fit: Bools) -> Periods:
+    def of(cls, keys: Int32s, start: Int64s, end: Int64s, fit: Bools) -> PeriodRows:
         """Return the rows that fit; the arrays are those of all rows."""
         rows = np.flatnonzero(fit)
         rows = rows[np.lexsort((end[rows], start[rows], keys[rows]))]
         return cls(rows, frozen(keys[rows]), frozen(start[rows]), frozen(end[rows]))
 
-    def only(self, fit: Bools) -> Periods:
+    def only(self, fit: Bools) -> PeriodRows:
         """Return some of the rows."""
-        return Periods(
+        return PeriodRows(
             self.rows[fit], frozen(self.keys[fit]), frozen(self.start[fit]), frozen(self.end[fit])
         )
 
@@ -128,9 +128,9 @@ class Periods:
             case _:
                 return frozen(np.full(len(self.rows), _LEAST if name == "least" else _MOST))
 
-    def taken(self, order: Int64s) -> Periods:
+    def taken(self, order: Int64s) -> PeriodRows:
         """Return the rows in another order of each key."""
-        return Periods(
+        return PeriodRows(
             self.rows[order], self.keys, frozen(self.start[order]), frozen(self.end[order])
         )
 
@@ -139,7 +139,7 @@ class Periods:
 class Ordered:
     """Periods in the order of one bound and then the other; key k has `offsets[k : k + 2]`."""
 
-    periods: Periods
+    periods: PeriodRows
     by: Side
     offsets: Int64s
 
@@ -163,7 +163,7 @@ class Ordered:
         """The tree that finds minor bounds below a limit, all bits of which are turned."""
         return frozen(tree_of(frozen(~self.minor)))
 
-    def places(self, wanted: Periods, place: Place) -> Int64s:
+    def places(self, wanted: PeriodRows, place: Place) -> Int64s:
         """Return where a place is for each of the wanted periods."""
         major, minor, after = place
         found = np.empty(len(wanted.rows), np.int64)
@@ -183,7 +183,7 @@ class Ordered:
 class Partners:
     """The rows of the right side, among which those of left rows are looked up."""
 
-    def __init__(self, right: Periods, keys: int) -> None:
+    def __init__(self, right: PeriodRows, keys: int) -> None:
         offsets = frozen(np.searchsorted(right.keys, np.arange(keys + 1)).astype(np.int64))
         self.by_start = Ordered(right, "start", offsets)
 
@@ -194,7 +194,7 @@ class Partners:
         order = np.lexsort((right.start, right.end, right.keys))
         return Ordered(right.taken(order), "end", self.by_start.offsets)
 
-    def looked_up(self, left: Periods, search: Search) -> Range:
+    def looked_up(self, left: PeriodRows, search: PartnerSearch) -> Range:
         """Return where the partners of each left row stand."""
         order = self.by_start if search.by == "start" else self.by_end
         low, high = order.places(left, search.low), order.places(left, search.high)
@@ -214,7 +214,7 @@ class Range:
     With `beyond`, a tree and limits, they are those of the range that are above the limit.
     """
 
-    left: Periods
+    left: PeriodRows
     order: Ordered
     low: Int64s
     high: Int64s
@@ -316,8 +316,8 @@ def numbered_keys(node: PeriodJoin, left: pa.Table, right: pa.Table) -> tuple[In
 
 
 def periods_of(
-    table: pa.Table, period: Period, names: list[str], keys: Int32s, open_ends: bool
-) -> Periods:
+    table: pa.Table, period: RowPeriod, names: list[str], keys: Int32s, open_ends: bool
+) -> PeriodRows:
     """Return the rows of a table whose period lasts for a while and whose keys are there.
 
     With `open_ends`, the end of time is in the place of an end that is null.
@@ -331,7 +331,7 @@ def periods_of(
     for column in (*bounds, *(table.column(name) for name in names)):
         if column.null_count:
             fit &= column.is_valid().to_numpy(zero_copy_only=False)
-    return Periods.of(keys, start, end, fit)
+    return PeriodRows.of(keys, start, end, fit)
 
 
 def columns_of(table: pa.Table, schema: pa.Schema) -> Mapping[str, pa.Array]:

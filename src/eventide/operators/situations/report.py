@@ -13,7 +13,7 @@ from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.situations.runs import NEVER
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.situations.runs import Derived
-from eventide.operators.situations.search import Matches
+from eventide.operators.situations.search import SituationMatches
 from eventide.operators.situations.values import RunValues, SymbolAggregates
 from eventide.plan.expressions import (
     Aggregate,
@@ -33,7 +33,7 @@ Values = Sequence[RunValues]
 
 
 @dataclass(frozen=True, slots=True)
-class Partials:
+class MatchPartials:
     """Partial aggregates over matches: the change that set them off, and the columns."""
 
     change: Int64s
@@ -41,7 +41,7 @@ class Partials:
 
 
 @dataclass(frozen=True)
-class Reporter:
+class MatchReporter:
     """How matches become rows.
 
     `leaves` are what is computed of single situations, as columns v0, v1, …; `items` are the
@@ -60,7 +60,7 @@ class Reporter:
     items: tuple[Named, ...]
 
     @classmethod
-    def of(cls, node: TemporalPattern, schema: pa.Schema) -> Reporter:
+    def of(cls, node: TemporalPattern, schema: pa.Schema) -> MatchReporter:
         """Return how the matches of a pattern become rows."""
         parts = [part for item in node.returns for part in walk(item.expression)]
         leaves = tuple(
@@ -107,7 +107,7 @@ class Reporter:
         """Whether nothing but the number of matches is asked for."""
         return bool(self.summed) and all(each.argument is None for each in self.summed)
 
-    def report(self, found: Matches, derived: Derived, values: Values) -> pa.RecordBatch:
+    def report(self, found: SituationMatches, derived: Derived, values: Values) -> pa.RecordBatch:
         """Return the rows of matches as they are when they are certain."""
         changes = derived.changes
         if self.counts_only:
@@ -119,7 +119,7 @@ class Reporter:
         over = ~self.is_open(found, derived)
         return self.rows(key, ts, columns, derived, over)
 
-    def is_open(self, found: Matches, derived: Derived) -> Bools:
+    def is_open(self, found: SituationMatches, derived: Derived) -> Bools:
         """Return which matches have a member that goes on when they are certain."""
         position = derived.changes.position[found.change]
         ends = derived.runs.end_pos[found.members]
@@ -178,7 +178,7 @@ class Reporter:
             arrays.append(pa.array(confirmed))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def partials(self, found: Matches, derived: Derived, values: Values) -> Partials:
+    def partials(self, found: SituationMatches, derived: Derived, values: Values) -> MatchPartials:
         """Return the aggregates over matches by change, to be merged with those of other pieces."""
         changes = derived.changes
         position, ts = changes.position[found.change], changes.ts[found.change]
@@ -186,9 +186,9 @@ class Reporter:
         distinct, group = np.unique(found.change, return_inverse=True)
         lifted = self.over_matches.lift(columns)
         groups = Groups(frozen(group), len(distinct))
-        return Partials(distinct, self.over_matches.by_group(lifted, groups))
+        return MatchPartials(distinct, self.over_matches.by_group(lifted, groups))
 
-    def summed_up(self, parts: Sequence[Partials], derived: Derived) -> pa.RecordBatch:
+    def summed_up(self, parts: Sequence[MatchPartials], derived: Derived) -> pa.RecordBatch:
         """Return one row for each change, with aggregates over its matches."""
         change, group = np.unique(
             np.concatenate([part.change for part in parts]), return_inverse=True

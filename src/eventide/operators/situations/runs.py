@@ -128,7 +128,7 @@ class RunState:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RunChanges:
     """What became of runs, in order of position: position, time, run, and what."""
 
     position: Int64s
@@ -147,7 +147,7 @@ class Derived:
 
     keys: KeyStates
     runs: Runs
-    changes: Changes
+    changes: RunChanges
     members: tuple[tuple[Int64s, Int64s], ...]
     base: int
     position: int
@@ -248,7 +248,7 @@ class Derivation:
         return Derived(
             KeyStates(tuple(keys), *by_key[:3]),
             runs.first(found),
-            Changes(*(column[:changed] for column in changes)),
+            RunChanges(*(column[:changed] for column in changes)),
             members,
             state.position,
             base + count,

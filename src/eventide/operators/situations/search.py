@@ -29,7 +29,7 @@ NO_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class SituationMatches:
     """Matches by the numbers of their members' runs, and the change each was certain with.
 
     If only their number is asked for, there are no members, and `counts` has it for each change.
@@ -81,7 +81,7 @@ class GroupedRuns:
 
 
 @dataclass(frozen=True)
-class Search:
+class MatchSearch:
     """How the matches of a pattern are looked for."""
 
     node: TemporalPattern
@@ -92,7 +92,7 @@ class Search:
 
     def matches(
         self, derived: Derived, reported: Int64s, statistics: Statistics
-    ) -> Iterator[Matches]:
+    ) -> Iterator[SituationMatches]:
         """Yield the matches that changes make certain; with a limit, count them in `reported`."""
         changes = derived.changes
         total = len(changes.position)
@@ -130,11 +130,13 @@ class Search:
             if change < total and self.counting:
                 continue
             if self.counting:
-                yield Matches(np.empty((0, symbols), np.int64), found[1][:count], found[0][:count])
+                yield SituationMatches(
+                    np.empty((0, symbols), np.int64), found[1][:count], found[0][:count]
+                )
             elif count or not total:
                 members = runs.shown[found[0][: count * symbols]].reshape(count, symbols)
                 none = np.empty(0, np.int64)
-                matches = Matches(members, found[1][:count].copy(), none)
+                matches = SituationMatches(members, found[1][:count].copy(), none)
                 yield self.limited(matches, derived, reported)
             if change == total:
                 return
@@ -150,7 +152,9 @@ class Search:
         """How many matches of a key are reported."""
         return NO_LIMIT if self.node.limit is None else min(self.node.limit, NO_LIMIT)
 
-    def limited(self, found: Matches, derived: Derived, reported: Int64s) -> Matches:
+    def limited(
+        self, found: SituationMatches, derived: Derived, reported: Int64s
+    ) -> SituationMatches:
         """Return the matches that a limit leaves: the first ones of each key."""
         if self.node.limit is None:
             return found
@@ -163,7 +167,7 @@ class Search:
         rank = np.arange(len(order)) - first
         chosen = np.sort(order[reported[ordered] + rank < self.limit])
         np.add.at(reported, key[chosen], 1)
-        return Matches(found.members[chosen], found.change[chosen], found.counts)
+        return SituationMatches(found.members[chosen], found.change[chosen], found.counts)
 
 
 def scratch_of(symbols: int) -> Scratch:

@@ -15,7 +15,7 @@ from eventide.plan.expressions import Column, Expression, Named
 from eventide.plan.standing.nodes import SHOWN
 
 
-class Stateless(filter_project.Stateless):
+class StandingStateless(filter_project.Stateless):
     """The state of an operator that remembers nothing, of size nothing."""
 
     def size(self, state: None) -> Size:  # noqa: ARG002 - the contract of an operator
@@ -24,7 +24,7 @@ class Stateless(filter_project.Stateless):
 
 
 @dataclass(frozen=True)
-class SelectTuples(Stateless):
+class SelectTuples(StandingStateless):
     """Lets tuples through on which the condition is true, when they come and when they go."""
 
     condition: Expression
@@ -47,7 +47,7 @@ class SelectTuples(Stateless):
 
 
 @dataclass(frozen=True)
-class ProjectTuples(Stateless):
+class ProjectTuples(StandingStateless):
     """Computes the named expressions of tuples, whenever these come or go."""
 
     items: tuple[Named, ...]
@@ -75,7 +75,7 @@ class ProjectTuples(Stateless):
 
 
 @dataclass(frozen=True)
-class NumberTuples(Stateless):
+class NumberTuples(StandingStateless):
     """Adds the id of each tuple as its last column, for others to tell equal tuples apart."""
 
     output_schema: pa.Schema

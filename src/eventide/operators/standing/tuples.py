@@ -55,7 +55,7 @@ PARTITIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Arrivals:
+class GroupedChanges:
     """Changes, and by row the group and the values by column."""
 
     changes: Changes
@@ -83,7 +83,7 @@ class PassingTuples:
 
     living: int = 0
 
-    def take(self, arrivals: Arrivals, until_us: int) -> tuple[Operations, Tuples]:  # noqa: ARG002
+    def take(self, arrivals: GroupedChanges, until_us: int) -> tuple[Operations, Tuples]:  # noqa: ARG002
         """Return the changes as they are."""
         changes = arrivals.changes
         self.living += int(changes.sign.sum())
@@ -173,7 +173,7 @@ class QueuedTuples:
         held["groups"] = numbers[held["groups"]]
         return QueuedTuples.of(held)
 
-    def take(self, arrivals: Arrivals, until_us: int) -> tuple[Operations, Tuples]:
+    def take(self, arrivals: GroupedChanges, until_us: int) -> tuple[Operations, Tuples]:
         """Add tuples behind the others; let those go that expire before `until_us`."""
         changes = arrivals.changes
         fresh, end = self._make_room(len(changes))
@@ -315,7 +315,7 @@ class PlacedTuples:
         taken[self.free[: self.facts[1]]] = False
         return taken
 
-    def take(self, arrivals: Arrivals, until_us: int) -> tuple[Operations, Tuples]:
+    def take(self, arrivals: GroupedChanges, until_us: int) -> tuple[Operations, Tuples]:
         """Put tuples in places; let those go that expire before `until_us`, or are said to go."""
         changes = arrivals.changes
         coming = np.flatnonzero(changes.sign > 0)

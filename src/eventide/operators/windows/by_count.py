@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Frames, Groups
 from eventide.accumulators.columns import int64s
-from eventide.accumulators.picks import Edge
+from eventide.accumulators.picks import FirstOrLast
 from eventide.batch import Batch
 from eventide.kernels.aggregates.extremes import last_by_group
 from eventide.kernels.compiled import Int32s, Int64s, frozen
@@ -38,7 +38,7 @@ from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.nodes import CountWindow, WindowAggregate
 
-BOUNDS = (Edge(pa.timestamp("us"), first=True), Edge(pa.timestamp("us"), first=False))
+BOUNDS = (FirstOrLast(pa.timestamp("us"), first=True), FirstOrLast(pa.timestamp("us"), first=False))
 """A window's bounds are two aggregates more: the times of its first and of its last event."""
 PLACE = ("key", "pane")
 """The first columns of a partial: the row of its key among the counters, and its pane."""

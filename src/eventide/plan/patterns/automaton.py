@@ -12,10 +12,10 @@ from eventide.plan.patterns.program import (
     Done,
     Guard,
     Jump,
-    Match,
+    MatchRow,
     Program,
+    RowTaken,
     Split,
-    Taken,
     Turn,
     compile_pattern,
     too_large,
@@ -32,7 +32,7 @@ DONE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Transition:
     """A way on from a node: take a row as `variable` and stand at `target`, or be DONE.
 
     `at_start` and `at_end` ask for the place to be the partition's start or end. `absent` are
@@ -55,7 +55,7 @@ class Node:
 
     variable: int
     excluded: bool
-    steps: tuple[Step, ...]
+    steps: tuple[Transition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Automaton:
             lines.append(f"{number} {steps or 'nothing'}")
         return "\n".join(map(visible, lines))
 
-    def _step(self, step: Step) -> str:
+    def _step(self, step: Transition) -> str:
         anchors = ("^ " if step.at_start else "") + ("$ " if step.at_end else "")
         absent = "".join(f"not {self.variables[each]} " for each in sorted(step.absent))
         absent += "".join(f"later not {self.variables[each]} " for each in sorted(step.later))
@@ -95,7 +95,9 @@ def automaton_of(pattern: Pattern, *, all_matches: bool = False) -> Automaton:
     numbers = {name: number for number, name in enumerate(variables)}
     node_of: dict[int, int] = {}
     matches = [
-        (place, each) for place, each in enumerate(program.instructions) if isinstance(each, Match)
+        (place, each)
+        for place, each in enumerate(program.instructions)
+        if isinstance(each, MatchRow)
     ]
     for number, (place, _) in enumerate(matches):
         node_of[place] = number + 1
@@ -104,7 +106,7 @@ def automaton_of(pattern: Pattern, *, all_matches: bool = False) -> Automaton:
     # Where a NOT waits for what comes late, a match that is complete may still be none.
     waits = any(isinstance(each, Guard) and each.late for each in program.instructions)
 
-    def steps_from(place: int) -> tuple[Step, ...]:
+    def steps_from(place: int) -> tuple[Transition, ...]:
         nonlocal count
         steps = _steps(program, place, node_of, numbers)
         count += len(steps)
@@ -112,7 +114,7 @@ def automaton_of(pattern: Pattern, *, all_matches: bool = False) -> Automaton:
             why = f"has more than {MOST_STEPS:,} ways from one row to the next"
             raise too_large(why)
         # What comes after a way to be done that always stands open is never preferred.
-        free = [number for number, step in enumerate(steps) if step == Step(DONE, DONE)]
+        free = [number for number, step in enumerate(steps) if step == Transition(DONE, DONE)]
         return steps[: free[0] + 1] if free and not (all_matches or waits) else steps
 
     nodes = [Node(DONE, False, steps_from(0))]
@@ -137,7 +139,7 @@ def _merged(nodes: list[Node]) -> tuple[Node, ...]:
         nodes = [replace(node, steps=_unrepeated(node.steps, place)) for node in kept]
 
 
-def _unrepeated(steps: tuple[Step, ...], place: list[int]) -> tuple[Step, ...]:
+def _unrepeated(steps: tuple[Transition, ...], place: list[int]) -> tuple[Transition, ...]:
     """Return steps to where their targets are now; the same step again is never preferred."""
     moved = (
         replace(step, target=place[step.target]) if step.target != DONE else step for step in steps
@@ -171,9 +173,9 @@ def _guarded(path: _Path, variable: int, late: frozenset[int]) -> _Path:
 
 def _steps(
     program: Program, start: int, node_of: dict[int, int], numbers: dict[str, int]
-) -> tuple[Step, ...]:
+) -> tuple[Transition, ...]:
     """Return the ways on from an instruction, the preferred one first."""
-    steps: dict[Step, None] = {}
+    steps: dict[Transition, None] = {}
     # What has been met before leads where it led before, and that was preferred.
     seen: set[_Path] = set()
     waiting = [_Path(start)]
@@ -185,12 +187,12 @@ def _steps(
         here = path.place
         asked = (path.at_start, path.at_end, path.absent, path.later, path.late)
         match program.instructions[here]:
-            case Match(variable=variable):
+            case MatchRow(variable=variable):
                 # No row follows the end of a partition.
                 if not path.at_end:
-                    steps.setdefault(Step(numbers[variable], node_of[here], *asked))
+                    steps.setdefault(Transition(numbers[variable], node_of[here], *asked))
             case Done():
-                steps.setdefault(Step(DONE, DONE, *asked))
+                steps.setdefault(Transition(DONE, DONE, *asked))
             case Split(preferred=preferred, other=other):
                 waiting += [replace(path, place=other), replace(path, place=preferred)]
             case Jump(to=to):
@@ -204,7 +206,7 @@ def _steps(
                 waiting.append(_guarded(path, numbers[variable], names))
             case Turn(number=number):
                 waiting.append(replace(path, place=here + 1, turns=path.turns | {number}))
-            case Taken(number=number):
+            case RowTaken(number=number):
                 if number not in path.turns:
                     waiting.append(replace(path, place=here + 1))
     return tuple(steps)

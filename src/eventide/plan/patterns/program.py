@@ -41,7 +41,7 @@ MOST_INSTRUCTIONS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class MatchRow:
     """Take one row as a variable."""
 
     variable: str
@@ -89,7 +89,7 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class RowTaken:
     """Go on only if a row was taken since the turn began."""
 
     number: int
@@ -100,7 +100,7 @@ class Done:
     """The match is complete."""
 
 
-Instruction = Match | Split | Jump | Assert | Guard | Turn | Taken | Done
+Instruction = MatchRow | Split | Jump | Assert | Guard | Turn | RowTaken | Done
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Program:
 
 def _line(instruction: Instruction) -> str:
     match instruction:
-        case Match(variable=variable, excluded=excluded):
+        case MatchRow(variable=variable, excluded=excluded):
             return f"MATCH {variable}{' excluded' if excluded else ''}"
         case Split(preferred=preferred, other=other):
             return f"SPLIT {preferred} {other}"
@@ -127,7 +127,7 @@ def _line(instruction: Instruction) -> str:
             return f"GUARD {variable}{' later' if late else ''}"
         case Turn(number=number):
             return f"TURN  {number}"
-        case Taken(number=number):
+        case RowTaken(number=number):
             return f"TAKEN {number}"
         case Done():
             return "DONE"
@@ -159,7 +159,7 @@ def _emit(pattern: Pattern, code: list[Instruction], *, excluded: bool) -> None:
     check_size(code)
     match pattern:
         case Variable(name=name):
-            code.append(Match(name, excluded))
+            code.append(MatchRow(name, excluded))
         case Absent(name=name, late=late):
             code.append(Guard(name, late))
         case PartitionStart():
@@ -232,7 +232,7 @@ def _emit_repeat(repeat: Repeat, code: list[Instruction], *, excluded: bool) -> 
             code.append(Turn(turn))
         _emit(repeat.part, code, excluded=excluded)
         if empty:
-            code.append(Taken(turn))
+            code.append(RowTaken(turn))
 
     for _ in range(repeat.at_least):
         before = len(code)
@@ -272,7 +272,7 @@ def _emit_orders(names: Sequence[str], code: list[Instruction], *, excluded: boo
         for place in left:
             if place != left[-1]:
                 code.append(Split(len(code) + 1, len(code) + 3))
-            code.append(Match(names[place], excluded))
+            code.append(MatchRow(names[place], excluded))
             jumps.append((len(code), used | 1 << place))
             code.append(Done())
     blocks[everyone] = len(code)

@@ -153,7 +153,7 @@ def variables_of(pattern: Pattern) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class VariablesAround:
     """What a match may have taken before a part, has taken in any case, and may take behind it."""
 
     may_before: frozenset[str] = frozenset()
@@ -161,13 +161,13 @@ class Around:
     may_behind: frozenset[str] = frozenset()
 
 
-NOTHING_AROUND = Around()
+NOTHING_AROUND = VariablesAround()
 
 
 def with_late(
     pattern: Pattern,
-    late_of: Callable[[Absent, Around], frozenset[str]],
-    around: Around = NOTHING_AROUND,
+    late_of: Callable[[Absent, VariablesAround], frozenset[str]],
+    around: VariablesAround = NOTHING_AROUND,
 ) -> Pattern:
     """Return the pattern with what each of its NOTs has to wait for."""
     match pattern:
@@ -202,7 +202,7 @@ def with_late(
     assert_never(pattern)
 
 
-def _beside(around: Around, names: frozenset[str]) -> Around:
+def _beside(around: VariablesAround, names: frozenset[str]) -> VariablesAround:
     """Return what is around a part if some names may come on either side of it."""
     before, behind = around.may_before | names, around.may_behind | names
     return replace(around, may_before=before, may_behind=behind)

@@ -36,7 +36,7 @@ class Constraint:
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class RowPeriod:
     """The columns that say from when until when a row lasts, and what the query calls the row."""
 
     name: str

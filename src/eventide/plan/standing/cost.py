@@ -69,7 +69,7 @@ NOTHING_KNOWN: Statistics = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class SourceLoad:
     """What one source makes an operator do in a second: tuples that come, go, and wait."""
 
     flow: Flow
@@ -110,7 +110,7 @@ def locate_cost(structure: Structure, living: float, premature: float) -> float:
             return 1.0
 
 
-def work(load: Load, execution: Execution) -> float:
+def work(load: SourceLoad, execution: Execution) -> float:
     """Return what a source makes an operator do: λ (probe + insert) + λ_gone · locate."""
     flow = load.flow
     match execution:
@@ -136,7 +136,7 @@ def _cost(plan: Standing, flows: Flows, execution: Execution) -> float:
     circumstances = Circumstances.of(plan, kept=True)
     flow, edge = flows.of(plan.source), pattern_of(plan.source, circumstances)
     answer = flow if edge.strict else replace(flow, premature=0.0)
-    kept = work(Load(answer, structure_of(edge), probe=0.0, swept=flow.rate), execution)
+    kept = work(SourceLoad(answer, structure_of(edge), probe=0.0, swept=flow.rate), execution)
     return kept + _cost_below(plan.source, flows, execution, circumstances)
 
 
@@ -153,7 +153,7 @@ def _cost_below(
     )
 
 
-def loads_of(plan: Plan, flows: Flows, circumstances: Circumstances) -> tuple[Load, ...]:
+def loads_of(plan: Plan, flows: Flows, circumstances: Circumstances) -> tuple[SourceLoad, ...]:
     """Return what each source makes an operator do."""
     match plan:
         case WindowJoin():
@@ -178,11 +178,11 @@ def loads_of(plan: Plan, flows: Flows, circumstances: Circumstances) -> tuple[Lo
         case AsOfJoin(left=left):
             # What waits is the newest event of each key, to the right; the left only passes.
             flow = flows.of(left)
-            return (Load(Flow(flow.rate, 0.0, flow.values), "none"),)
+            return (SourceLoad(Flow(flow.rate, 0.0, flow.values), "none"),)
         case Filter(source=source):
             load = _load(plan, source, flows, circumstances)
             passing = Flow(load.flow.rate, 0.0, {}, load.flow.premature)
-            return (Load(passing, "none", probe=FILTERED, kept=0.0),)
+            return (SourceLoad(passing, "none", probe=FILTERED, kept=0.0),)
         case _:
             return ()
 
@@ -209,16 +209,16 @@ def _kept(plan: Plan, flow: Flow, circumstances: Circumstances) -> float:
     return 1.0
 
 
-def _load(node: Plan, source: Plan, flows: Flows, circumstances: Circumstances) -> Load:
+def _load(node: Plan, source: Plan, flows: Flows, circumstances: Circumstances) -> SourceLoad:
     flow = flows.of(source)
     structure = structure_below(node, source, circumstances)
     strict = pattern_of(source, circumstances).strict
-    return Load(flow if strict else replace(flow, premature=0.0), structure)
+    return SourceLoad(flow if strict else replace(flow, premature=0.0), structure)
 
 
 def _join_loads(
     join: WindowJoin | OuterJoin, flows: Flows, circumstances: Circumstances
-) -> tuple[Load, ...]:
+) -> tuple[SourceLoad, ...]:
     inner = WindowJoin(join.sources, join.keys)
     loads = [_load(inner, source, flows, circumstances) for source in join.sources]
     inputs = [load.flow.as_input(keys) for load, keys in zip(loads, join.keys, strict=True)]
@@ -227,7 +227,7 @@ def _join_loads(
     strict = any(pattern_of(source, circumstances).strict for source in join.sources)
     probe = 1.0 + FOUND * looked / arrivals + (TAKEN_BACK if strict else 0.0)
     return tuple(
-        Load(
+        SourceLoad(
             load.flow,
             load.structure,
             probe,

@@ -32,10 +32,10 @@ from eventide.plan.standing.nodes import (
 )
 from eventide.plan.standing.statistics import (
     UNKNOWN,
+    ColumnValues,
     LeafStatistics,
     Shares,
     Statistics,
-    Values,
     share_of,
 )
 
@@ -60,7 +60,7 @@ class Flow:
 
     rate: float
     living: float
-    values: Mapping[str, Values]
+    values: Mapping[str, ColumnValues]
     premature: float = 0.0
 
     @property
@@ -81,7 +81,7 @@ class Flow:
         """Return which share of the tuples has a null among its keys."""
         return 1.0 - prod(1.0 - each.nulls for each in self._read(expressions))
 
-    def _read(self, expressions: Iterable[Expression]) -> list[Values]:
+    def _read(self, expressions: Iterable[Expression]) -> list[ColumnValues]:
         columns = frozenset[str]().union(*map(columns_of, expressions))
         return [self.values.get(name, UNKNOWN) for name in sorted(columns)]
 
@@ -227,10 +227,10 @@ def _windowed(plan: Windowed, window: StreamWindow, leaf: LeafStatistics) -> Flo
     return Flow(leaf.rate, living, values, premature)
 
 
-def _computed(flow: Flow, expression: Expression) -> Values:
+def _computed(flow: Flow, expression: Expression) -> ColumnValues:
     if isinstance(expression, Column):
         return flow.values.get(expression.name, UNKNOWN)
-    return Values(flow.keys([expression]), measured=False)
+    return ColumnValues(flow.keys([expression]), measured=False)
 
 
 def _merged(flows: list[Flow]) -> Flow:
@@ -294,5 +294,5 @@ def _with_returns(left: Flow, flow: Flow, returns: float) -> Flow:
 def _grouped(plan: GroupAggregate, flow: Flow, keys: list[Expression]) -> Flow:
     """Return the values of groups: each tuple that comes or goes replaces one."""
     groups = flow.keys(keys)
-    values = dict.fromkeys(plan.row, Values(groups, measured=False))
+    values = dict.fromkeys(plan.row, ColumnValues(groups, measured=False))
     return Flow(2.0 * flow.rate, groups, values, premature=1.0)

@@ -37,7 +37,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WindowAverages:
     """Moving averages of one window: arrivals per second, tuples, keys, probes and matches."""
 
     rate: float
@@ -51,7 +51,7 @@ class Seen:
 class Observed:
     """Moving averages of all windows of a join, and the orders that were planned with them."""
 
-    windows: tuple[Seen, ...]
+    windows: tuple[WindowAverages, ...]
     orders: tuple[Order, ...]
     looks: int = 0
     changes: int = 0
@@ -59,7 +59,9 @@ class Observed:
     @classmethod
     def initial(cls, inputs: Sequence[JoinInput]) -> Observed:
         """Return what is assumed before the first event; rates are per second."""
-        windows = (Seen(each.rate, each.living, each.distinct, 0.0, 0.0) for each in inputs)
+        windows = (
+            WindowAverages(each.rate, each.living, each.distinct, 0.0, 0.0) for each in inputs
+        )
         return cls(tuple(windows), best_orders(inputs))
 
 
@@ -83,7 +85,7 @@ def after_look(observed: Observed, looks: Sequence[Look], elapsed_us: int) -> Ob
     return Observed(windows, orders, observed.looks + 1, observed.changes + changed)
 
 
-def inputs_of(windows: Sequence[Seen]) -> tuple[JoinInput, ...]:
+def inputs_of(windows: Sequence[WindowAverages]) -> tuple[JoinInput, ...]:
     """Return what the cost model takes, of windows whose tuples are found by key.
 
     How often a look finds something tells more than a count of keys: keys that many tuples have
@@ -101,11 +103,11 @@ def worthwhile_orders(
     return best if cheaper else orders
 
 
-def _moved(before: Seen, look: Look, elapsed_us: int, share: float) -> Seen:
+def _moved(before: WindowAverages, look: Look, elapsed_us: int, share: float) -> WindowAverages:
     def moved(old: float, new: float) -> float:
         return (1.0 - share) * old + share * new
 
-    return Seen(
+    return WindowAverages(
         # Within one instant no time passes: of how fast they come, such a look says nothing.
         moved(before.rate, look.arrived * 1e6 / elapsed_us) if elapsed_us > 0 else before.rate,
         moved(before.living, look.living),
@@ -115,7 +117,7 @@ def _moved(before: Seen, look: Look, elapsed_us: int, share: float) -> Seen:
     )
 
 
-def _input(seen: Seen) -> JoinInput:
+def _input(seen: WindowAverages) -> JoinInput:
     living = max(seen.living, 1.0)
     rate = max(seen.rate, 1e-9)
     distinct = min(max(seen.distinct, 1.0), living)

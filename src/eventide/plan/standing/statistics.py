@@ -21,7 +21,7 @@ _FEW = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class ColumnValues:
     """The values that a column has in a window.
 
     `distinct` is how many different ones there are at a time. `even` is how many equally frequent
@@ -40,7 +40,7 @@ class Values:
         """One in so many rows of another stream has the same value as a row of this one."""
         return self.distinct if self.even is None else self.even
 
-    def left(self, rows: float, share: float) -> Values:
+    def left(self, rows: float, share: float) -> ColumnValues:
         """Return the values that a share of so many rows has, whichever rows that are."""
         if share >= 1.0:
             return self
@@ -48,17 +48,17 @@ class Values:
         distinct = self.distinct * (1.0 - (1.0 - share) ** each)
         return self.among(max(1.0, distinct))
 
-    def selected(self, share: float) -> Values:
+    def selected(self, share: float) -> ColumnValues:
         """Return the values of rows that were chosen by them, with a share of those there are."""
         distinct, even = max(1.0, self.distinct * share), max(1.0, self.chances * share)
         return replace(self, distinct=distinct, even=even)
 
-    def among(self, most: float) -> Values:
+    def among(self, most: float) -> ColumnValues:
         """Return the values of which only so many are there: no more often the same than before."""
         return self if self.distinct <= most else replace(self, distinct=most, even=self.chances)
 
 
-UNKNOWN = Values(measured=False)
+UNKNOWN = ColumnValues(measured=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class LeafStatistics:
     """
 
     rate: float = DEFAULT_RATE
-    values: Mapping[str, Values] = field(default_factory=dict)
+    values: Mapping[str, ColumnValues] = field(default_factory=dict)
     shares: Mapping[Expression, float] = field(default_factory=dict)
 
 
@@ -79,7 +79,7 @@ Statistics = Mapping[str, LeafStatistics]
 Shares = Mapping[Expression, float]
 
 
-def share_of(condition: Expression, values: Mapping[str, Values], known: Shares) -> float:
+def share_of(condition: Expression, values: Mapping[str, ColumnValues], known: Shares) -> float:
     """Return on which share of the rows a condition is true, as far as can be told."""
     if condition in known:
         return known[condition]
@@ -106,7 +106,7 @@ def share_of(condition: Expression, values: Mapping[str, Values], known: Shares)
     return SOME
 
 
-def _equal(arguments: Iterable[Expression], values: Mapping[str, Values]) -> float:
+def _equal(arguments: Iterable[Expression], values: Mapping[str, ColumnValues]) -> float:
     """Return how likely values are the same: those of two columns, or of one and a constant."""
     columns = [values.get(each.name, UNKNOWN) for each in arguments if isinstance(each, Column)]
     if not columns:

@@ -32,7 +32,7 @@ WHOLE = ("whole.high", "whole.low", "count")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredAggregate:
     """A user's aggregate of an attribute, and the names of its partial columns."""
 
     attribute: str
@@ -60,7 +60,7 @@ class SummaryLayout:
     arrow: pa.Schema
     types: Mapping[str, DataType]
     summaries: tuple[tuple[AttributeSummary, tuple[str, ...]], ...]
-    stored: tuple[Stored, ...]
+    stored: tuple[StoredAggregate, ...]
 
     @classmethod
     def of(
@@ -150,13 +150,13 @@ class SummaryLayout:
         """Return several functions of an attribute for each entry."""
         return {each: self.finish(each, attribute, entries) for each in functions}
 
-    def find(self, function: str, attribute: str) -> Stored | None:
+    def find(self, function: str, attribute: str) -> StoredAggregate | None:
         """Return the user's aggregate of a name: one of this layout, or any virtual one."""
         for each in self.stored:
             if (each.aggregate.name, each.attribute) == (function, attribute):
                 return each
         found = find_registered(function)
-        return Stored(attribute, found, ()) if found and found.kind == "virtual" else None
+        return StoredAggregate(attribute, found, ()) if found and found.kind == "virtual" else None
 
 
 @lru_cache(maxsize=256)
@@ -173,12 +173,12 @@ def layout_of(
         columns = [(f"{name}.{part}", kind) for part, kind in summary.parts]
         summaries.append((summary, tuple(column for column, _ in columns)))
         fields += columns
-    stored: list[Stored] = []
+    stored: list[StoredAggregate] = []
     for bound in aggregates:
         state = state_of(bound, types[bound.attribute])
         columns = [(f"{bound.attribute}.{bound.name}.{part}", kind) for part, kind in state.items()]
         names = tuple(column for column, _ in columns)
-        stored.append(Stored(bound.attribute, bound.aggregate, names))
+        stored.append(StoredAggregate(bound.attribute, bound.aggregate, names))
         fields += columns
     layout = SummaryLayout(attributes, pa.schema(fields), types, tuple(summaries), tuple(stored))
     check_layout(layout)
@@ -242,7 +242,7 @@ def variances(partials: Sequence[pa.Array], of_population: bool) -> pa.Array:
     return numbers_column(np.where(counts == 1, alone, found), counts > 0)
 
 
-def checked(stored: Stored, partials: Sequence[pa.Array]) -> Sequence[pa.Array]:
+def checked(stored: StoredAggregate, partials: Sequence[pa.Array]) -> Sequence[pa.Array]:
     """Refuse what a user's function returned if it is not one column for each of its state."""
     if len(partials) != len(stored.columns):
         name, expected = stored.aggregate.name, len(stored.columns)

@@ -21,8 +21,8 @@ import pyarrow as pa
 from eventide.batch import TimeRange
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.store.reading.cuts import ListedCuts
-from eventide.store.reading.question import ROWS, Call, Question, question_of
-from eventide.store.reading.scan import Columns, Wanted, chosen, leaf_pieces, scan_parts
+from eventide.store.reading.question import ROWS, AggregateCall, AggregateQuestion, question_of
+from eventide.store.reading.scan import StreamColumns, Wanted, chosen, leaf_pieces, scan_parts
 from eventide.store.reading.spans import dense, span_partials_of, thinned_away
 from eventide.store.segments import tree
 from eventide.store.segments.segment import Segment
@@ -30,8 +30,8 @@ from eventide.store.segments.tree import those, touching, within
 from eventide.store.snapshot import Snapshot
 
 __all__ = [
-    "Call",
-    "Question",
+    "AggregateCall",
+    "AggregateQuestion",
     "aggregate",
     "answers_of",
     "has_short_spans",
@@ -47,7 +47,10 @@ SPAN_FIELDS = [pa.field(name, pa.int64()) for name in SPAN]
 
 
 def aggregate(
-    snapshot: Snapshot, calls: Sequence[Call], cuts: Sequence[int], groups: Int64s | None = None
+    snapshot: Snapshot,
+    calls: Sequence[AggregateCall],
+    cuts: Sequence[int],
+    groups: Int64s | None = None,
 ) -> pa.RecordBatch:
     """Return aggregates of the spans [cuts[i], cuts[i + 1]), one row each.
 
@@ -58,7 +61,7 @@ def aggregate(
 
 
 def answers_of(
-    question: Question, partials: pa.RecordBatch, groups: Int64s | None
+    question: AggregateQuestion, partials: pa.RecordBatch, groups: Int64s | None
 ) -> pa.RecordBatch:
     """Return the answers from the partials of each span: a row for each, or for each group."""
     if groups is not None:
@@ -68,7 +71,9 @@ def answers_of(
     return question.answers(partials)
 
 
-def span_partials(snapshot: Snapshot, question: Question, cuts: Sequence[int]) -> pa.RecordBatch:
+def span_partials(
+    snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
+) -> pa.RecordBatch:
     """Return the partials of each span."""
     if is_descended(snapshot, cuts):
         return partials_of_index(snapshot, question, cuts)
@@ -99,7 +104,7 @@ def ascend(cuts: Sequence[int]) -> bool:
 
 
 def partials_of_index(
-    snapshot: Snapshot, question: Question, cuts: Sequence[int]
+    snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
 ) -> pa.RecordBatch:
     """Return the partials of each span from the index, and from rows where that has to be."""
     found: list[pa.RecordBatch] = []
@@ -113,12 +118,12 @@ def partials_of_index(
 
 
 def partials_in(
-    snapshot: Snapshot, question: Question, time_range: TimeRange
+    snapshot: Snapshot, question: AggregateQuestion, time_range: TimeRange
 ) -> list[pa.RecordBatch]:
     """Return partials that together stand for every event of a time range."""
     if time_range.is_empty:
         return []
-    columns = Columns(snapshot.schema, snapshot.manifest.column_ids)
+    columns = StreamColumns(snapshot.schema, snapshot.manifest.column_ids)
     directory = directory_of(snapshot, question, columns)
     parts: list[pa.RecordBatch] = []
     touched = touching(directory.entries, time_range)
@@ -146,7 +151,9 @@ class Directory:
     known: Bools
 
 
-def directory_of(snapshot: Snapshot, question: Question, columns: Columns) -> Directory:
+def directory_of(
+    snapshot: Snapshot, question: AggregateQuestion, columns: StreamColumns
+) -> Directory:
     """Return the segments as entries of an index above theirs; made once for a question."""
     made = snapshot.view.directories
     held = made.get(question.calls)
@@ -179,8 +186,8 @@ def unknown_entry(segment: Segment, schema: pa.Schema) -> pa.RecordBatch:
 def segment_partials(
     folder: Path,
     segment: Segment,
-    question: Question,
-    columns: Columns,
+    question: AggregateQuestion,
+    columns: StreamColumns,
     time_range: TimeRange,
 ) -> Iterator[pa.RecordBatch]:
     """Yield partials for the events that a segment has in a time range."""

@@ -17,8 +17,8 @@ from eventide.schema import TS
 from eventide.store.order import int64_view
 from eventide.store.reading.cuts import Cuts
 from eventide.store.reading.heads import Heads
-from eventide.store.reading.leaf_sums import Leaves, Runs
-from eventide.store.reading.question import Question
+from eventide.store.reading.leaf_sums import LeafRuns, Leaves
+from eventide.store.reading.question import AggregateQuestion
 from eventide.store.segments.tree import place
 
 FEW_CUTS = 1 / 16
@@ -26,7 +26,7 @@ FEW_CUTS = 1 / 16
 
 
 @dataclass(frozen=True, slots=True)
-class Partials:
+class PeriodPartials:
     """Partials, and the span that each is of. A span may have several, or none."""
 
     spans: Int64s
@@ -55,21 +55,21 @@ class Border:
         """How many rows each leaf has."""
         return self.leaves.rows
 
-    def partials(self) -> Partials:
+    def partials(self) -> PeriodPartials:
         """Read the leaves, and return the partials of their runs of rows of the same span."""
         leaves = self.leaves
         heads = leaves.heads
         if heads is not None:
             runs = self.runs(heads)
-            return Partials(runs.spans, leaves.summed(heads, runs))
+            return PeriodPartials(runs.spans, leaves.summed(heads, runs))
         parts = [
             partials_of_rows(leaves.read(number), leaves.question, self.cuts)
             for number in range(self.entries.num_rows)
         ]
         spans = np.concatenate([part.spans for part in parts])
-        return Partials(spans, pa.concat_batches([part.entries for part in parts]))
+        return PeriodPartials(spans, pa.concat_batches([part.entries for part in parts]))
 
-    def runs(self, heads: Heads) -> Runs:
+    def runs(self, heads: Heads) -> LeafRuns:
         """Return the runs of rows of the same span, none empty."""
         times = self.cuts.times
         first, last = place(self.entries, "ts_min"), place(self.entries, "ts_max")
@@ -91,9 +91,9 @@ class Border:
         ends = np.append(starts[1:], 0)
         ends[firsts + cuts] = high
         full = starts < ends
-        return Runs(leaf_of[full], starts[full], ends[full], spans[full])
+        return LeafRuns(leaf_of[full], starts[full], ends[full], spans[full])
 
-    def many_runs(self, heads: Heads, low: Int64s, high: Int64s) -> Runs:
+    def many_runs(self, heads: Heads, low: Int64s, high: Int64s) -> LeafRuns:
         """Return the runs by going through the times of all rows."""
         parts = [heads.times_of(leaf)[low[leaf] : high[leaf]] for leaf in range(len(low))]
         before = np.cumsum(high - low) - (high - low)
@@ -101,15 +101,17 @@ class Border:
         ends = np.append(starts[1:], (high - low).sum())
         leaf_of = np.searchsorted(before, starts, "right") - 1
         shift = (low - before)[leaf_of]
-        return Runs(leaf_of, starts + shift, ends + shift, spans)
+        return LeafRuns(leaf_of, starts + shift, ends + shift, spans)
 
 
-def partials_of_rows(rows: pa.RecordBatch, question: Question, cuts: Cuts) -> Partials:
+def partials_of_rows(
+    rows: pa.RecordBatch, question: AggregateQuestion, cuts: Cuts
+) -> PeriodPartials:
     """Return the partials of sorted rows, as far as they lie between the cuts."""
     ts = int64_view(rows.column(TS))
     start, end = np.searchsorted(ts, [cuts.times.start_us, cuts.times.end_us])
     if start >= end:
-        return Partials(np.empty(0, np.int64), question.empty)
+        return PeriodPartials(np.empty(0, np.int64), question.empty)
     starts, spans = cuts.runs(ts[start:end], np.empty(0, np.int64))
     inside = rows.slice(start, end - start).select(question.attributes)
-    return Partials(spans, question.of_rows(inside, np.append(starts, end - start)))
+    return PeriodPartials(spans, question.of_rows(inside, np.append(starts, end - start)))

@@ -26,9 +26,9 @@ from eventide.schema import TS
 from eventide.store.order import int64_view
 from eventide.store.reading.aggregate import aggregate
 from eventide.store.reading.cuts import EvenCuts
-from eventide.store.reading.leaf_sums import Leaves, Runs
+from eventide.store.reading.leaf_sums import LeafRuns, Leaves
 from eventide.store.reading.leaves import Units, leaf_entries
-from eventide.store.reading.question import Call, Question
+from eventide.store.reading.question import AggregateCall, AggregateQuestion
 from eventide.store.reading.spans import FEW_GROUPS, THREADS
 from eventide.store.segments.segment import Segment
 
@@ -54,7 +54,7 @@ class CountedUnits:
     units: Units
     begins: Int64s
     cuts: EvenCuts
-    question: Question
+    question: AggregateQuestion
 
     @cached_property
     def ends(self) -> Int64s:
@@ -176,7 +176,7 @@ class CountedUnits:
         runs = self.runs(begins, leaves.rows)
         asked = self.cuts.are_asked(runs.spans)
         leaf_of, starts, ends = runs.leaf_of[asked], runs.starts[asked], runs.ends[asked]
-        entries = leaves.summed(heads, Runs(leaf_of, starts, ends, runs.spans[asked]))
+        entries = leaves.summed(heads, LeafRuns(leaf_of, starts, ends, runs.spans[asked]))
         # Together, for where times have to be decoded that is done once for each leaf.
         both = np.stack([starts, ends - 1], axis=1).ravel()
         times = heads.times_at(np.repeat(leaf_of, 2), both)
@@ -199,7 +199,7 @@ class CountedUnits:
             begin += rows.num_rows
         return joined(self.question, parts)
 
-    def runs(self, begins: Int64s, rows: Int64s) -> Runs:
+    def runs(self, begins: Int64s, rows: Int64s) -> LeafRuns:
         """Return the runs of leaves that lie in one slice each, from the numbers of first events.
 
         Those of a leaf leave no gap, and none is empty.
@@ -218,7 +218,7 @@ class CountedUnits:
         starts[firsts] = low
         ends = np.append(starts[1:], 0)[: len(starts)]
         ends[firsts + cuts] = high
-        return Runs(place[of], starts, ends, spans)
+        return LeafRuns(place[of], starts, ends, spans)
 
     def merged(self, found: Counted) -> Counted:
         """Return one partial for each slice."""
@@ -240,7 +240,7 @@ def taken(found: Counted, order: Int64s) -> Counted:
     return Counted(found.numbers[order], found.first_us[order], found.last_us[order], entries)
 
 
-def joined(question: Question, parts: Sequence[Counted]) -> Counted:
+def joined(question: AggregateQuestion, parts: Sequence[Counted]) -> Counted:
     """Return partials one after the other."""
     none: Int64s = np.empty(0, np.int64)
     return Counted(
@@ -252,7 +252,7 @@ def joined(question: Question, parts: Sequence[Counted]) -> Counted:
 
 
 def counted_units(
-    units: Units, question: Question, times: TimeRange, size: int, slide: int
+    units: Units, question: AggregateQuestion, times: TimeRange, size: int, slide: int
 ) -> CountedUnits:
     """Return units with numbers, counted from the first event of a time range, and their cuts.
 
@@ -262,7 +262,7 @@ def counted_units(
     before, inside = 0, 0
     if not times.is_empty:
         bounds = [START_OF_TIME_US, times.start_us, times.end_us]
-        counts = aggregate(units.snapshot, [Call("count")], bounds)
+        counts = aggregate(units.snapshot, [AggregateCall("count")], bounds)
         before, inside = counts.column(0).to_pylist()
     full = max(0, (inside - size) // slide + 1)
     numbers = TimeRange(0, (full - 1) * slide + size if full else 0)

@@ -21,8 +21,8 @@ from eventide.schema import TS
 from eventide.store.index.attribute_summaries import FloatSummary
 from eventide.store.order import int64_array
 from eventide.store.reading.heads import Heads
-from eventide.store.reading.question import Question
-from eventide.store.reading.scan import Columns, Wanted, leaf_pieces
+from eventide.store.reading.question import AggregateQuestion
+from eventide.store.reading.scan import StreamColumns, Wanted, leaf_pieces
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place
 
@@ -31,7 +31,7 @@ GROUP_ROWS = 64 * 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class LeafRuns:
     """Rows [starts, ends) of a leaf each, all of one span."""
 
     leaf_of: Int64s
@@ -47,8 +47,8 @@ class Leaves:
     folder: Path
     segment: Segment
     entries: pa.RecordBatch
-    question: Question
-    columns: Columns
+    question: AggregateQuestion
+    columns: StreamColumns
 
     def groups(self) -> Iterator[slice]:
         """Yield which leaves have about `GROUP_ROWS` rows together."""
@@ -92,7 +92,7 @@ class Leaves:
         )
         return rows
 
-    def summed(self, heads: Heads, runs: Runs) -> pa.RecordBatch:
+    def summed(self, heads: Heads, runs: LeafRuns) -> pa.RecordBatch:
         """Return the partial of each run, from what heads say and the columns."""
         layout = self.question.layout
         floats = all(isinstance(summary, FloatSummary) for summary, _ in layout.summaries)
@@ -107,7 +107,7 @@ class Leaves:
             return self.question.joined(int64_array(runs.ends - runs.starts), summaries)
         return self.summed_columns(heads, runs)
 
-    def summed_columns(self, heads: Heads, runs: Runs) -> pa.RecordBatch:
+    def summed_columns(self, heads: Heads, runs: LeafRuns) -> pa.RecordBatch:
         """Return the same where columns have to be decoded: laid end to end."""
         leaves = range(self.entries.num_rows)
         columns = [
@@ -128,7 +128,7 @@ class Leaves:
         return entries.take(pa.array(np.searchsorted(bounds, starts)))
 
 
-def plain_sums(heads: Heads, position: int, runs: Runs) -> list[pa.Array]:
+def plain_sums(heads: Heads, position: int, runs: LeafRuns) -> list[pa.Array]:
     """Return the parts of the summary of doubles that are summed up where they lie."""
     values, begins = heads.plain(1 + position)
     begin = begins[runs.leaf_of]

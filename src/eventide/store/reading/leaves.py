@@ -40,11 +40,11 @@ PLACES = ("ts_min", "ts_max", "first_seq", "last_seq", "rows")
 
 def leaf_entries(folder: Path, segment: Segment) -> pa.RecordBatch:
     """Return the entries of all leaves of a segment, or of the lowest level that is left of it."""
-    return _leaf_entries(Place.of(folder, segment))
+    return _leaf_entries(SegmentPlace.of(folder, segment))
 
 
 @dataclass(frozen=True)
-class Place:
+class SegmentPlace:
     """A segment by where its root is: comparing all that a segment holds would take too long."""
 
     folder: Path
@@ -54,13 +54,13 @@ class Place:
     segment: Segment = field(compare=False)
 
     @classmethod
-    def of(cls, folder: Path, segment: Segment) -> Place:
+    def of(cls, folder: Path, segment: Segment) -> SegmentPlace:
         """Return where a segment is."""
         return cls(folder, segment.file, segment.root, segment.thinned, segment)
 
 
 @lru_cache(maxsize=CACHED_SEGMENTS)
-def _leaf_entries(where: Place) -> pa.RecordBatch:
+def _leaf_entries(where: SegmentPlace) -> pa.RecordBatch:
     tree = where.segment.tree(where.folder)
     parts = [
         entries
@@ -75,11 +75,11 @@ def counts_up(folder: Path, segment: Segment) -> bool:
 
     The first and the last number of a leaf do not tell: events may have come late in between.
     """
-    return segment.form.in_order and _counts_up(Place.of(folder, segment))
+    return segment.form.in_order and _counts_up(SegmentPlace.of(folder, segment))
 
 
 @lru_cache(maxsize=CACHED_SEGMENTS)
-def _counts_up(where: Place) -> bool:
+def _counts_up(where: SegmentPlace) -> bool:
     entries = _leaf_entries(where)
     places = [place(entries, name) for name in ("address", "length", "rows")]
     heads = Heads.of(where.folder, where.segment, [SEQ], places)

@@ -20,14 +20,14 @@ from eventide.store.index.aggregates import (
 )
 from eventide.store.index.summaries import SummaryLayout
 from eventide.store.order import int64_array, int64_view
-from eventide.store.reading.scan import Columns
+from eventide.store.reading.scan import StreamColumns
 from eventide.store.segments.segment import Segment
 
 ROWS = pa.field("rows", pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AggregateCall:
     """An aggregate that is asked for: a function of an attribute, or the count of all events."""
 
     function: str
@@ -38,15 +38,15 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Question:
+class AggregateQuestion:
     """Calls, and the partial columns that answer them."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[AggregateCall, ...]
     schema: Schema
     layout: SummaryLayout
 
     @classmethod
-    def of(cls, calls: Sequence[Call], schema: Schema) -> Question:
+    def of(cls, calls: Sequence[AggregateCall], schema: Schema) -> AggregateQuestion:
         """Check calls against a schema."""
         attributes: dict[str, None] = {}
         bound: dict[BoundAggregate, None] = {}
@@ -75,7 +75,7 @@ class Question:
         """The attributes to read where rows have to be."""
         return list(dict.fromkeys([TS, *self.layout.types]))
 
-    def known_to(self, segment: Segment, columns: Columns) -> bool:
+    def known_to(self, segment: Segment, columns: StreamColumns) -> bool:
         """Whether the index of a segment has everything asked for."""
         own = segment.form
         return (
@@ -119,7 +119,7 @@ class Question:
         return pa.RecordBatch.from_arrays(columns, [str(call) for call in self.calls])
 
 
-def no_such_aggregate(call: Call, schema: Schema) -> SchemaError:
+def no_such_aggregate(call: AggregateCall, schema: Schema) -> SchemaError:
     """Return the error of a function that is not there, or not for such attributes."""
     assert call.attribute is not None
     hint = f"there are {listed(sorted((*BUILT_IN, *registered_names())))}"
@@ -130,9 +130,9 @@ def no_such_aggregate(call: Call, schema: Schema) -> SchemaError:
 
 
 @lru_cache(maxsize=256)
-def question_of(calls: tuple[Call, ...], schema: Schema) -> Question:
+def question_of(calls: tuple[AggregateCall, ...], schema: Schema) -> AggregateQuestion:
     """Return a question, checked once."""
-    return Question.of(calls, schema)
+    return AggregateQuestion.of(calls, schema)
 
 
 def needed_by(function: str, attribute: str) -> Iterator[BoundAggregate]:

@@ -46,7 +46,7 @@ WIDE_COLUMNS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class StreamColumns:
     """The columns of a stream: names, types, and the identities that outlive a name."""
 
     schema: Schema
@@ -65,7 +65,7 @@ class Columns:
 class Wanted:
     """What a scan asks for."""
 
-    columns: Columns
+    columns: StreamColumns
     names: tuple[str, ...]
     time_range: TimeRange
     where: Mapping[str, ValueRange]

@@ -19,11 +19,11 @@ import pyarrow as pa
 from eventide.batch import moment
 from eventide.errors import StoreError
 from eventide.kernels.compiled import Bools, Int64s
-from eventide.store.reading.borders import Border, Partials, partials_of_rows
+from eventide.store.reading.borders import Border, PeriodPartials, partials_of_rows
 from eventide.store.reading.cuts import Cuts
 from eventide.store.reading.leaf_sums import Leaves
 from eventide.store.reading.leaves import leaf_entries
-from eventide.store.reading.question import Question
+from eventide.store.reading.question import AggregateQuestion
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place, those
 from eventide.store.snapshot import Snapshot
@@ -42,12 +42,12 @@ class Cover:
     border: Border
 
 
-def span_partials_of(snapshot: Snapshot, question: Question, cuts: Cuts) -> Partials:
+def span_partials_of(snapshot: Snapshot, question: AggregateQuestion, cuts: Cuts) -> PeriodPartials:
     """Return partials that together stand for every event between the cuts, in order of spans."""
     return read_covers(snapshot, question, cuts, covers_of(snapshot, question, cuts))
 
 
-def covers_of(snapshot: Snapshot, question: Question, cuts: Cuts) -> list[Cover]:
+def covers_of(snapshot: Snapshot, question: AggregateQuestion, cuts: Cuts) -> list[Cover]:
     """Return what each segment has between the cuts; only entries of the index are read."""
     return [
         cover_of(snapshot, segment, question, cuts)
@@ -57,12 +57,12 @@ def covers_of(snapshot: Snapshot, question: Question, cuts: Cuts) -> list[Cover]
 
 
 def read_covers(
-    snapshot: Snapshot, question: Question, cuts: Cuts, covers: Sequence[Cover]
-) -> Partials:
+    snapshot: Snapshot, question: AggregateQuestion, cuts: Cuts, covers: Sequence[Cover]
+) -> PeriodPartials:
     """Read the leaves that have to be read, and return all partials in order of spans."""
     if cuts.times.is_empty:
-        return Partials(np.empty(0, np.int64), question.empty)
-    parts = [Partials(cover.spans, cover.whole) for cover in covers]
+        return PeriodPartials(np.empty(0, np.int64), question.empty)
+    parts = [PeriodPartials(cover.spans, cover.whole) for cover in covers]
     groups = [
         group
         for cover in covers
@@ -78,7 +78,9 @@ def read_covers(
     return in_order(question, parts)
 
 
-def cover_of(snapshot: Snapshot, segment: Segment, question: Question, cuts: Cuts) -> Cover:
+def cover_of(
+    snapshot: Snapshot, segment: Segment, question: AggregateQuestion, cuts: Cuts
+) -> Cover:
     """Return the entries of a segment that lie in one span each, and the leaves to be read."""
     columns, times = snapshot.columns, cuts.times
     known = question.known_to(segment, columns)
@@ -113,17 +115,19 @@ def lie_whole(entries: pa.RecordBatch, cuts: Cuts) -> Bools:
     return inside
 
 
-def in_order(question: Question, parts: Sequence[Partials]) -> Partials:
+def in_order(question: AggregateQuestion, parts: Sequence[PeriodPartials]) -> PeriodPartials:
     """Return all partials in order of their spans."""
     spans = np.concatenate([np.empty(0, np.int64), *(part.spans for part in parts)])
     entries = pa.concat_batches([question.empty, *(part.entries for part in parts)])
     if (spans[1:] >= spans[:-1]).all():
-        return Partials(spans, entries)
+        return PeriodPartials(spans, entries)
     order = np.argsort(spans, kind="stable")
-    return Partials(spans[order], entries.take(pa.array(order)))
+    return PeriodPartials(spans[order], entries.take(pa.array(order)))
 
 
-def merged_by_span(question: Question, found: Partials, cuts: Cuts) -> Partials:
+def merged_by_span(
+    question: AggregateQuestion, found: PeriodPartials, cuts: Cuts
+) -> PeriodPartials:
     """Return one partial for each span that is asked for and has events."""
     spans, entries = found.spans, found.entries
     begins = np.flatnonzero(np.append(True, spans[1:] != spans[:-1])[: len(spans)])
@@ -132,11 +136,11 @@ def merged_by_span(question: Question, found: Partials, cuts: Cuts) -> Partials:
         spans = spans[begins]
     asked = cuts.are_asked(spans)
     if asked.all():
-        return Partials(spans, entries)
-    return Partials(spans[asked], entries.filter(pa.array(asked)))
+        return PeriodPartials(spans, entries)
+    return PeriodPartials(spans[asked], entries.filter(pa.array(asked)))
 
 
-def dense(question: Question, found: Partials, spans: int) -> pa.RecordBatch:
+def dense(question: AggregateQuestion, found: PeriodPartials, spans: int) -> pa.RecordBatch:
     """Return one partial for each of the spans 0 to `spans` - 1, with events or without."""
     return question.of_entries(found.entries, np.searchsorted(found.spans, np.arange(spans + 1)))
 

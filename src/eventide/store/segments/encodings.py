@@ -64,7 +64,7 @@ class Encoded:
     text: int = 0
 
 
-class Stored:
+class EncodedColumn:
     """A column as it is read: the same facts, and its buffers, to be taken one after the other."""
 
     __slots__ = (
@@ -126,7 +126,7 @@ def encode_values(column: pa.Array) -> Encoded:
 
 
 def decode_values(
-    stored: Stored, kind: pa.DataType, rows: int, picked: pa.Array | None = None
+    stored: EncodedColumn, kind: pa.DataType, rows: int, picked: pa.Array | None = None
 ) -> pa.Array:
     """Return a column of at least one row that is not null; with `picked`, of these rows only."""
     number = kind.id
@@ -167,7 +167,7 @@ def encode_integers(values: Int64s) -> Encoded:
     return few if few and size_of(few) < size_of(encoded) else encoded
 
 
-def decode_integers(stored: Stored, rows: int) -> pa.Buffer:
+def decode_integers(stored: EncodedColumn, rows: int) -> pa.Buffer:
     """Undo `encode_integers`: return 64-bit values."""
     width = stored.width
     if stored.encoding == DICTIONARY or width == 8:
@@ -196,7 +196,7 @@ def encode_few(words: Int64s) -> Encoded | None:
     return Encoded(DICTIONARY, [packed, different[:count]], bits=bits, different=count)
 
 
-def decode_words(stored: Stored, rows: int) -> pa.Buffer:
+def decode_words(stored: EncodedColumn, rows: int) -> pa.Buffer:
     """Return 64-bit values that are stored as they are, or in a dictionary."""
     if stored.encoding != DICTIONARY:
         return stored.take(rows * 8)
@@ -220,7 +220,7 @@ def encode_decimals(column: pa.Array) -> Encoded:
     return encode_integers(without_nulls(values, column))
 
 
-def decode_decimals(stored: Stored, rows: int) -> pa.Buffer:
+def decode_decimals(stored: EncodedColumn, rows: int) -> pa.Buffer:
     """Undo `encode_decimals`."""
     if stored.encoding == PLAIN:
         return stored.take(rows * 16)
@@ -247,7 +247,7 @@ def encode_text(column: pa.Array) -> Encoded:
     return short if size_of(short) < size_of(plain) else plain
 
 
-def decode_text(stored: Stored, rows: int) -> tuple[pa.Buffer, pa.Buffer]:
+def decode_text(stored: EncodedColumn, rows: int) -> tuple[pa.Buffer, pa.Buffer]:
     """Return Arrow's offsets and bytes of stored lengths and bytes."""
     packed = stored.take(rows * stored.width)
     data = stored.take(stored.text)
@@ -265,7 +265,7 @@ def decode_text(stored: Stored, rows: int) -> tuple[pa.Buffer, pa.Buffer]:
 
 
 def decode_text_dictionary(
-    stored: Stored,
+    stored: EncodedColumn,
     kind: pa.DataType,
     rows: int,
     validity: pa.Buffer | None,
@@ -336,7 +336,7 @@ def packed_frame(values: Int64s, base: int, width: int) -> npt.NDArray[Any]:
     return packed
 
 
-def take_codes(stored: Stored, rows: int) -> npt.NDArray[Any]:
+def take_codes(stored: EncodedColumn, rows: int) -> npt.NDArray[Any]:
     """Return the packed codes, once their dictionary is one that rows can have."""
     if not 1 <= stored.bits <= 32 or not 1 <= stored.different <= rows:
         message = f"{rows} rows have {stored.different} different values in {stored.bits} bits"

@@ -69,8 +69,8 @@ from eventide.store.segments.encodings import (
     RAW,
     DamagedLeafError,
     Encoded,
+    EncodedColumn,
     Raw,
-    Stored,
     bitmap_of,
     decode_values,
     encode_values,
@@ -208,7 +208,7 @@ def read_column(
     if content.size != length or google_crc32c.value(content) != checksum:
         message = f"{length} bytes at byte {place} fail their checksum"
         raise DamagedLeafError(message)
-    stored = Stored(content, entry)
+    stored = EncodedColumn(content, entry)
     if stored.encoding == NULLS:
         return pa.nulls(rows if picked is None else len(picked), kind)
     return decode_values(stored, kind, rows, picked)

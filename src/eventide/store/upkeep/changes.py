@@ -13,14 +13,14 @@ from eventide.schema import DELETED, Attribute, Schema
 from eventide.store.files.disk import remove
 from eventide.store.index.correlation import choose_indexes
 from eventide.store.options import StreamOptions
-from eventide.store.reading.scan import Columns
+from eventide.store.reading.scan import StreamColumns
 from eventide.store.segments.manifest import KEPT_DECISIONS, Decision, Manifest, manifest_path
 from eventide.store.segments.segment import Segment
 from eventide.store.upkeep.compaction import replaced, sweep, without_expired
 from eventide.store.upkeep.maintenance import Job
 from eventide.store.writing.flush import flush
 from eventide.store.writing.open_stream import OpenStream
-from eventide.store.writing.view import View
+from eventide.store.writing.view import StreamView
 
 MOST_CORRELATED = 0.95
 """Above this temporal correlation a secondary index is not worth its cost."""
@@ -32,7 +32,9 @@ def noted(manifest: Manifest, what: str) -> Manifest:
     return replace(manifest, decisions=decisions[-KEPT_DECISIONS:])
 
 
-def change_options(stream: OpenStream, view: View, options: StreamOptions, *, split: bool) -> View:
+def change_options(
+    stream: OpenStream, view: StreamView, options: StreamOptions, *, split: bool
+) -> StreamView:
     """Commit other options. They hold for the segment that begins next: `split` begins one."""
     options.checked(view.manifest.schema)
     if split:
@@ -40,7 +42,7 @@ def change_options(stream: OpenStream, view: View, options: StreamOptions, *, sp
     return stream.commit_manifest(replace(view, manifest=replace(view.manifest, options=options)))
 
 
-def add_column(stream: OpenStream, view: View, attribute: Attribute) -> View:
+def add_column(stream: OpenStream, view: StreamView, attribute: Attribute) -> StreamView:
     """Add a nullable column at a segment boundary; events before it have null."""
     schema = view.manifest.schema
     grown = Schema((*schema.attributes, attribute), schema.key)
@@ -56,7 +58,7 @@ def add_column(stream: OpenStream, view: View, attribute: Attribute) -> View:
     return stream.commit(replace(view, manifest=following))
 
 
-def drop_column(stream: OpenStream, view: View, name: str) -> View:
+def drop_column(stream: OpenStream, view: StreamView, name: str) -> StreamView:
     """Take a column away at a segment boundary. Its bytes go with the next compaction."""
     manifest = view.manifest
     if name not in manifest.schema.names:
@@ -81,7 +83,7 @@ def drop_column(stream: OpenStream, view: View, name: str) -> View:
     return stream.commit(replace(view, manifest=following))
 
 
-def choose_by_correlation(stream: OpenStream, view: View) -> View:
+def choose_by_correlation(stream: OpenStream, view: StreamView) -> StreamView:
     """Add and drop secondary indexes by what the newest segment has measured, if asked to.
 
     Where values change little from event to event, the minima and maxima of the time index rule
@@ -91,7 +93,7 @@ def choose_by_correlation(stream: OpenStream, view: View) -> View:
     if not options.auto_index or not segments:
         return view
     newest = max(segments, key=lambda segment: segment.last_key)
-    present = Columns(view.manifest.schema, view.manifest.column_ids)
+    present = StreamColumns(view.manifest.schema, view.manifest.column_ids)
     measured = {
         name: tc
         for name, tc in newest.correlation
@@ -112,7 +114,7 @@ def choose_by_correlation(stream: OpenStream, view: View) -> View:
 
 def commit_jobs(
     stream: OpenStream,
-    view: View,
+    view: StreamView,
     jobs: Sequence[Job],
     results: Sequence[tuple[Segment, ...]],
     *,
@@ -157,7 +159,7 @@ def merged_indexes(manifest: Manifest, come: Sequence[Segment]) -> tuple[Segment
     )
 
 
-def remove_new(folder: Path, written: Sequence[Segment], view: View) -> None:
+def remove_new(folder: Path, written: Sequence[Segment], view: StreamView) -> None:
     """Delete files that a failed commit would have listed."""
     for segment in written:
         for name in segment.files:
@@ -165,7 +167,9 @@ def remove_new(folder: Path, written: Sequence[Segment], view: View) -> None:
                 remove(folder / name)
 
 
-def drop_before(stream: OpenStream, view: View, before: int, note: str) -> tuple[View, int]:
+def drop_before(
+    stream: OpenStream, view: StreamView, before: int, note: str
+) -> tuple[StreamView, int]:
     """Drop the segments that end before a time; return how many events that were."""
     gone = [segment for segment in view.manifest.segments if segment.ts_max < before]
     if not gone:
@@ -177,7 +181,7 @@ def drop_before(stream: OpenStream, view: View, before: int, note: str) -> tuple
     return done, sum(segment.rows for segment in gone)
 
 
-def retain(stream: OpenStream, view: View) -> tuple[View, int]:
+def retain(stream: OpenStream, view: StreamView) -> tuple[StreamView, int]:
     """Drop what the stream's retention lets go: whole segments, the oldest first."""
     options, segments = view.manifest.options, view.manifest.segments
     border: int | None = None
@@ -201,7 +205,7 @@ def retain(stream: OpenStream, view: View) -> tuple[View, int]:
     return view, dropped
 
 
-def trim(stream: OpenStream, view: View) -> View:
+def trim(stream: OpenStream, view: StreamView) -> StreamView:
     """Forget retired files whose time has come, and sweep."""
     before = view.manifest.files
     trimmed = without_expired(view.manifest, time.time())

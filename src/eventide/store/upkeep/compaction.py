@@ -25,7 +25,7 @@ from eventide.schema import TS
 from eventide.store.files.disk import TEMPORARY_SUFFIX, remove
 from eventide.store.files.mapped import MAPPED
 from eventide.store.order import int64_view
-from eventide.store.reading.scan import Columns, Wanted, scan_parts
+from eventide.store.reading.scan import StreamColumns, Wanted, scan_parts
 from eventide.store.segments.manifest import LOG_NAME, Manifest, Retired
 from eventide.store.segments.segment import INDEX_NAME, SEGMENT_NAME, Key, Segment
 from eventide.store.segments.segment_writer import SEGMENT_BYTES, SEGMENT_ROWS, write_segments
@@ -105,7 +105,7 @@ def merge_segments(folder: Path, manifest: Manifest, run: Sequence[Segment]) -> 
     """Write the events of some segments to new ones, sorted, in the stream's present form."""
     form = replace(manifest.form, in_order=True)
     names = tuple(manifest.schema.arrow.names)
-    wanted = Wanted(Columns(manifest.schema, manifest.column_ids), names, ALL_TIME, {})
+    wanted = Wanted(StreamColumns(manifest.schema, manifest.column_ids), names, ALL_TIME, {})
     batches: Iterable[pa.RecordBatch] = scan_parts(folder, run, (), wanted)
     indexes, split_us = manifest.options.indexes, manifest.options.split_us
     if split_us is None:

@@ -23,7 +23,7 @@ from eventide.schema import SEQ, TS
 from eventide.store.files.disk import AppendFile, remove, sync_folder
 from eventide.store.files.frame import Kind
 from eventide.store.index.aggregates import registered
-from eventide.store.reading.scan import Columns, Wanted, scan_parts
+from eventide.store.reading.scan import StreamColumns, Wanted, scan_parts
 from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.segment_writer import IndexWriter, SegmentWriter
@@ -105,7 +105,7 @@ def backfill_jobs(folder: Path, manifest: Manifest) -> list[Job]:
 
 def index_jobs(folder: Path, manifest: Manifest) -> list[Job]:
     """Return what builds the secondary indexes that segments lack."""
-    columns = Columns(manifest.schema, manifest.column_ids)
+    columns = StreamColumns(manifest.schema, manifest.column_ids)
     return [
         Job("index", folder, manifest, (segment,), attribute=attribute)
         for attribute in manifest.options.indexes
@@ -134,7 +134,7 @@ def with_index(folder: Path, manifest: Manifest, segment: Segment, attribute: st
     file = new_index_file(folder, segment)
     index = IndexWriter(attribute, manifest.schema.type_of(attribute), file, ())
     wanted = Wanted(
-        Columns(manifest.schema, manifest.column_ids), (TS, SEQ, attribute), ALL_TIME, {}
+        StreamColumns(manifest.schema, manifest.column_ids), (TS, SEQ, attribute), ALL_TIME, {}
     )
     # The index has the segment's own numbers, as the file has them.
     own = replace(segment, seq_offset=0)

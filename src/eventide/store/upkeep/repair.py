@@ -56,10 +56,16 @@ from eventide.store.upkeep.salvage import leaf_rows, leaves_behind, newest_root,
 from eventide.store.upkeep.salvage_log import LogReading, read_log
 from eventide.store.upkeep.seq_set import SeqSet
 from eventide.store.upkeep.verify import check_memory
-from eventide.store.upkeep.verify_segment import MISSING, UNREADABLE, Part, SegmentCheck, told
+from eventide.store.upkeep.verify_segment import (
+    MISSING,
+    UNREADABLE,
+    SegmentCheck,
+    UnreadablePart,
+    told,
+)
 from eventide.store.writing.log import RecordKind, create_log
 from eventide.store.writing.open_stream import OPENED
-from eventide.store.writing.view import View
+from eventide.store.writing.view import StreamView
 
 ASIDE = ".damaged"
 LISTED = re.compile(
@@ -67,7 +73,7 @@ LISTED = re.compile(
 )
 FARTHEST = 10**8
 """Among how many numbers lost ones are looked for."""
-ANY_TIME = Part(0, MIN_TS_US, MAX_TS_US)
+ANY_TIME = UnreadablePart(0, MIN_TS_US, MAX_TS_US)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +81,7 @@ class Loss:
     """Events that are gone: how many and from when to when, where that is known."""
 
     what: str
-    part: Part | None = None
+    part: UnreadablePart | None = None
 
     def __str__(self) -> str:
         return self.what if self.part is None else f"{self.what}: {told(self.part)}"
@@ -202,7 +208,7 @@ class Repairing:
         found = [read_log(self.folder, self.manifest, name) for name in others]
         return [each for each in found if each.view is not None]
 
-    def open_end(self, others: list[LogReading]) -> View:
+    def open_end(self, others: list[LogReading]) -> StreamView:
         """Return the stream's open end as far as a log has it."""
         own = self.log
         if own.view is None or not self.is_newest:
@@ -217,7 +223,7 @@ class Repairing:
             self.aside.append(own.name)
         view = self.log.view
         if view is None:
-            view = View(self.manifest, next_seq=self.manifest.next_seq)
+            view = StreamView(self.manifest, next_seq=self.manifest.next_seq)
         if view.segment is not None and view.segment.file in self.manifest.files:
             view = replace(view, segment=None)
         return view
@@ -331,7 +337,7 @@ class Repairing:
         known = [part for part in check.lost if part is not ANY_TIME]
         if rows < segment.rows and known:
             times = min(part.ts_min for part in known), max(part.ts_max for part in known)
-            self.losses.append(Loss(segment.file, Part(segment.rows - rows, *times)))
+            self.losses.append(Loss(segment.file, UnreadablePart(segment.rows - rows, *times)))
         self.aside += segment.files
         if is_open:
             self.view = replace(self.view, segment=None)

@@ -21,8 +21,8 @@ from eventide.store.files.frame import Frame, Kind, frames_backwards, read_frame
 from eventide.store.index.aggregates import registered
 from eventide.store.order import int64_view, sort_rows
 from eventide.store.reading.scan import (
-    Columns,
     LeafPiece,
+    StreamColumns,
     Wanted,
     read_pieces,
     rebatch,
@@ -33,7 +33,13 @@ from eventide.store.segments.segment import Segment, SegmentForm
 from eventide.store.segments.segment_writer import write_segments
 from eventide.store.segments.tree import decode_levels, parent_entries
 from eventide.store.upkeep.seq_set import SeqSet
-from eventide.store.upkeep.verify_segment import FACTS, UNREADABLE, Part, SegmentCheck, fact
+from eventide.store.upkeep.verify_segment import (
+    FACTS,
+    UNREADABLE,
+    SegmentCheck,
+    UnreadablePart,
+    fact,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ def leaf_rows(payload: pa.Buffer, segment: Segment) -> pa.RecordBatch:
 
 
 def leaf_of(
-    folder: Path, segment: Segment, frame: Frame, seen: SeqSet, parts: Sequence[Part] = ()
+    folder: Path, segment: Segment, frame: Frame, seen: SeqSet, parts: Sequence[UnreadablePart] = ()
 ) -> SalvagedLeaf | None:
     """Return the rows of a leaf that were not seen before; with `parts`, those of their times."""
     rows = leaf_rows(frame.payload, segment)
@@ -95,7 +101,7 @@ def rewritten(folder: Path, segment: Segment, leaves: list[SalvagedLeaf]) -> tup
     """Write rows of a segment to a new one, sorted, with the same columns and indexes."""
     check_registered(segment.form)
     form = replace(segment.form, in_order=True)
-    columns = Columns(form.schema, form.column_ids)
+    columns = StreamColumns(form.schema, form.column_ids)
     wanted = Wanted(columns, tuple(form.schema.arrow.names), ALL_TIME, {})
     pieces = sorted(leaves, key=lambda leaf: leaf.first_key)
     batches = rebatch(read_pieces(pieces, wanted))

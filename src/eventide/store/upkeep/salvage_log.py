@@ -23,7 +23,7 @@ from eventide.store.writing.log import (
     read_records,
     stamp_of,
 )
-from eventide.store.writing.view import View
+from eventide.store.writing.view import StreamView
 
 ROW_BYTES = 8
 """An event takes at least as many bytes of a log as its time does."""
@@ -34,7 +34,7 @@ class LogReading:
     """What could be read of a log."""
 
     name: str
-    view: View | None = None
+    view: StreamView | None = None
     """The stream after the whole records; None if there is none."""
     reason: str | None = None
     """What is wrong with the log, if something is."""
@@ -69,7 +69,7 @@ def read_log(folder: Path, manifest: Manifest, name: str) -> LogReading:
     schema = manifest.schema.arrow
     schemas = {RecordKind.CHECKPOINT: schema, RecordKind.EVENTS: schema.remove(1)}
     synced, stamp = manifest.options.durability == "batch", stamp_of(name)
-    view, reason = View(manifest, next_seq=manifest.next_seq), None
+    view, reason = StreamView(manifest, next_seq=manifest.next_seq), None
     gaps: list[range] = []
     start, number, unread, reached = 0, 0, 0, 0
     is_skipped = is_first_lost = False
@@ -112,7 +112,7 @@ def reached_by(record: Record) -> int:
     return int(record.facts["first_seq"]) + int(record.batches[0].num_rows)
 
 
-def checked(view: View, record: Record) -> View:
+def checked(view: StreamView, record: Record) -> StreamView:
     """Return a view after a record, whose rows are what their columns say."""
     try:
         for batch in record.batches:

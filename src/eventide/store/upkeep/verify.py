@@ -36,7 +36,7 @@ from eventide.store.upkeep.verify_segment import (
     uncounted,
 )
 from eventide.store.writing.open_stream import OpenStream
-from eventide.store.writing.view import View
+from eventide.store.writing.view import StreamView
 
 __all__ = ["Advance", "Finding", "check_invariants", "check_view", "not_known", "verify_stream"]
 
@@ -56,7 +56,7 @@ def verify_stream(stream: StoredStream | Path, advance: Advance = uncounted) -> 
     folder = stream if isinstance(stream, Path) else stream.path
     yield from check_manifests(folder)
     try:
-        view = View(load_manifest(folder))
+        view = StreamView(load_manifest(folder))
     except StoreError:
         return  # the newest version is damaged, which was said
     try:
@@ -124,7 +124,7 @@ def check_manifests(folder: Path) -> Iterator[Finding]:
             yield Finding(path.name, None, f"it is version {found} under another name")
 
 
-def check_files(folder: Path, view: View) -> Iterator[Finding]:
+def check_files(folder: Path, view: StreamView) -> Iterator[Finding]:
     """Yield the files that no reader needs."""
     needed = view.files | {LOCK_FILE}
     for path in sorted(folder.iterdir()):
@@ -132,7 +132,7 @@ def check_files(folder: Path, view: View) -> Iterator[Finding]:
             yield Finding(path.name, None, "not part of the stream: staged, or left over", "info")
 
 
-def check_view(folder: Path, view: View, advance: Advance = uncounted) -> Iterator[Finding]:
+def check_view(folder: Path, view: StreamView, advance: Advance = uncounted) -> Iterator[Finding]:
     """Yield what is wrong with the segments of a view, and with its events in memory."""
     seqs = SeqSet()
     for segment in view.segments:
@@ -144,7 +144,7 @@ def check_view(folder: Path, view: View, advance: Advance = uncounted) -> Iterat
         advance(batch.num_rows)
 
 
-def check_memory(view: View, seqs: SeqSet) -> Iterator[Finding]:
+def check_memory(view: StreamView, seqs: SeqSet) -> Iterator[Finding]:
     """Yield what is wrong with the events that are only in the log."""
     log, closed = view.manifest.log, view.closed_ts
     if any(not segment.sealed for segment in view.manifest.segments):

@@ -69,7 +69,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class UnreadablePart:
     """A part of a segment that cannot be read: how many rows it had, and from when to when."""
 
     rows: int
@@ -99,7 +99,7 @@ class SegmentCheck:
         self.is_sound = True
         self.leaves: list[int] = []
         """Where the leaves begin that could be read."""
-        self.lost: list[Part] = []
+        self.lost: list[UnreadablePart] = []
         """What the index reaches and could not be read; the whole segment if the root is lost."""
         self.lost_indexes: list[SegmentIndex] = []
         self.last_key: Key | None = None
@@ -122,7 +122,7 @@ class SegmentCheck:
     def tree_findings(self) -> Iterator[Finding]:
         """Yield what is wrong with the segment's own file."""
         segment, file = self.segment, self.segment.file
-        everything = Part(segment.rows, segment.ts_min, segment.ts_max)
+        everything = UnreadablePart(segment.rows, segment.ts_min, segment.ts_max)
         try:
             content = self.content = map_file(self.folder / file)
         except StoreError as error:
@@ -231,7 +231,7 @@ class SegmentCheck:
 
     def unreadable(self, what: str, entry: pa.RecordBatch, error: Exception) -> Finding:
         """Remember what is lost below an entry, and return how to say it."""
-        part = Part(*(fact(entry, name) for name in ("rows", "ts_min", "ts_max")))
+        part = UnreadablePart(*(fact(entry, name) for name in ("rows", "ts_min", "ts_max")))
         self.lost.append(part)
         return Finding(
             self.segment.file, fact(entry, "address"), f"{what} of {told(part)}: {error}"
@@ -328,7 +328,7 @@ def same_values(found: pa.Array, expected: pa.Array) -> bool:
     return bool(found.equals(expected)) or repr(found.to_pylist()) == repr(expected.to_pylist())
 
 
-def told(part: Part) -> str:
+def told(part: UnreadablePart) -> str:
     """Return a part as a person says it."""
     span = (
         moment(part.ts_min)

@@ -23,12 +23,12 @@ from typing import Self
 import pyarrow as pa
 
 from eventide.errors import BusyError, SchemaError, StoreError
-from eventide.store.reading.scan import Columns
+from eventide.store.reading.scan import StreamColumns
 from eventide.store.segments.manifest import KEPT_DECISIONS
 from eventide.store.stream import BULK_BYTES, Appended, Outcome, StoredStream
 from eventide.store.writing.adaptation import Configuration, Mode, QueueState, decide
 from eventide.store.writing.open_stream import opened
-from eventide.store.writing.view import View, copied
+from eventide.store.writing.view import StreamView, copied
 
 JOINED_ROWS = 1 << 18
 JOINED_BYTES = 4 * BULK_BYTES
@@ -77,7 +77,7 @@ class Put:
     """A table in the queue, and the columns that it was made for."""
 
     events: pa.Table
-    columns: Columns
+    columns: StreamColumns
     ticket: Ticket
 
 
@@ -147,7 +147,7 @@ class Feed:
         self.close()
 
     def put(
-        self, events: pa.Table, timeout: float | None = None, columns: Columns | None = None
+        self, events: pa.Table, timeout: float | None = None, columns: StreamColumns | None = None
     ) -> Ticket:
         """Put a table in line; its events are numbered in the order of puts.
 
@@ -335,7 +335,7 @@ class Feed:
             if outcome.error is not None:
                 raise outcome.error
 
-    def appended(self, events: pa.Table, columns: Columns) -> Outcome:
+    def appended(self, events: pa.Table, columns: StreamColumns) -> Outcome:
         """Append events, waiting for another writer as long as the feed is open."""
         while True:
             try:
@@ -444,12 +444,12 @@ class Feed:
             self.owes_indexes = False
 
 
-def configuration(view: View) -> Configuration:
+def configuration(view: StreamView) -> Configuration:
     """Return what a stream does now."""
     return Configuration.of(view.manifest.options, view.reduced)
 
 
-def newest_correlation(view: View) -> dict[str, float]:
+def newest_correlation(view: StreamView) -> dict[str, float]:
     """Return the temporal correlation of attributes as measured last; nothing before that."""
     measured = (segment.correlation for segment in reversed(view.segments))
     return dict(next(filter(None, measured), ()))

@@ -21,7 +21,7 @@ from eventide.store.segments.tree import place
 from eventide.store.writing.late import insert_late, worth_inserting
 from eventide.store.writing.log import RecordKind
 from eventide.store.writing.open_stream import OpenStream
-from eventide.store.writing.view import Reduced, View, copied, joined
+from eventide.store.writing.view import Reduced, StreamView, copied, joined
 
 LOG_BYTES = 16 << 20
 """How long a log grows before its events become leaves: this much is read again after a crash."""
@@ -35,12 +35,12 @@ LARGE_LEAVES = 4
 
 def flush(
     stream: OpenStream,
-    view: View,
+    view: StreamView,
     *,
     everything: bool = False,
     seal: bool = False,
     reduced: Reduced | None = None,
-) -> View:
+) -> StreamView:
     """Write what is due to segments, commit, and return the view after it.
 
     Whole leaves are due; `everything` is, if asked for, and then the queue as well. `seal` ends
@@ -63,7 +63,7 @@ def flush(
 class Flush:
     """One turn of writing. Nothing of it counts before `finish`."""
 
-    def __init__(self, stream: OpenStream, view: View) -> None:
+    def __init__(self, stream: OpenStream, view: StreamView) -> None:
         self.stream = stream
         self.view = view
         self.sealed: list[Segment] = []
@@ -198,7 +198,7 @@ class Flush:
         if self.begun:
             sync_folder(self.stream.folder)
 
-    def finish(self) -> View:
+    def finish(self) -> StreamView:
         """Make what was written count: a checkpoint in the log, or a manifest with a new one."""
         stream, view = self.stream, self.view
         if self.sealed or view.log_end >= LOG_BYTES or is_changed(stream, view.manifest):
@@ -224,7 +224,7 @@ class Flush:
             remove(self.stream.folder / name)
 
 
-def ordered_parts(view: View) -> list[pa.RecordBatch]:
+def ordered_parts(view: StreamView) -> list[pa.RecordBatch]:
     """Return the tail in order of (ts, _seq), in batches that were not copied where they fit."""
     batches = list(view.tail)
     keys = [(int64_view(batch.column(TS)), int64_view(batch.column(SEQ))) for batch in batches]
@@ -283,7 +283,7 @@ def is_changed(stream: OpenStream, manifest: Manifest) -> bool:
     return stream.held is None or stream.held.manifest is not manifest
 
 
-def form_of(view: View) -> tuple[SegmentForm, tuple[str, ...]]:
+def form_of(view: StreamView) -> tuple[SegmentForm, tuple[str, ...]]:
     """Return the form of the segment that begins next, and the attributes it indexes."""
     form, indexes = view.manifest.form, view.manifest.options.indexes
     if view.reduced is None:

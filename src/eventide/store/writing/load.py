@@ -20,7 +20,7 @@ WINDOW_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class MeteredAppend:
     """One append as the meter saw it."""
 
     at_s: float
@@ -49,7 +49,7 @@ class LoadMeter:
         self.clock = clock
         # Some thread appends while others ask for statistics.
         self.mutex = threading.Lock()
-        self.arrivals: deque[Arrival] = deque()
+        self.arrivals: deque[MeteredAppend] = deque()
         self.newest = START_OF_TIME_US
         self.asked: Counter[str] = Counter()
         self.started = clock()
@@ -62,7 +62,7 @@ class LoadMeter:
         with self.mutex:
             late_rows, delay, most = self.lateness(ts)
             self.newest = max(self.newest, int(ts.max()))
-            self.arrivals.append(Arrival(self.clock(), len(ts), late_rows, delay, most))
+            self.arrivals.append(MeteredAppend(self.clock(), len(ts), late_rows, delay, most))
             self.forget()
 
     def ask(self, attributes: Iterable[str]) -> None:

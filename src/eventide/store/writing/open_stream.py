@@ -41,7 +41,7 @@ from eventide.store.writing.log import (
     read_records,
     stamp_of,
 )
-from eventide.store.writing.view import View
+from eventide.store.writing.view import StreamView
 
 # A writer that is just adding a record can make a reader see half of it.
 READ_ATTEMPTS = 5
@@ -69,7 +69,7 @@ class OpenStream:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.mutex = threading.RLock()
-        self.held: View | None = None
+        self.held: StreamView | None = None
         self.log: LogWriter | None = None
         self.writer: SegmentWriter | None = None
         self.refused: Refused | None = None
@@ -80,7 +80,7 @@ class OpenStream:
         self.meter = LoadMeter()
         self.findings = Findings()
 
-    def view(self) -> View:
+    def view(self) -> StreamView:
         """Return the stream as it is now."""
         held = self.held
         if held is not None and self.is_current(held):
@@ -88,7 +88,7 @@ class OpenStream:
         with self.mutex:
             return self.refreshed()
 
-    def is_current(self, view: View) -> bool:
+    def is_current(self, view: StreamView) -> bool:
         """Whether nobody has written since."""
         if not is_newest(self.folder, view.manifest.version):
             return False
@@ -107,7 +107,7 @@ class OpenStream:
             return refused.end
         return found.st_size
 
-    def refreshed(self, *, locked: bool = False) -> View:
+    def refreshed(self, *, locked: bool = False) -> StreamView:
         """Catch up with what is on the disk, and return it."""
         if self.held is not None and self.is_current(self.held):
             return self.held
@@ -127,7 +127,7 @@ class OpenStream:
         message = f"{self.folder} changes faster than it can be read"
         raise StoreError(message, hint="try again; if nobody writes to it, run `eventide verify`")
 
-    def attempt(self, *, strict: bool) -> View | None:
+    def attempt(self, *, strict: bool) -> StreamView | None:
         """Read what is on the disk; None if somebody wrote in the meantime."""
         try:
             view = self.read(strict=strict)
@@ -140,13 +140,13 @@ class OpenStream:
         self.held = view
         return view
 
-    def read(self, *, strict: bool) -> View | None:
+    def read(self, *, strict: bool) -> StreamView | None:
         """Read the manifest and the log's records; None if a record may be half written."""
         held = self.held
         if held is None or not is_newest(self.folder, held.manifest.version):
             manifest = load_manifest(self.folder)
             if held is None or held.manifest.log != manifest.log:
-                held = View(manifest)
+                held = StreamView(manifest)
             else:
                 # The same log under another manifest: only sealed segments have come or gone.
                 next_seq = max(held.next_seq, manifest.next_seq)
@@ -154,7 +154,7 @@ class OpenStream:
         path = self.folder / held.manifest.log
         with path.open("rb") as file:
             if held.log_end and not is_still_there(file, held.log_header, held.log_end):
-                held = View(held.manifest)
+                held = StreamView(held.manifest)
             end = self.end_of(path.name, os.fstat(file.fileno()))
             file.seek(held.log_end)
             content = file.read(max(0, end - held.log_end))
@@ -184,7 +184,7 @@ class OpenStream:
         return replace(held, next_seq=max(held.next_seq, held.manifest.next_seq))
 
     @contextmanager
-    def writing(self) -> Iterator[View]:
+    def writing(self) -> Iterator[StreamView]:
         """Hold the lock, and lend the newest view. After an error nothing has changed."""
         with self.mutex, write_lock(self.folder):
             view = self.refreshed(locked=True)
@@ -201,7 +201,7 @@ class OpenStream:
                     raise cannot_write(self.folder, error) from error
                 raise
 
-    def make_safe(self, view: View) -> None:
+    def make_safe(self, view: StreamView) -> None:
         """Sync the name of a version that somebody else has committed, and those that lead to it.
 
         They may have died, or failed, before that. What is added to a log that only this version
@@ -215,7 +215,7 @@ class OpenStream:
                 sync_folder(above)
         self.safe_version = view.manifest.version
 
-    def keep_handles_of(self, view: View) -> None:
+    def keep_handles_of(self, view: StreamView) -> None:
         """Close files that another process has gone on without."""
         log, writer, segment = self.log, self.writer, view.segment
         if log is not None and (
@@ -239,7 +239,7 @@ class OpenStream:
             self.writer.close()
         self.log = self.writer = None
 
-    def opened_log(self, view: View) -> LogWriter:
+    def opened_log(self, view: StreamView) -> LogWriter:
         """Return the log, ready for a record behind the last whole one."""
         if self.log is None:
             file = AppendFile.open(self.folder / view.manifest.log)
@@ -251,14 +251,14 @@ class OpenStream:
 
     def record(
         self,
-        view: View,
-        following: View,
+        view: StreamView,
+        following: StreamView,
         kind: RecordKind,
         facts: Mapping[str, Any],
         batches: Sequence[Rows],
         *,
         sync: bool,
-    ) -> View:
+    ) -> StreamView:
         """Log what leads from one view to the next, and make that the newest."""
         log = self.opened_log(view)
         try:
@@ -306,7 +306,7 @@ class OpenStream:
             return self.refreshed(locked=True).next_seq > seq
         return False
 
-    def commit(self, following: View) -> View:
+    def commit(self, following: StreamView) -> StreamView:
         """Commit a manifest with a new log that holds the whole open end.
 
         `following.manifest` is the old one with what changed; version and log are set here.
@@ -347,7 +347,7 @@ class OpenStream:
         remove(self.folder / old_log)
         return self.held
 
-    def commit_manifest(self, following: View) -> View:
+    def commit_manifest(self, following: StreamView) -> StreamView:
         """Commit a manifest that changes nothing about the open end."""
         # The manifest counts what is in the log, and may say that it is always synced.
         self.sync_log(self.opened_log(following))
@@ -363,7 +363,7 @@ class OpenStream:
         return self.held
 
 
-def check_length(view: View, acknowledged: tuple[str, int]) -> None:
+def check_length(view: StreamView, acknowledged: tuple[str, int]) -> None:
     """Refuse a log that ends before what it is known to have held: it was cut off."""
     log, end = acknowledged
     known = max(view.manifest.log_end, end if log == view.manifest.log else 0)

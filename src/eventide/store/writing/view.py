@@ -47,7 +47,7 @@ class Reduced:
 
 
 @dataclass(frozen=True)
-class View:
+class StreamView:
     """A stream at one moment."""
 
     manifest: Manifest
@@ -113,7 +113,7 @@ class View:
         """The late events in order of (ts, _seq)."""
         return sort_rows(joined(self.queue, self.manifest.schema.arrow))
 
-    def with_rows(self, rows: pa.RecordBatch) -> View:
+    def with_rows(self, rows: pa.RecordBatch) -> StreamView:
         """Return the view after events have come: late ones in the queue, others in the tail."""
         if not rows.num_rows:
             return self
@@ -129,7 +129,7 @@ class View:
         queue = (*self.queue, rows.filter(pa.array(late)))
         return replace(self, next_seq=next_seq, tail=tail, queue=queue)
 
-    def with_producer(self, producer: str | None, sequence: int | None) -> View:
+    def with_producer(self, producer: str | None, sequence: int | None) -> StreamView:
         """Return the view after a producer's batch was taken."""
         if producer is None or sequence is None:
             return self
@@ -149,7 +149,7 @@ class View:
         schema = self.manifest.schema.arrow
         return facts, [joined(self.tail, schema), joined(self.queue, schema)]
 
-    def after(self, record: Record) -> View:
+    def after(self, record: Record) -> StreamView:
         """Return the view after one more record of the log, or raise `DamagedLogError`."""
         try:
             return self.with_record(record)
@@ -160,7 +160,7 @@ class View:
         message = f"the record at byte {self.log_end} says what cannot be: {reason}"
         raise DamagedLogError(message)
 
-    def with_record(self, record: Record) -> View:
+    def with_record(self, record: Record) -> StreamView:
         """Return the view after one more record, which may be wrong."""
         facts = record.facts
         read = replace(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eventide.engines.history.patterns import selection
 from eventide.engines.history.patterns.conditions import Condition, Shape
 from eventide.engines.history.patterns.estimate import (
-    Facts,
+    PatternFacts,
     all_choices,
     as_choice,
     chances,
@@ -203,7 +203,7 @@ def test_chances_are_sane(rates: list[float], within: float) -> None:
 
 
 @st.composite
-def facts(draw: st.DrawFn, least: int = 1, most: int = 6) -> Facts:
+def facts(draw: st.DrawFn, least: int = 1, most: int = 6) -> PatternFacts:
     """Draw what could be known of a pattern."""
     follows = [False, *draw(st.lists(st.booleans(), max_size=4))]
     symbols = tuple(Symbol(frozenset("A"), each) for each in follows)
@@ -223,7 +223,7 @@ def facts(draw: st.DrawFn, least: int = 1, most: int = 6) -> Facts:
         else Reach(int(share * rows), 0, 0, rows)
         for share, has_index in zip(shares, indexed, strict=True)
     ]
-    return Facts(
+    return PatternFacts(
         Shape(skeleton, conditions, filtered=False),
         draw(st.sampled_from([10**6, 10**8, 10**10])),
         draw(st.booleans()),
@@ -242,7 +242,7 @@ def facts(draw: st.DrawFn, least: int = 1, most: int = 6) -> Facts:
 
 @settings(deadline=None, max_examples=40)
 @given(facts())
-def test_the_best_of_few_is_the_best_of_all(known: Facts) -> None:
+def test_the_best_of_few_is_the_best_of_all(known: PatternFacts) -> None:
     """Against each choice by itself, one after another."""
     count = len(known.shape.conditions)
     seconds = {
@@ -255,7 +255,7 @@ def test_the_best_of_few_is_the_best_of_all(known: Facts) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(facts(least=3, most=9))
-def test_of_many_one_is_chosen_that_is_hardly_worse(known: Facts) -> None:
+def test_of_many_one_is_chosen_that_is_hardly_worse(known: PatternFacts) -> None:
     """The search that leaves out what others beat is within 1.2 times of the best."""
     count = len(known.shape.conditions)
     best = float(estimates(known, all_choices(count), DEFAULTS).seconds.min())
@@ -269,7 +269,7 @@ def test_of_many_one_is_chosen_that_is_hardly_worse(known: Facts) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(facts(), st.data())
-def test_estimates_are_sane(known: Facts, data: st.DataObject) -> None:
+def test_estimates_are_sane(known: PatternFacts, data: st.DataObject) -> None:
     count = len(known.shape.conditions)
     choices = all_choices(count)
     assert choices.shape == (2**count, count)
@@ -299,7 +299,7 @@ def test_what_costs_more_than_it_saves_is_not_looked_up() -> None:
         Condition(1, (("y", ValueRange(0)),), "y"),
     )
     rows = 10_000_000
-    known = Facts(
+    known = PatternFacts(
         Shape(Skeleton(symbols, True, True), conditions, filtered=False),
         10 * 10**6,
         True,
@@ -326,7 +326,7 @@ def test_many_equal_conditions_are_chosen_together() -> None:
     symbols = tuple(Symbol(frozenset((f"S{n}",)), n > 0) for n in range(count))
     conditions = tuple(Condition(n, (("x", ValueRange(n, n + 1)),), f"x{n}") for n in range(count))
     rows = 50_000_000
-    known = Facts(
+    known = PatternFacts(
         Shape(Skeleton(symbols, True, True), conditions, filtered=False),
         300 * 10**6,
         True,

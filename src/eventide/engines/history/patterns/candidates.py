@@ -51,7 +51,7 @@ class Spans:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class SymbolRange:
     """The symbols from `first` to `last`; those `chosen` have conditions that were looked up."""
 
     first: int
@@ -71,18 +71,18 @@ class Occurrences:
         return len(self.number)
 
 
-def blocks_of(shape: Shape, chosen: Sequence[Condition], *, numbered: bool) -> list[Block]:
+def blocks_of(shape: Shape, chosen: Sequence[Condition], *, numbered: bool) -> list[SymbolRange]:
     """Return the blocks with chosen symbols; without row numbers each symbol is one by itself."""
     symbols = shape.skeleton.symbols
     wanted = {condition.symbol for condition in chosen}
-    blocks: list[Block] = []
+    blocks: list[SymbolRange] = []
     start = 0
     for place in range(1, len(symbols) + 1):
         if place < len(symbols) and symbols[place].follows and numbered:
             continue
         own = tuple(each for each in range(start, place) if each in wanted)
         if own:
-            blocks.append(Block(start, place - 1, own))
+            blocks.append(SymbolRange(start, place - 1, own))
         start = place
     return blocks
 
@@ -110,9 +110,11 @@ def spans_of(
     return turned_back.only(order)
 
 
-def backwards(block: Block, found: Occurrences, symbols: int) -> tuple[Block, Occurrences]:
+def backwards(
+    block: SymbolRange, found: Occurrences, symbols: int
+) -> tuple[SymbolRange, Occurrences]:
     """Return a block and where it can be as seen with time running backwards."""
-    turned = Block(
+    turned = SymbolRange(
         symbols - 1 - block.last,
         symbols - 1 - block.first,
         tuple(symbols - 1 - each for each in reversed(block.chosen)),
@@ -123,7 +125,7 @@ def backwards(block: Block, found: Occurrences, symbols: int) -> tuple[Block, Oc
 
 
 def spans_from(
-    blocks: Sequence[Block],
+    blocks: Sequence[SymbolRange],
     found: Sequence[Occurrences],
     within_us: int,
     *,
@@ -177,7 +179,9 @@ def latest_by(found: Occurrences, key: Int64s, end_us: Int64s) -> Int64s:
     return np.searchsorted(ranks, wanted, "right") - 1
 
 
-def nearest(blocks: Sequence[Block], found: Sequence[Occurrences], *, numbered: bool) -> Int64s:
+def nearest(
+    blocks: Sequence[SymbolRange], found: Sequence[Occurrences], *, numbered: bool
+) -> Int64s:
     """Return for each first block the place of the nearest last block that can follow it.
 
     Every symbol in between takes a row at least. Where none can, the place is behind them all.
@@ -193,7 +197,7 @@ def nearest(blocks: Sequence[Block], found: Sequence[Occurrences], *, numbered: 
     return reached
 
 
-def aligned(block: Block, hits: Mapping[Condition, Hits]) -> Occurrences:
+def aligned(block: SymbolRange, hits: Mapping[Condition, Hits]) -> Occurrences:
     """Return where all conditions on a block hold, each on its own row; numbers ascend."""
     own = [each for each in hits if each.symbol in block.chosen]
     own.sort(key=lambda each: len(hits[each]))
@@ -210,7 +214,7 @@ def aligned(block: Block, hits: Mapping[Condition, Hits]) -> Occurrences:
     return Occurrences(number, *times)
 
 
-def shared(block: Block, hits: Mapping[Condition, Hits]) -> Occurrences:
+def shared(block: SymbolRange, hits: Mapping[Condition, Hits]) -> Occurrences:
     """Return the rows on which all conditions on one symbol hold, in order of time."""
     fewest, *others = sorted((hits[c] for c in hits if c.symbol in block.chosen), key=len)
     for other in others:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from eventide.engines.history.patterns.candidates import Block, blocks_of
+from eventide.engines.history.patterns.candidates import SymbolRange, blocks_of
 from eventide.engines.history.patterns.conditions import Clause, Condition, Shape
 from eventide.engines.history.weights import Weights
 from eventide.kernels.compiled import Bools, Floats
@@ -26,7 +26,7 @@ RARE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class PatternFacts:
     """What is known before anything is read. Times and rows are those the map has kept."""
 
     shape: Shape
@@ -63,7 +63,7 @@ class Estimates:
     seconds: Floats
 
 
-def estimates(facts: Facts, chosen: Bools, weights: Weights) -> Estimates:
+def estimates(facts: PatternFacts, chosen: Bools, weights: Weights) -> Estimates:
     """Return what choices take: a row of `chosen` for each, a column for each condition."""
     parts = len(facts.profiles)
     intervals, rows, units = (np.zeros(len(chosen)) for _ in range(3))
@@ -93,7 +93,7 @@ def estimates(facts: Facts, chosen: Bools, weights: Weights) -> Estimates:
     return Estimates(intervals, units, rows, chosen @ entries, asked, seconds)
 
 
-def lookup_seconds(facts: Facts, chosen: Bools, weights: Weights) -> Floats:
+def lookup_seconds(facts: PatternFacts, chosen: Bools, weights: Weights) -> Floats:
     """Return how long each choice looks things up; what several symbols ask is asked once."""
     seconds = np.zeros(len(chosen))
     clauses: dict[Clause, list[int]] = {}
@@ -111,7 +111,7 @@ def lookup_seconds(facts: Facts, chosen: Bools, weights: Weights) -> Floats:
     return seconds
 
 
-def spans_and_length(facts: Facts, met: Floats, chosen: Bools) -> tuple[Floats, Floats]:
+def spans_and_length(facts: PatternFacts, met: Floats, chosen: Bools) -> tuple[Floats, Floats]:
     """Return how many spans each choice makes before they are merged, and how long each lasts.
 
     `met` is which share of rows meets each condition.
@@ -154,7 +154,7 @@ def spans_and_length(facts: Facts, met: Floats, chosen: Bools) -> tuple[Floats, 
 
 
 def block_shares(
-    shape: Shape, met: Floats, blocks: Sequence[Block], chosen: Bools
+    shape: Shape, met: Floats, blocks: Sequence[SymbolRange], chosen: Bools
 ) -> tuple[Floats, Bools]:
     """Return which share of rows begins each block, by the conditions chosen of it."""
     shares = np.ones((len(chosen), len(blocks)))

@@ -22,7 +22,7 @@ from eventide.batch import TimeRange
 from eventide.engines.build import Pipeline, substituted
 from eventide.engines.history.patterns.candidates import FARTHEST, KEY_SHIFT, Spans, places_of
 from eventide.engines.history.patterns.conditions import scan_columns
-from eventide.engines.history.patterns.replay import Replayed, below, matched, merged
+from eventide.engines.history.patterns.replay import ReplayOutcome, below, matched, merged
 from eventide.engines.history.patterns.slices import matcher_of
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.grouping import number_events, order_by_key
@@ -188,11 +188,11 @@ class KeyedReplay:
         """The operator that finds matches."""
         return matcher_of(self.pipeline)
 
-    def run(self, spans: Spans) -> Replayed:
+    def run(self, spans: Spans) -> ReplayOutcome:
         """Return the rows of all matches, computed in threads."""
         start, end = self.intervals(spans)
         if not len(start):
-            return Replayed([])
+            return ReplayOutcome([])
         order, offsets = self.rows.by_key
         key = np.searchsorted(offsets, start, "right") - 1
         low = np.maximum(start - self.matcher.reach_back, offsets[key])
@@ -209,7 +209,7 @@ class KeyedReplay:
             done = list(
                 threads.map(lambda p: matched(self.pipeline, self.matcher, p), parts_of(whole))
             )
-        return Replayed([b for part in done for b in part], len(wanted), units, len(start))
+        return ReplayOutcome([b for part in done for b in part], len(wanted), units, len(start))
 
     def intervals(self, spans: Spans) -> tuple[Int64s, Int64s]:
         """Return the intervals [start, end) of rows by key in which matches can lie."""

@@ -12,7 +12,7 @@ from eventide.batch import TimeRange
 from eventide.engines.build import Pipeline, build_pipeline
 from eventide.engines.history.patterns.candidates import FARTHEST, Spans, spans_of
 from eventide.engines.history.patterns.conditions import Clause, Condition, Shape, shape_of
-from eventide.engines.history.patterns.estimate import Facts
+from eventide.engines.history.patterns.estimate import PatternFacts
 from eventide.engines.history.patterns.keyed import KeyedRows, KeyReader
 from eventide.engines.history.patterns.pattern_map import kept_units, meets
 from eventide.engines.history.patterns.replay import Intervals, intervals_of
@@ -187,7 +187,7 @@ class PatternQuestion:
         none = np.full(len(start_us), FARTHEST, np.int64)
         return Spans(start_us, end_us, -none, none, np.zeros_like(none))
 
-    def facts(self, weights: Weights) -> Facts:
+    def facts(self, weights: Weights) -> PatternFacts:
         """Return what is known of the conditions before anything is read."""
         units, kept = self.units, self.kept
         rows = int(units.rows[kept].sum())
@@ -204,7 +204,7 @@ class PatternQuestion:
         begin = weights.span_start
         if self.by_key:
             begin += weights.key_row * (int(units.rows.sum()) if self.looks_around else rows)
-        return Facts(
+        return PatternFacts(
             self.shape,
             self.within_us,
             self.numbered,
@@ -226,7 +226,7 @@ class PatternQuestion:
         """The units in which each condition can be met."""
         return [self.kept & meets(self.units, [each]) for each in self.shape.conditions]
 
-    def looked_at_by_part(self, facts: Facts) -> Facts:
+    def looked_at_by_part(self, facts: PatternFacts) -> PatternFacts:
         """Return what is known with how the events of each condition are spread over time.
 
         Indexes tell, and else the units where they are possible. If all are spread evenly, or

@@ -50,7 +50,7 @@ class Intervals:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayOutcome:
     """Rows that came out, and what was read and matched for them."""
 
     results: list[pa.RecordBatch]
@@ -130,7 +130,7 @@ class SpanReplay:
         first, last = self.stored.find(np.array([scanned.start_us, scanned.end_us])).tolist()
         return first, last
 
-    def run(self, intervals: Intervals) -> Replayed:
+    def run(self, intervals: Intervals) -> ReplayOutcome:
         """Return the rows of all matches, computed in threads."""
         parts = list(shares(intervals))
         if len(parts) < 2:
@@ -140,7 +140,7 @@ class SpanReplay:
                 done = list(threads.map(self.run_part, parts))
         first = np.searchsorted(self.stored.ends, intervals.start, "right")
         last = np.searchsorted(self.stored.ends, intervals.end - 1, "right")
-        return Replayed(
+        return ReplayOutcome(
             [rows for results in done for rows in results],
             intervals.rows,
             len(np.unique(ranges(first, last - first + 1))),

@@ -10,7 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from eventide.engines.history.patterns.estimate import Estimates, Facts, all_choices, estimates
+from eventide.engines.history.patterns.estimate import (
+    Estimates,
+    PatternFacts,
+    all_choices,
+    estimates,
+)
 from eventide.engines.history.weights import Weights
 from eventide.kernels.compiled import Bools, Int64s
 
@@ -22,7 +27,7 @@ MOST_KEPT = 48
 """How many choices are carried on from condition to condition."""
 
 
-def best_choice(facts: Facts, weights: Weights) -> Bools:
+def best_choice(facts: PatternFacts, weights: Weights) -> Bools:
     """Return the choice that is expected to take least, all False for the map alone."""
     count = len(facts.shape.conditions)
     if count > MOST_CONSIDERED:
@@ -36,7 +41,7 @@ def best_choice(facts: Facts, weights: Weights) -> Bools:
     return best
 
 
-def only(facts: Facts, conditions: Int64s) -> Facts:
+def only(facts: PatternFacts, conditions: Int64s) -> PatternFacts:
     """Return what is known of some of the conditions."""
     every = facts.shape.conditions
     return replace(
@@ -48,7 +53,7 @@ def only(facts: Facts, conditions: Int64s) -> Facts:
     )
 
 
-def undominated_choices(facts: Facts, weights: Weights) -> Bools:
+def undominated_choices(facts: PatternFacts, weights: Weights) -> Bools:
     """Return choices of many conditions that others do not beat, and the empty one.
 
     One condition alone seldom leaves less to read, two side by side do: so the search begins with
@@ -66,7 +71,7 @@ def undominated_choices(facts: Facts, weights: Weights) -> Bools:
     return np.concatenate([np.zeros((1, count), np.bool_), kept])
 
 
-def promising(facts: Facts, choices: Bools, weights: Weights) -> Bools:
+def promising(facts: PatternFacts, choices: Bools, weights: Weights) -> Bools:
     """Return the choices that no other beats."""
     kept: Bools = choices[undominated(estimates(facts, choices, weights))]
     return kept

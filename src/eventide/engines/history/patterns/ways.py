@@ -14,7 +14,7 @@ from eventide.engines.history.patterns.conditions import Condition
 from eventide.engines.history.patterns.estimate import Estimates, estimates
 from eventide.engines.history.patterns.keyed import MOST_ROWS, KeyedReplay
 from eventide.engines.history.patterns.question import PatternQuestion, pattern_question
-from eventide.engines.history.patterns.replay import Replayed, SpanReplay
+from eventide.engines.history.patterns.replay import ReplayOutcome, SpanReplay
 from eventide.engines.history.patterns.selection import best_choice
 from eventide.engines.history.patterns.slices import NoEntryError
 from eventide.engines.history.replay import SLICE_ROWS, run_slices
@@ -82,7 +82,7 @@ class IntervalAccess:
         return done.results, cost
 
 
-def replay_regions(question: PatternQuestion) -> Replayed:
+def replay_regions(question: PatternQuestion) -> ReplayOutcome:
     """Return the matches that begin in units the map has kept; long runs of them in slices."""
     regions = question.regions
     (scan,) = scans_of(question.plan)
@@ -94,7 +94,9 @@ def replay_regions(question: PatternQuestion) -> Replayed:
             question.intervals(question.spans(()))
         )
     kept = question.kept
-    return Replayed(results, int(question.units.rows[kept].sum()), int(kept.sum()), len(regions))
+    return ReplayOutcome(
+        results, int(question.units.rows[kept].sum()), int(kept.sum()), len(regions)
+    )
 
 
 def pattern_ways(plan: Plan, snapshot: Snapshot, weights: Weights) -> list[IntervalAccess] | str:

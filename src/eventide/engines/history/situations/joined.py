@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from eventide.engines.history.situations.pairs import Pairs
+from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.plan.explain import keys_text, related_text
 from eventide.plan.nodes import PeriodJoin, Plan, Relational
 from eventide.plan.standing.nodes import Standing
 
 RunBlock = Callable[[str, Plan], pa.Table]
 """Returns the rows of a block; its name comes first."""
-JoinTables = Callable[[PeriodJoin, pa.Table, pa.Table], Pairs]
+JoinTables = Callable[[PeriodJoin, pa.Table, pa.Table], PeriodPairs]
 
 
 def named_blocks(plan: Plan) -> Iterator[tuple[str, Plan]]:
@@ -60,7 +60,9 @@ def joins_of(plan: Plan) -> Iterator[PeriodJoin]:
             yield plan
 
 
-def run_input(name: str, plan: Plan, run: RunBlock, join: JoinTables = Pairs) -> pa.Table | Pairs:
+def run_input(
+    name: str, plan: Plan, run: RunBlock, join: JoinTables = PeriodPairs
+) -> pa.Table | PeriodPairs:
     """Return the rows of an input of the rest: of a block, or of several that are joined.
 
     The last join is done while its pairs are read; those before it are sides, which are tables.
@@ -68,7 +70,7 @@ def run_input(name: str, plan: Plan, run: RunBlock, join: JoinTables = Pairs) ->
     if not isinstance(plan, PeriodJoin):
         return run(name, plan)
     left = run_input(left_name(name, plan), plan.left, run, join)
-    table = left.table() if isinstance(left, Pairs) else left
+    table = left.table() if isinstance(left, PeriodPairs) else left
     return join(plan, table, run(right_name(name, plan), plan.right))
 
 

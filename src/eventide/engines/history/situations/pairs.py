@@ -13,7 +13,7 @@ from eventide.operators.situations.period_join import join_periods
 from eventide.plan.nodes import PeriodJoin
 
 
-class Pairs:
+class PeriodPairs:
     """The pairs of the rows of two sides: a stream of Arrow batches that can be read again.
 
     There may be far more pairs than fit into memory, so the first who reads them gets them piece

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from eventide.plan.expressions import Aggregate, Column
-from eventide.plan.expressions import Call as Computed
+from eventide.plan.expressions import Aggregate, Call, Column
 from eventide.plan.nodes import (
     CountWindow,
     Filter,
@@ -21,7 +20,7 @@ from eventide.plan.nodes import (
 from eventide.plan.render import render
 from eventide.schema import SEQ, TS
 from eventide.store.index.summaries import partials_of
-from eventide.store.reading.question import ROWS, Call, Question
+from eventide.store.reading.question import ROWS, AggregateCall, AggregateQuestion
 
 ANSWERED = frozenset({"count", "sum", "avg", "min", "max", "stddev"})
 
@@ -33,9 +32,9 @@ class Asked:
     node: WindowAggregate
     window: Window | CountWindow
     scan: Scan
-    calls: tuple[Call, ...]
+    calls: tuple[AggregateCall, ...]
 
-    def columns(self, question: Question) -> Iterator[tuple[str, ...]]:
+    def columns(self, question: AggregateQuestion) -> Iterator[tuple[str, ...]]:
         """Yield the partial columns of each aggregate, in the order of its accumulator's."""
         for call in self.calls:
             if call.attribute is None:
@@ -61,7 +60,7 @@ def asked_of(plan: Plan) -> Asked | str:
     if isinstance(found, str):
         return found
     scan, names = found
-    calls: list[Call] = []
+    calls: list[AggregateCall] = []
     for item in node.aggregates:
         call = call_of(item.aggregate, names)
         if isinstance(call, str):
@@ -102,14 +101,14 @@ def renamed(plan: Plan) -> tuple[Scan, Mapping[str, str]] | str:
     return "there is more than a scan below the windows"
 
 
-def call_of(aggregate: Aggregate, names: Mapping[str, str]) -> Call | str:
+def call_of(aggregate: Aggregate, names: Mapping[str, str]) -> AggregateCall | str:
     """Return an aggregate as the index has it, or why it has not."""
     argument = aggregate.argument
     if aggregate.function not in ANSWERED:
         return f"the index has no {aggregate.function}: {render(aggregate)} needs each event"
     if argument is None:
-        return Call("count")
-    if isinstance(argument, Computed) and argument.function == "case":
+        return AggregateCall("count")
+    if isinstance(argument, Call) and argument.function == "case":
         return f"{render(aggregate)} has a condition, which has to be asked of each event"
     if not isinstance(argument, Column) or not names.get(argument.name):
         return f"{render(aggregate)} is of an expression, and the index has only attributes"
@@ -117,6 +116,6 @@ def call_of(aggregate: Aggregate, names: Mapping[str, str]) -> Call | str:
     if attribute in (TS, SEQ):
         # Every event has them.
         if aggregate.function == "count":
-            return Call("count")
+            return AggregateCall("count")
         return f"the index has no aggregates of {attribute}"
-    return Call(aggregate.function, attribute)
+    return AggregateCall(aggregate.function, attribute)

@@ -27,7 +27,7 @@ from eventide.operators.windows.by_count import AggregateCountWindows
 from eventide.plan.nodes import CountWindow, Plan
 from eventide.store.reading.counted import Counted, CountedUnits, counted_units
 from eventide.store.reading.leaves import units_of
-from eventide.store.reading.question import Question, question_of
+from eventide.store.reading.question import AggregateQuestion, question_of
 from eventide.store.snapshot import Snapshot
 
 THREADS = os.cpu_count() or 1
@@ -56,7 +56,7 @@ class CountIndex:
         return self.asked.window
 
     @cached_property
-    def question(self) -> Question:
+    def question(self) -> AggregateQuestion:
         """What is asked of the index for each slice."""
         return question_of(self.asked.calls, self.source.schema)
 

@@ -34,9 +34,9 @@ from eventide.engines.history.windows.count_index import CountIndex
 from eventide.operators.windows.by_time import AggregateWindows
 from eventide.plan.nodes import CountWindow, Plan, Scan, Window, WindowAggregate, sources_of
 from eventide.plan.times import format_duration
-from eventide.store.reading.borders import Partials
+from eventide.store.reading.borders import PeriodPartials
 from eventide.store.reading.cuts import EvenCuts
-from eventide.store.reading.question import Question, question_of
+from eventide.store.reading.question import AggregateQuestion, question_of
 from eventide.store.reading.spans import Cover, covers_of, merged_by_span, read_covers
 from eventide.store.snapshot import Snapshot
 
@@ -89,7 +89,7 @@ class WindowIndex:
         return self.asked.window
 
     @cached_property
-    def question(self) -> Question:
+    def question(self) -> AggregateQuestion:
         """What is asked of the index for each slice."""
         return question_of(self.asked.calls, self.source.schema)
 
@@ -142,7 +142,7 @@ class WindowIndex:
         blocks = sum(cover.border.entries.num_rows for cover in self.covers)
         return results, Cost(watch.total, rows, blocks, 0, distinct(found), watch.steps)
 
-    def as_panes(self, operator: AggregateWindows, found: Partials) -> pa.RecordBatch:
+    def as_panes(self, operator: AggregateWindows, found: PeriodPartials) -> pa.RecordBatch:
         """Return the partials of slices as the operator keeps those of panes."""
         starts = self.cuts.starts_of(found.spans)
         columns = [
@@ -176,7 +176,7 @@ class WindowIndex:
             return list(pool.map(put_together, owned))
 
 
-def distinct(found: Partials) -> int:
+def distinct(found: PeriodPartials) -> int:
     """Return how many slices have events."""
     return int(np.count_nonzero(found.spans[1:] != found.spans[:-1])) + min(1, len(found.spans))
 

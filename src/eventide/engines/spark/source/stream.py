@@ -29,7 +29,7 @@ from pyspark.sql.streaming.datasource import (
 from eventide.api.replay.pace import Clock, Pace, WallClock
 from eventide.batch import END_OF_TIME_US, TimeRange
 from eventide.engines.spark.types import to_the_border
-from eventide.ingest.merging import Cursor
+from eventide.ingest.merging import EventCursor
 from eventide.ingest.ordering import times
 from eventide.schema import SEQ, TS
 from eventide.store import Snapshot, StoredStream
@@ -83,7 +83,7 @@ class ReplayReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.waits = False
         self.snapshot: Snapshot | None = None
         self.taken_s = 0.0
-        self.ahead: Cursor | None = None
+        self.ahead: EventCursor | None = None
         self.position: tuple[int, int] = (0, 0)
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
@@ -158,7 +158,9 @@ class ReplayReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
             rest = TimeRange(ts_us, END_OF_TIME_US).intersect(self.wanted.time_range)
             batches = source.scan([TS, SEQ], rest, self.wanted.where) if not rest.is_empty else ()
             found = (numbered_below(batch, before_seq) for batch in batches)
-            self.ahead = Cursor(found, pa.schema([(TS, pa.timestamp("us")), (SEQ, pa.int64())]))
+            self.ahead = EventCursor(
+                found, pa.schema([(TS, pa.timestamp("us")), (SEQ, pa.int64())])
+            )
         self.ahead.take(ts_us)
         self.position = (ts_us, before_seq)
         return self.first_from(ts_us)

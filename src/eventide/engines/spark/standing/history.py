@@ -37,7 +37,7 @@ from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.history import cut, merged_steps
 from eventide.engines.standing.partitioning import Keys, leaf_keys
 from eventide.engines.standing.reach import needed_ranges, scan_of
-from eventide.ingest.merging import Cursor
+from eventide.ingest.merging import EventCursor
 from eventide.ingest.ordering import in_order, in_order_by_block, times
 from eventide.operators.columns import BLOCK_BYTES, in_blocks
 from eventide.operators.expressions.evaluate import evaluate
@@ -239,11 +239,13 @@ def run_bucket(plan: Standing, batches: Batches, newest_us: int | None) -> Itera
         yield plain(tree.current(state))
 
 
-def cursor_over(tree: StandingTree, leaf: int, payloads: list[bytes], span: TimeRange) -> Cursor:
+def cursor_over(
+    tree: StandingTree, leaf: int, payloads: list[bytes], span: TimeRange
+) -> EventCursor:
     """Return the events of a window that came as blocks, in order."""
     schema = tree.input_schemas[leaf]
     ordered = in_order_by_block(from_bytes(payloads), BLOCK_BYTES)
-    return Cursor(cut(within(rows, span) for rows in ordered), schema)
+    return EventCursor(cut(within(rows, span) for rows in ordered), schema)
 
 
 def answer_schema(plan: Standing) -> pa.Schema:

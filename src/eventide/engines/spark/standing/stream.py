@@ -173,7 +173,7 @@ class StreamPacking:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class BucketEvents:
     """What has come to a bucket in a micro-batch, by the number of the window."""
 
     blocks: Mapping[int, list[bytes]]
@@ -182,14 +182,14 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class BucketState:
+class StandingBucketState:
     """What a bucket remembers: the live engine's state, and how many events of each window came."""
 
     live: StandingState
     arrived: tuple[int, ...]
 
 
-class StandingProcessor(StatefulProcessor, Stateful[BucketState]):
+class StandingProcessor(StatefulProcessor, Stateful[StandingBucketState]):
     """The live engine of a standing query, one state for each bucket of keys."""
 
     def __init__(
@@ -240,7 +240,9 @@ class StandingProcessor(StatefulProcessor, Stateful[BucketState]):
     def close(self) -> None:
         """Nothing to let go."""
 
-    def push(self, state: BucketState, told: Told) -> tuple[BucketState, pa.RecordBatch, int]:
+    def push(
+        self, state: StandingBucketState, told: BucketEvents
+    ) -> tuple[StandingBucketState, pa.RecordBatch, int]:
         """Return the state after a micro-batch, what is reported, and how many were late."""
         arrived: dict[int, pa.RecordBatch] = {}
         counts = list(state.arrived)
@@ -260,7 +262,7 @@ class StandingProcessor(StatefulProcessor, Stateful[BucketState]):
             live, last = self.engine.finish(live)
             found = concat_batches([found, last.rows], found.schema)
         late = sum(rows.num_rows for rows in reported.late.values())
-        return BucketState(live, tuple(counts)), found, late
+        return StandingBucketState(live, tuple(counts)), found, late
 
     def moved(self, live: StandingState, clock_us: Mapping[int, int]) -> StandingState:
         """Return the state with the feeds of a replay as far as it is."""
@@ -271,23 +273,23 @@ class StandingProcessor(StatefulProcessor, Stateful[BucketState]):
             feeds[leaf] = replace(held, advanced_us=max(held.advanced_us, reached))
         return replace(live, feeds=tuple(feeds))
 
-    def initial_state(self) -> BucketState:
+    def initial_state(self) -> StandingBucketState:
         """Return the state of a bucket before its first row."""
-        return BucketState(self.engine.initial_state(), (0,) * len(self.engine.feeds))
+        return StandingBucketState(self.engine.initial_state(), (0,) * len(self.engine.feeds))
 
-    def write(self, state: BucketState) -> bytes:
+    def write(self, state: StandingBucketState) -> bytes:
         """Write a bucket's state out."""
         arrived = struct.pack(f"<{len(state.arrived)}q", *state.arrived)
         return join_parts([arrived, self.engine.write(state.live)])
 
-    def read(self, written: bytes) -> BucketState:
+    def read(self, written: bytes) -> StandingBucketState:
         """Read back what `write` wrote."""
         facts, live = parts_of("the bucket", written, 2)
         arrived = struct.unpack(f"<{len(self.engine.feeds)}q", facts)
-        return BucketState(self.engine.read(live), arrived)
+        return StandingBucketState(self.engine.read(live), arrived)
 
 
-def told_by(rows: Iterator[pd.DataFrame]) -> Told:
+def told_by(rows: Iterator[pd.DataFrame]) -> BucketEvents:
     """Return what the rows of a micro-batch say."""
     blocks: dict[int, list[bytes]] = {}
     newest_us: dict[int, int] = {}
@@ -302,4 +304,4 @@ def told_by(rows: Iterator[pd.DataFrame]) -> Told:
                 clock_us[leaf] = max(clock, clock_us.get(leaf, clock))
             if payload is not None:
                 blocks.setdefault(leaf, []).append(payload)
-    return Told(blocks, newest_us, clock_us)
+    return BucketEvents(blocks, newest_us, clock_us)

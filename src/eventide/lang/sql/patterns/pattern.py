@@ -76,7 +76,7 @@ def read_pattern(tokens: Sequence[Token], text: str, span: Span) -> PatternText:
     `text` is the query, and `span` where the brackets stand in it.
     """
     marks = [mark for token in tokens for mark in _marks(token, text)]
-    reader = _Reader(marks, text, span)
+    reader = _MarkReader(marks, text, span)
     tree = reader.whole()
     return PatternText(tree, tuple(reader.names), tuple(reader.anchors), span)
 
@@ -109,7 +109,7 @@ def _marks(token: Token, text: str) -> Iterator[_Mark]:
 
 
 @dataclass
-class _Reader:
+class _MarkReader:
     """Reads marks from left to right; each method takes what it is named after."""
 
     marks: list[_Mark]

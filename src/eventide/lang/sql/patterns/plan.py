@@ -31,7 +31,7 @@ from eventide.plan.expressions import (
     walk,
 )
 from eventide.plan.nodes import TIMED_OUT, MatchRecognize, OrderKey
-from eventide.plan.patterns.tree import Absent, Around, Pattern, Skip, with_late
+from eventide.plan.patterns.tree import Absent, Pattern, Skip, VariablesAround, with_late
 from eventide.plan.render import render
 from eventide.plan.time_order import in_order
 from eventide.schema import SEQ, TS
@@ -39,11 +39,11 @@ from eventide.schema import SEQ, TS
 
 def plan_match(clause: MatchClause, scope: Scope, text: str) -> MatchRecognize:
     """Return the node of a clause over what `scope` reads, without types."""
-    return _Planner(clause, scope, text, check_clause(clause)).plan()
+    return _MatchPlanner(clause, scope, text, check_clause(clause)).plan()
 
 
 @dataclass(frozen=True)
-class _Planner:
+class _MatchPlanner:
     """Turns the parts of one clause into those of the node."""
 
     clause: MatchClause
@@ -166,7 +166,7 @@ class _Planner:
         subsets = dict(self.subsets())
         never = never_mapped(self.pattern.tree)
 
-        def late_of(part: Absent, around: Around) -> frozenset[str]:
+        def late_of(part: Absent, around: VariablesAround) -> frozenset[str]:
             found: set[str] = set()
             for leaf in walk(conditions[part.name]):
                 if not isinstance(leaf, At | MatchAggregate) or leaf.variable is None:

@@ -51,7 +51,7 @@ _FIRST_HINT = "write PATTERN a overlaps b, or a situation alone"
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class TextRelation:
     """`a overlaps b`; the name in lower case, its words parted by one space."""
 
     first: Name
@@ -71,7 +71,7 @@ class Relation:
 class Alternatives:
     """Relations of which one has to hold."""
 
-    relations: tuple[Relation, ...]
+    relations: tuple[TextRelation, ...]
 
     @property
     def span(self) -> Span:
@@ -102,7 +102,7 @@ class RelationsText:
 
 def read_relations(tokens: Sequence[Token], start: int) -> tuple[RelationsText, int]:
     """Return the pattern that begins at a token behind PATTERN, and where it ends."""
-    reader = _Reader(tokens, start)
+    reader = _TokenReader(tokens, start)
     part = reader.conjunction()
     cross = reader.takes(TokenType.CROSS)
     last = tokens[reader.place - 1]
@@ -121,7 +121,7 @@ class _Part:
 
 
 @dataclass
-class _Reader:
+class _TokenReader:
     """Reads tokens from left to right; each method takes what it is named after."""
 
     tokens: Sequence[Token]
@@ -156,7 +156,7 @@ class _Reader:
             terms.append(self.term())
         if len(terms) == 1:
             return terms[0]
-        relations: list[Relation] = []
+        relations: list[TextRelation] = []
         for term in terms:
             relations += self.one_constraint(term).relations
         span = Span(terms[0].span.start, terms[-1].span.end)
@@ -192,7 +192,7 @@ class _Reader:
         while not _ends(self.current):
             names = self.relations(first)
             second = self.situation(f"write {first.text} {names[-1]} and the other situation")
-            either = tuple(Relation(first, name, second) for name in names)
+            either = tuple(TextRelation(first, name, second) for name in names)
             part.constraints.append(Alternatives(either))
             part.span = Span(part.span.start, second.span.end)
             first = second

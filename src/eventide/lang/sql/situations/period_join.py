@@ -41,7 +41,7 @@ from eventide.plan.bind import bind, suggestion
 from eventide.plan.expressions import Named
 from eventide.plan.nodes import END_TS, START_TS, PairKind, PeriodJoin, Plan, Project
 from eventide.plan.situations.allen import ANY
-from eventide.plan.situations.parts import Period
+from eventide.plan.situations.parts import RowPeriod
 from eventide.schema import TIMESTAMP, Schema
 
 Add = Callable[[Plan], exp.Table]
@@ -224,9 +224,9 @@ class _Member:
     plan: Project
     names: Mapping[str, str]
 
-    def period(self) -> Period:
+    def period(self) -> RowPeriod:
         start, end = (self.names[self.scope.find(name) or name] for name in (START_TS, END_TS))
-        return Period(self.scope.alias, start, end)
+        return RowPeriod(self.scope.alias, start, end)
 
     def named(self, column: exp.Column) -> str:
         return self.names[self.scope.find(column.name) or column.name]

@@ -52,12 +52,12 @@ def plan_situations(clause: SituationClause, scope: Scope, text: str) -> Plan:
         message = f"{clause.kind} reads events in order of time, and these rows are not"
         hint = "read a stream, or a SELECT of its events with their ts; store others as a stream"
         raise UnsupportedError(message, span=clause.span, hint=hint)
-    planner = _Planner(clause, scope, text, check_definitions(clause))
+    planner = _SituationPlanner(clause, scope, text, check_definitions(clause))
     return planner.temporal() if clause.kind == "TPSTREAM" else planner.situations()
 
 
 @dataclass(frozen=True)
-class _Planner:
+class _SituationPlanner:
     """Turns the parts of one clause into those of the node."""
 
     clause: SituationClause

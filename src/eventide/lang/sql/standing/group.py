@@ -46,14 +46,14 @@ def has_aggregate(expression: Expression) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class Grouping:
     """The keys of a GROUP BY, and the aggregates met so far."""
 
     keys: list[Named]
     aggregates: list[NamedAggregate] = field(default_factory=list)
 
     @classmethod
-    def by(cls, expressions: list[Expression], items: list[Named]) -> Groups:
+    def by(cls, expressions: list[Expression], items: list[Named]) -> Grouping:
         """Return groups by some expressions; the SELECT list may have names for them."""
         keys: list[Named] = []
         for expression in expressions:

@@ -18,7 +18,7 @@ from eventide.lang.sql.standing.clause import report_of
 from eventide.lang.sql.standing.exists import ExistenceReader, ExistenceTest, existence_test
 from eventide.lang.sql.standing.find import conjuncts_of
 from eventide.lang.sql.standing.from_clause import From, FromReader, Negation
-from eventide.lang.sql.standing.group import Groups, grouped_by, has_aggregate
+from eventide.lang.sql.standing.group import Grouping, grouped_by, has_aggregate
 from eventide.lang.sql.standing.join import join_all
 from eventide.lang.sql.standing.scope import JoinedScope, Merged, Source, StandingTranslator
 from eventide.lang.sql.standing.sets import combined, renamed
@@ -176,7 +176,7 @@ class StandingPlanner:
         condition = None if having is None else translator.translate(having.this)
         if not (keys or condition or any(has_aggregate(item.expression) for item in items)):
             return plan, items
-        groups = Groups.by(keys, items)
+        groups = Grouping.by(keys, items)
         lifted = [Named(item.name, groups.lift(item.expression, item.name)) for item in items]
         kept = None if condition is None else groups.lift(condition)
         plan = groups.over(plan, select.args.get("group"))

@@ -42,7 +42,7 @@ ROOM_OF_A_SLOT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LivingRows:
     """Living rows in the order in which they came: their numbers, expiries and ids."""
 
     numbers: Int64s
@@ -78,7 +78,7 @@ class Keeping(Protocol):
         """Take in changes up to `clock`, at which the next step has not begun."""
         ...
 
-    def kept(self) -> Kept:
+    def kept(self) -> LivingRows:
         """Return the living rows."""
         ...
 
@@ -96,14 +96,14 @@ def new_keeping(structure: Structure, partitions: int | None) -> Keeping:
     """Return a structure without rows."""
     match structure:
         case "append":
-            return Appended()
+            return KeptForever()
         case "ring":
-            return Ring(np.zeros(SMALLEST, np.int64), np.zeros(2, np.int64))
+            return KeptInRing(np.zeros(SMALLEST, np.int64), np.zeros(2, np.int64))
         case "list":
             exps, numbers, ids = np.zeros((3, SMALLEST), np.int64)
-            return Listed(exps, numbers, ids, np.zeros(1, np.int64))
+            return KeptInList(exps, numbers, ids, np.zeros(1, np.int64))
         case _:
-            return Handles(structure != "ids", structure != "calendar", partitions)
+            return KeptByHandle(structure != "ids", structure != "calendar", partitions)
 
 
 def power_of_two(least: int) -> int:
@@ -128,7 +128,7 @@ def _left(departed: Departed, count: int) -> Deaths:
 
 
 @dataclass(slots=True)
-class Appended:
+class KeptForever:
     """Rows that never leave: to know how many there are is enough."""
 
     count: int = 0
@@ -138,10 +138,10 @@ class Appended:
         self.count = incoming.number + len(incoming.at)
         return _left(_room(0), 0)
 
-    def kept(self) -> Kept:
+    def kept(self) -> LivingRows:
         """Return the living rows."""
         none = np.zeros(self.count, np.int64)
-        return Kept(np.arange(self.count), np.full(self.count, NEVER, np.int64), none)
+        return LivingRows(np.arange(self.count), np.full(self.count, NEVER, np.int64), none)
 
     def tidy(self, log: RowLog) -> RowLog:
         """Return the log without the values of rows that are gone."""
@@ -154,7 +154,7 @@ class Appended:
 
 
 @dataclass(slots=True)
-class Ring:
+class KeptInRing:
     """Expiries in a ring, the first to come being the first to leave."""
 
     exps: Int64s
@@ -178,11 +178,11 @@ class Ring:
         """How many rows live."""
         return int(self.facts[COUNT])
 
-    def kept(self) -> Kept:
+    def kept(self) -> LivingRows:
         """Return the living rows."""
         numbers = self.facts[FIRST] + np.arange(self.facts[COUNT])
         exps = self.exps[numbers & (len(self.exps) - 1)]
-        return Kept(numbers, exps, np.zeros(len(numbers), np.int64))
+        return LivingRows(numbers, exps, np.zeros(len(numbers), np.int64))
 
     def tidy(self, log: RowLog) -> RowLog:
         """Return the log without the values of rows that are gone."""
@@ -195,7 +195,7 @@ class Ring:
 
 
 @dataclass(slots=True)
-class Listed:
+class KeptInList:
     """Rows in the order in which they came, with all that is known of them."""
 
     exps: Int64s
@@ -222,10 +222,10 @@ class Listed:
         """How many rows live."""
         return int(self.facts[0])
 
-    def kept(self) -> Kept:
+    def kept(self) -> LivingRows:
         """Return the living rows."""
         living = slice(0, int(self.facts[0]))
-        return Kept(self.numbers[living], self.exps[living], self.ids[living])
+        return LivingRows(self.numbers[living], self.exps[living], self.ids[living])
 
     def tidy(self, log: RowLog) -> RowLog:
         """Return the log without the values of rows that are gone."""
@@ -242,7 +242,7 @@ class Listed:
 
 
 @dataclass(slots=True)
-class Handles:
+class KeptByHandle:
     """Rows with handles: a calendar says which expire, a table which one has an id."""
 
     by_exp: bool
@@ -267,11 +267,11 @@ class Handles:
         """How many rows live."""
         return int(self.rows.facts[LIVING])
 
-    def kept(self) -> Kept:
+    def kept(self) -> LivingRows:
         """Return the living rows."""
         handles = self._living()
         rows = self.rows
-        return Kept(rows.numbers[handles], self.calendar.exps[handles], rows.ids[handles])
+        return LivingRows(rows.numbers[handles], self.calendar.exps[handles], rows.ids[handles])
 
     def tidy(self, log: RowLog) -> RowLog:
         """Return the log without the values of rows that are gone."""

@@ -31,7 +31,7 @@ from eventide.operators.standing.groups.plan import LONGEST_WORD
 from eventide.operators.standing.groups.texts import Texts
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog, is_sparse
-from eventide.operators.standing.tuples import Arrivals, PlacedTuples
+from eventide.operators.standing.tuples import GroupedChanges, PlacedTuples
 from eventide.operators.standing.words import double_words, integer_words, text_words
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
@@ -117,7 +117,7 @@ class FirstRows(Stateful[TopState]):
         changes = inputs[0]
         return state, self._turns(state, self._arrivals(state, changes, changes.at), until_us)
 
-    def _turns(self, state: TopState, arrivals: Arrivals, until_us: int) -> Changes:
+    def _turns(self, state: TopState, arrivals: GroupedChanges, until_us: int) -> Changes:
         """Take in arrivals; return the rows that come to the front and leave it."""
         operations, tuples = state.tuples.take(arrivals, until_us)
         order, shown, marks, facts = state.ranking
@@ -147,7 +147,7 @@ class FirstRows(Stateful[TopState]):
         self._forget(state)
         return found
 
-    def _arrivals(self, state: TopState, changes: Changes, born: Int64s) -> Arrivals:
+    def _arrivals(self, state: TopState, changes: Changes, born: Int64s) -> GroupedChanges:
         """Return changes with the words of their order and what else is to be remembered.
 
         `born` is when their rows came.
@@ -162,7 +162,9 @@ class FirstRows(Stateful[TopState]):
         if self.execution == "negative":
             changes = replace(changes, exp=np.full(count, NEVER, np.int64))
         values = np.array(words, np.int64).reshape(len(words), count)
-        return Arrivals(changes, np.zeros(count, np.int32), values, np.ones(values.shape, np.bool_))
+        return GroupedChanges(
+            changes, np.zeros(count, np.int32), values, np.ones(values.shape, np.bool_)
+        )
 
     def _words(self, texts: Texts, rows: pa.RecordBatch) -> Iterator[tuple[Int64s, Int64s]]:
         """Yield two words for each key and row that together compare as ORDER BY wants it."""

@@ -35,7 +35,7 @@ from eventide.operators.standing.groups.rows import finished
 from eventide.operators.standing.groups.state import GroupState
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog
-from eventide.operators.standing.tuples import Arrivals, knows_ends, remembering
+from eventide.operators.standing.tuples import GroupedChanges, knows_ends, remembering
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.standing.execution import Execution
@@ -110,7 +110,7 @@ class AggregateGroups(Stateful[GroupState]):
             state.forget_texts(self.plan.text_parts)
         return state.fitted(count, self.plan.kinds[:, 0]), shown
 
-    def _arrivals(self, state: GroupState, changes: Changes, of_row: Int32s) -> Arrivals:
+    def _arrivals(self, state: GroupState, changes: Changes, of_row: Int32s) -> GroupedChanges:
         columns = self.plan.columns
         values = np.empty((len(columns), len(changes)), np.int64)
         valid = np.empty((len(columns), len(changes)), np.bool_)
@@ -120,7 +120,7 @@ class AggregateGroups(Stateful[GroupState]):
                 present = valid[i]
                 texts = found.filter(pa.array(present)).cast(pa.string())
                 state.texts = state.texts.added(values[i][present], texts)
-        return Arrivals(changes, of_row, values, valid)
+        return GroupedChanges(changes, of_row, values, valid)
 
     def _readers(self, state: GroupState) -> Readers:
         readers = self.plan.readers

@@ -30,7 +30,7 @@ from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.groups.group import AggregateGroups
-from eventide.operators.standing.groups.sketches import Distinct, Frequent, Sketch
+from eventide.operators.standing.groups.sketches import DistinctSketch, FrequentSketch, Sketch
 from eventide.operators.standing.groups.slides import AggregateSlides
 from eventide.operators.standing.ids import joined_ids
 from eventide.operators.standing.operator import Size
@@ -293,9 +293,9 @@ def accumulator_or_sketch(aggregate: Aggregate) -> Accumulator | Sketch:
     if aggregate.function not in SKETCHED:
         return accumulator_of(aggregate)
     if aggregate.function == "approx_count_distinct":
-        return Distinct()
+        return DistinctSketch()
     assert aggregate.argument is not None
-    return Frequent(aggregate.argument.type.arrow, int(aggregate.parameter or 1))
+    return FrequentSketch(aggregate.argument.type.arrow, int(aggregate.parameter or 1))
 
 
 def _nothing(schema: pa.Schema) -> pa.RecordBatch:

@@ -38,7 +38,7 @@ Form = Literal["any", "integer", "double", "text", "bucket"]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class WordColumn:
     """A word for each tuple: an expression, and what is made of its value."""
 
     expression: Expression
@@ -90,7 +90,7 @@ class GroupPlan:
 
     knows_ends: bool = False
     """Whether it is known of each tuple that comes when it will go."""
-    columns: list[Column] = field(default_factory=list)
+    columns: list[WordColumn] = field(default_factory=list)
     parts: list[tuple[int, int]] = field(default_factory=list)
     readers: list[Reader] = field(default_factory=list)
     width: int = 1
@@ -222,7 +222,7 @@ class GroupPlan:
 
     def _column(self, aggregate: Aggregate, form: Form) -> int:
         assert aggregate.argument is not None
-        column = Column(aggregate.argument, form)
+        column = WordColumn(aggregate.argument, form)
         if column not in self.columns:
             self.columns.append(column)
         return self.columns.index(column)

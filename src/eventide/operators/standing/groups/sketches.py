@@ -31,7 +31,7 @@ COUNTERS_FOR_EACH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class DistinctSketch:
     """A HyperLogLog of 4096 registers for each pane; standard error 1.6 %."""
 
     @property
@@ -68,7 +68,7 @@ class Distinct:
 
 
 @dataclass(frozen=True, slots=True)
-class Frequent:
+class FrequentSketch:
     """The most frequent values of each pane, with their counts.
 
     A pane keeps `counters` values, at least 256. What a count of the whole misses is at most, for
@@ -126,4 +126,4 @@ class Frequent:
         )
 
 
-Sketch = Distinct | Frequent
+Sketch = DistinctSketch | FrequentSketch

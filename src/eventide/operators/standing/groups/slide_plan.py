@@ -21,7 +21,7 @@ from eventide.kernels.panes.reading import (
     PANES,
     Kept,
 )
-from eventide.operators.standing.groups.plan import MOST_AGGREGATES, Column, GroupPlan, Reader
+from eventide.operators.standing.groups.plan import MOST_AGGREGATES, GroupPlan, Reader, WordColumn
 from eventide.plan.aggregates import DECAYED
 from eventide.plan.expressions import Aggregate
 from eventide.plan.nodes import NamedAggregate
@@ -40,7 +40,7 @@ _READ = {"decayed_count": FADED_COUNT, "decayed_sum": FADED_SUM, "decayed_avg": 
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class KeptPart:
     """What is kept of a column: the kind, the column or -1, and for what fades the rest."""
 
     kind: int
@@ -53,8 +53,8 @@ class Part:
 class SlidePlan:
     """Columns, parts and readers of a list of aggregates that panes can be kept of."""
 
-    columns: list[Column] = field(default_factory=list)
-    parts: list[Part] = field(default_factory=list)
+    columns: list[WordColumn] = field(default_factory=list)
+    parts: list[KeptPart] = field(default_factory=list)
     readers: list[Reader] = field(default_factory=list)
     kinds: list[tuple[int, int]] = field(default_factory=list)
     """By reader: its kind and part, as kernels know them."""
@@ -80,7 +80,7 @@ class SlidePlan:
         if plan.counts_rows or any(part.kind in WORDS for part in plan.parts):
             plan.queues = in_order and not plan.fades
             if not plan.queues:
-                plan.parts.append(Part(PANES, -1))
+                plan.parts.append(KeptPart(PANES, -1))
         return plan
 
     @property
@@ -137,44 +137,46 @@ class SlidePlan:
         """Add an aggregate that is kept without panes as well: the same words make the same row."""
         alone = GroupPlan.of((item,))
         reader = alone.readers[0]
-        parts = [Part(kind, self._column(alone.columns[column])) for kind, column in alone.parts]
+        parts = [
+            KeptPart(kind, self._column(alone.columns[column])) for kind, column in alone.parts
+        ]
         if reader.kind in (reading.SMALLEST, reading.LARGEST):
             kind = HIGHEST if reader.kind == reading.LARGEST else LOWEST
-            parts = [Part(kind, parts[0].column)]
+            parts = [KeptPart(kind, parts[0].column)]
         self._read(item.aggregate, reader.kind, parts, reader.kind, reader.width)
 
     def _add_decayed(self, aggregate: Aggregate) -> None:
         half_life, time = aggregate.parameter, aggregate.time
         assert half_life is not None
         assert time is not None
-        at = self._column(Column(time, "integer"))
+        at = self._column(WordColumn(time, "integer"))
         argument = aggregate.argument
-        parts = [Part(FADING_ONES, -1, at, half_life)]
+        parts = [KeptPart(FADING_ONES, -1, at, half_life)]
         if argument is not None:
-            value = self._column(Column(argument, "double"))
-            counted = Part(totals.COUNTED, value)
-            parts = [counted, Part(FADING, value, at, half_life)]
+            value = self._column(WordColumn(argument, "double"))
+            counted = KeptPart(totals.COUNTED, value)
+            parts = [counted, KeptPart(FADING, value, at, half_life)]
             if aggregate.function == "decayed_avg":
-                parts.append(Part(FADING_ONES, value, at, half_life))
+                parts.append(KeptPart(FADING_ONES, value, at, half_life))
         # Rows are made as those of other doubles.
         self._read(aggregate, _READ[aggregate.function], parts, reading.DOUBLE_SUM, 1)
 
     def _read(
-        self, aggregate: Aggregate, kind: int, parts: list[Part], shown: int, width: int
+        self, aggregate: Aggregate, kind: int, parts: list[KeptPart], shown: int, width: int
     ) -> None:
         """Add a reader of parts that stand one behind the other."""
         self.kinds.append((kind, self._place(parts)))
         self.readers.append(Reader(aggregate, shown, 0, self.width, width))
         self.width += width
 
-    def _place(self, parts: list[Part]) -> int:
+    def _place(self, parts: list[KeptPart]) -> int:
         for place in range(len(self.parts) - len(parts) + 1):
             if self.parts[place : place + len(parts)] == parts:
                 return place
         self.parts += parts
         return len(self.parts) - len(parts)
 
-    def _column(self, column: Column) -> int:
+    def _column(self, column: WordColumn) -> int:
         if column not in self.columns:
             self.columns.append(column)
         return self.columns.index(column)

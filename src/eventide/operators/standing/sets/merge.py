@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.ids import joined_ids
-from eventide.operators.standing.select import Stateless
+from eventide.operators.standing.select import StandingStateless
 
 
 @dataclass(frozen=True)
-class MergeOperator(Stateless):
+class MergeOperator(StandingStateless):
     """Changes of all inputs, those of one instant in order of the inputs; it remembers nothing.
 
     The columns are those of the first input, matched by place. Ids are mixed with the number of

@@ -13,7 +13,7 @@ from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.lifetimes.stream_windows import ID
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.ids import leaf_ids
-from eventide.operators.standing.windows.log import Told, TupleLog
+from eventide.operators.standing.windows.log import EmittedTuples, TupleLog
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import SHOWN, Windowed
 from eventide.schema import SEQ
@@ -69,7 +69,7 @@ class LeafWindow:
         columns = [*values.columns, pa.array(shown)]
         return pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
 
-    def changes(self, log: TupleLog, told: Told, exp: Int64s) -> Changes:
+    def changes(self, log: TupleLog, told: EmittedTuples, exp: Int64s) -> Changes:
         """Return what a log tells of as what comes out."""
         if not len(told.numbers):
             return Changes.nothing(self.output_schema)

@@ -31,7 +31,7 @@ OWN_COLUMNS = (("_id", ID), ("_ts", TS), ("_dies", DIES))
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EmittedTuples:
     """What comes out: tuples by number, when they come (+1) or go (-1), in order."""
 
     numbers: Int64s
@@ -99,7 +99,7 @@ class TupleLog:
         facts[DIES, new] = rounded_up(facts[DIES, new], self.slide_us)
         return replace(self, leaving=leaving)
 
-    def tell(self, until_us: int) -> tuple[TupleLog, Told]:
+    def tell(self, until_us: int) -> tuple[TupleLog, EmittedTuples]:
         """Return the log after all instants before `until_us`, and what came and went in them.
 
         What goes within the instant in which it came is not mentioned.
@@ -183,11 +183,11 @@ class TupleLog:
         return pa.schema([*self.values.schema, *own])
 
 
-def in_order(going: Int64s, went_at: Int64s, coming: Int64s, came_at: Int64s) -> Told:
+def in_order(going: Int64s, went_at: Int64s, coming: Int64s, came_at: Int64s) -> EmittedTuples:
     """Return what goes and what comes as one, in order of instants; what goes is first in each."""
     numbers, at = np.concatenate([going, coming]), np.concatenate([went_at, came_at])
     sign = np.repeat(np.array([-1, 1], np.int8), [len(going), len(coming)])
     if not len(going):
-        return Told(numbers, at, sign)
+        return EmittedTuples(numbers, at, sign)
     order = np.argsort(at, kind="stable")
-    return Told(numbers[order], at[order], sign[order])
+    return EmittedTuples(numbers[order], at[order], sign[order])

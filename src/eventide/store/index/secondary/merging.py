@@ -41,7 +41,7 @@ def tier_of(size: int, fan_in: int) -> int:
     return tier
 
 
-class Cursor:
+class RunCursor:
     """The entries of a run that are yet to come, some of them held."""
 
     def __init__(self, run: Run) -> None:
@@ -77,7 +77,7 @@ def merged(runs: Sequence[Run]) -> Iterator[pa.RecordBatch]:
 
     Held at a time: of each run 65,536 entries, or 4 MiB as stored where values are large.
     """
-    cursors = [Cursor(run) for run in runs]
+    cursors = [RunCursor(run) for run in runs]
     while cursors := [cursor for cursor in cursors if cursor.held.num_rows]:
         # What a run has not shown yet comes behind what it has: up to the smallest last entry
         # of the runs that go on, nothing is missing.
