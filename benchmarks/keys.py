@@ -21,7 +21,7 @@ from rich.console import Console
 from benchmarks.measure import collector_off
 from benchmarks.report import RESULTS, Machine, as_line, facts, write_results
 from eventide.api.database import live_query
-from eventide.api.live_query import Subscription
+from eventide.api.live_query import LiveQuery
 from eventide.engines.standing.live import StandingLive
 from eventide.errors import UnboundedStateWarning
 from eventide.lang.sql import plan_sql
@@ -109,14 +109,14 @@ def events_of(step: int, keys: np.ndarray, seconds: float) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, [TS, SEQ, "k", "v"])
 
 
-def opened(text: str) -> Subscription:
+def opened(text: str) -> LiveQuery:
     """Return a live query that is fed by hand; what it keeps of every key is known here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnboundedStateWarning)
         return live_query(plan_sql(text, {"s": SCHEMA}), {"s": SCHEMA}, None, "0 s")
 
 
-def state_kb(query: Subscription) -> float:
+def state_kb(query: LiveQuery) -> float:
     """Return how much a query remembers: as its operators say, or else written out."""
     if isinstance(query.engine, StandingLive):
         return sum(size.bytes for _, size in query.sizes()) / 1000

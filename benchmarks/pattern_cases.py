@@ -215,11 +215,11 @@ def one_at_a_time(setting: PatternSetting) -> list[Finding]:
     database = ev.open(setting.folder / "singles.ev")
     stream = database.create_stream(STREAM, setting.schema.to_json())
     found: list[pa.Table] = []
-    subscription = database.subscribe(DIP.text, lambda result: found.append(result.to_arrow()))
+    query = database.subscribe(DIP.text, lambda result: found.append(result.to_arrow()))
     events = setting.events(setting.sizes.some)
     durable = min(DURABLE_SINGLES, setting.sizes.singles)
     stored = percentiles([partial(stream.append, events.slice(n, 1)) for n in range(durable)])
-    subscription.finish()
+    query.finish()
     return [
         Finding("pushed, p50", by_hand[0]),
         Finding("pushed, p99", by_hand[1], target=MOST_P99),

@@ -22,7 +22,7 @@ from benchmarks.race import timed_alone
 from benchmarks.situation_data import DRIVERS, Bools, Floats, Int64s, drivers
 from benchmarks.situation_queries import Ask
 from eventide.api.database import live_query
-from eventide.api.live_query import Subscription
+from eventide.api.live_query import LiveQuery
 from eventide.engines.build import Pipeline, build_pipeline
 from eventide.engines.history.replay import run_pipeline
 from eventide.lang.sql import plan_sql
@@ -148,7 +148,7 @@ def over_store(ask: Ask, database: ev.Database) -> pa.Table:
     return database.tpstream(ask.text).to_arrow()
 
 
-def standing(ask: Ask, schema: pa.Schema) -> Subscription:
+def standing(ask: Ask, schema: pa.Schema) -> LiveQuery:
     """Return a standing query that is fed by hand."""
     catalog = {ask.stream: Schema.from_arrow(schema)}
     return live_query(plan_sql(ask.text, catalog), catalog, None, "0 s")
@@ -191,7 +191,7 @@ class Spent:
         return {name: float(np.percentile(warm, place)) for name, place in places.items()}
 
 
-def single_pushes(query: Subscription, batches: Sequence[pa.RecordBatch]) -> Spent:
+def single_pushes(query: LiveQuery, batches: Sequence[pa.RecordBatch]) -> Spent:
     """Return the seconds from each event to its results; the first are not kept."""
     seconds = np.empty(len(batches))
     results = []

@@ -20,7 +20,7 @@ from benchmarks.standing_setting import (
     times_of,
 )
 from eventide.api.database import live_query
-from eventide.api.live_query import Subscription
+from eventide.api.live_query import LiveQuery
 from eventide.lang.sql import plan_sql
 
 ARRIVING_ROWS = 10_000
@@ -36,7 +36,7 @@ OVER = (
 ANEW = "SELECT key, avg(x) AS mean FROM held GROUP BY key"
 
 
-def opened(text: str, events: pa.Table) -> Subscription:
+def opened(text: str, events: pa.Table) -> LiveQuery:
     """Return a live query that is fed by hand."""
     catalog = catalog_of({"s": events})
     return live_query(plan_sql(text, catalog), catalog, None, "0 s")

@@ -22,7 +22,7 @@ cars.append([{"ts": 2 * SECOND, "car": "anna", "speed": 48.0}])
 cars.append([{"ts": 12 * SECOND, "car": "anna", "speed": 66.0}])
 cars.append([{"ts": 8 * SECOND, "car": "anna", "speed": 52.0}])  # out of order, but in time
 cars.append([{"ts": 16 * SECOND, "car": "anna", "speed": 70.0}])  # now 0 to 10 s is complete
-cars.append([{"ts": 1 * SECOND, "car": "anna", "speed": 10.0}])  # too late for the subscription
+cars.append([{"ts": 1 * SECOND, "car": "anna", "speed": 10.0}])  # too late for the live query
 means.finish()
 
 print(f"{means.late_count} event came too late; {len(cars)} are stored")

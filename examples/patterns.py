@@ -29,10 +29,10 @@ def tell(found: ev.Result) -> None:
         print(f"live: from {row['begins']} down to {row['bottom']}, up to {row['ends']}")
 
 
-subscription = db.subscribe(V_SHAPES, tell)
+query = db.subscribe(V_SHAPES, tell)
 for n, price in enumerate(PRICES):
     ticks.append([{"ts": n * SECOND, "n": n, "price": price}])
-subscription.finish()
+query.finish()
 
 shapes = db.sql(V_SHAPES)  # the same text, over what is stored by now
 print(shapes)

@@ -56,10 +56,10 @@ def tell(found: ev.Result) -> None:
 db = ev.open(tempfile.mkdtemp())
 cars = db.create_stream("cars", {"car": "string", "speed": "float64", "accel": "float64"})
 
-subscription = db.subscribe(AGGRESSIVE, tell)
+query = db.subscribe(AGGRESSIVE, tell)
 for report in reports():
     cars.append([report])
-subscription.finish()
+query.finish()
 
 found = db.tpstream(AGGRESSIVE.replace("CONFIRM", ""))  # over what is stored by now
 print()

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from eventide.api.database import Database, sql, tpstream
     from eventide.api.database import open_database as open
     from eventide.api.lifetimes import plot_lifetimes
-    from eventide.api.live_query import Subscription
+    from eventide.api.live_query import LiveQuery
     from eventide.api.matches import Matches, plot_situations
     from eventide.api.relation import Relation
     from eventide.api.replay import Replay, Replayed, ReplayProgress
@@ -69,7 +69,7 @@ HOMES = {
     "Step": ("eventide.api.builder", "Step"),
     "Stream": ("eventide.api.stream", "Stream"),
     "StreamOptions": ("eventide.store", "StreamOptions"),
-    "Subscription": ("eventide.api.live_query", "Subscription"),
+    "LiveQuery": ("eventide.api.live_query", "LiveQuery"),
     "UserAggregate": ("eventide.store.index.aggregates", "UserAggregate"),
     "absent": ("eventide.api.builder", "absent"),
     "exclude": ("eventide.api.builder", "exclude"),
@@ -92,6 +92,7 @@ HOMES = {
 __all__ = [
     "Database",
     "EventideError",
+    "LiveQuery",
     "Match",
     "Matches",
     "Relation",
@@ -104,7 +105,6 @@ __all__ = [
     "Step",
     "Stream",
     "StreamOptions",
-    "Subscription",
     "UserAggregate",
     "absent",
     "exclude",

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import eventide
-from eventide.api.live_query import Subscription
+from eventide.api.live_query import LiveQuery
 from eventide.api.result import Result
 from eventide.errors import BindError, EvaluationError, IngestError, PlanError, SchemaError
 
@@ -119,7 +119,7 @@ def test_any_point_of_a_delivery_can_be_interrupted(db: eventide.Database) -> No
 
         def trace(frame: FrameType, what: str, _: object) -> Any:  # noqa: ANN401
             nonlocal passed
-            if not frame.f_code.co_filename.endswith(("delivery.py", "subscription.py")):
+            if not frame.f_code.co_filename.endswith(("delivery.py", "live_query.py")):
                 return None
             # Python looks for no interrupt between the end of a step and its callback, nor between
             # the end of a block and that of its `with`, nor at `try`. What is not queued is
@@ -293,10 +293,10 @@ def test_a_query_over_what_a_stream_no_longer_has_is_over(
 def test_a_query_that_begins_misses_nothing_that_is_stored_meanwhile(
     db: eventide.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin, cars = Subscription.begin, db.stream("cars")
+    begin, cars = LiveQuery.begin, db.stream("cars")
     threads: list[Thread] = []
 
-    def begin_slowly(self: Subscription, *args: Any) -> Subscription:  # noqa: ANN401
+    def begin_slowly(self: LiveQuery, *args: Any) -> LiveQuery:  # noqa: ANN401
         begun = begin(self, *args)
         threads.append(Thread(target=cars.append, args=(at(7),)))
         threads[0].start()
@@ -304,7 +304,7 @@ def test_a_query_that_begins_misses_nothing_that_is_stored_meanwhile(
             time.sleep(0.001)
         return begun
 
-    monkeypatch.setattr(Subscription, "begin", begin_slowly)
+    monkeypatch.setattr(LiveQuery, "begin", begin_slowly)
     cars.append(at(5))
     query = db.subscribe("SELECT lane FROM cars [RANGE 1 HOUR]", from_history=True)
     threads[0].join()

@@ -13,7 +13,7 @@ import pyarrow as pa
 from eventide.api.builder import Match, Query
 from eventide.api.delivery import Delivery
 from eventide.api.explanation import Explanation
-from eventide.api.live_query import OnResult, Subscription
+from eventide.api.live_query import LiveQuery, OnResult
 from eventide.api.matches import Matches
 from eventide.api.relation import Relation
 from eventide.api.replay import Replay, replay_merged, replay_queries
@@ -221,7 +221,7 @@ class Database:
         from_history: bool = False,
         max_state_bytes: int | None = None,
         idle: Duration | None = None,
-    ) -> Subscription:
+    ) -> LiveQuery:
         """Run a query live over the events appended to this database from now on.
 
         `on_result` gets the rows of the answer once they are complete: when the watermark, the
@@ -246,9 +246,9 @@ class Database:
         with pointing_into(text):
             refuse_written(plan)
             if not isinstance(plan, Standing):
-                subscription = live_query(plan, catalog, on_result, lateness, text=text)
+                live = live_query(plan, catalog, on_result, lateness, text=text)
                 refuse_standing_options(execution, from_history, max_state_bytes, idle)
-                return self.delivery.add(subscription)
+                return self.delivery.add(live)
             engine = StandingLive.of(
                 chosen_plan(plan, self.snapshots(plan)).plan,
                 catalog,
@@ -257,14 +257,14 @@ class Database:
                 max_state_bytes=max_state_bytes,
                 idle_us=None if idle is None else duration_us(idle),
             )
-        subscription = Subscription(engine, on_result, text=text)
+        live = LiveQuery(engine, on_result, text=text)
         if not (from_history or any(feed.relation for feed in engine.feeds)):
-            return self.delivery.add(subscription)
+            return self.delivery.add(live)
 
-        def begun() -> Subscription:
+        def begun() -> LiveQuery:
             stored = self.snapshots(plan)
             fresh = {name: each.view.next_seq for name, each in stored.items()}
-            return subscription.begin(stored, fresh, from_history)
+            return live.begin(stored, fresh, from_history)
 
         return self.delivery.join(begun)
 
@@ -292,7 +292,7 @@ class Database:
         """
         times, pace = forward_range(start, end), speed_of(speed)
         catalog = self.catalog()
-        standing: list[tuple[str, Subscription]] = []
+        standing: list[tuple[str, LiveQuery]] = []
         for name, query in named_queries(queries):
             text = str(query)
             plan = plan_sql(text, catalog)
@@ -342,7 +342,7 @@ def live_query(
     *,
     text: str = "",
     sources: Mapping[str, EventSource] | None = None,
-) -> Subscription:
+) -> LiveQuery:
     """Return a live query that is fed by hand; its errors point into `text`.
 
     The plan is chosen by what is stored in its streams, or in others like them.
@@ -350,8 +350,8 @@ def live_query(
     lateness_us = duration_us(lateness)
     if isinstance(plan, Standing):
         engine = StandingLive.of(chosen_plan(plan, sources or {}).plan, catalog, lateness_us)
-        return Subscription(engine, on_result, text=text)
-    return Subscription(LiveEngine.of(plan, catalog, lateness_us), on_result, text=text)
+        return LiveQuery(engine, on_result, text=text)
+    return LiveQuery(LiveEngine.of(plan, catalog, lateness_us), on_result, text=text)
 
 
 def refuse_standing_options(

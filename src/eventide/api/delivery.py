@@ -10,7 +10,7 @@ from threading import Lock, get_ident
 
 import pyarrow as pa
 
-from eventide.api.live_query import Subscription
+from eventide.api.live_query import LiveQuery
 from eventide.api.stream import numbered
 
 
@@ -28,7 +28,7 @@ class Delivery:
     """Hands new events to the live queries over their stream, one append after the other."""
 
     def __init__(self) -> None:
-        self.subscriptions: list[Subscription] = []
+        self.queries: list[LiveQuery] = []
         self.arrivals: deque[DeliveredEvents] = deque()
         self.queueing = Lock()
         self.queued = 0
@@ -102,27 +102,27 @@ class Delivery:
 
     def deliver(self, arrival: DeliveredEvents, failures: list[Exception]) -> None:
         """Push events into every live query over their stream; add what went wrong."""
-        readers = [each for each in self.subscriptions if arrival.stream in each.streams]
+        readers = [each for each in self.queries if arrival.stream in each.streams]
         if not readers:
             return
         arrived = {arrival.stream: numbered(arrival.events, arrival.first_seq)}
-        for subscription in readers:
+        for query in readers:
             try:
-                subscription.deliver(arrival.number, arrived)
+                query.deliver(arrival.number, arrived)
             except Exception as failure:
                 failures.append(failure)
         with self.queueing:
-            self.subscriptions = [each for each in self.subscriptions if not each.finished]
+            self.queries = [each for each in self.queries if not each.finished]
 
-    def add(self, subscription: Subscription, seen: int | None = None) -> Subscription:
+    def add(self, query: LiveQuery, seen: int | None = None) -> LiveQuery:
         """Add a query over events to come: all arrivals after the one numbered `seen`."""
         with self.queueing:
-            subscription.delivered = self.queued if seen is None else seen
-            subscription.catch_up = self.catch_up
-            self.subscriptions = [*self.subscriptions, subscription]
-        return subscription
+            query.delivered = self.queued if seen is None else seen
+            query.catch_up = self.catch_up
+            self.queries = [*self.queries, query]
+        return query
 
-    def join(self, begin: Callable[[], Subscription]) -> Subscription:
+    def join(self, begin: Callable[[], LiveQuery]) -> LiveQuery:
         """Add a query that begins with what is stored, while nothing is delivered.
 
         Events stored before it takes its snapshot are in the snapshot; later ones are delivered to

@@ -62,7 +62,7 @@ class LateEvents:
             self.kept_rows -= len(self.kept.popleft())
 
 
-class Subscription:
+class LiveQuery:
     """A query that runs live; `Database.subscribe` makes it.
 
     A query that meets a value without an answer, such as an overflow, or that remembers more than
@@ -254,7 +254,7 @@ class Subscription:
             parts.append(f"remembers {rows:,} row{'' if rows == 1 else 's'}")
         if self.finished:
             parts.append("finished" if self.failure is None else "failed")
-        return f"<Subscription {text}: {listed(self.streams)}; {', '.join(parts)}>"
+        return f"<LiveQuery {text}: {listed(self.streams)}; {', '.join(parts)}>"
 
     def go_on(self, step: Step, number: int | None = None, *, last: bool = False) -> Result:
         """Take a step, the `last` one or not; hand over the results that are complete.

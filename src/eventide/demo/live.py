@@ -34,11 +34,11 @@ class LiveRun:
 def run_live(
     folder: Path, question: DemoQuestion, events: pa.Table, advance: Callable[[int], None]
 ) -> LiveRun:
-    """Append events as they arrive to a new database that a subscription watches."""
+    """Append events as they arrive to a new database that a live query watches."""
     database = open_database(folder)
     stream = database.create_stream("cars", ATTRIBUTES)
     pieces: list[pa.Table] = []
-    subscription = database.subscribe(
+    query = database.subscribe(
         question.text, lambda result: pieces.append(result.to_arrow()), lateness=LATENESS
     )
     started = perf_counter()
@@ -48,10 +48,10 @@ def run_live(
         stream.append(events.slice(first, BATCH_ROWS))
         slowest = max(slowest, perf_counter() - arrived)
         advance(min(BATCH_ROWS, events.num_rows - first))
-    last = subscription.finish().to_arrow()
+    last = query.finish().to_arrow()
     seconds = perf_counter() - started
-    late = subscription.late().to_arrow()
-    assert late.num_rows == subscription.late_count, "the demo has few late events: all are kept"
+    late = query.late().to_arrow()
+    assert late.num_rows == query.late_count, "the demo has few late events: all are kept"
     rows = pa.concat_tables(pieces) if pieces else last
     batches = -(-events.num_rows // BATCH_ROWS)
     return LiveRun(rows, late, seconds, batches, slowest)

@@ -158,7 +158,7 @@ def while_it_happened(found: DemoFindings) -> list[Block]:
         Heading("Live"),
         Paragraph(
             f"Then the events arrived once more, {BATCH_ROWS:,} at a time, at a database with a "
-            f"subscription to “{MINUTES.name}”. It gave {live.rows.num_rows:,} windows, each as "
+            f"live query for “{MINUTES.name}”. It gave {live.rows.num_rows:,} windows, each as "
             f"soon as it was complete, and never took longer than {live.slowest * 1000:.0f} ms "
             f"from a batch to its results, storing included. {live.late.num_rows:,} events came "
             "too late; they are stored and counted. The answer equals that of history without "

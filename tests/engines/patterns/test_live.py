@@ -404,7 +404,7 @@ def test_late_rows_are_counted_and_kept_and_no_part_of_a_match(tmp_path: Path) -
     assert db.sql(text).rows() == [{"n": 6, "l": 3}]
 
 
-def test_a_subscription_answers_one_event_later(tmp_path: Path) -> None:
+def test_a_live_query_answers_one_event_later(tmp_path: Path) -> None:
     """Events of the newest instant wait: others of that instant may follow."""
     db = ev.open(tmp_path)
     stream = db.create_stream("s", SCHEMA.to_json())

@@ -72,7 +72,7 @@ def test_what_has_no_shorter_answer_is_said(text: str, last_s: int, message: str
     assert refused.value.hint
 
 
-def test_a_subscription_is_asked(tmp_path: Path) -> None:
+def test_a_live_query_is_asked(tmp_path: Path) -> None:
     db = ev.open(tmp_path)
     stream = db.create_stream("a", {"k": "string"})
     standing = db.subscribe("SELECT x.k FROM a [RANGE 60 SECONDS] x")

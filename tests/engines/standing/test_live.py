@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eventide as ev
-from eventide.api.live_query import Subscription
+from eventide.api.live_query import LiveQuery
 from eventide.batch import START_OF_TIME_US
 from eventide.engines.standing.live import StandingLive
 from eventide.engines.standing.resume import resumed
@@ -90,7 +90,7 @@ def test_whatever_the_order_of_streams(question: Question, seed: int, late: int)
     engine = engine_of(question, late)
     # A relation does not hold the clock back: its changes have to come before.
     streams = {**streams, "r": sorted(streams["r"], key=lambda event: event["ts"])}
-    query = Subscription(engine)
+    query = LiveQuery(engine)
     reports: list[dict[str, Any]] = []
     order = [name for name in engine.streams if name != "r"]
     if "r" in engine.streams:
@@ -112,7 +112,7 @@ def test_whatever_the_order_of_streams(question: Question, seed: int, late: int)
         assert bag_of(query) == Truth(question, streams).answer(max(newest))
 
 
-def bag_of(query: Subscription) -> Counter[tuple[Any, ...]]:
+def bag_of(query: LiveQuery) -> Counter[tuple[Any, ...]]:
     return (
         bag(query.current().to_arrow().combine_chunks().to_batches()[0])
         if len(query.current())
@@ -130,7 +130,7 @@ def test_beginning_with_history_goes_on_as_if_it_had_seen_it(
     engine = engine_of(question, late)
     border = choose.randint(0, 8) * SECOND
     before = {name: [e for e in events if e["ts"] < border] for name, events in streams.items()}
-    whole, begun = Subscription(engine), Subscription(engine)
+    whole, begun = LiveQuery(engine), LiveQuery(engine)
     whole.take({name: rows_of(name, before[name]) for name in engine.streams})
     begun.state = started(engine, sources_of(before))
     assert bag_of(begun) == bag_of(whole)
@@ -165,7 +165,7 @@ def append(db: ev.Database, name: str, *ticks: int) -> None:
     db.stream(name).append([{"ts": tick * SECOND, "k": "p", "v": tick} for tick in ticks])
 
 
-def current(query: Subscription) -> list[tuple[Any, ...]]:
+def current(query: LiveQuery) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in query.current().rows())
 
 
@@ -235,7 +235,7 @@ def test_beginning_with_what_is_stored_misses_and_repeats_nothing(tmp_path: Path
 def test_events_in_the_queue_count_once(tmp_path: Path) -> None:
     """An event that is stored but not delivered yet is part of the history, and only of it."""
     db = two_streams(tmp_path)
-    begun: list[Subscription] = []
+    begun: list[LiveQuery] = []
 
     def begin(_: ev.Result) -> None:
         if not begun:
@@ -320,7 +320,7 @@ def test_what_a_query_is_can_be_seen(tmp_path: Path) -> None:
     db = two_streams(tmp_path)
     query = db.subscribe("SELECT k FROM a [RANGE 9 s] EXCEPT SELECT k FROM b [RANGE 9 s]")
     assert repr(query) == (
-        "<Subscription SELECT k FROM a [RANGE 9 s] EXCEPT SELECT k FROM b [RANGE 9 s]: "
+        "<LiveQuery SELECT k FROM a [RANGE 9 s] EXCEPT SELECT k FROM b [RANGE 9 s]: "
         "a, b; no clock yet, remembers 0 rows>"
     )
     append(db, "a", 1)
@@ -329,9 +329,7 @@ def test_what_a_query_is_can_be_seen(tmp_path: Path) -> None:
     query.finish()
     assert "; clock 1970-01-01 00:00:02.000001, remembers " in repr(query)
     assert repr(query).endswith("finished>")
-    assert (
-        repr(db.subscribe("SELECT v FROM a")) == "<Subscription SELECT v FROM a: a; no clock yet>"
-    )
+    assert repr(db.subscribe("SELECT v FROM a")) == "<LiveQuery SELECT v FROM a: a; no clock yet>"
 
 
 def test_operators_are_called_as_explain_does(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import eventide as ev
-from eventide.api.live_query import Subscription
+from eventide.api.live_query import LiveQuery
 from eventide.errors import SchemaError, StoreError
 from eventide.store.segments.manifest import Manifest
 from tests.naive.standing.windows import SECOND
@@ -144,7 +144,7 @@ def test_what_relations_were_before_is_not_reported(tmp_path: Path, dumped: bool
 def test_changes_of_a_relation_count_once(tmp_path: Path) -> None:
     """A change that is stored but not delivered yet is among those a query begins with."""
     db = garage(tmp_path)
-    begun: list[Subscription] = []
+    begun: list[LiveQuery] = []
 
     def begin(_: ev.Result) -> None:
         if not begun:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from eventide.api.live_query import OnResult, Subscription
+from eventide.api.live_query import LiveQuery, OnResult
 from eventide.api.replay.pace import Speed
 from eventide.api.replay.run import Replay
 from eventide.batch import TimeRange
@@ -17,7 +17,7 @@ from eventide.store import Snapshot
 class StandingQueries:
     """Queries that are fed with the events of their streams, all under the same clock."""
 
-    def __init__(self, queries: Sequence[tuple[str, Subscription]]) -> None:
+    def __init__(self, queries: Sequence[tuple[str, LiveQuery]]) -> None:
         self.queries = queries
 
     @property
@@ -40,7 +40,7 @@ class StandingQueries:
 
 
 def replay_queries(
-    queries: Sequence[tuple[str, Subscription]],
+    queries: Sequence[tuple[str, LiveQuery]],
     snapshots: Mapping[str, Snapshot],
     times: TimeRange,
     speed: Speed | None,
