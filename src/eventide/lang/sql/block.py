@@ -48,7 +48,7 @@ _WINDOW_COLUMNS = frozenset({WINDOW_START, WINDOW_END})
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A planned block: `names` are its columns, `extra` those that hold the extra expressions."""
+    """A planned block: `names` are its columns, `extra` the columns of the extra expressions."""
 
     plan: Plan
     names: tuple[str, ...]
@@ -60,9 +60,10 @@ def plan_block(
 ) -> Block:
     """Return the plan of a SELECT over one stream, or over the matches of a row pattern.
 
-    `extras` are further expressions, computed for what stands around the block; they become
-    hidden columns unless an item already computes the same. `UnsupportedError` says that our
-    operators cannot do it.
+    `extras` are further expressions that the SQL around the block needs; they become hidden columns
+    unless an item already computes the same. `UnsupportedError` says that our operators cannot do
+    the
+    SELECT.
     """
     windowed = is_windowed(select)
     scope = replace(scope, pseudo=_WINDOW_COLUMNS) if windowed else scope
@@ -81,14 +82,14 @@ def plan_block(
 
 
 def stream_below(plan: Plan) -> Scan | None:
-    """Return the scan of a plan that only chooses events of a stream, None for any other."""
+    """Return the scan of a plan that only chooses events of a stream, else None."""
     while isinstance(plan, Filter):
         plan = plan.source
     return plan if isinstance(plan, Scan) else None
 
 
 def scope_over(alias: str, block: Block) -> Scope | None:
-    """Return the scope of whoever reads a block that computes with each event by itself."""
+    """Return the scope of a query that reads a block which computes with each event by itself."""
     assert isinstance(block.plan, Project)
     if stream_below(block.plan.source) is None:
         return None
@@ -98,7 +99,7 @@ def scope_over(alias: str, block: Block) -> Scope | None:
 
 
 def _typed(expression: Expression) -> Expression:
-    """Return a text as one that is nothing else: as a column, it is no time written down."""
+    """Return a text literal cast to text, so that it is not taken for a time."""
     if isinstance(expression, Literal) and expression.type == STRING:
         return Cast(expression, STRING, expression.span)
     return expression
@@ -129,7 +130,7 @@ def expand_stars(nodes: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What both kinds of block are built from."""
+    """The parts from which both kinds of block are built."""
 
     select: exp.Select
     translator: Translator
@@ -155,14 +156,14 @@ def _filtered_scan(select: exp.Select, scope: Scope, text: str) -> Plan:
     where = select.args.get("where")
     if where is None:
         return scope.source
-    # The bounds of a window do not exist yet when WHERE is asked.
+    # The bounds of a window do not exist yet when WHERE is evaluated.
     condition = Translator(replace(scope, pseudo=frozenset()), text).translate(where.this)
     refuse_aggregates(condition, "WHERE")
     return Filter(scope.source, condition)
 
 
 def refuse_aggregates(expression: Expression, place: str) -> None:
-    """Refuse aggregates where rows are looked at one by one."""
+    """Refuse aggregates in conditions on single rows."""
     for part in walk(expression):
         if isinstance(part, Aggregate | Over):
             message = f"{render(part)} stands in {place}, where no aggregate may"
@@ -243,7 +244,9 @@ class _Grouping:
     keys: list[Named]
     aggregates: list[NamedAggregate]
     fields: frozenset[str]
-    """What a stream has, in lower case: within an aggregate a name means that, never a bound."""
+    """The names of a stream's columns, in lower case: in an aggregate a name means these, not a
+    bound.
+    """
 
     @classmethod
     def of(cls, parts: _Parts, expressions: list[Expression]) -> _Grouping:
@@ -295,7 +298,7 @@ class _Grouping:
         return name
 
     def aggregate(self, source: Plan, window: Window | CountWindow) -> WindowAggregate:
-        """Return the node that computes all of it."""
+        """Return the node that computes the keys and aggregates."""
         return WindowAggregate(source, tuple(self.keys), window, tuple(self.aggregates))
 
 

@@ -1,4 +1,4 @@
-"""What no text may hold, whatever it says: a NUL outside of a string, a number without end."""
+"""Refuse what no query text may contain: a NUL outside of a string, an endless number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUL = "\0"
 
 
 def check_words(tokens: Iterable[Token]) -> None:
-    """Refuse words that cannot be meant, before anything is made of them."""
+    """Refuse such words before the text is parsed."""
     for token in tokens:
         if token.token_type == TokenType.STRING:
             continue

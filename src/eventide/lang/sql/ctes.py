@@ -13,14 +13,15 @@ from eventide.lang.sql.standing.clause import window_of_table
 from eventide.lang.sql.windows.group_by import is_windowed
 
 NO_CTE = "no_cte"
-"""Where a table remembers that it is not the CTE of its name."""
+"""The key under which a table remembers that it is not the CTE of its name."""
 
 
 def inline_ctes(query: exp.Expr) -> None:
-    """Put each CTE that a pattern or a join of periods reads in its place.
+    """Replace each table that a pattern or a join of periods reads by the CTE that it names.
 
-    So does each plain SELECT that is all that another SELECT reads, if that has a window or if
-    nothing else reads it. Those that nobody else reads are dropped.
+    The same goes for a plain SELECT that is all that another SELECT reads, if the other has a
+    window
+    or is its only reader. CTEs that nothing else reads are dropped.
     """
     for node in list(query.find_all(RowPattern, SituationTable)):
         inline_cte(query, node.this)
@@ -36,7 +37,7 @@ def inline_ctes(query: exp.Expr) -> None:
 
 
 def _is_plain(query: exp.Expr) -> bool:
-    """Whether a query chooses rows of one thing and computes with each."""
+    """Whether a query chooses rows of one source and computes with each row by itself."""
     kept = {key for key, value in query.args.items() if value}
     return isinstance(query, exp.Select) and kept <= {"expressions", "from_", "where"}
 
@@ -46,7 +47,7 @@ def _readings(query: exp.Expr, cte: exp.CTE) -> int:
 
 
 def inline_cte(query: exp.Expr, table: exp.Expr, *, through: bool = False) -> None:
-    """Put the CTE that a table names in its place; with `through`, also the one that it reads."""
+    """Replace a table by the CTE that it names; with `through`, also the one that the CTE reads."""
     cte = visible_cte(table)
     if cte is None:
         return
@@ -54,7 +55,7 @@ def inline_cte(query: exp.Expr, table: exp.Expr, *, through: bool = False) -> No
     if through and from_ is not None and not cte.this.args.get("joins"):
         inline_cte(query, from_.this, through=True)
     alias = table.args.get("alias") or exp.TableAlias(this=identifier(table.name))
-    # Where the CTE goes its own name may be visible; in it, the name meant something else.
+    # At its new place the CTE's own name may be visible; inside the CTE it meant something else.
     for inner in cte.this.find_all(exp.Table):
         if visible_cte(inner) is None:
             inner.meta[NO_CTE] = True
@@ -74,7 +75,7 @@ def visible_cte(table: exp.Expr) -> exp.CTE | None:
     parent = table.parent
     while parent is not None:
         with_ = parent if isinstance(parent, exp.With) else parent.args.get("with_")
-        # Of its own WITH, a CTE sees those before it.
+        # A CTE sees those before it in its own WITH.
         if isinstance(with_, exp.With) and child is not with_:
             for cte in with_.expressions:
                 if cte is child:

@@ -1,4 +1,4 @@
-"""Cut a query: blocks become plans of ours, what remains is SQL for DuckDB or Spark.
+"""Cut a query: blocks become plans of ours, the rest is SQL for DuckDB or Spark.
 
 `SELECT … FROM cars GROUP BY car, TUMBLE(…) ORDER BY n LIMIT 3` becomes our window aggregate as
 `eventide_0`, and `SELECT … FROM eventide_0 ORDER BY n LIMIT 3` around it.
@@ -74,7 +74,7 @@ NO_MATCHES: Mapping[int, Scope] = {}
 
 def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Plan:
     """Return the plan of a parsed query, without types."""
-    # A name that the query uses itself would hide what we put under it.
+    # A name that the query itself uses would hide our input of that name.
     prefix = fresh("eventide", re.findall(r"eventide(?:_\d+)*(?=_\d)", text, re.IGNORECASE))
     cutter = Cutter(catalog, text, prefix)
     query = query.copy()
@@ -107,10 +107,10 @@ class Cutter:
     prefix: str = "eventide"
     inputs: list[tuple[str, Plan]] = field(default_factory=list)
     reason: UnsupportedError | None = None
-    """Why a SELECT over one stream is no block, if nothing else keeps it from being one."""
+    """Why a SELECT over one stream is not a block, if there is just one reason."""
 
     def add(self, plan: Plan) -> exp.Table:
-        """Remember a plan as an input, and return the table it is to the rest."""
+        """Add a plan as an input, and return the table that stands for it in the rest."""
         name = f"{self.prefix}_{len(self.inputs)}"
         self.inputs.append((name, as_input(plan)))
         return exp.to_table(name)
@@ -136,7 +136,7 @@ class Cutter:
         return query
 
     def _cut_standing(self, query: exp.Expr, ctes: Names) -> exp.Expr | None:
-        """Return what is around a standing query, None if it is none."""
+        """Return the rest around a standing query, or None if the query is not one."""
         reported = isinstance(query, exp.Subquery) and report_of(query) is not None
         if not (reported or is_standing(query)) or isinstance(query, exp.Subquery) != reported:
             return None
@@ -145,7 +145,7 @@ class Cutter:
         except UnsupportedError:
             if reported or has_windows(query):
                 raise
-            # What reads from standing queries can be SQL around them.
+            # SQL can stand around standing queries and read their answers.
             return None
         rest = found.around(self.add(found.plan))
         with_ = query.args.get("with_")
@@ -213,7 +213,7 @@ class Cutter:
         *,
         written: bool = False,
     ) -> Scope | None:
-        """Return the scope of a SELECT that reads one thing: VALUES only if they may be events."""
+        """Return the scope of a SELECT that reads one source: VALUES only if they may be events."""
         if len(tables) != 1 or select.args.get("joins") or select.args.get("laterals"):
             return None
         (table,) = tables
@@ -248,7 +248,7 @@ class Cutter:
     def _plain(self, table: exp.Subquery, ctes: Names, *, written: bool = False) -> Scope | None:
         """Return the scope of a SELECT in brackets that chooses events and computes with each.
 
-        Whoever reads it reads the stream below: what its columns mean is put in their place.
+        The query around it reads the stream below: each column is replaced by its expression.
         """
         select = table.this
         if not isinstance(select, exp.Select) or report_of(table) is not None:
@@ -266,11 +266,11 @@ class Cutter:
         except EventideError:
             if written:
                 raise
-            return None  # it may be SQL for the engine, or be about a query around it
+            return None  # it may be SQL for the engine, or refer to a query around it
         return scope_over(table.alias, block)
 
     def _find_matches(self, select: exp.Select, ctes: Names) -> dict[int, Scope]:
-        """Put a table in the place of every row pattern in FROM; return the scope of each."""
+        """Replace every row pattern in FROM by a table; return the scope of each."""
         matched: dict[int, Scope] = {}
         for node in list(sources_of(select)):
             if isinstance(node, RowPattern | SituationTable):
@@ -285,7 +285,7 @@ class Cutter:
         return matched
 
     def _find_periods(self, select: exp.Select, ctes: Names) -> dict[int, Scope]:
-        """Put a table in the place of every SELECT whose periods are joined by relation."""
+        """Replace every SELECT whose periods are joined by relation by a table."""
         found: dict[int, Scope] = {}
         for node in joined_sides(select):
             if isinstance(node, exp.Subquery):
@@ -328,7 +328,7 @@ class Cutter:
         alias = node.args.get("alias")
         if alias is not None and alias.columns:
             refuse(f"renaming the columns of a {found} in FROM", alias, f"name them in {part}")
-        # Which columns a match has is known once the types are.
+        # The columns of a match are known once the types are.
         fields = list(bind(match, self.catalog).row)
         if isinstance(match, MatchRecognize) and match.all_rows and TS not in source.fields:
             told = [item.name for item in match.measures]  # all rows of a table without times
@@ -338,7 +338,7 @@ class Cutter:
         return Scope(stream, alias.name if alias is not None else source.alias, fields, match)
 
     def _match_source(self, table: exp.Expr, ctes: Names, word: str) -> Scope:
-        """Return the scope of what a clause reads: a stream, or a block in brackets."""
+        """Return the scope of the source of a clause: a stream, or a block in brackets."""
         scope = self._scope(table, ctes, NO_MATCHES)
         if isinstance(table, exp.Table) and scope is not None and not table.args.get("joins"):
             return scope
@@ -451,7 +451,7 @@ def _source_hint(word: str) -> str:
 
 
 def _culprit(select: exp.Select, kept: set[str]) -> exp.Expr | None:
-    """Return the clause for which a SELECT is no block, if it is one clause."""
+    """Return the clause that keeps a SELECT from being a block, if it is a single clause."""
     clauses = [
         select.args[key] for key in sorted({*kept, "group", "with_"}) if select.args.get(key)
     ]

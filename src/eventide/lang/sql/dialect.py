@@ -16,13 +16,13 @@ class Eventide(DuckDB):
     SAFE_DIVISION = True
 
     class Tokenizer(DuckDB.Tokenizer):
-        """DuckDB's words and MATCH_RECOGNIZE."""
+        """DuckDB's tokens and MATCH_RECOGNIZE."""
 
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
             **DuckDB.Tokenizer.KEYWORDS,
             "MATCH_RECOGNIZE": TokenType.MATCH_RECOGNIZE,
         }
-        # Behind a ; of PATTERN, words such as RESET are names like others.
+        # Behind a ; of PATTERN, words such as RESET are plain names.
         COMMAND_PREFIX_TOKENS: ClassVar[set[TokenType]] = set()
 
     Parser = StandingParser

@@ -18,7 +18,7 @@ _PREFIX = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """A query of which the plan is wanted; `query` stands where it stood in `text`."""
+    """A query whose plan is wanted; `query` stands at the same place as in `text`."""
 
     text: str
     query: str
@@ -26,7 +26,7 @@ class ExplainRequest:
 
     @contextmanager
     def pointing(self) -> Iterator[None]:
-        """Let errors show the text as it was written, with EXPLAIN."""
+        """Make errors show the text as it was written, with EXPLAIN."""
         try:
             yield
         except EventideError as error:
@@ -36,7 +36,7 @@ class ExplainRequest:
 
 
 def explain_request(text: str) -> ExplainRequest | None:
-    """Return what an EXPLAIN asks for, or None if the text is none.
+    """Return the request of an EXPLAIN, or None for any other text.
 
     >>> explain_request("EXPLAIN ANALYZE SELECT 1")
     ExplainRequest(text='EXPLAIN ANALYZE SELECT 1', query='                SELECT 1', analyze=True)
@@ -44,7 +44,7 @@ def explain_request(text: str) -> ExplainRequest | None:
     found = _PREFIX.match(text)
     if found is None:
         return None
-    # As long as it was: places in the query are places in the text.
+    # The length stays the same, so that places in the query are places in the text.
     blank = re.sub(r"[^\n]", " ", found[2])
     query = text[: found.start(2)] + blank + text[found.end(2) :]
     return ExplainRequest(text, query, analyze=found["analyze"] is not None)

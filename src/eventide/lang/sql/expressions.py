@@ -1,4 +1,4 @@
-"""sqlglot's expressions → ours. Names are resolved here, types are left to `bind`."""
+"""sqlglot's expressions → ours. Names are resolved here; `bind` adds the types."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Translator:
         raise self.beyond(node)
 
     def beyond(self, node: exp.Expr) -> EventideError:
-        """Return the error for what our operators have no form of."""
+        """Return the error for an expression that our operators cannot compute."""
         what = f"{written(node)} is beyond Eventide's own operators"
         hint = _PERIODS_HINT if type(node) in STANDING_NODES else AROUND_HINT
         return UnsupportedError(what, span=span_of(node), hint=hint)
@@ -126,7 +126,7 @@ class Translator:
         return Call(name, arguments, span=self.span(node))
 
     def parts(self, node: exp.Expr, keys: tuple[str, ...]) -> list[Expression]:
-        """Return the translated arguments of a node, those left out left out."""
+        """Return the translated arguments of a node, without those left out."""
         found: list[Expression] = []
         for key in keys:
             value = node.args.get(key)
@@ -343,7 +343,7 @@ def unknown_function(
 
 
 def no_clock(span: Span | None) -> BindError:
-    """Return the error for a query that asks what time it is."""
+    """Return the error for a query that asks for the current time."""
     message = "a query has no clock: its answer depends on the events alone"
     return BindError(message, span=span, hint="write the time as TIMESTAMP '2026-01-31 12:00:00'")
 

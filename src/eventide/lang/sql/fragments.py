@@ -1,7 +1,7 @@
-"""Names and expressions that become part of a query's text: each has to be what it says it is.
+"""Check names and expressions that become part of a query's text.
 
-A piece of text that is put into a query must not reach beyond its place there, by a bracket too
-many or by a comment. So it is read alone first, and goes into the query without what surrounds it.
+Text that is put into a query must not reach beyond its place there, by an extra bracket or by a
+comment. So it is parsed alone first, and goes into the query without surrounding comments.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _CLOSING = {
     TokenType.L_BRACE: TokenType.R_BRACE,
 }
 _WORDS = frozenset(("RUNNING", "FINAL", "PATTERN"))
-"""Words that mean something to MATCH_RECOGNIZE where a name may stand."""
+"""Words with a meaning in MATCH_RECOGNIZE at places where a name may stand."""
 
 
 class _FragmentParser(MatchParser):
-    """Reads what stands inside of MATCH_RECOGNIZE without the clause around it."""
+    """Reads expressions of MATCH_RECOGNIZE without the clause around them."""
 
     def reset(self) -> None:
         """Forget the last text."""
@@ -54,7 +54,7 @@ def name_text(name: str) -> str:
 
 
 def fragment(text: str, what: str, kind: Kind = "expression") -> str:
-    """Return a piece of SQL without comments around it; an error names `what` it is.
+    """Return a piece of SQL without comments around it; an error calls it `what`.
 
     >>> fragment(" speed > 3 -- fast", "the condition of B")
     'speed > 3'
@@ -73,7 +73,7 @@ def fragment(text: str, what: str, kind: Kind = "expression") -> str:
 
 
 def _tokens(text: str, what: str) -> Sequence[Token]:
-    """Return the words of a text in which every bracket has its other end."""
+    """Return the tokens of a text; every bracket has to have its partner."""
     try:
         tokens = Eventide().tokenize(text)
     except SqlglotError:

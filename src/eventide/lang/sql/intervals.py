@@ -11,7 +11,7 @@ from eventide.plan.times import UNIT_US, parse_duration, scaled_duration
 
 _VARIABLE = ("month", "year", "quarter", "decade", "century", "millennium", "mon")
 _LONGEST_US = 10_000 * 366 * UNIT_US["day"]
-"""Longer than all of time that a stream can hold; sums with a time stay inside 64 bits."""
+"""Longer than the period that a stream can hold; sums with a time stay inside 64 bits."""
 _UNITS_HINT = "use a unit that has one length: days, hours, minutes, seconds, milliseconds"
 
 

@@ -1,4 +1,4 @@
-"""What stands around a block: ORDER BY, LIMIT, OFFSET and DISTINCT."""
+"""The clauses around a block: ORDER BY, LIMIT, OFFSET and DISTINCT."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class OuterClauses:
 
     @property
     def extras(self) -> list[exp.Expr]:
-        """The expressions of ORDER BY that are no columns of the SELECT list."""
+        """The expressions of ORDER BY that are not columns of the SELECT list."""
         return [item.this for item, name in self.order if name is None]
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing stands around the block."""
+        """Whether there are no clauses around the block."""
         return not self.clauses and not self.order
 
     def check(self, block: Block) -> None:
-        """Refuse to order distinct rows by what they do not have."""
+        """Refuse to order distinct rows by columns that they do not have."""
         hidden = [name for name in block.extra if name not in block.names]
         if "distinct" in self.clauses and hidden:
             message = "SELECT DISTINCT can be ordered by its own columns only"
@@ -60,7 +60,7 @@ class OuterClauses:
 
 
 def around_of(select: exp.Select, scope: Scope) -> OuterClauses:
-    """Return what stands around the block that a SELECT would be."""
+    """Return the clauses around the block that a SELECT would be."""
     clauses = {
         key: select.args[key] for key in ("limit", "offset", "distinct") if select.args.get(key)
     }
@@ -77,7 +77,7 @@ def around_of(select: exp.Select, scope: Scope) -> OuterClauses:
 
 
 def check_limits(query: exp.Expr) -> None:
-    """Refuse what is no number of rows behind LIMIT and OFFSET, wherever they stand."""
+    """Refuse LIMIT and OFFSET that are not a number of rows, anywhere in a query."""
     for clause in query.find_all(exp.Limit, exp.Offset):
         count = clause.expression
         plain = isinstance(count, exp.Literal)
@@ -92,7 +92,7 @@ def check_limits(query: exp.Expr) -> None:
 def output_column(node: exp.Expr, names: list[str]) -> str | None:
     """Return the output column that an item of ORDER BY means, or None.
 
-    `names` are those that the SELECT list gives, of which several may be one name.
+    `names` are the names that the SELECT list gives; several items may have the same.
     """
     if isinstance(node, exp.Literal) and node.is_int:
         place = int(node.name)
@@ -101,6 +101,6 @@ def output_column(node: exp.Expr, names: list[str]) -> str | None:
             raise BindError(message, span=span_of(node), hint=f"it has {len(names)} columns")
         return numbered(names)[place - 1]
     if isinstance(node, exp.Column) and not node.table:
-        # The first of several columns of a name keeps it.
+        # The first of several columns with the same name keeps it.
         return next((name for name in names if name.lower() == node.name.lower()), None)
     return None

@@ -55,7 +55,7 @@ def parse(text: str) -> exp.Query:
 
 
 _LONG = 10_000
-"""Characters from which on a text is looked at before it is read."""
+"""Longer texts are checked for depth before they are parsed."""
 _DEEPEST = 1_000
 _LONGEST_CHAIN = 3_000
 _SEPARATORS = (TokenType.COMMA, TokenType.SELECT)
@@ -69,7 +69,7 @@ _SETS = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
 
 
 def _refuse_endless(text: str) -> None:
-    """Refuse brackets too deep and chains too long: to read them takes minutes, and then fails."""
+    """Refuse too deep brackets and too long chains: parsing them takes minutes, then fails."""
     if len(text) < _LONG:
         return
     open_chains = [[0, 0]]
@@ -90,7 +90,7 @@ def _refuse_endless(text: str) -> None:
 
 
 def too_deep(span: Span | None = None) -> ParseError:
-    """Return the error for a query that is nested too deeply to be read."""
+    """Return the error for a query that is nested too deeply to be parsed."""
     hint = "write x IN (…) for many ORs; split it with WITH"
     return ParseError("the query is nested too deeply", span=span, hint=hint)
 
@@ -122,7 +122,7 @@ def _query(statement: exp.Expr) -> exp.Query:
 
 
 def parse_error(error: SqlglotParseError, text: str, what: str = "the query") -> ParseError:
-    """Return sqlglot's error as ours; `what` is what the text is."""
+    """Return sqlglot's error as ours; `what` names the kind of text."""
     first = error.errors[0] if error.errors else {}
     highlight = str(first.get("highlight") or "")
     span = _place(text, int(first.get("line") or 1), int(first.get("col") or 1), highlight)
@@ -156,7 +156,7 @@ def _session(text: str) -> UnsupportedError | None:
 
 
 def _command(text: str) -> ParseError | None:
-    """Return the error for a statement behind another that sqlglot reads in front only."""
+    """Return the error for a second statement that sqlglot cannot read behind another."""
     tokens = readable(Eventide().tokenize(text))
     for end, word in pairwise(tokens):
         if end.token_type == TokenType.SEMICOLON and word.token_type in Eventide.Tokenizer.COMMANDS:
@@ -184,7 +184,7 @@ def _hint(first: dict[str, object], highlight: str) -> str:
 
 
 def token_error(text: str) -> ParseError:
-    """Return the error for a text that cannot be cut into words."""
+    """Return the error for a text that cannot be cut into tokens."""
     for quote, what in (("'", "string"), ('"', "quoted name")):
         if text.count(quote) % 2:
             place = text.rfind(quote)

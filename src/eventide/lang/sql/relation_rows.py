@@ -1,6 +1,6 @@
-"""A relation in SQL: the rows that are there now, wherever its changes are not asked for.
+"""A relation in SQL: its present rows, unless its changes are asked for.
 
-TUMBLE and HOP, MATCH_RECOGNIZE, TPSTREAM and SITUATIONS go with time: they read the changes.
+TUMBLE and HOP, MATCH_RECOGNIZE, TPSTREAM and SITUATIONS follow time, so they read the changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def relation_window(schema: Schema) -> RowsWindow:
 
 
 def rows_now(scope: Scope, catalog: Mapping[str, Schema]) -> Scope:
-    """Return the scope with the rows of a relation in place of its changes; others as they are."""
+    """Return the scope with a relation's rows in place of its changes; streams stay as they are."""
     scan = scope.source
     if not isinstance(scan, Scan) or not catalog[scan.stream].key:
         return scope
@@ -41,19 +41,19 @@ def reads_relation(plan: Plan) -> bool:
 
 
 def is_of_rows(plan: Plan) -> bool:
-    """Whether a plan takes rows one by one, as a standing query over a relation does."""
+    """Whether a plan treats rows one by one, as a standing query over a relation does."""
     if isinstance(plan, Filter | Project):
         return is_of_rows(plan.source)
     return isinstance(plan, Windowed)
 
 
 def as_input(plan: Plan) -> Plan:
-    """Return a plan as an input of the rest: over a relation, it is a standing query."""
+    """Return a plan as an input of the rest; over a relation, it becomes a standing query."""
     return Standing(_merged(plan)[0]) if reads_relation(plan) else plan
 
 
 def _merged(plan: Plan) -> tuple[Plan, str]:
-    """Return a plan over the window itself, and what stands in front of the names of its rows."""
+    """Return a plan over the window itself, and the prefix that its column names have there."""
     match plan:
         case Project(source=Windowed(alias=alias) as window):
             return window, f"{alias}."
@@ -71,12 +71,12 @@ def _merged(plan: Plan) -> tuple[Plan, str]:
 
 
 def may_change(plan: Plan, names: Iterable[str]) -> bool:
-    """Whether a plan may report changes: its columns are not called like theirs."""
+    """Whether a plan may report changes: none of its columns has the name of one of theirs."""
     return not (reads_relation(plan) and any(name.lower() in CHANGE_COLUMNS for name in names))
 
 
 def refuse_as_of(select: exp.Select, scopes: Mapping[int, Scope]) -> None:
-    """Refuse ASOF JOIN of a relation as it is now: it would not find what was there then."""
+    """Refuse ASOF JOIN of the present rows of a relation: it would not find earlier rows."""
     for join in select.args.get("joins") or ():
         scope = scopes.get(id(join.this))
         if join.method == "ASOF" and scope is not None and reads_relation(scope.source):

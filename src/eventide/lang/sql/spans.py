@@ -1,4 +1,4 @@
-"""Where in the query text a piece of syntax stands."""
+"""Where in the query text a part of the syntax stands."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ _MIN_MAX = re.compile(r"\b(?:min|max)\s*\(\s*(?:distinct\s+)?$", re.IGNORECASE)
 
 
 def span_of(node: exp.Expr) -> Span | None:
-    """Return the smallest piece of text that holds all marked parts of a node.
+    """Return the smallest span that holds all marked parts of a node.
 
-    sqlglot marks names, literals and the names of functions; the rest is what lies between.
+    sqlglot marks names, literals and the names of functions; the span covers what lies between
+    them.
     """
     return union(_marked(part) for part in node.walk())
 
 
 def written(node: exp.Expr) -> str:
-    """Return a node as SQL, to be shown; what DuckDB would say to it does not matter."""
+    """Return a node as SQL, to be shown; whether DuckDB can run it does not matter."""
     return node.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
 
 
 def open_call(span: Span, node: exp.Expr, text: str) -> Span:
-    """Stretch the span of MIN(…) or MAX(…) over its name, which sqlglot does not mark."""
+    """Extend the span of MIN(…) or MAX(…) over its name, which sqlglot does not mark."""
     if not isinstance(node, exp.Min | exp.Max):
         return span
     before = _MIN_MAX.search(text[: span.start])
@@ -51,7 +52,7 @@ def union(spans: Iterable[Span | None]) -> Span | None:
 
 
 def close_brackets(span: Span, text: str) -> Span:
-    """Stretch a span over the closing brackets that belong to it.
+    """Extend a span over the closing brackets that belong to it.
 
     >>> close_brackets(Span(0, 9), "avg(speed) > 3").of("avg(speed) > 3")
     'avg(speed)'

@@ -1,4 +1,4 @@
-"""A TPStream statement, `FROM cars PARTITION BY … DEFINE … PATTERN …`, or SQL?"""
+"""Tell a TPStream statement, `FROM cars PARTITION BY … DEFINE … PATTERN …`, from SQL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eventide.lang.sql.situations.tokens import is_clause, is_statement
 
 
 def require_tpstream(text: object) -> None:
-    """Refuse a text that is no TPStream statement, with or without EXPLAIN in front."""
+    """Refuse a text that is not a TPStream statement, with or without EXPLAIN in front."""
     if not isinstance(text, str):
         message = f"a TPStream statement is a text, not {type(text).__name__}"
         hint = 'write it in quotes: tpstream("FROM cars DEFINE … PATTERN … WITHIN … RETURN …")'

@@ -23,7 +23,7 @@ _SHAPE = "(VALUES (TIMESTAMP '2026-01-01 00:00:00', 1), …) AS t(ts, a)"
 
 
 def written_scope(values: exp.Values, text: str, taken: Collection[str]) -> tuple[Scope, Schema]:
-    """Return the scope of VALUES that are read as events, and the schema of these."""
+    """Return the scope of VALUES that are read as events, and their schema."""
     alias = values.args.get("alias")
     names = [each.name for each in alias.columns] if alias is not None else []
     rows = [_constants(row, text) for row in values.expressions]

@@ -1,8 +1,8 @@
 """Functions of SQL.
 
 known.py      which of sqlglot's nodes is which function of ours
-arguments.py  no argument is lost while a query is read
+arguments.py  make sure that no argument is lost while a query is parsed
 formats.py    formats of times, element by element
-kinds.py      what kind of value an expression gives
-on_spark.py   functions in Spark's words
+kinds.py      the kind of value an expression gives
+on_spark.py   functions in Spark's dialect
 """

@@ -1,7 +1,7 @@
-"""No argument of a function is lost while a query is read.
+"""Make sure that no argument of a function is lost while a query is parsed.
 
 sqlglot reads functions of all dialects with builders that take the arguments they know: of
-DATE_TRUNC('hour', ts, 'UTC') it keeps two. What it does not keep is an error here.
+DATE_TRUNC('hour', ts, 'UTC') it keeps two. An argument that it does not keep is an error here.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _MOST: Mapping[type[exp.Expr], int] = {
     exp.Substring: 3,
     exp.Week: 1,
 }
-"""How many arguments functions take in a query; sqlglot keeps notes of its own behind them."""
+"""How many arguments functions take in a query; sqlglot adds arguments of its own behind them."""
 _COUNTED = ("QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "APPROX_QUANTILE", "POSITION", "TRIM")
-"""Functions that sqlglot reads in ways of their own."""
+"""Functions that sqlglot parses in special ways."""
 
 E = TypeVar("E", bound=exp.Expr)
 
@@ -39,7 +39,7 @@ class ArgumentParser(DuckDBParser):
     """DuckDB's grammar, in which a function takes all of its arguments or none."""
 
     def validate_expression(self, expression: E, args: list[exp.Expr] | None = None) -> E:
-        """Return what was read; `args` are the arguments it was made of, if it is a function."""
+        """Return a parsed expression; `args` are its arguments, if it is a function."""
         if args:
             self._refuse_lost(expression, args)
         return super().validate_expression(expression, args)
@@ -58,7 +58,7 @@ class ArgumentParser(DuckDBParser):
         return found
 
     def _refuse_unmarked(self, function: exp.Expr, first: int) -> None:
-        """Refuse an argument from whose place in the text nothing has been kept."""
+        """Refuse an argument if nothing at its place in the text was kept."""
         marks = [node.meta["start"] for node in function.walk() if "start" in node.meta]
         name, depth = self._tokens[first], 0
         start = name.end + 2
@@ -82,7 +82,7 @@ class ArgumentParser(DuckDBParser):
         for argument in arguments:
             if any(id(node) in kept for node in argument.walk()):
                 continue
-            # A unit becomes a word of its own: DATE_TRUNC('hour', …).
+            # A unit becomes a node of its own: DATE_TRUNC('hour', …).
             if argument.name and not argument.is_number and argument.name.lower() in words:
                 continue
             raise self._too_many(function, arguments, argument)

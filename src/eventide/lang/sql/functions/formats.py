@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from eventide.errors import Span, UnsupportedError
 
 TEXT = ""
-"""The code of a piece that stands for itself."""
+"""The code of a part that stands for itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a format: a code of strftime without its %, or text; `span` is its place in it."""
+    """A part of a format: a code of strftime without its %, or text; `span` is its place."""
 
     code: str
     text: str
     span: Span
 
 
-# The longest come first: HH24 is not HH and 24.
+# The longest first: HH24 is not HH and then 24.
 _LETTERS: Mapping[str, str] = {
     "FMMonth": "B",
     "FMHH24": "-H",

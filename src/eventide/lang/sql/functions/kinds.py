@@ -1,4 +1,4 @@
-"""What kind of value an expression of the rest gives, as far as its form tells."""
+"""The kind of value that an expression of the rest gives, as far as its form shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eventide.schema import Schema
 Kinds = Mapping[str, str]
 
 KIND = "kind"
-"""Where a node that has been rewritten remembers what kind of value it gave."""
+"""The key under which a rewritten node remembers the kind of value it gave."""
 WHOLE = "whole"
 """A number of some kind that has no fraction."""
 
@@ -50,7 +50,7 @@ _CASTS = {
 
 
 def column_kinds(inputs: Mapping[str, Plan], catalog: Mapping[str, Schema]) -> Kinds:
-    """Return the kinds of columns that have one kind in every input that has them."""
+    """Return the kinds of columns that have the same kind in every input that has them."""
     kinds: dict[str, set[str]] = {}
     for plan in inputs.values():
         for name, data_type in bind(plan, catalog).row.items():
@@ -59,7 +59,7 @@ def column_kinds(inputs: Mapping[str, Plan], catalog: Mapping[str, Schema]) -> K
 
 
 def kind_of(node: exp.Expr, kinds: Kinds) -> str | None:  # noqa: PLR0911, PLR0912
-    """Return the kind of an expression, or None if its form does not tell."""
+    """Return the kind of an expression, or None if its form does not show it."""
     if KIND in node.meta:
         remembered: str | None = node.meta[KIND]
         return remembered

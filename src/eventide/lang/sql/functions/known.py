@@ -1,7 +1,7 @@
 """Which of sqlglot's nodes is which function of ours.
 
-A node not found here is no function of our operators: a plain query that uses one runs on the
-engine's SQL instead, and elsewhere it is an error.
+Our operators have no function for a node that is not listed here: a plain query that uses one runs
+on the engine's SQL instead, and elsewhere it is an error.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ FIXED: Mapping[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Least: ("least", ("this", "expressions")),
     exp.Concat: ("concat", ("expressions",)),
 }
-"""A node whose arguments are ours, in order."""
+"""Nodes with the same arguments as ours, in the same order."""
 
 READ: Mapping[type[exp.Expr], tuple[str, ...]] = {
     exp.Between: ("this", "low", "high"),
@@ -169,9 +169,9 @@ def aggregate_name(node: exp.Expr) -> str | None:
 
 
 def unread(node: exp.Expr, *keys: str) -> exp.Expr | None:
-    """Return the first argument of a node that is under none of some keys, if there is one.
+    """Return the first argument of a node that is under none of the given keys, if there is one.
 
-    sqlglot has room for arguments that other dialects know: FLOOR(x, 2), FIRST(x, 2).
+    sqlglot also keeps arguments that only other dialects know: FLOOR(x, 2), FIRST(x, 2).
     """
     for key, value in node.args.items():
         for each in value if isinstance(value, list) else [value]:
@@ -181,5 +181,5 @@ def unread(node: exp.Expr, *keys: str) -> exp.Expr | None:
 
 
 def has_more(aggregate: exp.Expr) -> bool:
-    """Whether an aggregate has more arguments than ours take: COUNT(a, b), MAX(a, 3)."""
+    """Whether an aggregate has more arguments than ours: COUNT(a, b), MAX(a, 3)."""
     return unread(aggregate, "this") is not None

@@ -2,8 +2,8 @@
 
 scope.py       what the names in one SELECT mean
 streams.py     which stream a table in FROM names
-columns.py     what the columns of a SELECT are called
+columns.py     names of the columns of a SELECT
 lists.py       lists of names behind a table, AS c(t, who)
-qualifiers.py  what may stand in front of a dot
-written.py     names and expressions as clauses of ours write them
+qualifiers.py  names in front of a dot
+written.py     names and expressions as our clauses write them
 """

@@ -1,4 +1,4 @@
-"""What the columns of a SELECT are called: the same on every engine."""
+"""Names of the columns of a SELECT: the same on every engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def item_name(node: exp.Expr, scopes: Iterable[Scope] = ()) -> str:
     if isinstance(node, exp.Column):
         spelled = (scope.find(node.name) for scope in scopes if scope.owns(node))
         return next((name for name in spelled if name is not None), node.name)
-    # What DuckDB itself would answer to it does not matter for its name.
+    # Whether DuckDB could run the text does not matter for its name.
     return node.sql(
         dialect=Eventide,
         normalize_functions="lower",

@@ -27,7 +27,7 @@ Catalog = Mapping[str, Schema]
 
 
 def read_short_lists(query: exp.Expr, catalog: Catalog) -> None:
-    """FROM cars(t, who) → FROM cars AS cars(t, who). The parser took it for a function."""
+    """FROM cars(t, who) → FROM cars AS cars(t, who). The parser takes it for a function."""
     for table in list(query.find_all(exp.Table)):
         _read_short_list(table, catalog)
 
@@ -58,8 +58,8 @@ def _is_bare_name(argument: exp.Expr) -> bool:
 
 
 def apply_lists(query: exp.Expr, catalog: Catalog) -> None:
-    """Put a SELECT that renames in the place of each query, CTE or stream with a list of names."""
-    # Inner lists first: those around them see the new names.
+    """Replace queries, CTEs and streams with a list of names by SELECTs that rename columns."""
+    # Inner lists first: the lists around them see the new names.
     for alias in reversed(list(query.find_all(exp.TableAlias))):
         if not alias.columns or isinstance(alias.parent, RowPattern | SituationTable):
             continue
@@ -112,7 +112,7 @@ def _rename_table(table: exp.Table, alias: exp.TableAlias, catalog: Catalog) -> 
     wrapped = _renaming(inner, numbered(given), alias)
     stream = _stream(table, catalog) if visible_cte(table) is None else None
     if stream is not None and not catalog[stream].key and window_of_table(table) is None:
-        # The place of an event in its stream stays visible, though `*` does not show it.
+        # `_seq` stays visible, though `*` does not include it.
         if SEQ not in {each.name.lower() for each in names}:
             wrapped.append("expressions", exp.column(SEQ))
         wrapped.meta[RENAMED_STREAM] = True
@@ -121,7 +121,7 @@ def _rename_table(table: exp.Table, alias: exp.TableAlias, catalog: Catalog) -> 
 
 
 RENAMED_STREAM = "renamed_stream"
-"""Where a SELECT remembers that it only renames the columns of a stream."""
+"""The key under which a SELECT remembers that it only renames the columns of a stream."""
 
 
 def _renaming(source: exp.Expr, given: list[str], alias: exp.TableAlias) -> exp.Select:
@@ -146,7 +146,7 @@ def _renaming(source: exp.Expr, given: list[str], alias: exp.TableAlias) -> exp.
 
 
 def _refuse_twice(listed: list[exp.Expr], kept: Iterable[str]) -> None:
-    """Refuse a list after which two columns would have one name."""
+    """Refuse a list that would give two columns the same name."""
     seen = {name.lower() for name in kept}
     for each in listed:
         if each.name.lower() in seen:
@@ -178,7 +178,7 @@ def refuse_ambiguous(query: exp.Expr, catalog: Catalog) -> None:
 
 
 def columns_of(query: exp.Expr, catalog: Catalog) -> list[str] | None:
-    """Return what a query calls its columns, None if that is not known."""
+    """Return the column names of a query, None if they are not known."""
     match query:
         case exp.Subquery():
             return columns_of(query.this, catalog)
@@ -215,7 +215,7 @@ def _selected(select: exp.Select, catalog: Catalog) -> list[str] | None:
 
 
 def source_columns(source: exp.Expr, catalog: Catalog) -> list[str] | None:
-    """Return the columns of what FROM reads, as `*` shows them; None if they are not known."""
+    """Return the columns of a source in FROM, as `*` shows them; None if they are not known."""
     match source:
         case exp.Table():
             cte = visible_cte(source)

@@ -57,7 +57,7 @@ def _refuse_counted(column: exp.Column) -> None:
 
 
 def check_left_out(star: exp.Expr, known: Iterable[str]) -> None:
-    """Refuse `* EXCLUDE (x)` where x is none of the columns that the star means."""
+    """Refuse `* EXCLUDE (x)` if the star does not include x."""
     names = list(known)
     folded = {each.lower() for each in names}
     for left_out in star.args.get("except_") or ():
@@ -68,7 +68,7 @@ def check_left_out(star: exp.Expr, known: Iterable[str]) -> None:
 
 
 def _visible(select: exp.Expr) -> Iterator[str]:
-    """Yield what a SELECT and those around it read; "" for a source without a name."""
+    """Yield the names of what a SELECT and those around it read; "" for a source without a name."""
     around: exp.Expr | None = select
     while around is not None:
         if isinstance(around, exp.Select):

@@ -1,4 +1,4 @@
-"""What the names in one SELECT mean: what it reads, then the SELECT's own aliases."""
+"""What the names in one SELECT mean: columns of its source, then the SELECT's own aliases."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from eventide.plan.nodes import MatchRecognize, Plan, Scan, Situations, Temporal
 from eventide.schema import SEQ, Schema
 
 _VERY_NEAR = 0.85
-"""How alike a name in double quotes is to a column that it may be a slip of."""
+"""How similar a name in double quotes is to a column if it may be a misspelling of it."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What a block reads, and what its SELECT list calls things.
+    """The source of a block, and the names that its SELECT list gives.
 
-    `stream` is its name, for errors; `source` is its plan: a scan, or the matches of a pattern.
-    `pseudo` are columns that exist beside the stream's: the bounds of a window.
+    `stream` is the source's name, for errors; `source` is its plan: a scan, or the matches of a
+    pattern. `pseudo` are columns that exist beside the stream's: the bounds of a window.
     """
 
     stream: str
@@ -36,7 +36,7 @@ class Scope:
     windows: dict[str, exp.Window] = field(default_factory=dict)
     pseudo: frozenset[str] = frozenset()
     meanings: Mapping[str, Expression] = field(default_factory=dict)
-    """What columns are, where a SELECT in brackets computes them of the rows of `source`."""
+    """The expressions of columns that a SELECT in brackets computes from the rows of `source`."""
 
     @property
     def starred(self) -> list[str]:
@@ -47,7 +47,7 @@ class Scope:
         return [name for name in self.fields if name != SEQ]
 
     def means(self, name: str) -> Expression:
-        """Return what one of the fields is among the rows of `source`."""
+        """Return the expression over the rows of `source` that a field stands for."""
         return self.meanings.get(name, Column(name))
 
     def with_aliases(self, aliases: dict[str, exp.Expr]) -> Scope:
@@ -65,7 +65,7 @@ class Scope:
         return replace(self, aliases=aliases, windows=windows)
 
     def owns(self, column: exp.Column) -> bool:
-        """Whether a column is one of this stream's, by its qualifier and its name."""
+        """Whether a column belongs to this stream, by its qualifier and its name."""
         qualifier = column.table
         if qualifier and qualifier.lower() != self.alias.lower():
             return False
@@ -103,7 +103,7 @@ class Scope:
 
 
 def column_hint(column: exp.Column, known: list[str]) -> str:
-    """Return the hint for a column that is none of the known ones; it may be meant as text."""
+    """Return the hint for an unknown column; text in the wrong quotes may be meant."""
     name = column.name
     if column.table or not column.this.args.get("quoted"):
         return suggestion(name, known, "column")
@@ -115,13 +115,13 @@ def column_hint(column: exp.Column, known: list[str]) -> str:
 
 
 def scope_of(table: exp.Table, stream: str, schema: Schema) -> Scope:
-    """Return the scope of whoever reads one stream."""
+    """Return the scope of a query that reads one stream."""
     fields = schema.visible
     return Scope(stream, table.alias or stream, fields, Scan(stream, span=span_of(table)))
 
 
 def sources_of(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yield what a SELECT reads from: its FROM and its joins."""
+    """Yield the sources of a SELECT: its FROM and its joins."""
     from_ = select.args.get("from_")
     if from_ is not None:
         yield from_.this

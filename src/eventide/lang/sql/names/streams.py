@@ -22,7 +22,7 @@ def stream_named(
 ) -> str | None:
     """Return the stream a table names, None for a CTE; anything else is an error.
 
-    `read` are the parts of a table, beside its name and alias, that its reader understands.
+    `read` are the parts of a table, beside its name and alias, that the caller handles.
     """
     if not isinstance(table.this, exp.Identifier):
         what = f"{written(table)} is not a stream"
@@ -42,7 +42,7 @@ def stream_named(
 
 
 def _refuse_extras(table: exp.Table, read: Set[str]) -> None:
-    """Refuse what would be lost when a stream's table is replaced: samples, pivots, renamings."""
+    """Refuse parts of a table that would be lost with it: samples, pivots, renamings."""
     extras = {key for key, value in table.args.items() if value} - read
     alias = table.args.get("alias")
     if "version" in extras:

@@ -1,4 +1,4 @@
-"""Names and expressions as clauses of ours write them."""
+"""Names and expressions as our clauses write them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Name:
 
     @property
     def folded(self) -> str:
-        """What the name is to SQL: without quotes, case does not matter."""
+        """The name as SQL compares it: without quotes, case does not matter."""
         return self.text if self.quoted else fold(self.text)
 
     def among(self, names: Iterable[Name]) -> str | None:
         """Return the spelling of the name meant.
 
-        Without quotes `b` is `B`. Of names in quotes it is the one that is spelled like it, or
-        else `"B"`, as in SQL.
+        Without quotes, `b` is `B`. In quotes, `"b"` is the name with exactly this spelling, or else
+        `"B"`, as in SQL.
 
         >>> names = [Name("b", True, Span(0, 3)), Name("B", False, Span(4, 5))]
         >>> Name("b", False, Span(9, 10)).among(names), Name("b", True, Span(9, 12)).among(names)

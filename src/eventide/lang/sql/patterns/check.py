@@ -1,4 +1,4 @@
-"""What can be wrong with a MATCH_RECOGNIZE before any of its expressions is looked at."""
+"""Check a MATCH_RECOGNIZE before any of its expressions is translated."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WITHIN_HINT = "add WITHIN INTERVAL '5' MINUTE"
 
 
 def check_clause(clause: MatchClause) -> Variables:
-    """Return the variables of a clause, or raise the error for what is wrong with it."""
+    """Return the variables of a clause, or raise the error for the first mistake."""
     pattern = clause.pattern
     assert pattern is not None
     measures = tuple(item.name.text for item in clause.measures if item.name is not None)
@@ -47,7 +47,7 @@ def check_clause(clause: MatchClause) -> Variables:
 
 
 def never_mapped(pattern: Pattern) -> frozenset[str]:
-    """Return the variables that stand behind NOT only: no row of a match is ever theirs."""
+    """Return the variables that stand only behind NOT: no row of a match belongs to them."""
     absent = {part.name for part in walk_pattern(pattern) if isinstance(part, Absent)}
     taken = {part.name for part in walk_pattern(pattern) if isinstance(part, Variable)}
     return frozenset(absent - taken)
@@ -94,7 +94,7 @@ def _check_size(clause: MatchClause, pattern: PatternText) -> None:
 
 
 def _turns(pattern: Pattern) -> int:
-    """Return how many parts have to be looked at to unfold a pattern, also those without rows."""
+    """Return how many parts are visited to unfold a pattern, also those without rows."""
     inside = sum(map(_turns, parts_of(pattern)))
     if isinstance(pattern, Repeat):
         inside *= pattern.at_most or pattern.at_least + 1
@@ -118,7 +118,7 @@ def _check_defines(clause: MatchClause, pattern: PatternText) -> None:
 
 
 def _unused_hint(name: Name, clause: MatchClause, pattern: PatternText) -> str:
-    """Return the hint for a definition that PATTERN has no variable for: which is misspelled?"""
+    """Return the hint for a definition without a variable in PATTERN: it may be misspelled."""
     defined = {each.among(pattern.names) for each, _ in clause.defines}
     others = {each.text.lower(): each.text for each in pattern.names if each.text not in defined}
     near = get_close_matches(name.text.lower(), others, n=1)
@@ -195,7 +195,7 @@ def _skip_target(skip: SkipText, name: Name, variables: Variables) -> str:
 
 
 def _skips_to_start(skip: SkipText, variable: str, pattern: Pattern) -> bool:
-    """Whether the target surely is the row that the match starts at, as far as is plain to see."""
+    """Whether the skip target is surely the first row of the match, as far as is easy to see."""
     first = pattern
     while isinstance(first, Concat) and first.parts:
         first = first.parts[0]
@@ -239,7 +239,7 @@ def _check_strategy(clause: MatchClause, pattern: PatternText) -> None:
 
 
 def _edge(pattern: Pattern, *, from_start: bool) -> tuple[list[Absent], bool]:
-    """Return the NOTs that may have no row before (or behind) them, and whether it may be empty."""
+    """Return the NOTs that may be first (or last) in a pattern, and whether it may take no row."""
     match pattern:
         case Variable():
             return [], False

@@ -1,6 +1,6 @@
 """MATCH_RECOGNIZE ( … ): the grammar of the clause, on top of DuckDB's.
 
-The clause becomes a `RowPattern` in FROM, which holds what it reads from and a `MatchClause`.
+The clause becomes a `RowPattern` in FROM, which holds its source and a `MatchClause`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _STRATEGIES: tuple[Strategy, ...] = ("contiguous", "skip_till_next", "skip_till_
 
 
 class RowPattern(exp.Expression, exp.Func):
-    """What stands in FROM: a table or subquery, and the clause behind it.
+    """A source in FROM: a table or subquery, and the clause behind it.
 
-    To sqlglot it is a function, which every dialect can write, in errors and names of columns.
+    For sqlglot it is a function, so that every dialect can print it, in errors and column names.
     """
 
     _sql_names: ClassVar[list[str]] = ["MATCH_RECOGNIZE"]
@@ -50,7 +50,7 @@ class RowPattern(exp.Expression, exp.Func):
 
     @property
     def clause(self) -> MatchClause:
-        """The clause, as it was read."""
+        """The parsed clause."""
         return cast("MatchClause", self.args["clause"])
 
 
@@ -91,7 +91,7 @@ class MatchClause:
 
 
 def pattern_over_matches(span: Span) -> UnsupportedError:
-    """Return the error for a row pattern that reads what another one finds."""
+    """Return the error for a row pattern that reads the matches of another one."""
     message = "a row pattern over the matches of another"
     return UnsupportedError(message, span=span, hint="say it in one PATTERN")
 
@@ -157,7 +157,7 @@ class MatchParser(ArgumentParser):
         return operand
 
     def _at_semantics(self) -> bool:
-        """Whether RUNNING or FINAL stands here as a keyword: a column is followed by no name."""
+        """Whether RUNNING or FINAL stands here as a keyword: no name follows a column."""
         word, following = self._curr, self._next
         if word.token_type == TokenType.IDENTIFIER or not following:
             return False
@@ -187,7 +187,7 @@ class MatchParser(ArgumentParser):
         return super().validate_expression(expression, args)
 
     def _free_names(self) -> None:
-        """Let every word be a variable where only one can stand: DROP.x, CLASSIFIER(DROP)."""
+        """Allow any word where only a variable can stand: DROP.x, CLASSIFIER(DROP)."""
         depth = 1
         for index in range(self._index, len(self._tokens) - 1):
             token, following = self._tokens[index], self._tokens[index + 1]
@@ -222,7 +222,7 @@ class MatchParser(ArgumentParser):
         return clause
 
     def _match_part(self, clause: MatchClause) -> None:
-        """Read one of the clauses inside; their order matters to the standard, not to us."""
+        """Read one of the clauses inside; the standard prescribes their order, we do not."""
         first = self._curr
         reader: _PartReader
         readers: tuple[tuple[str, tuple[str, ...], _PartReader], ...] = (
@@ -391,7 +391,7 @@ class MatchParser(ArgumentParser):
         clause.skip = SkipText(to, variable, Span(first.start, self._prev.end + 1))
 
     def _check_skip_to(self) -> None:
-        """Refuse TO NEXT and TO PAST with other words than ROW behind them."""
+        """Refuse TO NEXT and TO PAST without ROW behind them."""
         word, following = self._curr.text.upper(), self._next
         hints = {"NEXT": "write TO NEXT ROW", "PAST": "write PAST LAST ROW"}
         if word in hints and following and following.text.upper() not in _CLAUSES:

@@ -1,4 +1,4 @@
-"""What would work instead of the SQL of other places inside MATCH_RECOGNIZE."""
+"""Hints: what to write inside MATCH_RECOGNIZE instead of SQL that works elsewhere."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def refuse_subquery(node: exp.Expr, place: str, text: str) -> None:
 
 
 def beyond_match(node: exp.Expr, place: str, span: Span | None) -> BindError | UnsupportedError:
-    """Return the error for an expression that neither conditions nor measures have."""
+    """Return the error for an expression that cannot stand in conditions or measures."""
     if isinstance(node, exp.CurrentTimestamp | exp.CurrentDate | exp.CurrentTime):
         return no_clock(span)
     what = f"{written(node)} is beyond Eventide's own operators"
@@ -92,12 +92,12 @@ def window_hint(node: exp.Expr) -> str:
 
 
 def difference_hint() -> str:
-    """Return how the time between two rows is asked for."""
+    """Return how to write the time between two rows."""
     return "write ts - PREV(ts) > INTERVAL '30' SECOND"
 
 
 def is_difference(name: str) -> bool:
-    """Whether a function of other databases is the time between two instants."""
+    """Whether a function of other databases gives the time between two instants."""
     return name.lower() in _TIMES
 
 
@@ -131,6 +131,6 @@ def _beside(column: exp.Column) -> str:
 
 
 def hint_before_match(error: UnsupportedError) -> None:
-    """Correct the hint for what has to be known before rows are matched."""
+    """Correct the hint for an expression that is evaluated before rows are matched."""
     if error.hint == AROUND_HINT:
         error.hint = _BEFORE_HINT

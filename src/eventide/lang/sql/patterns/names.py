@@ -1,7 +1,7 @@
 """Expressions of DEFINE and MEASURES: which row of a match each of their columns is taken from.
 
-`PREV(LAST(A.price, 1))` becomes one `At`, `SUM(A.price)` one `MatchAggregate`. What stands inside
-is computed from one row, so that all its columns have to belong to one pattern variable.
+`PREV(LAST(A.price, 1))` becomes one `At`, `SUM(A.price)` one `MatchAggregate`. The argument is
+computed from one row, so all its columns have to belong to one pattern variable.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Variables:
 
     @property
     def known(self) -> list[str]:
-        """All names that may stand before a column."""
+        """All names that may stand in front of a column."""
         return [each.text for each in (*self.names, *self.subsets)]
 
     def find(self, name: Name) -> str | None:
@@ -114,7 +114,7 @@ def _shown(node: exp.Expr) -> str:
 
 @dataclass(frozen=True)
 class _Names(Translator):
-    """What both translators below know: the variables, and columns qualified by them.
+    """The base of both translators below: the variables, and columns qualified by them.
 
     `place` is DEFINE or MEASURES, for errors.
     """
@@ -123,16 +123,16 @@ class _Names(Translator):
     place: str
 
     def translate(self, node: exp.Expr) -> Expression:
-        """Return our form of an expression without rows of its own."""
+        """Return our form of an expression that does not refer to particular rows."""
         refuse_subquery(node, self.place, self.text)
         return super().translate(node)
 
     def beyond(self, node: exp.Expr) -> EventideError:
-        """Return the error for what a match has no form of."""
+        """Return the error for an expression that cannot be computed over a match."""
         return beyond_match(node, self.place, self.span(node))
 
     def unknown_function(self, node: exp.Anonymous) -> EventideError:
-        """Return the error for a function that nobody knows."""
+        """Return the error for an unknown function."""
         error = unknown_function(node, self.span(node), (*FUNCTIONS, *AGGREGATES))
         if is_difference(node.name):
             error.hint = difference_hint()
@@ -187,7 +187,7 @@ class _Names(Translator):
         return BindError(message, span=self.span(node), hint=hint)
 
     def _measure_hint(self, node: exp.Column) -> str | None:
-        """Return the hint for the name of a measure; of variables, the spelling tells it apart."""
+        """Return the hint if a column has the name of a measure, which cannot be used here."""
         names = {each.lower(): each for each in self.variables.measures}
         found = names.get(node.name.lower())
         if found is None:
@@ -225,9 +225,9 @@ class _Names(Translator):
 
 @dataclass(frozen=True)
 class RowTranslator(_Names):
-    """Translates what is computed from one row: the inside of `within`, as in LAST or SUM.
+    """Translates what is computed from one row: the argument of `within`, such as LAST or SUM.
 
-    `used` collects which variable each column is of, and where it stands.
+    `used` collects the variable of each column, and its place.
     """
 
     within: exp.Expr
@@ -261,7 +261,7 @@ class RowTranslator(_Names):
         return Column(name, span=self.span(node))
 
     def chosen(self) -> str | None:
-        """Return the variable whose row it is; there is at most one."""
+        """Return the variable whose row it is; all columns have to agree on it."""
         if not self.used:
             return None
         variable, first = self.used[0]
@@ -298,8 +298,8 @@ class RowTranslator(_Names):
 class MatchTranslator(_Names):
     """Translates the conditions of DEFINE and the MEASURES.
 
-    `final` is what applies where neither RUNNING nor FINAL is written. In DEFINE there is no
-    FINAL, as the match is not complete yet; with ONE ROW PER MATCH there is nothing else.
+    `final` is the default where neither RUNNING nor FINAL is written. DEFINE has no FINAL, as the
+    match is not complete yet; ONE ROW PER MATCH has nothing else.
     """
 
     final: bool = False
@@ -383,7 +383,7 @@ class MatchTranslator(_Names):
         return MatchAggregate(name, value, row.chosen(), distinct, final, span=span)
 
     def _argument(self, node: exp.Expr, row: RowTranslator, *, distinct: bool) -> Expression | None:
-        """Return the argument of an aggregate; `*` and `A.*` have none but a variable."""
+        """Return the argument of an aggregate; `*` and `A.*` have at most a variable."""
         star = node.this if isinstance(node, exp.Column) else node
         if not isinstance(star, exp.Star):
             return row.translate(node)
@@ -433,7 +433,7 @@ class MatchTranslator(_Names):
 
 
 def _is_unknown(node: exp.Expr) -> bool:
-    """Whether a function is none of a match's: that is said of it, whatever stands before it."""
+    """Whether a function is unknown to a match: the error says so, with any word before it."""
     if isinstance(node, exp.Anonymous):
         return node.name.lower() not in FUNCTIONS
     plain = node.this if isinstance(node, exp.Filter) else node
@@ -442,7 +442,7 @@ def _is_unknown(node: exp.Expr) -> bool:
 
 
 def _semantics_hint(node: exp.Expr, word: str) -> str:
-    """Return where a RUNNING or FINAL belongs that stands before something else."""
+    """Return where a RUNNING or FINAL belongs that stands at the wrong place."""
     if navigation_of(node):
         inner = node.expressions[0] if node.expressions else None
         what = "…" if inner is None else _as_written(inner)

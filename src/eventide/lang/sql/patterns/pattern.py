@@ -30,7 +30,7 @@ _PIECE = re.compile(r"[^\W\d][\w$]*|\d\w*|\S")
 _QUANTIFIERS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _FOLLOWING = ("DEFINE", "WITHIN", "SUBSET", "STRATEGY")
 _THEN = re.compile(r"-+>|=>|>>?|&&?|[,./;]")
-"""What other languages write between a row and the next."""
+"""Signs that other languages write between a row and the next."""
 _NOT = ("!", "~", "¬")
 _TIMES_HINT = "write {2}, {2,}, {2,5} or {,5}"
 _COMMENT_HINT = "-- starts a comment: put a space between the braces and their contents, {- A -}"
@@ -38,7 +38,7 @@ _COMMENT_HINT = "-- starts a comment: put a space between the braces and their c
 
 @dataclass(frozen=True, slots=True)
 class PatternText:
-    """A pattern that has been read, and where its parts stand in the query.
+    """A parsed pattern, and where its parts stand in the query.
 
     `names` are its variables as they are first written; `anchors` are the places of `^` and `$`.
     """
@@ -50,7 +50,7 @@ class PatternText:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables in order of first sight."""
+        """The variables in the order in which they first occur."""
         return variables_of(self.tree)
 
 
@@ -71,7 +71,7 @@ class _Mark:
 
 
 def read_pattern(tokens: Sequence[Token], text: str, span: Span) -> PatternText:
-    """Return the pattern that the tokens between the brackets of PATTERN are.
+    """Return the pattern of the tokens between the brackets of PATTERN.
 
     `text` is the query, and `span` where the brackets stand in it.
     """
@@ -82,12 +82,12 @@ def read_pattern(tokens: Sequence[Token], text: str, span: Span) -> PatternText:
 
 
 def comment_hint(text: str, span: Span) -> str | None:
-    """Return the hint for a bracket whose other end may lie in a comment."""
+    """Return the hint for a bracket whose partner may be inside a comment."""
     return _COMMENT_HINT if re.search(r"\{--|--\}", text[span.start :]) else None
 
 
 def _marks(token: Token, text: str) -> Iterator[_Mark]:
-    """Yield what a token is to a pattern: sqlglot may take `||` or `A$` for one thing."""
+    """Yield the parts of a token: sqlglot may take `||` or `A$` for one token."""
     raw = text[token.start : token.end + 1]
     if token.token_type == TokenType.IDENTIFIER:
         yield _Mark("quoted", token.text, Span(token.start, token.end + 1))
@@ -110,7 +110,7 @@ def _marks(token: Token, text: str) -> Iterator[_Mark]:
 
 @dataclass
 class _MarkReader:
-    """Reads marks from left to right; each method takes what it is named after."""
+    """Reads marks from left to right; each method reads what it is named after."""
 
     marks: list[_Mark]
     text: str
@@ -283,9 +283,9 @@ class _MarkReader:
         raise ParseError(message, span=word.span, hint=hint)
 
     def spelled(self, mark: _Mark) -> str:
-        """Return a variable as it was spelled at first sight.
+        """Return a variable as it was spelled where it first occurs.
 
-        Where `"a"` is another variable, `a` is called `A`, which it is to SQL.
+        Where `"a"` is another variable, `a` is called `A`, as SQL reads it.
         """
         name = Name(mark.text, mark.kind == "quoted", mark.span)
         for each in self.names:
@@ -318,7 +318,7 @@ class _MarkReader:
         return found
 
     def missing(self) -> NoReturn:
-        """Raise the error for an alternative, a group or an exclusion without contents."""
+        """Raise the error for an empty alternative, group or exclusion."""
         at_end = self.place >= len(self.marks)
         span = self.last if at_end else self.marks[self.place].span
         message = "an alternative of the pattern is empty"

@@ -1,4 +1,4 @@
-"""A MATCH_RECOGNIZE that has been read → the plan node."""
+"""A parsed MATCH_RECOGNIZE → the plan node."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from eventide.schema import SEQ, TS
 
 
 def plan_match(clause: MatchClause, scope: Scope, text: str) -> MatchRecognize:
-    """Return the node of a clause over what `scope` reads, without types."""
+    """Return the node of a clause over the source of `scope`, without types."""
     return _MatchPlanner(clause, scope, text, check_clause(clause)).plan()
 
 
@@ -87,7 +87,7 @@ class _MatchPlanner:
         )
 
     def of_row(self, node: exp.Expr, place: str) -> Expression:
-        """Return an expression over the rows that come in, before any match."""
+        """Return an expression over the rows of the source, before any match."""
         try:
             expression = Translator(self.scope, self.text).translate(node)
         except UnsupportedError as error:
@@ -104,7 +104,7 @@ class _MatchPlanner:
         return item.name.text if item.name is not None else item_name(item.node, [self.scope])
 
     def order(self) -> tuple[OrderKey, ...]:
-        """Return ORDER BY; nothing where it is the order that events have anyway."""
+        """Return ORDER BY; empty where it is the order that events have anyway."""
         found = [self.order_key(item) for item in self.clause.order]
         arrival = [OrderKey(Column(TS)), OrderKey(Column(SEQ))]
         if not in_order(self.scope.source):
@@ -138,7 +138,7 @@ class _MatchPlanner:
         )
 
     def skip(self) -> Skip:
-        """Return AFTER MATCH SKIP, or what holds without it."""
+        """Return AFTER MATCH SKIP, or the default."""
         skip = self.clause.skip
         if skip is None:
             return Skip("next row") if self.clause.strategy == "skip_till_any" else Skip()
@@ -161,7 +161,7 @@ class _MatchPlanner:
         return tuple(Named(name, conditions.get(name, ALWAYS)) for name in self.pattern.variables)
 
     def waiting(self, defines: tuple[Named, ...]) -> Pattern:
-        """Return the pattern, in which each NOT knows the variables that it has to wait for."""
+        """Return the pattern, in which each NOT has the variables that it has to wait for."""
         conditions = {item.name: item.expression for item in defines}
         subsets = dict(self.subsets())
         never = never_mapped(self.pattern.tree)
@@ -197,14 +197,14 @@ class _MatchPlanner:
         return measures
 
     def measuring(self, item: Item, *, final: bool) -> MatchTranslator:
-        """Return the translator of a measure, to which its own name means nothing yet."""
+        """Return the translator of a measure, which may not use its own name."""
         own = None if item.name is None else item.name.text
         others = tuple(name for name in self.variables.measures if name != own)
         variables = replace(self.variables, measures=others)
         return MatchTranslator(self.scope, self.text, variables, "MEASURES", final)
 
     def check_columns(self, keys: tuple[Named, ...], measures: tuple[Named, ...]) -> None:
-        """Refuse two columns of one name, and a match without columns."""
+        """Refuse two columns with the same name, and a match without columns."""
         clause = self.clause
         all_rows = clause.output != "one row"
         given = [*zip(keys, clause.keys, strict=True), *zip(measures, clause.measures, strict=True)]
@@ -236,7 +236,7 @@ class _MatchPlanner:
 
 
 def _unclear(part: Absent, leaf: At | MatchAggregate) -> BindError:
-    """Return the error for a NOT that may mean a row before it, or one that is still to come."""
+    """Return the error for a NOT that may mean an earlier row, or one that is still to come."""
     name = leaf.variable
     message = f"{name} may have a row before NOT {part.name}, or only behind it"
     hint = f"let {part.name} read what surely comes before the NOT, or what only comes behind it"

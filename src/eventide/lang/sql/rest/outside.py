@@ -1,7 +1,7 @@
-"""Keep the rest of a query inside: no files, no tables but ours, no clock, no chance.
+"""Keep the rest of a query inside: no files, no foreign tables, no clock, no random numbers.
 
-DuckDB is locked as well (engines/history/rest.py). Here the same holds for every
-engine, and the error points at the place.
+DuckDB is locked as well (engines/history/rest.py). The check here holds for every engine, and its
+error points at the place.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FROM_HINT = "FROM takes streams, CTEs and subqueries"
 
 
 def refuse_outside(rest: exp.Expr, inputs: Collection[str]) -> None:
-    """Refuse a rest that reads or writes anything but its inputs, or depends on more than them."""
+    """Refuse a rest that reads or writes anything but its inputs, or depends on anything else."""
     _refuse_changes(rest)
     _refuse_tables(rest, inputs)
     for clock in rest.find_all(*_CLOCKS):

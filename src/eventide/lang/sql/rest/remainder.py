@@ -55,7 +55,7 @@ def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def check_columns(select: exp.Select, scopes: list[Scope]) -> None:
-    """Refuse columns that no stream has, and those that could be of two."""
+    """Refuse columns that no stream has, and ambiguous ones."""
     aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
     merged = any(join.args.get("using") or join.method for join in select.args.get("joins") or ())
     for node in own_nodes(select):
@@ -91,7 +91,7 @@ def _unknown(node: exp.Column, scopes: list[Scope]) -> BindError:
 def _push_conditions(
     select: exp.Select, tables: list[exp.Expr], scopes: Scopes
 ) -> dict[int, list[Expression]]:
-    """Take the parts of WHERE that look at one stream out of the SELECT."""
+    """Take the parts of WHERE that read a single stream out of the SELECT."""
     where = select.args.get("where")
     if where is None:
         return {}
@@ -111,7 +111,7 @@ def _push_conditions(
 def _owner(
     part: exp.Expr, tables: list[exp.Expr], scopes: Scopes, select: exp.Select
 ) -> int | None:
-    """Return the one stream a condition looks at, if it may be asked before the joins."""
+    """Return the one stream that a condition reads, if it may be evaluated before the joins."""
     columns = list(part.find_all(exp.Column))
     if not columns or part.find(exp.Query) or not _preserves_rows(select):
         return None
@@ -122,7 +122,7 @@ def _owner(
 
 
 def _preserves_rows(select: exp.Select) -> bool:
-    """Whether no join makes up rows of nulls, which a condition would then have to see."""
+    """Whether no join adds rows of nulls, which a condition would then have to see."""
     return not any(
         join.side or join.method or join.kind in ("OUTER", "SEMI", "ANTI")
         for join in select.args.get("joins") or ()
@@ -202,7 +202,7 @@ def _means(star: exp.Expr, scope: Scope) -> bool:
 
 
 def _spell(select: exp.Select, scopes: list[Scope]) -> None:
-    """Give columns the schema's spelling: engines differ on which one they show."""
+    """Give columns the schema's spelling: engines differ in which spelling they show."""
     for column in select.find_all(exp.Column):
         if isinstance(column.this, exp.Star):
             continue
@@ -234,5 +234,5 @@ def _name_items(select: exp.Select, scopes: list[Scope]) -> None:
 
 
 def _is_several(item: exp.Expr) -> bool:
-    """Whether an item of a SELECT list stands for columns that are not known here."""
+    """Whether an item of a SELECT list stands for several columns that are not known here."""
     return isinstance(item, exp.Star | exp.Columns) or item.is_star

@@ -39,14 +39,14 @@ def rest_sql(
     duckdb = said(ours.transform(_narrow_lengths).transform(_by_characters), "duckdb")
     try:
         spark = in_sparks_words(common.copy(), kinds)
-        # Who does not use Spark need not hear what it lacks.
+        # A user without Spark need not hear what it lacks.
         return duckdb, said(spark, "spark")
     except UnsupportedError as error:
         return duckdb, error
 
 
 def said(rest: exp.Expr, dialect: str) -> str:
-    """Return SQL in a dialect; what the dialect cannot say is an error with its place."""
+    """Return SQL in a dialect; what the dialect cannot express is an error with its place."""
     try:
         text = rest.sql(dialect=dialect, unsupported_level=ErrorLevel.RAISE)
     except SqlglotUnsupportedError as error:
@@ -66,7 +66,7 @@ def said(rest: exp.Expr, dialect: str) -> str:
 
 
 def _culprit(rest: exp.Expr, dialect: str) -> exp.Expr:
-    """Return the innermost node that a dialect cannot say."""
+    """Return the innermost node that a dialect cannot express."""
     for node in reversed(list(rest.walk())):
         try:
             node.sql(dialect=dialect, unsupported_level=ErrorLevel.RAISE)
@@ -79,7 +79,7 @@ _SIMPLE = (exp.Column, exp.Func, exp.Binary, exp.Unary, exp.Case, exp.Query)
 
 
 def _lost(node: exp.Expr, dialect: str) -> exp.Expr | None:
-    """Return an argument that leaves no trace in a dialect: with it and without, it is one text."""
+    """Return an argument that a dialect ignores: the text is the same with and without it."""
     if isinstance(node, exp.Cast | exp.Case | exp.AggFunc | exp.Anonymous | exp.Connector):
         return None
     shape = {
@@ -89,7 +89,7 @@ def _lost(node: exp.Expr, dialect: str) -> exp.Expr | None:
         for key, value in node.args.items()
     }
     for key, value in node.args.items():
-        # What sqlglot itself puts in, such as the group of a regular expression, has no place.
+        # What sqlglot itself adds, such as the group of a regular expression, has no place.
         if not isinstance(value, exp.Expr) or key == "this" or span_of(value) is None:
             continue
         without = {name: each for name, each in shape.items() if name != key}
@@ -143,7 +143,7 @@ def _null_on_zero(node: exp.Expr) -> exp.Expr:
         isinstance(divisor, exp.Literal) and not _is_zero(divisor)
     ):
         return node
-    # Done here for all engines, so sqlglot need not do it for some.
+    # Done here for all engines, so sqlglot need not do it for some of them.
     node.set("safe", False)
     node.set("expression", exp.Nullif(this=divisor.unnest(), expression=exp.Literal.number(0)))
     return node
@@ -170,7 +170,7 @@ def _in_utc(node: exp.Expr) -> exp.Expr:
 
 
 def _as_our_types(node: exp.Expr) -> exp.Expr:
-    """CAST(… AS INT) -> CAST(… AS BIGINT): our operators have one integer and one float."""
+    """CAST(… AS INT) -> CAST(… AS BIGINT): our operators have one integer and one float type."""
     wider = {exp.DType.INT: exp.DType.BIGINT, exp.DType.FLOAT: exp.DType.DOUBLE}
     if isinstance(node, exp.DataType) and node.this in wider:
         return exp.DataType(this=wider[node.this], nested=False)
@@ -219,8 +219,8 @@ def _whole_milliseconds(rest: exp.Expr, kinds: Kinds) -> exp.Expr:
 def _by_characters(node: exp.Expr) -> exp.Expr:
     """Return TRIM and REVERSE as our operators and Spark have them.
 
-    DuckDB's own TRIM takes off other kinds of white space than U+0020 too, and its REVERSE keeps
-    combining characters behind their letters.
+    DuckDB's own TRIM also removes white space other than U+0020, and its REVERSE keeps combining
+    characters behind their letters.
     """
     if isinstance(node, exp.Trim) and node.expression is None:
         node.set("expression", exp.Literal.string(" "))

@@ -1,4 +1,4 @@
-"""What can be wrong with the definitions and the pattern of a TPSTREAM; what it asks of pairs."""
+"""Check the definitions and the pattern of a TPSTREAM; return its constraint on each pair."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LEAVE_HINT = "leave one out, or allow more relations with OR"
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A constraint as it is written: what `first` may be to `second`, both places in DEFINE."""
+    """A constraint as written: the relations of `first` to `second`, both places in DEFINE."""
 
     text: Alternatives
     first: int
@@ -47,7 +47,7 @@ class _Asked:
 
 
 def check_definitions(clause: SituationClause) -> tuple[Name, ...]:
-    """Return the names of the situations, or raise the error for what is wrong with them."""
+    """Return the names of the situations, or raise the error for the first mistake."""
     names: list[Name] = []
     for definition in clause.definitions:
         name = definition.name
@@ -84,7 +84,7 @@ def _check_positive(word: str, length: Length) -> None:
 
 
 def check_rest(clause: SituationClause) -> None:
-    """Raise the error for what is wrong with the window, the limit and the detection."""
+    """Raise the error for a mistake in the window, the limit or the detection."""
     if clause.within is not None:
         _check_positive("WITHIN", clause.within)
     if clause.limit == 0:
@@ -97,7 +97,7 @@ def check_rest(clause: SituationClause) -> None:
 
 
 def check_pattern(clause: SituationClause, names: tuple[Name, ...]) -> tuple[Constraint, ...]:
-    """Return what the pattern asks of pairs of situations, each pair once."""
+    """Return the relations that the pattern allows for pairs of situations, each pair once."""
     pattern = clause.pattern
     assert pattern is not None
     asked = _asked(pattern, names, clause.dialect)
@@ -114,7 +114,7 @@ def _asked(pattern: RelationsText, names: tuple[Name, ...], dialect: Dialect) ->
 
 
 def _one_pair(text: Alternatives, names: tuple[Name, ...], dialect: Dialect) -> _Asked:
-    """Return alternatives as one mask; all of them are of the same two situations."""
+    """Return alternatives as one mask; all of them have to be about the same two situations."""
     spelled = [each.text for each in names]
     first = second = -1
     mask = 0
@@ -152,7 +152,7 @@ def _check_used(pattern: RelationsText, names: tuple[Name, ...]) -> None:
 def _merged(
     asked: list[_Asked], clause: SituationClause, names: tuple[Name, ...]
 ) -> dict[tuple[int, int], int]:
-    """Return the mask of each pair; several constraints on one have to hold together."""
+    """Return the mask of each pair; several constraints on one pair have to hold together."""
     merged: dict[tuple[int, int], int] = {}
     for place, each in enumerate(asked):
         before = merged.get(each.pair, ANY)
@@ -211,7 +211,7 @@ def _consistent(asked: list[_Asked], count: int) -> bool:
 
 
 def _contradiction(core: list[_Asked], clause: SituationClause, names: tuple[Name, ...]) -> str:
-    """Say why constraints cannot hold together; they stand in the order of the text."""
+    """Say why constraints cannot hold together; they are in the order of the text."""
     said = [str(each.text) for each in core]
     places = {place for each in core for place in each.pair}
     if len(core) == 3 and len(places) == 3 and len({each.pair for each in core}) == 3:
@@ -241,7 +241,7 @@ def _names(mask: int, dialect: Dialect) -> tuple[str, ...]:
 
 
 def _dialect_hint(clause: SituationClause, names: tuple[Name, ...]) -> str | None:
-    """Return the hint that the pattern makes sense if `finishes` means what it does elsewhere."""
+    """Return the hint for a pattern that makes sense in the other meaning of `finishes`."""
     pattern = clause.pattern
     assert pattern is not None
     finishing = [

@@ -1,6 +1,6 @@
 """TPSTREAM ( … ) and SITUATIONS ( … ): the grammar of both clauses, and of a TPStream statement.
 
-Either becomes a `SituationTable` in FROM, which holds what it reads from and a `SituationClause`.
+Either becomes a `SituationTable` in FROM, which holds its source and a `SituationClause`.
 The statement `FROM cars PARTITION BY … RETURN …` is `SELECT * FROM cars TPSTREAM (…)`.
 """
 
@@ -51,14 +51,14 @@ _NO_LIMIT = 1 << 62
 
 
 class SituationTable(exp.Expression, exp.Func):
-    """What stands in FROM: a table or subquery, and the clause behind it."""
+    """A source in FROM: a table or subquery, and the clause behind it."""
 
     _sql_names: ClassVar[list[str]] = ["TPSTREAM"]
     arg_types: ClassVar[dict[str, bool]] = {"this": True}
 
     @property
     def clause(self) -> SituationClause:
-        """The clause, as it was read."""
+        """The parsed clause."""
         return cast("SituationClause", self.args["clause"])
 
 
@@ -84,7 +84,7 @@ class Definition:
 class SituationClause:
     """The parts of a clause. `seen` has the place of each part that was given.
 
-    `stream` is what a statement reads, None for a clause in brackets.
+    `stream` is the source of a statement, None for a clause in brackets.
     """
 
     kind: Kind
@@ -176,7 +176,7 @@ class SituationParser(MatchParser):
         return is_clause(self._curr, self._next)
 
     def _refuse_near_clause(self) -> None:
-        """Refuse SITUATION (DEFINE …): nearly a clause of ours."""
+        """Refuse SITUATION (DEFINE …), which is nearly a clause of ours."""
         inside = self._tokens[self._index + 2 : self._index + 3]
         if self._next.token_type == TokenType.L_PAREN and any(map(names_part, inside)):
             wrong = wrong_clause(self._curr.text, _span(self._curr))
@@ -244,7 +244,7 @@ class SituationParser(MatchParser):
             raise spare_comma(_span(self._curr), self._next)
 
     def _match_comma(self) -> bool:
-        """Read a comma, behind which something has to stand."""
+        """Read a comma; something has to follow it."""
         self._check_spare_comma()
         return bool(self._match(TokenType.COMMA))
 
@@ -286,7 +286,7 @@ class SituationParser(MatchParser):
                 return
 
     def _lasting(self) -> tuple[Length | None, Length | None]:
-        """Read how long a situation lasts: AT LEAST d, AT MOST d or BETWEEN d AND d."""
+        """Read the bounds of a duration: AT LEAST d, AT MOST d or BETWEEN d AND d."""
         if self._curr.token_type != MARK or self._curr.text == ";":
             return None, None
         word = self._curr
@@ -390,7 +390,7 @@ class SituationParser(MatchParser):
 
 
 def over_situations(span: Span) -> UnsupportedError:
-    """Return the error for a clause that reads what another one finds."""
+    """Return the error for a clause that reads the rows of another one."""
     message = "situations and patterns of what another clause finds"
     hint = "say it in one PATTERN, join the two, or store what the first one finds as a stream"
     return UnsupportedError(message, span=span, hint=hint)

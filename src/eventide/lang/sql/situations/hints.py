@@ -1,4 +1,4 @@
-"""What is missing in a TPSTREAM or SITUATIONS, and what does not belong there."""
+"""Errors for missing parts of a TPSTREAM or SITUATIONS, and for parts that do not belong there."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _ROW_PATTERNS: Mapping[str, str] = {
     "TIMEOUT": "leave it out: what is not complete in time is no match",
 }
 _QUERY = ("WHERE", "ORDER BY", "GROUP BY", "HAVING", "QUALIFY", "OFFSET", "UNION", "SELECT")
-"""What belongs to the SELECT around a clause."""
+"""Parts that belong to the SELECT around a clause."""
 _JOINS = frozenset(("JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "ASOF", "NATURAL", "UNION"))
 _STREAMS_HINT = (
     "relate the situations of several: SELECT … FROM cars SITUATIONS (…) a "
     "JOIN trucks SITUATIONS (…) b ON a.k = b.k AND a OVERLAPS b"
 )
 _LASTING = ("FOR", "LASTING", "ATLEAST")
-"""What AT LEAST may be called elsewhere."""
+"""Other words for AT LEAST."""
 _NEAR = 0.8
 _TEMPORAL = ("DIALECT", "PATTERN", "WITHIN", "DETECT", "CONFIRM", "LIMIT")
 
@@ -75,7 +75,7 @@ def foreign_part(kind: str, name: str, span: Span) -> ParseError | None:
 
 
 def unread_hint(kind: str, before: Token, word: Token, following: Token) -> str:
-    """Return what may be meant by a word that no part begins with."""
+    """Return what may be meant by a word that begins no part."""
     if word.text == ";" and following.text.upper() in ("FROM", "SELECT", "WITH"):
         return "a text is one query: run the next one by itself"
     if word.text == ";":
@@ -112,7 +112,7 @@ def query_part(
 
 
 def spare_comma(span: Span, behind: Token) -> ParseError:
-    """Return the error for a comma that nothing of its list follows."""
+    """Return the error for a comma at the end of a list."""
     before = f" before {behind.text}" if names_part(behind) else ""
     return ParseError(f"there is a comma too many{before}", span=span, hint="leave it out")
 
@@ -127,7 +127,7 @@ def wrong_clause(word: str, span: Span) -> ParseError | None:
 
 
 def wrong_statement(tokens: Sequence[Token]) -> ParseError | None:
-    """Return the error for what would be a TPStream statement, if it were not for one word."""
+    """Return the error for a text that is a TPStream statement but for one word."""
     tokens = tokens[statement_start(tokens) :]
     place = place_behind_table(tokens)
     if not defines(tokens) or len(tokens) < place + 2:

@@ -1,8 +1,8 @@
-"""Expressions of DEFINE and RETURN: which situation each of their columns is of.
+"""Expressions of DEFINE and RETURN: which situation each of their columns belongs to.
 
-A condition of DEFINE looks at one event. In RETURN, `max(fast.speed)` is over the events of a
-situation, `START(fast)` a moment of it, and `COUNT(*)` or `MAX(EPOCH(DURATION(fast)))` goes over
-all matches of a key that are found at one moment.
+A condition of DEFINE reads one event. In RETURN, `max(fast.speed)` is over the events of a
+situation, `START(fast)` is an instant of it, and `COUNT(*)` or `MAX(EPOCH(DURATION(fast)))` is over
+all matches of a key that are detected at the same instant.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _name_of(identifier: exp.Expr) -> Name:
 class ConditionTranslator(Translator):
     """Translates what is computed from one event: conditions, keys, returns of SITUATIONS.
 
-    `place` is the part it stands in, for errors.
+    `place` is the part of the clause it stands in, for errors.
     """
 
     situations: tuple[Name, ...]
@@ -144,14 +144,14 @@ class ConditionTranslator(Translator):
         return super().filtered(node)
 
     def beyond(self, node: exp.Expr) -> EventideError:
-        """Return the error for what our operators have no form of."""
+        """Return the error for an expression that our operators cannot compute."""
         error = super().beyond(node)
         if isinstance(error, UnsupportedError):
             hint_before_match(error)
         return error
 
     def unknown_function(self, node: exp.Anonymous) -> EventideError:
-        """Return the error for a function that nobody knows."""
+        """Return the error for an unknown function."""
         if node.name.lower() in _NAVIGATION:
             message = f"{node.name.upper()} belongs to MATCH_RECOGNIZE"
             return BindError(message, span=self.span(node), hint=_ONE_EVENT_HINT)
@@ -175,9 +175,9 @@ class ConditionTranslator(Translator):
 
 @dataclass(frozen=True)
 class _EventTranslator(Translator):
-    """Translates the inside of an aggregate: columns of one situation's events.
+    """Translates the argument of an aggregate: columns of one situation's events.
 
-    `used` collects which situation each column is of, and where it stands.
+    `used` collects the situation of each column, and its place.
     """
 
     situations: tuple[Name, ...]
@@ -224,7 +224,7 @@ class _EventTranslator(Translator):
         return BindError(message, span=self.span(node), hint=hint)
 
     def chosen(self, aggregate: exp.Expr) -> str:
-        """Return the situation that an aggregate is over: one and no more."""
+        """Return the situation that an aggregate is over; there has to be exactly one."""
         shown = (aggregate_name(aggregate) or "count").upper()
         if not self.used:
             first = self.situations[0].text
@@ -243,7 +243,7 @@ class _EventTranslator(Translator):
 
 @dataclass(frozen=True)
 class ReturnTranslator(Translator):
-    """Translates RETURN of a TPSTREAM. `keys` are the columns that come out anyway."""
+    """Translates RETURN of a TPSTREAM. `keys` are columns of the output in any case."""
 
     situations: tuple[Name, ...]
     keys: tuple[str, ...] = ()
@@ -291,7 +291,7 @@ class ReturnTranslator(Translator):
         return PeriodPart(situation, part, self.span(node))
 
     def aggregated(self, node: exp.Expr) -> Expression:
-        """Return an aggregate, over the events of a situation or over the matches of a moment."""
+        """Return an aggregate, over the events of a situation or over the matches of an instant."""
         call, conditions = node, []
         if isinstance(node, exp.Filter):
             call, conditions = node.this, [node.expression.this]
@@ -345,7 +345,7 @@ class ReturnTranslator(Translator):
         argument: exp.Expr | None,
         conditions: list[exp.Expr],
     ) -> Aggregate:
-        """Return an aggregate over what the matches of one moment have."""
+        """Return an aggregate over the matches of one instant."""
         name = aggregate_name(call) or "count"
         plain = argument is None or isinstance(argument, exp.Star)
         value = None if plain or argument is None else self.translate(argument)
@@ -376,7 +376,7 @@ def _of_match(node: exp.Expr) -> bool:
 
 
 def outside_aggregates(expression: Expression) -> Iterator[MatchAggregate | PeriodPart]:
-    """Yield what an expression takes from one match, outside of aggregates over matches."""
+    """Yield the parts of an expression that read one match, outside of aggregates over matches."""
     if isinstance(expression, MatchAggregate | PeriodPart):
         yield expression
     elif not isinstance(expression, Aggregate):

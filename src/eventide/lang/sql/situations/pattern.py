@@ -37,7 +37,7 @@ MEANT = {
     "while": "intersects",
     "ends": "finishes",
 }
-"""What other languages call a relation."""
+"""Other names for relations."""
 _JOIN_HINT = "constraints are joined with AND, alternatives of one pair with ; or OR"
 _ROWS_HINT = (
     "between two situations stands a relation, such as before, meets, overlaps or during; "
@@ -86,7 +86,7 @@ class Alternatives:
 
 @dataclass(frozen=True, slots=True)
 class RelationsText:
-    """A pattern that has been read: all its constraints hold; `alone` are names without one."""
+    """A parsed pattern: all its constraints have to hold; `alone` are names without one."""
 
     constraints: tuple[Alternatives, ...]
     alone: tuple[Name, ...]
@@ -95,7 +95,7 @@ class RelationsText:
 
     @property
     def names(self) -> tuple[Name, ...]:
-        """Every name that it uses, as often as it does."""
+        """Every name in it, as often as it occurs."""
         related = (each for item in self.constraints for each in item.relations)
         return (*self.alone, *(name for each in related for name in (each.first, each.second)))
 
@@ -113,7 +113,7 @@ def read_relations(tokens: Sequence[Token], start: int) -> tuple[RelationsText, 
 
 @dataclass
 class _Part:
-    """What a piece of a pattern asks for."""
+    """The constraints of a part of a pattern."""
 
     span: Span
     constraints: list[Alternatives] = field(default_factory=list)
@@ -122,7 +122,7 @@ class _Part:
 
 @dataclass
 class _TokenReader:
-    """Reads tokens from left to right; each method takes what it is named after."""
+    """Reads tokens from left to right; each method reads what it is named after."""
 
     tokens: Sequence[Token]
     place: int
@@ -201,7 +201,7 @@ class _TokenReader:
         return part
 
     def relations(self, first: Name) -> list[str]:
-        """Read `meets`, or alternatives of it: `meets; overlaps`."""
+        """Read `meets`, or alternatives such as `meets; overlaps`."""
         names = [self.relation(first)]
         while self.current is not None and self.current.token_type in (MARK, TokenType.OR):
             following = self.tokens[self.place + 1] if self.place + 1 < len(self.tokens) else None

@@ -1,9 +1,9 @@
-"""Where the relations of periods of a SELECT stand: each becomes a condition of a join.
+"""Make every relation of periods in a SELECT a condition of a join.
 
     before:  FROM trips a, stops b WHERE a.car = b.car AND a OVERLAPS b
     after:   FROM trips a JOIN stops b ON a.car = b.car AND a OVERLAPS b
 
-Joins by relation come first. Where all joins are inner ones, the order of FROM is changed for that.
+Joins by relation come first. If all joins are inner ones, the order of FROM is changed for that.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def relations_to_joins(select: exp.Select) -> None:
 
 
 def _check_condition(select: exp.Select, part: exp.Expr) -> None:
-    """Refuse a relation in WHERE that no join could have for its condition."""
+    """Refuse a relation in WHERE that cannot be the condition of a join."""
     known = _names(select)
     for relation in relations_in(part):
         for name in relation.aliases:
@@ -86,7 +86,7 @@ def _unknown(select: exp.Select, name: str, relation: PeriodRelation) -> BindErr
 
 
 def _names(select: exp.Select) -> list[str]:
-    """Return what a SELECT calls what it reads, in lower case."""
+    """Return the names of the sources of a SELECT, in lower case."""
     return [each.alias_or_name.lower() for each in _sources(select)]
 
 
@@ -106,7 +106,10 @@ def _is_inner(join: exp.Join) -> bool:
 
 
 def _join_of_left(select: exp.Select, part: exp.Expr) -> None:
-    """Give a join a relation of WHERE; where it is a LEFT JOIN, no row of nulls can pass."""
+    """Move a relation from WHERE into its join; a LEFT JOIN becomes an inner join.
+
+    No row of nulls could satisfy the relation.
+    """
     names = _names(select)
     relation = relations_in(part)[0]
     place = max(names.index(name.lower()) for name in relation.aliases)
@@ -120,7 +123,7 @@ def _join_of_left(select: exp.Select, part: exp.Expr) -> None:
 
 
 def lead_with(select: exp.Select, name: str) -> None:
-    """Put the source that an EXISTS is about first, where all joins are inner ones."""
+    """Put the source that an EXISTS is about first, if all joins are inner ones."""
     names = _names(select)
     first = names.index(name.lower()) if name.lower() in names else 0
     if first and all(map(_is_inner, _joins(select))):
@@ -168,7 +171,7 @@ def _arrange(select: exp.Select, order: list[int]) -> None:
 
 
 def _related_order(pairs: list[set[int]], count: int) -> list[int]:
-    """Return the places of sources: one that is related, those related to it, then the rest."""
+    """Return the places of sources: first those that are related to one another, then the rest."""
     order = [min((place for pair in pairs for place in pair), default=0)]
     while True:
         near = {place for pair in pairs if pair & set(order) for place in pair} - set(order)
@@ -179,11 +182,11 @@ def _related_order(pairs: list[set[int]], count: int) -> list[int]:
 
 
 def _place_of(part: exp.Expr, placed: list[str]) -> int | None:
-    """Return the place of the join that a condition belongs to, None if it is left to WHERE."""
+    """Return the place of the join that a condition belongs to, None if it stays in WHERE."""
     relations = relations_in(part)
     if relations:
         names = {name.lower() for each in relations for name in each.aliases}
-        # What is wrong with the others is told where joins are planned.
+        # Mistakes in the others are reported where joins are planned.
         known = is_related(part) and names <= set(placed)
         return max([1, *(placed.index(name) for name in names if known)])
     names = {column.table.lower() for column in part.find_all(exp.Column)}
@@ -215,8 +218,8 @@ def take_conditions(select: exp.Select, taken: Iterable[exp.Expr]) -> None:
 class Exists:
     """EXISTS (SELECT … FROM stops b WHERE b.n > 3 AND b DURING a): whether a row has a partner.
 
-    `part` is the condition in WHERE, `of` the source whose rows it is about, `side` what it reads
-    with the conditions on that alone, and `on` the others: the relation, and equalities.
+    `part` is the condition in WHERE, and `of` the source whose rows it is about. `side` is what it
+    reads, with the conditions on that alone; `on` are the others: the relation, and equalities.
     """
 
     part: exp.Expr
@@ -227,7 +230,7 @@ class Exists:
 
 
 def find_exists(select: exp.Select) -> list[Exists]:
-    """Return the conditions of a WHERE that ask for a partner by the relation of periods."""
+    """Return the conditions of a WHERE that ask for a partner by a relation of periods."""
     parts = parts_of(select.args.get("where")) if select.args.get("from_") is not None else []
     found = (_exists(part) for part in parts)
     return [each for each in found if each is not None]
@@ -269,7 +272,7 @@ def _exists(part: exp.Expr) -> Exists | None:
 
 
 def _check_exists(query: exp.Select, relation: PeriodRelation) -> None:
-    """Refuse an EXISTS by relation that is more than one source and its conditions."""
+    """Refuse an EXISTS by relation that has more than one source and its conditions."""
     more = {key for key, value in query.args.items() if value} - _EXISTS_KEYS
     aggregate = next((each for each in query.expressions if each.find(exp.AggFunc)), None)
     if more or query.args["from_"].this.args.get("joins") or aggregate is not None:
@@ -278,7 +281,7 @@ def _check_exists(query: exp.Select, relation: PeriodRelation) -> None:
 
 
 def _is_own(part: exp.Expr, alias: str) -> bool:
-    """Whether a condition looks at the rows of the EXISTS alone."""
+    """Whether a condition reads only the rows of the EXISTS."""
     if relations_in(part):
         return False
     columns = [node for node in (part, *own_nodes(part)) if isinstance(node, exp.Column)]
@@ -335,7 +338,7 @@ def _compared(
 
 
 def mask_of(part: exp.Expr, first: str) -> int:
-    """Return the relations that a condition on one pair allows, seen from a side."""
+    """Return the relations that a condition on one pair allows, seen from one side."""
     inner = part.unnest()
     match inner:
         case PeriodRelation():

@@ -1,9 +1,9 @@
 """FROM x a JOIN y b ON a.car = b.car AND a OVERLAPS b → one input that holds the pairs.
 
-Such joins stand first among those of a SELECT (period_conditions.py). What a side has to deliver
-is found as for any other SELECT that stays SQL (remainder.py); then the sides become a
-`PeriodJoin`, whose columns are called `a_car`, and the SELECT reads these. An EXISTS by relation
-is one more join.
+Such joins come first in a SELECT (period_conditions.py). The columns that a side has to deliver are
+found as for any other SELECT that stays SQL (remainder.py). The sides become a `PeriodJoin`, whose
+columns are called `a_car` and so on, and the SELECT reads these. An EXISTS by relation is one more
+join.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from eventide.plan.situations.parts import RowPeriod
 from eventide.schema import TIMESTAMP, Schema
 
 Add = Callable[[Plan], exp.Table]
-"""Makes a plan an input of the rest, and returns the table it is to it."""
+"""Makes a plan an input of the rest, and returns the table that stands for it there."""
 
 _OUTER_HINT = "filter before the join: LEFT JOIN (SELECT … FROM … WHERE …) b ON …"
 _EXISTS_HINT = (
@@ -57,7 +57,7 @@ _PERIOD_HINT = "a period has columns start_ts and end_ts; rename yours in a SELE
 
 
 def joined_sides(select: exp.Select) -> list[exp.Expr]:
-    """Return what the joins by relation of a SELECT join; other conditions move to its WHERE."""
+    """Return the sides of a SELECT's joins by relation; move other conditions to its WHERE."""
     relations_to_joins(select)
     joins = _relation_joins(select)
     exists = find_exists(select)
@@ -97,7 +97,7 @@ def _is_strange(join: exp.Join) -> bool:
 
 
 def _move_conditions(select: exp.Select, join: exp.Join) -> None:
-    """Leave a join its relation and its equalities of columns; of an inner join, move the rest."""
+    """Leave a join its relation and its equal columns; if it is an inner join, move the rest."""
     kept: list[exp.Expr] = []
     moved: list[exp.Expr] = []
     for part in parts_of(join.args["on"]):
@@ -147,7 +147,7 @@ def keep_joined(  # noqa: PLR0913 - all that is known of the SELECT
 ) -> dict[int, Plan]:
     """Prepare a SELECT as `keep_select` does, its joins by relation put into one table.
 
-    `partners` are the conditions that a partner exists, with what they read.
+    `partners` are the conditions that a partner exists, with their sources.
     """
     joins = _relation_joins(select)
     if not joins and not partners:
@@ -190,7 +190,7 @@ def _member_scope(scope: Scope, conditions: list[exp.Expr]) -> Scope:
 
 
 def _expand_stars(select: exp.Select, scopes: list[Scope] | None, *, all_known: bool) -> None:
-    """Write out `*`: names that several sides have get that of the side in front."""
+    """Write out `*`: a name that several sides have gets the name of its side in front."""
     items: list[exp.Expr] = []
     for item in select.expressions:
         star = item.this if isinstance(item, exp.Column) else item
@@ -218,7 +218,7 @@ def _starred(star: exp.Expr, scopes: list[Scope]) -> Iterator[exp.Expr]:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A side of the joins: what it delivers, and what its columns are called among the pairs."""
+    """A side of the joins: its plan, and the names of its columns among the pairs."""
 
     scope: Scope
     plan: Project
@@ -234,7 +234,7 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """What one join asks for: the side that is joined, and one before it."""
+    """The condition of one join: the side that is joined, and one before it."""
 
     new: _Member
     earlier: _Member
@@ -254,7 +254,7 @@ class _Joining:
     members: list[_Member]
 
     def member(self, scope: Scope, plan: Plan, taken: Iterable[str] = ()) -> _Member:
-        """Return a side, with names for its columns that no other side has."""
+        """Return a side, with column names that no other side has."""
         bound = bind(plan, self.catalog)
         assert isinstance(bound, Project)
         for name in (scope.find(START_TS) or START_TS, scope.find(END_TS) or END_TS):
@@ -270,7 +270,7 @@ class _Joining:
         return _Member(scope, Project(bound.source, items), names)
 
     def put(self, conditions: list[_Condition], add: Add) -> None:
-        """Put the pairs in the place of the sides, and give the SELECT their columns."""
+        """Replace the sides by the pairs, and give the SELECT the columns of the pairs."""
         read = self.rename()
         plan = as_input(self.members[0].plan)
         for place, each in enumerate(conditions, start=1):
@@ -298,7 +298,7 @@ class _Joining:
             column.set("table", identifier(table.name))
 
     def condition(self, join: exp.Join, place: int) -> _Condition:
-        """Return what a join asks for; equalities between unlike types become conditions."""
+        """Return the condition of a join; equalities between unlike types become conditions."""
         new, before = self.members[place], self.members[:place]
         kind: PairKind = "left" if join.side else "inner"
         found, others = self.asked(parts_of(join.args["on"]), new, before, kind)
@@ -308,7 +308,7 @@ class _Joining:
         return found
 
     def exists(self, exists: Exists, scope: Scope) -> _Condition:
-        """Return what an EXISTS asks for, of a side that nobody else sees."""
+        """Return the condition of an EXISTS, on a side that nothing else reads."""
         on = [_qualified(part, scope) for part in exists.on]
         _member_scope(scope, on)
         named = {scope.find(START_TS), scope.find(END_TS)}
@@ -326,7 +326,7 @@ class _Joining:
     def asked(
         self, parts: list[exp.Expr], new: _Member, before: list[_Member], kind: PairKind
     ) -> tuple[_Condition, list[exp.Expr]]:
-        """Return what conditions ask of a side and those before it, and which they do not say."""
+        """Return the condition on a side and those before it, and the parts it leaves out."""
         related = [part for part in parts if is_related(part)]
         relations = [relation for part in related for relation in relations_in(part)]
         earlier = self.partner(relations[0], new, before)
@@ -407,7 +407,7 @@ class _Joining:
         return read
 
     def owner(self, column: exp.Column, aliases: set[str]) -> _Member | None:
-        """Return the side whose column it is, None if it is of none of them."""
+        """Return the side that a column belongs to, None if it belongs to none of them."""
         owners = [member for member in self.members if member.scope.owns(column)]
         if not owners or isinstance(column.this, exp.Star):
             return None
@@ -425,7 +425,7 @@ class _Joining:
 
 
 def _qualified(part: exp.Expr, scope: Scope) -> exp.Expr:
-    """Return a condition of an EXISTS in which plain names of its own columns are qualified."""
+    """Return a condition of an EXISTS with its own columns qualified."""
     for column in part.find_all(exp.Column):
         if not column.table and scope.owns(column):
             column.set("table", identifier(scope.alias))
@@ -438,7 +438,7 @@ def _refuse_absent(relation: PeriodRelation, new: _Member) -> NoReturn:
 
 
 def _names_in(select: exp.Select) -> set[str]:
-    """Return what a SELECT calls the things it reads from."""
+    """Return the names of the sources of a SELECT."""
     from_ = select.args.get("from_")
     sources = [from_.this] if from_ is not None else []
     sources += [join.this for join in select.args.get("joins") or ()]

@@ -1,8 +1,8 @@
 """`a OVERLAPS b` in ON and WHERE: a relation of Allen between the periods of two rows.
 
-SQL has no such words but OVERLAPS, and that one stands between pairs of times. So a relation is
-read only where a condition has a name, one of the words, and another name. Several words have OR
-between them: `a MEETS OR OVERLAPS b`.
+SQL has only OVERLAPS, and between pairs of times. So a relation is recognised only where a
+condition has a name, one of the words, and another name. Several words have OR between them:
+`a MEETS OR OVERLAPS b`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOTHING = Token(TokenType.SEMICOLON, "")
 class PeriodRelation(exp.Expression, exp.Func):
     """A relation between two aliases; `expressions` are the four bounds it is about.
 
-    To sqlglot it is a function, which every dialect can write, in errors and names of columns.
+    For sqlglot it is a function, so that every dialect can print it, in errors and column names.
     """
 
     _sql_names: ClassVar[list[str]] = ["PERIOD_RELATION"]
@@ -40,7 +40,7 @@ class PeriodRelation(exp.Expression, exp.Func):
 
     @property
     def open_ends(self) -> bool:
-        """Whether a period whose end is null goes on."""
+        """Whether a period with a null end is still open."""
         return bool(self.args["open_ends"])
 
     @property
@@ -113,7 +113,7 @@ class RelationParser(SituationParser):
         return []
 
     def _suggest_relation(self, first: Token, place: int) -> None:
-        """Refuse a word that is nearly a relation: no SQL has three names in a row here."""
+        """Refuse a word that is nearly a relation: SQL never has three names in a row here."""
         for words in (2, 1):
             said, second = self._tokens[place : place + words], self._token(place + words)
             by = [word.text.lower() for word in said[1:]]
@@ -185,7 +185,7 @@ def is_related(part: exp.Expr) -> bool:
 
 
 def sides_of_relations(query: exp.Expr) -> list[exp.Expr]:
-    """Return what stands on the sides of the relations of a query."""
+    """Return the sources on both sides of the relations of a query."""
     sides: dict[int, exp.Expr] = {}
     for relation in query.find_all(PeriodRelation):
         for name in relation.aliases:
@@ -200,7 +200,7 @@ def sides_of_relations(query: exp.Expr) -> list[exp.Expr]:
 
 
 def _source_named(select: exp.Select, name: str) -> exp.Expr | None:
-    """Return what a SELECT reads under a name."""
+    """Return the source of a SELECT that has a name."""
     from_ = select.args.get("from_")
     sources = [] if from_ is None else [from_.this]
     sources += [join.this for join in select.args.get("joins") or ()]

@@ -1,4 +1,4 @@
-"""A TPSTREAM or SITUATIONS that has been read → the plan node."""
+"""A parsed TPSTREAM or SITUATIONS → the plan node."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from eventide.schema import TS
 
 
 def plan_situations(clause: SituationClause, scope: Scope, text: str) -> Plan:
-    """Return the plan of a clause over what `scope` reads, without types."""
+    """Return the plan of a clause over the source of `scope`, without types."""
     if not in_order(scope.source):
         message = f"{clause.kind} reads events in order of time, and these rows are not"
         hint = "read a stream, or a SELECT of its events with their ts; store others as a stream"
@@ -96,7 +96,7 @@ class _SituationPlanner:
         return node
 
     def situations(self) -> Plan:
-        """Return the node, below what computes on its aggregates if anything does."""
+        """Return the node, below a projection if something is computed from its aggregates."""
         keys, conditions = self.keys(), self.conditions()
         translator = ConditionTranslator(self.scope, self.text, self.names, "RETURN")
         items = [
@@ -154,7 +154,7 @@ class _SituationPlanner:
         return item.name.text if item.name is not None else item_name(item.node, [self.scope])
 
     def check_columns(self, columns: list[Named], own: list[str]) -> None:
-        """Refuse two columns of one name, and the names of the columns that are always there."""
+        """Refuse two columns with the same name, and the names that the output uses itself."""
         items = [*self.clause.keys, *self.clause.returns]
         seen: set[str] = set()
         for named, item in zip(columns, items, strict=True):
@@ -180,7 +180,7 @@ class _SituationPlanner:
         return BindError(message, span=span, hint="give yours another name with AS")
 
     def check_summary(self, node: TemporalPattern) -> None:
-        """Refuse a value of one match beside aggregates over all matches of a moment."""
+        """Refuse a value of one match beside aggregates over all matches of an instant."""
         for item in node.returns:
             for part in outside_aggregates(item.expression):
                 shown = render(part)

@@ -1,7 +1,7 @@
-"""The words of TPSTREAM and SITUATIONS, made readable to the grammar of SQL.
+"""Mark the keywords of TPSTREAM and SITUATIONS, so that the grammar of SQL can read the rest.
 
 Some of them mean something else in SQL: `;` ends a statement, BETWEEN and AT behind a condition
-would belong to it, END ends a CASE. Where they are ours they become marks that SQL leaves alone.
+would belong to it, END ends a CASE. Where they are ours, they become tokens that SQL ignores.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 CLAUSES = ("TPSTREAM", "SITUATIONS")
-"""What may stand behind a table; they are plain names everywhere else."""
+"""Keywords that may stand behind a table; elsewhere they are plain names."""
 PARTS = frozenset(
     (
         *("PARTITION", "DEFINE", "GAP", "DIALECT", "PATTERN", "WITHIN", "DETECT", "CONFIRM"),
@@ -22,9 +22,9 @@ PARTS = frozenset(
 )
 """The words that the parts of a clause begin with."""
 SPOKEN = frozenset((*PARTS, "AND", "OR", "AS", "AT", "BETWEEN", "CROSS"))
-"""What no situation is called, unless in quotes."""
+"""Words that are names of situations only in quotes."""
 MARK = TokenType.BACKSLASH
-"""What a token of ours becomes: no rule of SQL begins with it, and no name may be it."""
+"""What our tokens become: no rule of SQL begins with it, and it cannot be a name."""
 
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE)
@@ -37,7 +37,7 @@ _COMPARISONS = frozenset(
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _VALUES = (*_NAMES, TokenType.NUMBER, TokenType.STRING, TokenType.INTERVAL)
 _TEXTS = frozenset(kind for kind in TokenType if f"_{kind.name}".endswith("_STRING"))
-"""What is a text in quotes, whatever words are in it."""
+"""Tokens that are text in quotes, with any words in them."""
 _FUNCTIONS = frozenset(DuckDBParser.NO_PAREN_FUNCTION_PARSERS)
 """The functions that need no brackets."""
 _NOTHING = Token(TokenType.SEMICOLON, "")
@@ -67,7 +67,7 @@ def is_clause(word: Token, following: Token) -> bool:
 
 
 def is_part(tokens: Sequence[Token], place: int) -> bool:
-    """Whether a part of a clause begins at a token, where a name could stand too."""
+    """Whether a part of a clause begins at a token, at a place where a name could stand too."""
     word, following = _pair(tokens, place)
     if word.token_type == TokenType.PARTITION_BY:
         return True
@@ -81,18 +81,18 @@ def is_part(tokens: Sequence[Token], place: int) -> bool:
 
 
 def names_part(word: Token) -> bool:
-    """Whether a token is one of the words that parts begin with."""
+    """Whether a token is one of the words that begin parts."""
     first = word.text.upper().split()[:1]
     return not is_quoted(word) and not PARTS.isdisjoint(first)
 
 
 def is_quoted(word: Token) -> bool:
-    """Whether a token is a name in quotes or a text: neither is a word of ours."""
+    """Whether a token is a quoted name or a text: neither is a keyword."""
     return word.token_type == TokenType.IDENTIFIER or word.token_type in _TEXTS
 
 
 def keyword_of(token: Token) -> str:
-    """Return a keyword, of two words with one space between them; nothing for what is quoted."""
+    """Return a keyword, with one space between two words; an empty text for quoted ones."""
     return "" if is_quoted(token) else " ".join(token.text.upper().split())
 
 
@@ -131,7 +131,7 @@ def is_statement(tokens: Sequence[Token]) -> bool:
 
 
 def statement_start(tokens: Sequence[Token]) -> int:
-    """Return where FROM stands, if a text begins with it or has just WITH before it."""
+    """Return where FROM stands, if a text begins with it or has only WITH before it."""
     first = tokens[0].token_type if tokens else None
     if first == TokenType.FROM:
         return 0
@@ -144,7 +144,7 @@ def statement_start(tokens: Sequence[Token]) -> int:
 
 
 def place_behind_table(tokens: Sequence[Token]) -> int:
-    """Return the place of what follows FROM cars, FROM cars c or FROM cars AS c."""
+    """Return the place behind FROM cars, FROM cars c or FROM cars AS c."""
     place = 1 + _table_length(tokens[1:])
     for behind in range(place, place + 2):
         if is_part(tokens, behind):
@@ -195,14 +195,14 @@ def _marked(tokens: list[Token]) -> list[Token]:
 
 
 def _named(tokens: list[Token]) -> list[Token]:
-    """Make names of the words of SQL that situations are called: DEFINE all AS …, max(all.x)."""
+    """Turn keywords of SQL into names where situations have them: DEFINE all AS …, max(all.x)."""
     around = list(zip([_NOTHING, *tokens], tokens, [*tokens[1:], _NOTHING], strict=False))
     names: dict[str, str] = {}
     kinds: dict[int, TokenType] = {}
     for place, (before, word, following) in enumerate(around):
         opened = before.token_type == TokenType.COMMA or before.text.upper() == "DEFINE"
         named = word.text.isidentifier() and word.text.upper() not in SPOKEN
-        # A text is no name: 'v' AS z is a constant.
+        # A text is not a name: 'v' AS z is a constant.
         named = named and word.token_type not in _TEXTS
         if opened and named and following.token_type == TokenType.ALIAS:
             names.setdefault(word.text.lower(), word.text)
@@ -218,7 +218,7 @@ def _named(tokens: list[Token]) -> list[Token]:
         if word.text.lower() in names and part == "PATTERN":
             kinds[place] = TokenType.VAR
         elif word.text.lower() in names and part == "RETURN" and of_match:
-            # Among expressions of SQL, words such as CASE are names in quotes only.
+            # In expressions of SQL, words such as CASE are names only in quotes.
             kinds[place] = TokenType.IDENTIFIER
     found = list(tokens)
     for place, kind in kinds.items():
@@ -238,7 +238,7 @@ def _of_kind(token: Token, kind: TokenType, text: str | None = None) -> Token:
 
 
 def _durations(tokens: list[Token]) -> Iterator[int]:
-    """Yield where a duration begins: AT LEAST, AT MOST, or a BETWEEN that no condition can have."""
+    """Yield where a duration begins: AT LEAST, AT MOST, or a BETWEEN with lengths of time."""
     opened: list[TokenType] = []
     compared, pending = False, False
     for place, token in enumerate(tokens):

@@ -1,4 +1,4 @@
-"""ASOF JOIN and FOR SYSTEM_TIME AS OF: each row beside the newest event of another stream then."""
+"""ASOF JOIN and FOR SYSTEM_TIME AS OF: each row with the newest event of another stream then."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def as_of_join(
     outer: bool,
     using: Sequence[Expression] = (),
 ) -> None:
-    """Put ASOF JOIN around the part that its conditions look at; they are bound.
+    """Put an ASOF JOIN around the part that its conditions read; they are bound.
 
-    Of the columns of USING the last is the time.
+    The last of the columns of USING is the time.
     """
     _check_right(source)
     if using:
@@ -83,7 +83,7 @@ def versioned_join(
     moment: Column,
     outer: bool,
 ) -> list[Expression]:
-    """Put the join with a relation as it was around a part; return the conditions that remain."""
+    """Join a part with a relation as it was then; return the conditions that remain."""
     window = source.plan.window if isinstance(source.plan, Windowed) else None
     if not (isinstance(window, RowsWindow) and window.count == 1 and window.keys):
         message = f"{source.stream} is no relation: its events have no key"
@@ -135,7 +135,7 @@ def _check_right(source: Source) -> None:
 
 
 def _check_relation(node: AsOfJoin, source: Source) -> None:
-    """Refuse to look for the newest of several rows of a relation: each key has one of its own."""
+    """Refuse to look for the newest of several rows of a relation: each key has just one."""
     window = source.plan.window if isinstance(source.plan, Windowed) else None
     if isinstance(window, RowsWindow):
         wanted = {source.column(name) for name in window.keys}

@@ -1,4 +1,4 @@
-"""What can be wrong with a standing query as a whole: windows and reports that do not fit."""
+"""Check a standing query as a whole: whether its windows and its report fit."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def check_report(report: ReportClause, slide: int | None, windows: Sequence[Wind
 
 
 def check_columns(names: Sequence[str], spans: dict[str, Span | None]) -> None:
-    """Refuse the names that changes of an answer have for their own columns."""
+    """Refuse column names that the changes of an answer use themselves."""
     for name in names:
         if name.lower() in CHANGE_COLUMNS:
             message = f"a column of a standing query cannot be called {name!r}"
@@ -102,9 +102,11 @@ def check_internal(
     negations: Sequence[Negation],
     report: ReportClause | None,
 ) -> Plan:
-    """Return the plan with its windows internal if they are meant to be all so.
+    """Return the plan, all its windows internal if those whose events leave are all INTERNAL.
 
-    Windows whose events never leave are what the others are.
+    Windows whose events never leave, such as [SINCE …], follow the others. WSTREAM makes all
+    windows
+    internal.
     """
     marked = next((each.internal for each in windows if each.internal is not None), None)
     output = report is not None and report.window is not None
@@ -141,7 +143,7 @@ def _is_relation(node: Windowed) -> bool:
 
 
 def _windows(plan: Plan) -> Iterator[Windowed]:
-    """Yield the windows of a plan, without those that rows only look up something in."""
+    """Yield the windows of a plan, without those that rows only look something up in."""
     if isinstance(plan, Windowed):
         yield plan
     elif isinstance(plan, AsOfJoin):
@@ -158,7 +160,7 @@ def _all_internal(plan: Plan) -> Plan:
 
 
 def _changing(plan: Plan) -> str | None:
-    """Return what in a plan takes rows back for reasons other than time, if anything does."""
+    """Return the node of a plan that retracts rows for reasons other than time, if there is one."""
     match plan:
         case Windowed(window=RowsWindow()):
             return "a relation" if _is_relation(plan) else "windows by rows"
@@ -177,7 +179,7 @@ def _changing(plan: Plan) -> str | None:
 
 
 def check_as_of(plan: Standing) -> None:
-    """Refuse ASOF JOIN of rows that may be taken back before their time."""
+    """Refuse ASOF JOIN of rows that may be retracted before they expire."""
     circumstances = Circumstances.of(plan)
     for node in _as_of_joins(plan):
         if pattern_of(node.left, circumstances).pattern == UpdatePattern.STRICT:

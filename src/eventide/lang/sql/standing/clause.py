@@ -80,7 +80,7 @@ class WindowClause:
 
 @dataclass(frozen=True, slots=True)
 class ReportClause:
-    """What stands around a query; `window` is that of WSTREAM."""
+    """The clause around a query; `window` is that of WSTREAM."""
 
     word: str
     span: Span
@@ -89,7 +89,7 @@ class ReportClause:
 
     @property
     def report(self) -> Report:
-        """What is wanted of the answer."""
+        """The report that is wanted of the answer."""
         return _REPORTS[self.word]
 
 
@@ -99,7 +99,7 @@ def window_of_table(table: exp.Expr) -> WindowClause | None:
 
 
 def report_of(query: exp.Expr) -> ReportClause | None:
-    """Return what stands around a query in brackets, if anything does."""
+    """Return the clause around a query in brackets, if there is one."""
     return cast("ReportClause | None", query.args.get("report"))
 
 
@@ -122,7 +122,7 @@ class StandingParser(RelationParser):
             return super()._parse_statement()
         query = self._parse_set_operations(self._reported())
         if self._curr and not self._match(TokenType.R_PAREN, advance=False):
-            # What follows is said of the rows that are reported.
+            # What follows applies to the rows that are reported.
             around = exp.Select(expressions=[exp.Star()])
             around.set("from_", exp.From(this=query))
             return self._parse_query_modifiers(around)
@@ -196,7 +196,7 @@ class StandingParser(RelationParser):
         return alias
 
     def _take_window(self, table: exp.Expr) -> None:
-        """Move a window that stands behind the alias to its table; refuse one that fits nothing."""
+        """Move a window that stands behind the alias to its table; refuse one without a table."""
         alias = table.args.get("alias")
         behind = None if alias is None else window_of_table(alias)
         if self._curr.token_type == TokenType.L_BRACKET and not isinstance(table, exp.Table):
@@ -362,7 +362,7 @@ class StandingParser(RelationParser):
 
 
 def no_stream(span: Span, report: ReportClause | None = None) -> UnsupportedError:
-    """Return the error for a window behind something that is no stream."""
+    """Return the error for a window behind something that is not a stream."""
     message = "a window stands behind a stream, not behind the rows of a query"
     hint = "put it behind the stream inside; the last results are WSTREAM (SELECT …) [ROWS 10]"
     if report is not None:

@@ -37,7 +37,7 @@ class ExistenceTest:
 
     @property
     def word(self) -> str:
-        """What is said of the query."""
+        """The words of the test: EXISTS, IN, and so on."""
         kind = "EXISTS" if self.value is None else "IN"
         return f"NOT {kind}" if self.negated else kind
 
@@ -100,7 +100,7 @@ class ExistenceReader:
     def _right(
         self, test: ExistenceTest, inner: From, translator: StandingTranslator
     ) -> tuple[Plan, list[tuple[Expression, Expression]]]:
-        """Return the rows that are looked for, and the keys that tie them to those outside."""
+        """Return the rows that are looked for, and the keys that connect them to the outer rows."""
         where = test.query.args.get("where")
         conditions = list(inner.conditions)
         for part in conjuncts_of(None if where is None else where.this):
@@ -118,7 +118,7 @@ class ExistenceReader:
 def _tie(
     condition: Expression, known: frozenset[str], test: ExistenceTest
 ) -> tuple[Expression, Expression]:
-    """Return both sides of an equality with the SELECT around, that of the outside first."""
+    """Return both sides of an equality with the SELECT around, the outer side first."""
     match condition:
         case Call(function="=", arguments=(left, right)):
             for outside, inside in ((left, right), (right, left)):

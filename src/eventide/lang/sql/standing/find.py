@@ -1,4 +1,4 @@
-"""Which queries are standing ones: those over windows in square brackets, or inside ISTREAM."""
+"""Find standing queries: those over windows in square brackets, or inside ISTREAM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eventide.lang.sql.standing.clause import no_stream, report_of, window_of_ta
 
 
 def is_standing(query: exp.Expr) -> bool:
-    """Whether a query is a standing one. A query inside ISTREAM is one, but not what is around."""
+    """Whether a query is a standing one; a query around ISTREAM is not."""
     match query:
         case exp.Subquery():
             return report_of(query) is None and is_standing(query.this)
@@ -24,7 +24,7 @@ def is_standing(query: exp.Expr) -> bool:
 
 
 def has_windows(query: exp.Expr) -> bool:
-    """Whether a SELECT has windows of its own, not only in the queries that it reads from."""
+    """Whether a SELECT has windows of its own, not only in the queries that it reads."""
     match query:
         case exp.Subquery():
             return report_of(query) is None and has_windows(query.this)
@@ -55,7 +55,7 @@ def conjuncts_of(node: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 def existence_tests(select: exp.Select) -> Iterator[tuple[exp.Expr, exp.Expr]]:
-    """Yield the conditions of WHERE that ask a query whether there are such rows, and it."""
+    """Yield the conditions of WHERE that ask whether a query has rows, each with that query."""
     where = select.args.get("where")
     for part in conjuncts_of(None if where is None else where.this):
         inner = asked_query(part)
@@ -75,7 +75,7 @@ def asked_query(part: exp.Expr) -> exp.Expr | None:
 
 
 def inline_standing(query: exp.Expr) -> None:
-    """Put each CTE that is a standing query, or that one reads, in its place."""
+    """Inline each CTE that is a standing query, or that one reads."""
     for table in query.find_all(exp.Table):
         window = window_of_table(table)
         if window is not None and visible_cte(table) is not None:
@@ -93,7 +93,7 @@ def _readers(query: exp.Expr) -> Iterator[exp.Table]:
 
 
 def _stands_in_one(node: exp.Expr) -> bool:
-    """Whether a node is a part of a standing query."""
+    """Whether a node is part of a standing query."""
     parent = node.parent
     while parent is not None:
         reported = isinstance(parent, exp.Subquery) and report_of(parent) is not None

@@ -32,7 +32,7 @@ from eventide.plan.standing.nodes import (
 from eventide.schema import BOOL, DELETED, SEQ, Schema
 
 _READ = frozenset({"stream_window", "version"})
-"""The parts of a table that are read here, beside its name and alias."""
+"""The parts of a table that are handled here, beside its name and alias."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Negation:
 
 @dataclass(frozen=True)
 class From:
-    """A FROM: its scope, what has to be joined, and on which conditions; all is bound."""
+    """A parsed FROM: its scope, the plans to join, and the conditions; all are bound."""
 
     scope: JoinedScope
     parts: list[Plan]
@@ -120,7 +120,7 @@ class FromReader:
 
 
 def _window(clause: WindowClause | None, schema: Schema) -> tuple[StreamWindow, bool]:
-    """Return the window of a stream: what is written, else all its events, or a relation's rows."""
+    """Return the window of a stream: as written, else all events, or the rows of a relation."""
     if clause is None:
         if schema.key:
             return relation_window(schema), False
@@ -135,7 +135,7 @@ def _window(clause: WindowClause | None, schema: Schema) -> tuple[StreamWindow, 
 
 @dataclass
 class _Reading:
-    """The sources met so far, what they are joined to, and on which conditions."""
+    """The sources so far, what they are joined to, and the conditions."""
 
     reader: FromReader
     outer: JoinedScope | None
@@ -144,13 +144,13 @@ class _Reading:
     conditions: list[Expression] = field(default_factory=list)
     merged: dict[str, Merged] = field(default_factory=dict)
     since: tuple[int, int] = (0, 0)
-    """How many parts and conditions are before the last comma: outer joins leave them alone."""
+    """The number of parts and conditions before the last comma, which outer joins do not touch."""
 
     def scope(self) -> JoinedScope:
         return JoinedScope.over(self.sources, self.merged, self.outer)
 
     def add(self, source: Source, *, part: bool = True) -> None:
-        """Add a source; what comes beside it as its own part is joined to the rest later."""
+        """Add a source; with `part`, it is a part of its own that is joined later."""
         for other in self.sources:
             if other.alias.lower() == source.alias.lower():
                 message = f"two sides of a join are called {source.alias!r}"
@@ -204,7 +204,7 @@ class _Reading:
     def outer_join(
         self, source: Source, conditions: list[Expression], side: str, span: Span | None
     ) -> None:
-        """Join all since the last comma, as it is so far, with a source."""
+        """Join everything since the last comma with a source."""
         part, condition = self.since
         known = frozenset(name for each in self.parts[part:] for name in each.row)
         for each in self.conditions[condition:]:
@@ -230,7 +230,7 @@ class _Reading:
         )
 
     def using(self, join: exp.Join, source: Source, before: list[Source]) -> Iterator[Expression]:
-        """Yield the equalities that USING means, and remember that it makes one of two columns."""
+        """Yield the equalities that USING means, and record that it merges two columns."""
         earlier, alone = JoinedScope.over(before, self.merged), JoinedScope.over([source], {})
         for name in join.args.get("using") or ():
             node = exp.Column(this=name.copy())

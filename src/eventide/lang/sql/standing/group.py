@@ -47,14 +47,14 @@ def has_aggregate(expression: Expression) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The keys of a GROUP BY, and the aggregates met so far."""
+    """The keys of a GROUP BY, and the aggregates so far."""
 
     keys: list[Named]
     aggregates: list[NamedAggregate] = field(default_factory=list)
 
     @classmethod
     def by(cls, expressions: list[Expression], items: list[Named]) -> Grouping:
-        """Return groups by some expressions; the SELECT list may have names for them."""
+        """Return groups by some expressions; the SELECT list may name them."""
         keys: list[Named] = []
         for expression in expressions:
             if any(key.expression == expression for key in keys):
@@ -91,6 +91,6 @@ class Grouping:
         return name
 
     def over(self, source: Plan, group: exp.Expr | None) -> GroupAggregate:
-        """Return the node that computes all of it."""
+        """Return the node that computes the keys and aggregates."""
         span = None if group is None else span_of(group)
         return GroupAggregate(source, tuple(self.keys), tuple(self.aggregates), span)

@@ -1,7 +1,7 @@
 """Conditions over several sources → joins: by equal keys where there are any.
 
-Sources that have one common set of equal keys become one join of them all, others a chain of
-joins, those with the most keys in common first. Conditions on one source go before the joins.
+Sources with a common set of equal keys become one join of them all. Others become a chain of joins,
+those with the most keys in common first. Conditions on one source are evaluated before the joins.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _members(members: list[Member], groups: Sequence[_Joined]) -> dict[int, Memb
 def _next_join(
     groups: list[_Joined], classes: list[list[Member]], linked: list[frozenset[int]]
 ) -> list[_Joined]:
-    """Return the groups to join next: those with most in common."""
+    """Return the groups to join next: those with the most keys in common."""
     spread = [frozenset(_members(each, groups)) for each in classes]
     candidates = [each for each in dict.fromkeys(spread) if len(each) > 1]
     if candidates:
@@ -151,12 +151,12 @@ def _join(
 
 
 def _crosses(read: frozenset[int], chosen: list[_Joined], parts: frozenset[int]) -> bool:
-    """Whether a condition can be asked after a join for the first time."""
+    """Whether a condition can be evaluated after a join, and not before it."""
     return read <= parts and not any(read <= each.parts for each in chosen)
 
 
 def band_of(conditions: Sequence[Expression], left: Plan, right: Plan) -> Band | None:
-    """Return the band in which two sources have to be near each other, if conditions say so."""
+    """Return the band in which the values of two sources have to lie, if conditions say so."""
     reaches: dict[tuple[Expression, Expression], list[tuple[str, int | float]]] = {}
     for condition in conditions:
         for (one, other), side, width in _bounds(condition):
@@ -232,7 +232,7 @@ def _width(literal: Literal) -> int | float | None:
         case bool() | None | str() | bytes():
             return None
         case Decimal() as exact:
-            # Never too narrow: the condition is asked again.
+            # Never too narrow: the condition is evaluated again.
             return math.nextafter(float(exact), math.inf)
         case value:
             return value

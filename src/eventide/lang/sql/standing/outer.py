@@ -1,7 +1,7 @@
 """LEFT, RIGHT and FULL JOIN: which of the conditions in ON are keys, and which filter one side.
 
-A condition on one side alone filters that side, if its rows are not kept. If they are, it becomes
-a key: 1 where it is true, else null, which is equal to nothing; the other side has 1.
+A condition on one side filters that side, if its unmatched rows are not kept. If they are kept, it
+becomes a key: 1 where it is true, else null, which equals nothing; the other side has 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eventide.plan.standing.nodes import OuterJoin
 from eventide.schema import BOOL, INT64, NULL
 
 KEEPS = {"LEFT": (True, False), "RIGHT": (False, True), "FULL": (True, True)}
-"""Of which sides rows without a partner are kept."""
+"""The sides whose rows without a partner are kept."""
 
 _Pair = tuple[Expression, Expression]
 
@@ -76,7 +76,7 @@ def _equality(condition: Expression, left: Row, right: Row) -> _Pair | None:
 def _only_side(
     condition: Expression, rows: tuple[Row, Row], keeps: tuple[bool, bool]
 ) -> int | None:
-    """Return the one side that a condition reads; of those that would do, one that is not kept."""
+    """Return the one side that a condition reads; if either would do, one that is not kept."""
     fits = [place for place in (0, 1) if columns_of(condition) <= rows[place].keys()]
     return min(fits, key=lambda place: keeps[place], default=None)
 

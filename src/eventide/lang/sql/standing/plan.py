@@ -26,7 +26,7 @@ from eventide.schema import Schema
 
 @dataclass(frozen=True)
 class StandingQuery:
-    """A planned standing query: its plan, its columns, and what the rest of the SQL does to it."""
+    """A planned standing query: its plan, its columns, and the clauses around it."""
 
     plan: Standing
     names: list[str]

@@ -25,7 +25,7 @@ _MOST_TOP = 100_000
 
 @dataclass(frozen=True)
 class Source:
-    """What one side of a FROM delivers: the columns `alias.field` of its plan, which is bound.
+    """One source of a FROM: the columns `alias.field` of its plan, which is bound.
 
     `stream` is its name, for errors; `hidden` are the fields that `*` leaves out.
     """
@@ -54,10 +54,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A column that USING makes of several: which those are, and what it means.
+    """A column that USING makes of several: these columns, and the expression it stands for.
 
-    A side of a join whose rows may stand beside nulls has no part in the meaning. FULL JOIN has
-    the first of both that is not null.
+    The expression does not use a side of an outer join that may be null. For FULL JOIN it is the
+    first of both that is not null.
     """
 
     meaning: str | exp.Expr
@@ -66,7 +66,7 @@ class Merged:
 
 @dataclass(frozen=True)
 class JoinedScope(Scope):
-    """The sources of a FROM. `merged` has the columns that USING makes one of, by their names.
+    """The sources of a FROM. `merged` has the columns that USING merges, by name.
 
     `outer` is the scope of the SELECT around, for the query of an EXISTS.
     """
@@ -105,11 +105,11 @@ class JoinedScope(Scope):
         return {**around, **own}
 
     def owns(self, column: exp.Column) -> bool:
-        """Whether a column is one of these sources."""
+        """Whether a column belongs to one of these sources."""
         return self._merged(column) is not None or bool(self._candidates(column))
 
     def merging(self, column: exp.Column, source: Source, side: str) -> Merged:
-        """Return what USING makes of a column of these sources and that of another."""
+        """Return the merged column that USING makes of one of these sources and one of another."""
         before, other = self._merged(column), source.find(column.name)
         left = self.resolve(column)
         assert other is not None
@@ -122,7 +122,7 @@ class JoinedScope(Scope):
         return Merged(exp.Coalesce(this=parts[0], expressions=[parts[1]]), both)
 
     def _qualified(self, column: exp.Column, meaning: str | exp.Expr) -> exp.Expr:
-        """Return what a column means as an expression that means the same beside any source."""
+        """Return the expression of a column, qualified so that it is never ambiguous."""
         if isinstance(meaning, exp.Expr):
             return meaning.copy()
         owner = next(each for each in self.sources if each.find(column.name) == meaning)
@@ -179,7 +179,7 @@ class JoinedScope(Scope):
 
 @dataclass(frozen=True)
 class StandingTranslator(Translator):
-    """Turns the expressions of a standing SELECT into ours, with the aggregates it has."""
+    """Translates the expressions of a standing SELECT, with the aggregates that only it has."""
 
     def translate(self, node: exp.Expr) -> Expression:
         """Return our form of an expression."""
@@ -219,7 +219,7 @@ class StandingTranslator(Translator):
         raise UnsupportedError(message, span=self.span(node), hint=AROUND_HINT)
 
     def beyond(self, node: exp.Expr) -> EventideError:
-        """Return the error for what our operators have no form of."""
+        """Return the error for an expression that our operators cannot compute."""
         if isinstance(node, exp.Exists | exp.In):
             message = f"{'EXISTS' if isinstance(node, exp.Exists) else 'IN'} over a query here"
             hint = "it stands in WHERE by itself, joined to other conditions by AND"
@@ -240,7 +240,7 @@ class StandingTranslator(Translator):
         return Aggregate(name, self.translate(value), span=self.span(node), parameter=constant)
 
     def _decayed(self, node: exp.Anonymous, name: str) -> Aggregate:
-        """Return an aggregate whose values age from the time of the youngest event of a row on."""
+        """Return an aggregate whose values age from the time of the youngest event of a row."""
         *values, half_life = node.expressions or [None]
         length = _length(half_life)
         if length is None or length <= 0 or len(values) != (0 if name == "decayed_count" else 1):

@@ -32,7 +32,7 @@ from eventide.schema import Schema
 _SELECT_ARGS = {"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"}
 _ORDER_ARGS = {"order", "limit", "offset"}
 _MOST_TOP = 1_000_000
-"""The first rows are kept in order, in a place of their own for each."""
+"""The largest LIMIT: the first rows are kept in order."""
 _SET_ARGS = {"this", "expression", "distinct", "with_"}
 _HINTS = {
     "laterals": "leave it out, or use it in a SELECT around this one",
@@ -44,8 +44,9 @@ _HINTS = {
 class Planned:
     """A planned query: `names` are its columns; those behind them are only there to order by.
 
-    `order`, `limit` and `offset` are what has to stand around it: an order that nobody cuts off,
-    or a cut without an order, is no part of a standing query.
+    `order`, `limit` and `offset` have to stand around it as SQL: an order without a limit, or a
+    limit
+    without an order, cannot be part of a standing query.
     """
 
     plan: Plan
@@ -56,12 +57,12 @@ class Planned:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing has to stand around it."""
+        """Whether no SQL has to stand around it."""
         return not (self.order or self.limit or self.offset)
 
 
 class StandingPlanner:
-    """Plans the queries of one standing query, and remembers what has to be checked at the end."""
+    """Plans the parts of one standing query, and collects what has to be checked at the end."""
 
     def __init__(self, catalog: Mapping[str, Schema], ctes: frozenset[str], text: str) -> None:
         self.catalog = catalog
@@ -86,7 +87,7 @@ class StandingPlanner:
         return bind(renamed(planned.plan, planned.names, alias), self.catalog), planned.names
 
     def whole(self, query: exp.Expr) -> Planned:
-        """Return the plan of a query around which nothing can stand."""
+        """Return the plan of a query that can have no SQL around it."""
         planned = self.plan(query)
         if not planned.is_whole:
             what, hint = "ORDER BY without LIMIT", "add LIMIT 10 for the first ten, or leave it out"
@@ -185,7 +186,7 @@ class StandingPlanner:
     def _cut(
         self, query: exp.Expr, plan: Plan, names: list[str], order: list[tuple[exp.Ordered, str]]
     ) -> Planned:
-        """Return ORDER BY … LIMIT n as the first rows; what else there is has to stand around."""
+        """Return ORDER BY … LIMIT n as the first rows; other orders and limits stand around."""
         limit, offset = query.args.get("limit"), query.args.get("offset")
         count = None if limit is None else limit.args.get("expression")
         plain = isinstance(count, exp.Literal) and count.is_int and int(count.name) > 0
@@ -203,7 +204,7 @@ class StandingPlanner:
 
 
 def _refuse_shown(named: list[tuple[str, exp.Expr]]) -> None:
-    """Refuse the name of the column that goes with rows of internal windows."""
+    """Refuse the name of a column that internal windows add to rows."""
     for name, node in named:
         if name.lower() == SHOWN:
             message = f"a column of a standing query cannot be called {name!r}"
@@ -224,7 +225,7 @@ def _ordered(query: exp.Expr) -> list[exp.Ordered]:
 def _with_hidden(
     items: list[Named], ordered: list[tuple[exp.Ordered, str | None]], hidden: list[Expression]
 ) -> tuple[list[Named], list[tuple[exp.Ordered, str]]]:
-    """Return the items with those that are only ordered by, and the name of each item of ORDER."""
+    """Return the items with those only ordered by, and the name of each item of ORDER BY."""
     found = list(items)
     waiting = iter(hidden)
     order: list[tuple[exp.Ordered, str]] = []
@@ -244,7 +245,7 @@ def _with_hidden(
 def expand_stars(nodes: Sequence[exp.Expr], scope: JoinedScope) -> list[exp.Expr]:
     """Return the SELECT list with each `*` replaced by the columns it means.
 
-    Where several of them have a name, each gets that of its source in front: `a_ts` and `b_ts`.
+    A name that several sources have gets the name of its source in front: `a_ts` and `b_ts`.
     """
     expanded: list[exp.Expr] = []
     starred: list[exp.Column] = []
@@ -279,14 +280,14 @@ def _prefixed(column: exp.Expr) -> exp.Expr:
 def _meant(
     star: exp.Expr, sources: list[Source], merged: Mapping[str, Merged], left_out: set[str]
 ) -> Iterator[exp.Column]:
-    """Yield the columns a star means; those that USING makes one come once, with the first."""
+    """Yield the columns a star means; those that USING merges come once, with the first source."""
     for source in sources:
         for name in source.starred:
             own = source.column(name)
             one = merged.get(name.lower(), Merged(own, (own,)))
             if own in one.columns[1:] or name.lower() in left_out:
                 continue
-            # What USING makes of several columns has no source.
+            # A column that USING merges has no source.
             table = source.alias if own == one.meaning or own not in one.columns else None
             column = exp.column(name, table=table, quoted=True)
             column.this.meta.update(star.meta)

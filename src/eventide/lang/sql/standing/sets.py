@@ -38,7 +38,7 @@ def combined(query: exp.SetOperation, arms: list[Arm]) -> Plan:
     distinct = bool(query.args.get("distinct"))
     match query:
         case exp.Except() | exp.Intersect():
-            # Nulls are alike to both as they are to DISTINCT.
+            # Nulls are equal for both, as for DISTINCT.
             sides = (Distinct(left), Distinct(right)) if distinct else (left, right)
             span = span_of(query.expression)
             if isinstance(query, exp.Except):
@@ -84,7 +84,7 @@ def _aligned(plan: Plan, names: list[str], wanted: list[str], types: list[DataTy
 
 
 def renamed(plan: Plan, names: list[str], alias: str) -> Plan:
-    """Return the columns of a query in FROM as the SELECT around calls them: `alias.name`."""
+    """Return the columns of a query in FROM as the SELECT around names them: `alias.name`."""
     match plan:
         case Project(items=items):
             named = {item.name: item.expression for item in items}

@@ -42,7 +42,7 @@ def is_windowed(select: exp.Select) -> bool:
 
 
 def check_windowed(scope: Scope, select: exp.Select) -> None:
-    """Refuse a window over a SELECT in brackets with a column that is called as a bound of it."""
+    """Refuse a window over a SELECT in brackets with a column named like a window bound."""
     group = select.args["group"]
     for name in scope.fields:
         if name.lower() in (WINDOW_START, WINDOW_END):
@@ -53,7 +53,7 @@ def check_windowed(scope: Scope, select: exp.Select) -> None:
 def window_and_keys(
     select: exp.Select, scope: Scope
 ) -> tuple[Window | CountWindow, list[exp.Expr]]:
-    """Return the window of a GROUP BY and the other things it groups by."""
+    """Return the window of a GROUP BY and its keys."""
     group = select.args["group"]
     for extension in ("all", "rollup", "cube", "grouping_sets", "totals"):
         if group.args.get(extension):
@@ -67,7 +67,7 @@ def window_and_keys(
 
 
 def meant_key(node: exp.Expr, select: exp.Select) -> exp.Expr:
-    """Return what is grouped by: a number means an item of the SELECT list."""
+    """Return the key that an item means: a number means an item of the SELECT list."""
     if not (isinstance(node, exp.Literal) and node.is_int):
         return node
     place = int(node.name)
@@ -111,7 +111,7 @@ def _is_time(column: exp.Column, scope: Scope) -> bool:
 
 
 def _is_rows(node: exp.Expr | None) -> bool:
-    """Whether windows go by count: the plain word ROWS, which is no column even if one has it."""
+    """Whether windows go by count: the plain word ROWS, which is never taken for a column."""
     if not (isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier)):
         return False
     return node.name.lower() == "rows" and not node.table and not node.this.quoted

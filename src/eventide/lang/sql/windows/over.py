@@ -1,4 +1,4 @@
-"""OVER (…): finding the window a name stands for, and the frame it describes."""
+"""OVER (…): find the window that a name stands for, and the frame that it describes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FRAME_HINT = (
 
 
 def window_of(node: exp.Window, scope: Scope, within: frozenset[str] = frozenset()) -> exp.Window:
-    """Return a window with what it takes from the named one it refers to.
+    """Return a window with the parts that it takes from the named window it refers to.
 
-    `within` are the windows whose definitions refer to this one, which it may not refer to.
+    `within` are the windows whose definitions refer to this one; it may not refer to them.
     """
     name = node.args.get("alias")
     if name is None:
@@ -41,7 +41,7 @@ def window_of(node: exp.Window, scope: Scope, within: frozenset[str] = frozenset
 
 
 def order_columns(window: exp.Window) -> list[exp.Column]:
-    """Return the columns a window is ordered by, or nothing if that is not what it does."""
+    """Return the columns a window is ordered by, empty if it is not ordered by plain columns."""
     order = window.args.get("order")
     items = order.expressions if order is not None else []
     plain = all(isinstance(item.this, exp.Column) and not item.args.get("desc") for item in items)
@@ -49,7 +49,7 @@ def order_columns(window: exp.Window) -> list[exp.Column]:
 
 
 def frame_of(window: exp.Window) -> Frame:
-    """Return the frame of a window, if it is one that ends at the current row."""
+    """Return the frame of a window, if it ends at the current row."""
     spec = window.args.get("spec")
     if spec is None:
         refuse("an OVER without a frame has no bound in time", window, _FRAME_HINT)
