@@ -1,4 +1,4 @@
-"""Spans of the calendar cover time without gaps, by the clock of their zone."""
+"""Periods of the calendar cover time without gaps, by the clock of their zone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.api.calendars import EPOCH, UNITS, group_numbers, grouped_by, local_time, spans_every
+from eventide.api.calendars import (
+    EPOCH,
+    UNITS,
+    group_numbers,
+    grouped_by,
+    local_time,
+    periods_every,
+)
 from eventide.batch import TimeRange
 from eventide.errors import EventideError
 
@@ -40,11 +47,11 @@ def us(text: str) -> int:
     st.sampled_from([*UNITS, "90 min", "1 s"]),
     st.sampled_from(ZONES),
 )
-def test_spans_cover_a_range_and_nothing_twice(
+def test_periods_cover_a_range_and_nothing_twice(
     start: int, length: int, every: str, zone: str
 ) -> None:
     times = TimeRange(start, start + min(length, HOUR if every == "1 s" else length))
-    cuts = spans_every(times, every, zone if every in UNITS else "UTC")
+    cuts = periods_every(times, every, zone if every in UNITS else "UTC")
     assert cuts[0] <= times.start_us < cuts[1]
     assert cuts[-2] < times.end_us <= cuts[-1]
     assert all(before < after for before, after in pairwise(cuts))
@@ -57,14 +64,14 @@ def test_spans_cover_a_range_and_nothing_twice(
 def test_days_follow_the_clock_on_the_wall() -> None:
     times = TimeRange(us("2026-03-28T12:00"), us("2026-03-31T12:00"))
     lengths = [
-        after - before for before, after in pairwise(spans_every(times, "day", "Europe/Berlin"))
+        after - before for before, after in pairwise(periods_every(times, "day", "Europe/Berlin"))
     ]
     assert [length // HOUR for length in lengths] == [24, 23, 24, 24]
 
 
 def test_an_hour_that_comes_twice_is_two_hours() -> None:
     times = TimeRange(us("2026-10-24T22:00"), us("2026-10-25T04:00"))
-    cuts = spans_every(times, "hour", "Europe/Berlin")
+    cuts = periods_every(times, "hour", "Europe/Berlin")
     assert {after - before for before, after in pairwise(cuts)} == {HOUR}
 
 
@@ -72,15 +79,15 @@ def test_an_hour_that_comes_twice_is_two_hours() -> None:
 def test_the_calendar_ends_with_the_year_9999(every: str) -> None:
     end = us("9999-12-31T23:59:59") + 1
     for zone in ZONES:
-        cuts = spans_every(TimeRange(end - 1, end), every, zone)
+        cuts = periods_every(TimeRange(end - 1, end), every, zone)
         assert cuts[0] <= end - 1 < cuts[-1]
 
 
 def test_weeks_begin_on_monday_and_quarters_in_january() -> None:
     times = TimeRange(us("2026-02-17"), us("2026-02-18"))
-    assert spans_every(times, "week") == [us("2026-02-16"), us("2026-02-23")]
-    assert spans_every(times, "quarter") == [us("2026-01-01"), us("2026-04-01")]
-    assert spans_every(times, "year") == [us("2026-01-01"), us("2027-01-01")]
+    assert periods_every(times, "week") == [us("2026-02-16"), us("2026-02-23")]
+    assert periods_every(times, "quarter") == [us("2026-01-01"), us("2026-04-01")]
+    assert periods_every(times, "year") == [us("2026-01-01"), us("2027-01-01")]
 
 
 @settings(deadline=None, max_examples=60)
@@ -98,14 +105,14 @@ def test_groups_are_what_the_calendar_says(start: int, length: int, by: str, zon
         assert READ[by](local_time(cut, ZoneInfo(zone))) == label
 
 
-def test_an_empty_range_has_no_spans() -> None:
-    assert spans_every(TimeRange(5, 5), "day") == []
+def test_an_empty_range_has_no_periods() -> None:
+    assert periods_every(TimeRange(5, 5), "day") == []
 
 
 @pytest.mark.parametrize(
     ("every", "zone", "message"),
     [
-        ("1 us", "UTC", "more than 1,000,000 spans"),
+        ("1 us", "UTC", "more than 1,000,000 periods"),
         ("0 s", "UTC", "cannot cut time every"),
         ("day", "Mars/Olympus", "no time zone 'Mars/Olympus'"),
         ("a while", "UTC", "a while"),
@@ -113,6 +120,6 @@ def test_an_empty_range_has_no_spans() -> None:
         ("1 h", "Mars/Olympus", "no time zone"),
     ],
 )
-def test_what_is_no_span_is_refused(every: str, zone: str, message: str) -> None:
+def test_what_is_no_period_is_refused(every: str, zone: str, message: str) -> None:
     with pytest.raises(EventideError, match=message):
-        spans_every(TimeRange(0, DAY), every, zone)
+        periods_every(TimeRange(0, DAY), every, zone)

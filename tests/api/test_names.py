@@ -35,7 +35,7 @@ NAMES = [
         "order_by",
         "over_0",
     ),
-    *("bucket", "payload", "newest_us", "late_events", "span", "value", "rows", "first_seq"),
+    *("bucket", "payload", "newest_us", "late_events", "period", "value", "rows", "first_seq"),
     *("v.count", "t.v", "t", "key", "rowid", "count", "select", "Window_Start"),
 ]
 VALUES: dict[str, list[object]] = {

@@ -40,7 +40,7 @@ def test_events_are_found_by_time_and_value(cars: eventide.Stream) -> None:
     assert len(cars.events(5, 5)) == 0
 
 
-def test_aggregates_over_spans_and_groups(cars: eventide.Stream) -> None:
+def test_aggregates_over_periods_and_groups(cars: eventide.Stream) -> None:
     assert cars.aggregate("count(*)", " AVG( speed ) ").rows() == [
         {"count(*)": 500, "avg(speed)": 249.5}
     ]

@@ -146,7 +146,7 @@ def test_nothing_comes_from_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("span", "labels"),
+    ("period", "labels"),
     [
         (3 * SECOND, ["1 Jan", "00:00:01", "00:00:02", "00:00:03"]),
         (4 * MINUTE, ["1 Jan", "00:01", "00:02", "00:03", "00:04"]),
@@ -157,24 +157,24 @@ def test_nothing_comes_from_elsewhere() -> None:
         (300_000, ["1 Jan", "00:00.1", "00:00.2", "00:00.3"]),
     ],
 )
-def test_time_ticks_are_round(span: int, labels: list[str]) -> None:
-    assert [tick.label for tick in time_ticks(0, span, 5)] == labels
+def test_time_ticks_are_round(period: int, labels: list[str]) -> None:
+    assert [tick.label for tick in time_ticks(0, period, 5)] == labels
 
 
 @given(st.integers(-(10**17), 10**17), st.integers(1, 10**17), st.integers(2, 14))
-def test_time_ticks_are_few_and_inside(start: int, span: int, most: int) -> None:
+def test_time_ticks_are_few_and_inside(start: int, period: int, most: int) -> None:
     start = max(start, -62_135_596_800_000_000)
-    ticks = time_ticks(start, start + span, most)
+    ticks = time_ticks(start, start + period, most)
     assert len(ticks) <= most
-    assert all(start <= tick.at <= start + span for tick in ticks)
+    assert all(start <= tick.at <= start + period for tick in ticks)
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-6, 1e12), st.integers(2, 8))
-def test_value_ticks_enclose_the_values(low: float, span: float, most: int) -> None:
-    ticks = value_ticks(low, low + span, most)
-    slack = 1e-6 * max(abs(low), span)
+def test_value_ticks_enclose_the_values(low: float, period: float, most: int) -> None:
+    ticks = value_ticks(low, low + period, most)
+    slack = 1e-6 * max(abs(low), period)
     assert ticks[0].at <= low + slack
-    assert ticks[-1].at >= low + span - slack
+    assert ticks[-1].at >= low + period - slack
     assert len(ticks) <= most + 3
 
 

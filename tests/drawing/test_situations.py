@@ -189,7 +189,7 @@ def test_marks_say_when_they_are() -> None:
     """A page moves them by these numbers: they have to be those of the times."""
     root = drawn(SCENE)
     (line,) = marks(root, "ev-timeline")
-    assert (line.get("data-start"), line.get("data-span")) == (str(us(0)), str(12 * SECOND))
+    assert (line.get("data-start"), line.get("data-length")) == (str(us(0)), str(12 * SECOND))
     left, right = (float(root.get(f"data-{side}", "nan")) for side in ("left", "right"))
     times = [each for each in line.iter() if each.get("data-s")]
     assert len(times) == 3
@@ -288,7 +288,7 @@ def test_the_first_matches_are_those_detected_first() -> None:
 
 @pytest.mark.parametrize("width", [50, 80, 120])
 @pytest.mark.parametrize("seconds", [2.0, 0.02, 0.0002])
-def test_short_spans_have_whole_clock_times(width: int, seconds: float) -> None:
+def test_short_periods_have_whole_clock_times(width: int, seconds: float) -> None:
     scene = Scene("t", "s", (Timeline("k", (lane("a", 0, seconds),)),))
     labels = scene_text(scene, width).splitlines()[-2].split()
     *said, _ = [each.text or "" for each in marks(drawn(scene), "ev-num")]
@@ -312,7 +312,7 @@ def test_situations_by_key_over_one_axis() -> None:
     scene = scene_of_situations(SITUATIONS)
     assert scene.told == "4 situations of 2 keys (car), 1970-01-01 08:00:00 to 08:00:50"
     a, b = scene.timelines
-    assert a.span == b.span
+    assert a.period == b.period
     assert [each.name for each in a.lanes] == [each.name for each in b.lanes] == ["fast", "brake"]
     assert a.lanes[0].bars == (Bar(us(0), us(5)), Bar(us(50)))
     assert b.lanes[0].bars == ()

@@ -95,7 +95,7 @@ def spliced(written: bytes, other: bytes, choose: random.Random) -> bytes:
 
 
 def moved(written: bytes, choose: random.Random) -> bytes:
-    """Exchange two stretches."""
+    """Exchange two parts."""
     length = choose.randint(1, max(1, len(written) // 4))
     one, two = (choose.randrange(max(1, len(written) - length)) for _ in range(2))
     changed = bytearray(written)

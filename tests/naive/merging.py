@@ -16,5 +16,5 @@ def merged(streams: Mapping[str, Sequence[Row]]) -> list[tuple[str, Row]]:
 
 
 def due(rows: Sequence[tuple[str, Row]], since_us: int, until_us: int) -> list[tuple[str, Row]]:
-    """Those of a span of time."""
+    """Those of a period."""
     return [each for each in rows if since_us <= each[1]["ts"] < until_us]

@@ -374,8 +374,8 @@ class StreamMachine(RuleBasedStateMachine):
             return
         for call in calls:
             expected = [
-                every.aggregate(call.function, call.attribute, TimeRange(*span))
-                for span in pairwise(sorted(cuts))
+                every.aggregate(call.function, call.attribute, TimeRange(*period))
+                for period in pairwise(sorted(cuts))
             ]
             assert found.column(str(call)).to_pylist() == [
                 each if each is None or call.function != "avg" else pytest.approx(each, rel=1e-15)

@@ -14,7 +14,7 @@ from eventide.errors import EvaluationError, listed
 from eventide.plan.times import duration_us
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MOST_SPANS = 1_000_000
+MOST_PERIODS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,12 @@ GROUPS: Mapping[str, tuple[str, Callable[[datetime], int]]] = {
 """By name: the periods to cut time into, and what a period is grouped by."""
 
 
-def spans_every(times: TimeRange, every: str | timedelta, zone: str = "UTC") -> list[int]:
+def periods_every(times: TimeRange, every: str | timedelta, zone: str = "UTC") -> list[int]:
     """Return where the periods around a time range begin and end, in microseconds.
 
-    >>> spans_every(TimeRange(5_000_000, 130_000_000), "1 min")
+    >>> periods_every(TimeRange(5_000_000, 130_000_000), "1 min")
     [0, 60000000, 120000000, 180000000]
-    >>> len(spans_every(TimeRange(0, 366 * 86_400_000_000), "month"))
+    >>> len(periods_every(TimeRange(0, 366 * 86_400_000_000), "month"))
     14
     """
     where = zone_of(zone)
@@ -91,7 +91,7 @@ def spans_every(times: TimeRange, every: str | timedelta, zone: str = "UTC") -> 
         return calendar_cuts(times, unit, where)
     step = duration_us(every)
     if zone != "UTC":
-        message = f"spans of {every!r} do not follow the clock of a zone"
+        message = f"periods of {every!r} do not follow the clock of a zone"
         raise EvaluationError(message, hint=f"use one of {listed(list(UNITS))}, or leave zone out")
     if step <= 0:
         message = f"cannot cut time every {every!r}"
@@ -126,7 +126,7 @@ def grouped_by(times: TimeRange, by: str, zone: str = "UTC") -> tuple[list[int],
         message = f"cannot group time by {by!r}"
         raise EvaluationError(message, hint=f"group by one of {listed(list(GROUPS))}")
     unit, label = GROUPS[by]
-    cuts = spans_every(times, unit, zone)
+    cuts = periods_every(times, unit, zone)
     return cuts, [label(local_time(cut, zone_of(zone))) for cut in cuts[:-1]]
 
 
@@ -161,8 +161,8 @@ def instant_us(at: datetime) -> int:
     return (at.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
 
 
-def check_count(spans: int) -> None:
+def check_count(periods: int) -> None:
     """Refuse more periods than anybody can read."""
-    if spans > MOST_SPANS:
-        message = f"time would be cut into more than {MOST_SPANS:,} spans"
-        raise EvaluationError(message, hint="use longer spans, or a shorter range of time")
+    if periods > MOST_PERIODS:
+        message = f"time would be cut into more than {MOST_PERIODS:,} periods"
+        raise EvaluationError(message, hint="use longer periods, or a shorter time")

@@ -137,8 +137,8 @@ class Database:
 
     def newest_us(self) -> int:
         """Return the newest time of all events, or that of the clock if there are none."""
-        spans = [self.store.stream(name).snapshot().time_range for name in self.streams()]
-        known = [span.end_us - 1 for span in spans if not span.is_empty]
+        periods = [self.store.stream(name).snapshot().time_range for name in self.streams()]
+        known = [period.end_us - 1 for period in periods if not period.is_empty]
         return max(known, default=time_ns() // 1000)
 
     def backup(self, path: str | Path) -> Database:

@@ -114,9 +114,9 @@ class Relation:
 
     def current(self, at: Time | None = None) -> Result:
         """Return the rows after all changes, or as they were at a time."""
-        span = ALL_TIME if at is None else TimeRange(ALL_TIME.start_us, instant(at) + 1)
+        period = ALL_TIME if at is None else TimeRange(ALL_TIME.start_us, instant(at) + 1)
         names = (TS, *self.columns, DELETED)
-        scan = Scan(self.name, tuple((n, self.schema.type_of(n)) for n in names), span)
+        scan = Scan(self.name, tuple((n, self.schema.type_of(n)) for n in names), period)
         window = Windowed(scan, self.name, RowsWindow(1, self.key, DELETED))
         items = tuple(
             Named(name, Column(f"{self.name}.{name}", self.schema.type_of(name)))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.api.calendars import group_numbers, grouped_by, spans_every
+from eventide.api.calendars import group_numbers, grouped_by, periods_every
 from eventide.api.result import Result
 from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.errors import EvaluationError, SchemaError
@@ -154,7 +154,7 @@ class Stream:
         times = time_range(start, end)
         if every is not None and by is not None:
             message = "every and by exclude each other"
-            raise EvaluationError(message, hint="every makes spans of time, by groups them")
+            raise EvaluationError(message, hint="every makes periods, by groups them")
         if every is None and by is None:
             return Result(
                 pa.Table.from_batches([self.answer(snapshot, wanted, borders(times), None)])
@@ -168,7 +168,7 @@ class Stream:
             rows = self.answer(snapshot, counted, clipped(cuts, inside), groups)
         else:
             assert every is not None
-            cuts = spans_every(inside, every, zone)
+            cuts = periods_every(inside, every, zone)
             heads = [
                 ("start", pa.array(cuts[:-1], pa.timestamp("us"))),
                 ("end", pa.array(cuts[1:], pa.timestamp("us"))),

@@ -13,7 +13,7 @@ import click
 from eventide.cli.app import ASKED_WRONGLY, Command, Failure, LocalPath
 from eventide.cli.terminal import notices, output
 from eventide.errors import StoreError
-from eventide.sinks.words import plural, span_text
+from eventide.sinks.words import plural, rough_period_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,7 +201,11 @@ def batches_of(path: Path, schema: Schema, ts: str, advance: Advance) -> Iterato
 def print_summary(stream: StoredStream, rows: int, seconds: float) -> None:
     """Say what was stored."""
     times = stream.snapshot().time_range
-    span = "" if times.is_empty else f"; it spans {span_text(times.start_us, times.end_us - 1)}"
+    period = (
+        ""
+        if times.is_empty
+        else f"; it spans {rough_period_text(times.start_us, times.end_us - 1)}"
+    )
     rate = f"{rows / max(seconds, 1e-9):,.0f} events/s"
-    text = f"stored {plural(rows, 'event')} in {stream.name}, {seconds:.2f} s, {rate}{span}"
+    text = f"stored {plural(rows, 'event')} in {stream.name}, {seconds:.2f} s, {rate}{period}"
     output().print(text, markup=False, soft_wrap=True)

@@ -10,7 +10,7 @@ import click
 from eventide.cli.app import Command
 from eventide.cli.query import database_argument
 from eventide.cli.terminal import output
-from eventide.sinks.words import size_text, span_text
+from eventide.sinks.words import rough_period_text, size_text
 
 if TYPE_CHECKING:
     from eventide.store import Snapshot
@@ -51,7 +51,7 @@ def described(snapshot: Snapshot) -> tuple[str, ...]:
     return (
         snapshot.name,
         f"{snapshot.row_count:,}",
-        "" if times.is_empty else span_text(times.start_us, times.end_us - 1),
+        "" if times.is_empty else rough_period_text(times.start_us, times.end_us - 1),
         size_text(snapshot.size),
         ", ".join(f"{each.name} {each.type}" for each in snapshot.schema.attributes),
     )

@@ -12,7 +12,7 @@ import click
 from eventide.cli.app import Command, LocalPath
 from eventide.cli.query import database_argument
 from eventide.cli.terminal import notices, output
-from eventide.sinks.words import plural, size_text, span_text
+from eventide.sinks.words import plural, rough_period_text, size_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -121,7 +121,7 @@ def segment_table(found: StreamStats) -> Table:
         state += "" if segment.in_order else ", as arrived"
         state += f", thinned to level {segment.thinned}" if segment.thinned else ""
         table.add_row(
-            span_text(segment.time_range.start_us, segment.time_range.end_us - 1),
+            rough_period_text(segment.time_range.start_us, segment.time_range.end_us - 1),
             f"{segment.events:,}",
             size_text(segment.bytes),
             f"{segment.leaves:,}",

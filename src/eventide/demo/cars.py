@@ -161,7 +161,7 @@ def with_nulls(
 
 
 def write_files(events: pa.Table, folder: Path, files: int = FILES) -> list[Path]:
-    """Write events as Parquet files, each a stretch of what arrived."""
+    """Write events as Parquet files, each a part of what arrived."""
     folder.mkdir(parents=True, exist_ok=True)
     rows = -(-events.num_rows // files)
     paths = []

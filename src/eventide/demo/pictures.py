@@ -25,8 +25,8 @@ Values = np.ndarray[tuple[int], np.dtype[np.float64]]
 def arrivals_chart(database: Database, late: pa.Table) -> Chart:
     """Return events a second over all of the time, and under them the late ones."""
     times = database.stream("cars").snapshot().time_range
-    span = (times.end_us - times.start_us) / 1e6
-    width = next((w for w in SECONDS_PER_BAR if span / w <= BARS), SECONDS_PER_BAR[-1])
+    seconds = (times.end_us - times.start_us) / 1e6
+    width = next((w for w in SECONDS_PER_BAR if seconds / w <= BARS), SECONDS_PER_BAR[-1])
     counts = database.sql(
         "SELECT window_start, COUNT(*) AS events FROM cars "  # noqa: S608
         f"GROUP BY TUMBLE(ts, INTERVAL '{width}' SECOND) ORDER BY window_start"

@@ -25,7 +25,7 @@ from eventide.demo.spark import SparkSide, spark_is_installed, start_spark
 from eventide.demo.telling import DemoStep, Teller
 from eventide.drawing.page import render
 from eventide.ingest.files import read_events
-from eventide.sinks.words import size_text, span_text
+from eventide.sinks.words import rough_period_text, size_text
 
 STREAM = "cars"
 
@@ -79,7 +79,7 @@ class Story:
             events = make_events(count)
             files = write_files(events, self.folder / "arrived")
             ts = pc.min_max(events["ts"].cast(pa.int64())).as_py()
-            step.say(f"{count:,} events, {span_text(ts['min'], ts['max'])}")
+            step.say(f"{count:,} events, {rough_period_text(ts['min'], ts['max'])}")
         return events, files
 
     def start_spark(self) -> SparkSide | None:

@@ -53,8 +53,8 @@ ZOOM_SCRIPT = """
       share = Math.min(Math.max(share, 1e-6), 1);
       from = Math.min(Math.max(from, 0), 1 - share);
       for (const line of lines) {
-        const span = +line.dataset.span, start = +line.dataset.start;
-        const x = us => left + (us / span - from) / share * wide;
+        const length = +line.dataset.length, start = +line.dataset.start;
+        const x = us => left + (us / length - from) / share * wide;
         for (const bar of line.querySelectorAll("[data-s]")) {
           const open = bar.dataset.e === undefined, goes = bar.classList.contains("ev-goes-on");
           const end = open ? (goes ? right - 7 : right) : x(+bar.dataset.e);
@@ -78,7 +78,7 @@ ZOOM_SCRIPT = """
             each.setAttribute("x", near === "start" ? left : near === "end" ? right : at);
           }
         }
-        const first = start + from * span, last = first + share * span;
+        const first = start + from * length, last = first + share * length;
         const step = steps.find(each => (last - first) / each < wide / 110) || 36500 * D;
         const ticks = [];
         for (let at = Math.ceil(first / step) * step; at <= last && ticks.length < 40; at += step)

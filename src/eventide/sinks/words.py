@@ -38,10 +38,10 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def span_text(start_us: int, end_us: int) -> str:
+def rough_period_text(start_us: int, end_us: int) -> str:
     """Return the time from the first to the last event; the date is not said twice.
 
-    >>> span_text(0, 90_000_000)
+    >>> rough_period_text(0, 90_000_000)
     '1970-01-01 00:00:00 to 00:01:30'
     """
     first, last = time_text(start_us), time_text(end_us)

@@ -26,7 +26,7 @@ from eventide.store.writing.view import StreamView
 
 FINEST = 4
 """Slices are cut from parts of the index that have a fourth of the rows of a slice, or fewer."""
-MEMORY_SPAN_ROWS = 4096
+MEMORY_PERIOD_ROWS = 4096
 T = TypeVar("T")
 
 
@@ -96,21 +96,21 @@ class Snapshot:
     @property
     def time_range(self) -> TimeRange:
         """[first ts, last ts + 1), or an empty range if there are no events."""
-        spans = [(s.ts_min, s.ts_max) for s in self.segments if not s.thinned]
+        periods = [(s.ts_min, s.ts_max) for s in self.segments if not s.thinned]
         for rows in self.memory:
             if rows.num_rows:
                 ts = int64_view(rows.column(TS))
-                spans.append((int(ts[0]), int(ts[-1])))
-        if not spans:
+                periods.append((int(ts[0]), int(ts[-1])))
+        if not periods:
             return NO_TIME
-        return TimeRange(min(low for low, _ in spans), max(high for _, high in spans) + 1)
+        return TimeRange(min(low for low, _ in periods), max(high for _, high in periods) + 1)
 
     @property
     def size(self) -> int:
         """How many bytes the events take on disk, with their indexes."""
         logged = self.view.log_end if self.view.logged_rows else 0
         indexed = sum(
-            max((start + length for start, length in index.spans), default=0)
+            max((start + length for start, length in index.extents), default=0)
             for segment in self.segments
             for index in segment.indexes
         )
@@ -118,19 +118,19 @@ class Snapshot:
 
     @property
     def known_range(self) -> TimeRange:
-        """Like `time_range`, with the spans of which only aggregates are left."""
-        spans = [segment.time_range for segment in self.segments if segment.thinned]
+        """Like `time_range`, with the periods of which only aggregates are left."""
+        periods = [segment.time_range for segment in self.segments if segment.thinned]
         if not self.time_range.is_empty:
-            spans.append(self.time_range)
-        if not spans:
+            periods.append(self.time_range)
+        if not periods:
             return NO_TIME
-        return TimeRange(min(s.start_us for s in spans), max(s.end_us for s in spans))
+        return TimeRange(min(s.start_us for s in periods), max(s.end_us for s in periods))
 
     def check_whole(self, time_range: TimeRange) -> None:
-        """Refuse to read events of a span of which only aggregates are left."""
+        """Refuse to read events of a period of which only aggregates are left."""
         for segment in self.segments:
             if segment.thinned and time_range.overlaps(segment.time_range):
-                message = f"events of {self.name} in this span were thinned to aggregates"
+                message = f"events of {self.name} in this period were thinned to aggregates"
                 hint = (
                     f"ask for events after {moment(segment.ts_max)}, with a condition on ts or "
                     "`start`; stream.aggregate still answers for the others"
@@ -199,20 +199,20 @@ class Snapshot:
         may is left out.
         """
         wanted = self.wanted((TS,), time_range, where or {})
-        spans: list[tuple[int, int, int]] = []
+        periods: list[tuple[int, int, int]] = []
         for segment in self.segments:
             if segment.thinned or not time_range.overlaps(segment.time_range):
                 continue
             if where:
                 pieces = pieces_of(self.path, segment, wanted)
-                spans += [(each.first_key[0], each.last_key[0], each.rows) for each in pieces]
+                periods += [(each.first_key[0], each.last_key[0], each.rows) for each in pieces]
             else:
-                spans += segment_spans(self.path, segment, time_range, target_rows // FINEST)
+                periods += segment_periods(self.path, segment, time_range, target_rows // FINEST)
         for rows in self.memory:
             found = chosen(rows, wanted, (TS,), cut=True) if where else rows
             if found.num_rows:
-                spans += memory_spans(int64_view(found.column(TS)))
-        return balanced_slices(spans, time_range, target_rows)
+                periods += memory_periods(int64_view(found.column(TS)))
+        return balanced_slices(periods, time_range, target_rows)
 
 
 def copied_within(rows: pa.RecordBatch, time_range: TimeRange) -> pa.RecordBatch:
@@ -224,12 +224,12 @@ def copied_within(rows: pa.RecordBatch, time_range: TimeRange) -> pa.RecordBatch
     return rows.take(pa.array(np.arange(start, max(start, end))))
 
 
-def segment_spans(
+def segment_periods(
     folder: Path, segment: Segment, time_range: TimeRange, fine_rows: int
 ) -> list[tuple[int, int, int]]:
     """Return (first ts, last ts, rows) of parts of a segment, read no deeper than needed."""
     tree = segment.tree(folder)
-    spans: list[tuple[int, int, int]] = []
+    periods: list[tuple[int, int, int]] = []
     waiting = [(entries, level) for level, entries in enumerate(tree.levels)]
     while waiting:
         entries, level = waiting.pop()
@@ -244,13 +244,13 @@ def segment_spans(
             if level and rows > fine_rows:
                 waiting.append((tree.child(entries, row), level - 1))
             else:
-                spans.append((ts_min, ts_max, rows))
-    return spans
+                periods.append((ts_min, ts_max, rows))
+    return periods
 
 
-def memory_spans(ts: Int64s) -> list[tuple[int, int, int]]:
+def memory_periods(ts: Int64s) -> list[tuple[int, int, int]]:
     """Return (first ts, last ts, rows) of runs of sorted times."""
-    starts = np.arange(0, len(ts), MEMORY_SPAN_ROWS)
+    starts = np.arange(0, len(ts), MEMORY_PERIOD_ROWS)
     ends = np.append(starts[1:], len(ts))
     return [
         (int(ts[start]), int(ts[end - 1]), int(end - start))

@@ -1,4 +1,4 @@
-"""What engines read, and how a span of time is cut into balanced slices."""
+"""What engines read, and how a period is cut into balanced slices."""
 
 from __future__ import annotations
 
@@ -88,22 +88,22 @@ def check_columns(schema: Schema, columns: Sequence[str]) -> None:
 
 
 def balanced_slices(
-    spans: Sequence[tuple[int, int, int]], time_range: TimeRange, target_rows: int
+    periods: Sequence[tuple[int, int, int]], time_range: TimeRange, target_rows: int
 ) -> list[TimeSlice]:
     """Cut time so that each slice has about `target_rows` rows.
 
-    A span is (min_ts, max_ts, rows), its rows taken as evenly spread.
+    A period is (min_ts, max_ts, rows), its rows taken as evenly spread.
 
     >>> balanced_slices([(0, 9, 100)], TimeRange(0, 5), 25)
     [TimeSlice(time_range=TimeRange(start_us=0, end_us=2), rows=20),
      TimeSlice(time_range=TimeRange(start_us=2, end_us=5), rows=30)]
     """
-    spans = [s for s in spans if time_range.overlaps(TimeRange(s[0], s[1] + 1))]
-    if not spans:
+    periods = [s for s in periods if time_range.overlaps(TimeRange(s[0], s[1] + 1))]
+    if not periods:
         return []
-    start = min(span[0] for span in spans)
-    covered = time_range.intersect(TimeRange(start, max(span[1] for span in spans) + 1))
-    times, rows_before = cumulative_rows(spans, start)
+    start = min(period[0] for period in periods)
+    covered = time_range.intersect(TimeRange(start, max(period[1] for period in periods) + 1))
+    times, rows_before = cumulative_rows(periods, start)
     lowest, highest = np.interp(
         [covered.start_us - start, covered.end_us - start], times, rows_before
     )
@@ -126,16 +126,16 @@ def in_range(ts: int, time_range: TimeRange) -> bool:
 
 
 def cumulative_rows(
-    spans: Sequence[tuple[int, int, int]], start: int
+    periods: Sequence[tuple[int, int, int]], start: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return instants after `start`, and how many rows lie before each."""
-    table = np.array(spans, dtype=np.int64)
+    table = np.array(periods, dtype=np.int64)
     begins, ends, rows = table[:, 0] - start, table[:, 1] + 1 - start, table[:, 2]
     density = rows / (ends - begins)
     times, place = np.unique(np.concatenate([begins, ends]), return_inverse=True)
     change = np.zeros(len(times))
     np.add.at(change, place, np.concatenate([density, -density]))
     gained = np.cumsum(change)[:-1] * np.diff(times)
-    # Rounding may leave a gap between spans with a density a hair below zero.
+    # Rounding may leave a gap between periods with a density a hair below zero.
     rows_before = np.concatenate([[0.0], np.cumsum(np.maximum(gained, 0.0))])
     return times.astype(np.float64), rows_before

@@ -18,7 +18,7 @@ from eventide.store.writing.load import Load
 
 @dataclass(frozen=True, slots=True)
 class SegmentStats:
-    """One segment: its span, its size, and what is special about it."""
+    """One segment: its period, its size, and what is special about it."""
 
     file: str
     time_range: TimeRange

@@ -1,4 +1,4 @@
-"""On Spark, the driver asks the index and tasks replay only spans: the same rows."""
+"""On Spark, the driver asks the index and tasks replay only periods: the same rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROWS = 120_000
 
-SPANS = """SELECT * FROM s MATCH_RECOGNIZE (
+PERIODS = """SELECT * FROM s MATCH_RECOGNIZE (
     MEASURES FIRST(ts) AS since, PREV(FIRST(x)) AS before, NEXT(LAST(x)) AS behind
     PATTERN (A T* B) WITHIN INTERVAL '20' SECOND
     DEFINE A AS x < 0.002, B AS x > 0.99 AND x > PREV(x))"""
@@ -30,7 +30,7 @@ RISING = """SELECT * FROM s MATCH_RECOGNIZE (
     MEASURES FIRST(ts) AS since, LAST(ts) AS until
     PATTERN (A T* B) WITHIN INTERVAL '20' SECOND
     DEFINE A AS level BETWEEN 0.5 AND 0.51, B AS x > 0.9)"""
-NOWHERE = SPANS.replace("x < 0.002", "x < -1")
+NOWHERE = PERIODS.replace("x < 0.002", "x < -1")
 WINDOWS = """SELECT window_start, COUNT(*) AS n, MAX(x) AS top FROM s
     GROUP BY HOP(ts, INTERVAL '2' HOUR, INTERVAL '9' HOUR)"""
 
@@ -53,8 +53,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("text", "way"),
-    [(SPANS, "intervals"), (RISING, "map"), (NOWHERE, "map"), (WINDOWS, "index")],
-    ids=["spans", "map", "nowhere", "windows"],
+    [(PERIODS, "intervals"), (RISING, "map"), (NOWHERE, "map"), (WINDOWS, "index")],
+    ids=["periods", "map", "nowhere", "windows"],
 )
 def test_spark_goes_through_the_index(
     spark: SparkSession, database: Path, text: str, way: str
@@ -71,7 +71,7 @@ def test_spark_goes_through_the_index(
     assert sorted(map(str, found)) == sorted(rows)
 
 
-def test_only_the_blocks_of_spans_are_read(database: Path) -> None:
+def test_only_the_blocks_of_periods_are_read(database: Path) -> None:
     db = ev.open(database)
     plan = plan_sql(RISING, db.catalog())
     best = ways(plan, db.snapshots(plan)["s"], DEFAULTS).best

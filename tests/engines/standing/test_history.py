@@ -160,7 +160,7 @@ def test_what_a_condition_rules_out_is_not_asked_for() -> None:
 
 @named((JOIN.reporting("ISTREAM"), INTERNAL[1], OUTPUT_WINDOWS[1], TOP_GROUPS))
 def test_what_needs_all_events_reads_them(question: Question) -> None:
-    assert {span for span, _ in asked_of(question, STREAMS)["a"].asked} == {ALL_TIME}
+    assert {period for period, _ in asked_of(question, STREAMS)["a"].asked} == {ALL_TIME}
 
 
 @pytest.mark.parametrize(

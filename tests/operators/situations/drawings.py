@@ -158,13 +158,13 @@ DURATIONS = (
 
 WINDOWS = (
     Drawing(
-        "a span of exactly the window",
+        "a period of exactly the window",
         {"A": "##..", "B": "..##"},
         {"AB": MEETS},
         [(2, (0, 2), (2, None))],
         {"within": 2},
     ),
-    Drawing("a span too long", {"A": "##..", "B": "..##"}, {"AB": MEETS}, [], {"within": 1}),
+    Drawing("a period too long", {"A": "##..", "B": "..##"}, {"AB": MEETS}, [], {"within": 1}),
     Drawing(
         "final, exactly the window",
         {"A": "##...", "B": "..##."},

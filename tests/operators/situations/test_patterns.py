@@ -90,7 +90,7 @@ def test_every_batch_gives_all_that_is_decided(case: Case, data: st.DataObject) 
 
 @given(cases(Kinds(3, limits=False)), st.lists(st.integers(-2, 40), min_size=1, max_size=3))
 @settings(SLOWLY)
-def test_spans_of_time_own_their_matches(case: Case, borders: list[int]) -> None:
+def test_periods_of_time_own_their_matches(case: Case, borders: list[int]) -> None:
     node, events = case
     base = events[0]["ts"] if events else 0
     edges = [-HUGE, *sorted({base + border * SECOND for border in borders}), 2 * HUGE]

@@ -65,10 +65,10 @@ def test_no_more_than_about_twice_the_living_rows_are_held() -> None:
     random = np.random.default_rng(1)
     for now in range(400):
         state = answer.step(state, came(0, now, random.integers(1, 50, 40).tolist()), now + 1)
-        held = sum(map(len, state.stretches))
+        held = sum(map(len, state.runs))
         assert held <= 2.5 * answer.size(state).tuples + 100
-        # A row stands in one of few stretches, each twice as long as the next if it is not long.
-        assert len(state.stretches) < 20
+        # A row stands in one of few runs, each twice as long as the next if it is not long.
+        assert len(state.runs) < 20
 
 
 def test_of_rows_that_are_all_gone_nothing_is_held() -> None:

@@ -1,4 +1,4 @@
-"""Aggregates over spans of time: what folding rows gives, from the borders of the spans only."""
+"""Aggregates over periods: what folding rows gives, from the borders of the periods only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from eventide.store.options import StreamOptions
 from eventide.store.reading import aggregate as aggregate_module
 from eventide.store.reading.aggregate import AggregateCall, aggregate
 from eventide.store.reading.cuts import ListedCuts
-from eventide.store.reading.spans import dense, span_partials_of
+from eventide.store.reading.periods import dense, period_partials_of
 from tests.naive.store import NaiveStream, Row
 from tests.naive.summaries import answer
 from tests.store.events import at, new_stream, table, tiny_files
@@ -66,7 +66,7 @@ AGGREGATES = (("max2", "lane"), ("longest", "car"), ("min2", "car"), ("median", 
 # Of one magnitude, so that sums of doubles are exact to the last bit, whatever their order.
 SPEEDS = st.sampled_from([0.0, -0.0, 1.5, -2.25, 40.75, math.nan, math.inf, -math.inf])
 LANES = st.integers(-3, 3) | st.sampled_from([2**63 - 1, -(2**63), 2**62])
-spans = st.lists(st.integers(FIRST_TS - 5, LAST_TS + 5), min_size=2, max_size=6)
+periods = st.lists(st.integers(FIRST_TS - 5, LAST_TS + 5), min_size=2, max_size=6)
 
 
 def with_aggregates(chosen: StreamOptions) -> StreamOptions:
@@ -110,14 +110,14 @@ def test_any_history_adds_up_like_its_rows(
     with tempfile.TemporaryDirectory() as folder, tiny_files():
         history = History.new(Path(folder), chosen, found, seed, steps=10)
         snapshot, naive = history.stream.snapshot(), history.naive
-        check(snapshot, naive, sorted(data.draw(spans)))
-        check(snapshot, naive, list(range(FIRST_TS - 1, LAST_TS + 1)))  # a span for each instant
+        check(snapshot, naive, sorted(data.draw(periods)))
+        check(snapshot, naive, list(range(FIRST_TS - 1, LAST_TS + 1)))  # a period for each instant
         whole = [-(2**63), 2**63 - 1]
         check(snapshot, naive, whole)
 
 
 def check(snapshot: Snapshot, naive: NaiveStream, cuts: list[int]) -> None:
-    """Compare all aggregates of all spans with folds."""
+    """Compare all aggregates of all periods with folds."""
     answers = aggregate(snapshot, [*EXACT, *SUMS, *DEVIATIONS], cuts)
     assert answers.num_rows == len(cuts) - 1
     answers.validate(full=True)
@@ -157,8 +157,8 @@ def near(expected: Sequence[Any], rel: float, room: float = 0.0) -> list[Any]:
 
 
 @settings(deadline=None, max_examples=25)
-@given(options, pools, seeds, spans, st.data())
-def test_groups_of_spans_add_up_like_their_rows(
+@given(options, pools, seeds, periods, st.data())
+def test_groups_of_periods_add_up_like_their_rows(
     chosen: StreamOptions,
     found: dict[str, list[object]],
     seed: int,
@@ -191,8 +191,8 @@ def test_groups_of_spans_add_up_like_their_rows(
 
 
 @settings(deadline=None, max_examples=25)
-@given(options, pools, seeds, spans)
-def test_few_spans_and_many_answer_the_same(
+@given(options, pools, seeds, periods)
+def test_few_periods_and_many_answer_the_same(
     chosen: StreamOptions, pool: dict[str, list[object]], seed: int, cuts: list[int]
 ) -> None:
     calls = [call for call in (*EXACT, *SUMS[1:]) if call.attribute != "lane"]
@@ -202,7 +202,7 @@ def test_few_spans_and_many_answer_the_same(
         question = aggregate_module.question_of(tuple(calls), snapshot.schema)
         one_by_one = aggregate_module.partials_of_index(snapshot, question, sorted(cuts))
         listed = ListedCuts(np.array(sorted(cuts), np.int64))
-        found = span_partials_of(snapshot, question, listed)
+        found = period_partials_of(snapshot, question, listed)
         together = question.answers(dense(question, found, len(cuts) - 1))
         for call in calls:
             expected = column(question.answers(one_by_one), call)
@@ -319,7 +319,7 @@ def test_a_rough_estimate_is_exact_in_one_leaf_and_of_its_kind_above(tmp_path: P
         assert column(aggregate(snapshot, [call], [9000, 9001]), call) == [None]
 
 
-def test_no_span_and_no_events(tmp_path: Path) -> None:
+def test_no_period_and_no_events(tmp_path: Path) -> None:
     snapshot = new_stream(tmp_path).snapshot()
     assert aggregate(snapshot, CALLS, [0]).num_rows == 0
     assert aggregate(snapshot, CALLS, [0, 5]).to_pylist() == [
@@ -331,7 +331,7 @@ def test_no_span_and_no_events(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cuts", [[10, 20, 5, 10], [*range(30), 5, 10], [*range(40, -5, -1), 9]])
-def test_a_span_that_ends_before_it_starts_is_empty(tmp_path: Path, cuts: list[int]) -> None:
+def test_a_period_that_ends_before_it_starts_is_empty(tmp_path: Path, cuts: list[int]) -> None:
     with tiny_files():
         stream = new_stream(tmp_path)
         stream.append(at(*range(30)))

@@ -134,9 +134,9 @@ def test_streams_with_any_past(
         check(snapshot, *asked)
         event(f"in order: {units_of(snapshot).in_order}")
         instants = st.sampled_from([-50, 200, *(row["ts"] for row in rows)])
-        span = TimeRange(data.draw(instants), data.draw(instants))
+        period = TimeRange(data.draw(instants), data.draw(instants))
         for atoms in asked:
-            assert hits(snapshot, atoms, span) == naive_hits(rows, atoms, span)
+            assert hits(snapshot, atoms, period) == naive_hits(rows, atoms, period)
 
 
 @settings(deadline=None, max_examples=15)

@@ -12,7 +12,7 @@ from eventide.schema import MAX_TS_US, MIN_TS_US
 from eventide.store.source import MOST_SLICES, balanced_slices
 
 instants = st.integers(MIN_TS_US, MAX_TS_US) | st.integers(MAX_TS_US - 5, MAX_TS_US)
-spans = st.builds(
+periods = st.builds(
     lambda one, other, rows: (min(one, other), max(one, other), rows),
     instants,
     instants,
@@ -21,11 +21,11 @@ spans = st.builds(
 
 
 @settings(deadline=None, max_examples=100)
-@given(st.lists(spans, min_size=1, max_size=6), instants, instants, st.integers(10**6, 10**9))
+@given(st.lists(periods, min_size=1, max_size=6), instants, instants, st.integers(10**6, 10**9))
 def test_slices_tile_the_data_exactly(
     found: list[tuple[int, int, int]], start: int, end: int, target_rows: int
 ) -> None:
-    data = TimeRange(min(span[0] for span in found), max(span[1] for span in found) + 1)
+    data = TimeRange(min(period[0] for period in found), max(period[1] for period in found) + 1)
     for time_range in (ALL_TIME, TimeRange(start, end)):
         pieces = [piece.time_range for piece in balanced_slices(found, time_range, target_rows)]
         assert all(not piece.is_empty for piece in pieces)

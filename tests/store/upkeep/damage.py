@@ -143,11 +143,11 @@ def covered(folder: Path, segment: Segment, times: TimeRange) -> object:
 def looked_up(folder: Path, segment: Segment) -> Iterator[object]:
     """Yield what the indexes of a segment answer."""
     for index in segment.indexes:
-        end = max(start + length for start, length in index.spans)
+        end = max(start + length for start, length in index.extents)
         data_type = segment.form.schema.type_of(index.attribute)
         try:
             reader = SecondaryReader(
-                MAPPED.content(folder / index.file, end), index.spans, data_type
+                MAPPED.content(folder / index.file, end), index.extents, data_type
             )
             for wanted in (ValueRange.of("a"), ValueRange(low="b", high="d")):
                 yield [part.tolist() for part in reader.lookup(wanted)]

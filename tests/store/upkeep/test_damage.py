@@ -152,7 +152,7 @@ def test_every_flip_in_the_header_of_a_frame_is_found(original: Original) -> Non
 def test_every_flip_in_the_end_of_an_index_run_is_found(original: Original) -> None:
     for segment in original.snapshot.segments:
         for index in segment.indexes:
-            content, (offset, length) = original.files[index.file], index.spans[-1]
+            content, (offset, length) = original.files[index.file], index.extents[-1]
             data_type = segment.form.schema.type_of(index.attribute)
             for at in range(offset + length - END_SIZE, offset + length):
                 broken = pa.py_buffer(flipped(content, at, at % 8))
@@ -169,8 +169,8 @@ def test_a_flip_in_a_segment_is_found_or_not_read(original: Original, tmp_path: 
 
 
 def test_a_flip_in_an_index_is_found(original: Original, tmp_path: Path) -> None:
-    spans = {
-        index.file: index.spans
+    extents = {
+        index.file: index.extents
         for segment in original.snapshot.segments
         for index in segment.indexes
     }
@@ -178,7 +178,7 @@ def test_a_flip_in_an_index_is_found(original: Original, tmp_path: Path) -> None
         content = original.files[name]
         for at in range(5, len(content), 173):
             found = check(original, tmp_path, name, flipped(content, at, at % 8))
-            listed = any(start <= at < start + length for start, length in spans[name])
+            listed = any(start <= at < start + length for start, length in extents[name])
             # The checksums of a filter are padded; nothing else goes unread.
             assert found == listed or (not found and content[at] == 0)
 

@@ -121,9 +121,9 @@ def test_an_index_that_lacks_entries_or_has_too_many(original: Original) -> None
     view = original.snapshot.view
     assert view.segment is not None
     (index,) = view.segment.indexes
-    spans = index.spans
-    for wrong in (spans[1:], (*spans, spans[0])):
-        segment = replace(view.segment, indexes=(replace(index, spans=wrong),))
+    extents = index.extents
+    for wrong in (extents[1:], (*extents, extents[0])):
+        segment = replace(view.segment, indexes=(replace(index, extents=wrong),))
         found = wrong_with(original, replace(view, segment=segment))
         assert "the index of car: it has" in found
 

@@ -315,8 +315,8 @@ def test_a_late_event_around_the_borders_of_splits(tmp_path: Path, ts: int, path
     with tiny_files(), watched() as paths:
         times = [*range(0, 300, 10), *range(400, 500, 10)]
         twins = flushed(tmp_path, *times, options=StreamOptions(split_us=100))
-        spans = [(s.ts_min, s.ts_max) for s in twins.stream.snapshot().segments]
-        assert spans == [(0, 90), (100, 190), (200, 290), (400, 490)]
+        periods = [(s.ts_min, s.ts_max) for s in twins.stream.snapshot().segments]
+        assert periods == [(0, 90), (100, 190), (200, 290), (400, 490)]
         assert not paths
         twins.append(ts, car="late")
         twins.check()

@@ -251,9 +251,9 @@ def check_segment(folder: Path, segment: Segment) -> None:
     leaves = list(segment.tree(folder).leaves(everything))
     assert sum(sum(entries.column("rows").to_pylist()) for entries in leaves) == segment.rows
     for index in segment.indexes:
-        end = max((start + length for start, length in index.spans), default=0)
+        end = max((start + length for start, length in index.extents), default=0)
         content = MAPPED.content(folder / index.file, end)
-        reader = SecondaryReader(content, index.spans, SCHEMA.type_of(index.attribute))
+        reader = SecondaryReader(content, index.extents, SCHEMA.type_of(index.attribute))
         reader.verify()
         assert reader.rows <= segment.rows
 

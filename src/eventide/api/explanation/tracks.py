@@ -104,7 +104,7 @@ def tracks_of(block: ExplainedBlock) -> Iterator[Track]:
     if block.question is not None:
         yield from (condition_track(block, each) for each in block.conditions[:MOST_CONDITIONS])
     if isinstance(best, IntervalAccess):
-        yield from span_tracks(block, best)
+        yield from period_tracks(block, best)
     elif isinstance(best, WindowIndex):
         yield slice_track(best)
     elif isinstance(best, CountIndex):
@@ -151,14 +151,14 @@ def condition_track(block: ExplainedBlock, each: Considered) -> Track:
     return Track(f"{'● ' if each.chosen else ''}{each.text}", note, tuple(marks))
 
 
-def span_tracks(block: ExplainedBlock, best: IntervalAccess) -> Iterator[Track]:
+def period_tracks(block: ExplainedBlock, best: IntervalAccess) -> Iterator[Track]:
     """Yield the periods that are replayed, once it is known where the conditions hold."""
     question = best.question
     if any(each.clause not in question.found for each in best.chosen):
         return
-    spans = question.spans(best.chosen)
-    order = np.argsort(spans.start_us, kind="stable")
-    start, end = merged(spans.start_us[order], spans.end_us[order] + 1)
+    periods = question.periods(best.chosen)
+    order = np.argsort(periods.start_us, kind="stable")
+    start, end = merged(periods.start_us[order], periods.end_us[order] + 1)
     # Only what touches a leaf that the map has left is read at all.
     left = np.append(0, np.cumsum(question.kept))
     units = question.units
@@ -177,7 +177,7 @@ def slice_track(best: WindowIndex) -> Track:
     count = cuts.between(times) + 1
     starts = np.array([times.start_us], np.int64)
     if 1 < count <= MOST_SLICES:
-        first, last = cuts.spans_of(np.array([times.start_us, times.end_us - 1])).tolist()
+        first, last = cuts.periods_of(np.array([times.start_us, times.end_us - 1])).tolist()
         starts = np.clip(cuts.starts_of(np.arange(first, last + 1)), times.start_us, None)
     if count <= MOST_SLICES:
         marks = Marks("cuts of windows", "blue", starts, starts, "moments")

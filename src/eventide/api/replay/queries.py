@@ -54,11 +54,11 @@ def replay_queries(
     for name, snapshot in snapshots.items():
         reads = [query.reads[name] for _, query in queries if name in query.reads]
         columns = dict.fromkeys(each for names, _ in reads for each in names)
-        hull = hull_of([span for _, span in reads])
+        hull = hull_of([period for _, period in reads])
         sources.append((snapshot, list(columns), times.intersect(hull)))
     return Replay(sources, StandingQueries(queries), speed=speed, on_result=on_result)
 
 
-def hull_of(spans: Sequence[TimeRange]) -> TimeRange:
+def hull_of(periods: Sequence[TimeRange]) -> TimeRange:
     """Return the shortest period that contains all given ones."""
-    return TimeRange(min(each.start_us for each in spans), max(each.end_us for each in spans))
+    return TimeRange(min(each.start_us for each in periods), max(each.end_us for each in periods))

@@ -99,7 +99,7 @@ class Replay:
         self.on_step: Callable[[ReplayProgress], None] | None = None
         """Called after every step, with or without results."""
         self.clock: Clock = WallClock()
-        total = sum(events_in(snapshot, span) for snapshot, _, span in sources)
+        total = sum(events_in(snapshot, period) for snapshot, _, period in sources)
         self.progress = ReplayProgress(0, total)
         self.stopping = Event()
         self.pieces = self.replayed()
@@ -199,18 +199,18 @@ class Replay:
                 return
 
 
-def cursor_of(snapshot: Snapshot, columns: Sequence[str], span: TimeRange) -> EventCursor:
+def cursor_of(snapshot: Snapshot, columns: Sequence[str], period: TimeRange) -> EventCursor:
     """Return the events of a period, in order."""
     schema = pa.schema([(name, snapshot.schema.type_of(name).arrow) for name in columns])
     # The store refuses to read thinned events, even if the period is empty.
-    batches = iter(()) if span.is_empty else snapshot.scan(columns, span)
+    batches = iter(()) if period.is_empty else snapshot.scan(columns, period)
     return EventCursor(batches, schema)
 
 
-def events_in(snapshot: Snapshot, span: TimeRange) -> int:
+def events_in(snapshot: Snapshot, period: TimeRange) -> int:
     """Return how many events a period has, from the index."""
-    if span == ALL_TIME:
+    if period == ALL_TIME:
         return snapshot.row_count
-    counted = aggregate(snapshot, [call_of("count(*)")], borders(span))
+    counted = aggregate(snapshot, [call_of("count(*)")], borders(period))
     found: int = counted.column(0)[0].as_py()
     return found

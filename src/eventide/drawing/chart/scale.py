@@ -62,16 +62,20 @@ class ValueScale:
         return np.asarray(self.bottom - share * (self.bottom - self.top), dtype=np.float64)
 
 
-def time_span(chart: Chart) -> tuple[int, int]:
+def time_period(chart: Chart) -> tuple[int, int]:
     """Return the first and the last time of a chart."""
-    spans = [span for panel in chart.panels for each in panel.series for span in spans_of(each)]
-    start = chart.start_us if chart.start_us is not None else min((s for s, _ in spans), default=0)
-    end = chart.end_us if chart.end_us is not None else max((e for _, e in spans), default=start)
+    periods = [
+        period for panel in chart.panels for each in panel.series for period in periods_of(each)
+    ]
+    start = (
+        chart.start_us if chart.start_us is not None else min((s for s, _ in periods), default=0)
+    )
+    end = chart.end_us if chart.end_us is not None else max((e for _, e in periods), default=start)
     return start, max(end, start + 1)
 
 
-def spans_of(series: Series) -> Iterable[tuple[int, int]]:
-    """Yield the spans of time that a series touches."""
+def periods_of(series: Series) -> Iterable[tuple[int, int]]:
+    """Yield the periods that a series touches."""
     match series:
         case Line() | Points():
             if len(series.ts_us):

@@ -12,7 +12,7 @@ from eventide.drawing.chart.marks import (
     hover_bands,
 )
 from eventide.drawing.chart.model import COLORS, Bars, Chart, Color, Line, Panel, PeriodBars, Points
-from eventide.drawing.chart.scale import TimeScale, ValueScale, lanes_of, ticks_of, time_span
+from eventide.drawing.chart.scale import TimeScale, ValueScale, lanes_of, ticks_of, time_period
 from eventide.drawing.chart.ticks import Tick, day_text, time_ticks
 from eventide.sinks.words import escape
 
@@ -47,7 +47,7 @@ STYLE += "".join(f".ev-{color}{{--c:var(--{color})}}" for color in COLORS)
 
 def draw(chart: Chart) -> str:
     """Return a chart as an SVG element that stands alone, in a page or in a file."""
-    start_us, end_us = time_span(chart)
+    start_us, end_us = time_period(chart)
     time = TimeScale(start_us, end_us, GUTTER, chart.width - RIGHT)
     y, body = float(TOP), list[str]()
     for panel in chart.panels:

@@ -104,7 +104,7 @@ def time_label(ts_us: int, step_us: int) -> str:
 
 
 def day_text(start_us: int, end_us: int) -> str:
-    """Return the day or days of a span, to stand once beside the axis.
+    """Return the day or days of a period, to stand once beside the axis.
 
     >>> day_text(0, HOUR)
     'Thu 1 January 1970, UTC'

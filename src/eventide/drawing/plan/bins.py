@@ -1,4 +1,4 @@
-"""Millions of spans and moments as the few hundred columns that can be seen."""
+"""Millions of periods and moments as the few hundred columns that can be seen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEVELS = 20
 
 
 def covered_shares(start_us: Times, end_us: Times, edges: Floats) -> Values:
-    """Return which share of each column the spans [start, end) cover; they do not overlap.
+    """Return which share of each column the periods [start, end) cover; they do not overlap.
 
     >>> covered_shares(np.array([0, 25]), np.array([5, 40]), np.array([0.0, 10, 20, 30, 40]))
     array([0.5, 0. , 0.5, 1. ])
@@ -23,7 +23,7 @@ def covered_shares(start_us: Times, end_us: Times, edges: Floats) -> Values:
 
 
 def amounts(start_us: Times, end_us: Times, values: Values, edges: Floats) -> Values:
-    """Return how much of the values, each spread evenly over its span, lies in each column."""
+    """Return how much of the values, each spread evenly over its period, lies in each column."""
     if not len(start_us):
         return np.zeros(len(edges) - 1)
     # Relative to the first edge: doubles are exact for small numbers only.

@@ -7,14 +7,14 @@ from typing import Literal
 
 from eventide.drawing.chart.model import Color, Times, Values
 
-Form = Literal["spans", "moments", "rate"]
+Form = Literal["periods", "moments", "rate"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marks:
-    """Spans [start_us, end_us), moments that are their starts, or rates: `values` over spans.
+    """Periods [start_us, end_us), moments that are their starts, or rates: `values` over periods.
 
-    Spans of several marks of a track are stacked: each has the part of the height that it has of
+    Periods of several marks of a track are stacked: each has the part of the height that it has of
     the time. Those named `faint` are the background of the others.
     """
 
@@ -22,7 +22,7 @@ class Marks:
     color: Color
     start_us: Times
     end_us: Times
-    form: Form = "spans"
+    form: Form = "periods"
     values: Values | None = None
     faint: bool = False
 

@@ -81,7 +81,7 @@ def draw_track(track: Track, time: TimeScale, top: float) -> Iterator[str]:
     low = np.zeros(columns)
     for marks in track.marks:
         found = heights(marks, edges)
-        stacked = marks.form == "spans" and not marks.faint
+        stacked = marks.form == "periods" and not marks.faint
         high = np.minimum(1.0, low + found) if stacked else found
         path = bar_path(low if stacked else np.zeros(columns), high, time.left, top, track.height)
         low = high if stacked else low
@@ -103,7 +103,7 @@ def heights(marks: Marks, edges: Floats) -> Values:
             values = np.ones(len(marks.start_us)) if marks.values is None else marks.values
             found = amounts(marks.start_us, marks.end_us, values, edges)
             return np.asarray(found / max(float(found.max(initial=0.0)), 1e-9))
-        case "spans":
+        case "periods":
             shares = np.clip(covered_shares(marks.start_us, marks.end_us, edges), 0.0, 1.0)
             return np.where(shares > 0, np.maximum(shares, LEAST_SEEN), 0.0)
 

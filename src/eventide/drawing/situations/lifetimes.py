@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from eventide.drawing.situations.model import Bar, Lane, Scene, Timeline
-from eventide.sinks.words import lasting_text, plural, span_text
+from eventide.sinks.words import lasting_text, plural, rough_period_text
 
 AT, EXP, SIGN = "at", "exp", "sign"
 
@@ -34,12 +34,12 @@ def scene_of_lifetimes(answers: Mapping[str, pa.Table], most: int) -> Scene:
     known = [bar for each in timelines for lane in each.lanes for bar in lane.bars]
     starts = [bar.start_us for bar in known]
     if known:
-        # A span that holds all of them: there is one axis.
-        hull = Timeline("", (Lane("", tuple(known)),)).span
+        # A period that holds all of them: there is one axis.
+        hull = Timeline("", (Lane("", tuple(known)),)).period
         timelines = [replace(each, start_us=hull[0], end_us=hull[1]) for each in timelines]
     count = sum(map(len, lives.values()))
     ends = [bar.end_us for bar in known if bar.end_us is not None]
-    since = f", {span_text(min(starts), max([*starts, *ends]))}" if starts else ""
+    since = f", {rough_period_text(min(starts), max([*starts, *ends]))}" if starts else ""
     left_out = sum(max(0, len(lanes) - most) for lanes in drawn.values())
     rest = f"{plural(left_out, 'more lane')} not drawn" if left_out else ""
     told = plural(count, "row") + since

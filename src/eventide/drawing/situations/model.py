@@ -85,7 +85,7 @@ class Timeline:
         object.__setattr__(self, "relations", tuple(map(visible, self.relations)))
 
     @property
-    def span(self) -> tuple[int, int]:
+    def period(self) -> tuple[int, int]:
         """The first and the last time of the axis."""
         bars = [bar for lane in self.lanes for bar in lane.bars]
         moments = [] if self.detected_us is None else [self.detected_us]

@@ -15,7 +15,7 @@ from eventide.drawing.situations.model import MARGIN, Bar, Lane, Scene, Timeline
 from eventide.errors import SchemaError, listed
 from eventide.schema import SEQ, TS
 from eventide.sinks.text import cell
-from eventide.sinks.words import lasting_text, moment_text, plural, span_text, time_text
+from eventide.sinks.words import lasting_text, moment_text, plural, rough_period_text, time_text
 
 MOST_DRAWN = 12
 """So many matches, or keys with their situations, are drawn if nothing else is said."""
@@ -63,7 +63,7 @@ def scene_of_matches(
         Timeline("", tuple(Lane("", (bar,)) for bar in bars), at)
         for bars, at in zip(matched, detected, strict=True)
     ]
-    others = rows_near(table, members, [bare.span for bare in bares])
+    others = rows_near(table, members, [bare.period for bare in bares])
     known = [known_periods(others, member) for member in members]
     timelines = []
     for row, found in enumerate(drawn.to_pylist()):
@@ -73,7 +73,7 @@ def scene_of_matches(
             Lane(
                 member.name,
                 (bar,),
-                tuple(bars_near(start, end, same_key, bar, bare.span)),
+                tuple(bars_near(start, end, same_key, bar, bare.period)),
                 note_of(bar, at),
             )
             for member, bar, (start, end) in zip(members, bars, known, strict=True)
@@ -85,7 +85,7 @@ def scene_of_matches(
     left = count - len(timelines)
     matches = "no matches" if not count else f"{count:,} match{'' if count == 1 else 'es'}"
     if count:
-        matches += f", {span_text(*detected_between(table))}"
+        matches += f", {rough_period_text(*detected_between(table))}"
     rest = f"and {left:,} more match{'' if left == 1 else 'es'}" if left else ""
     names = listed([member.name for member in members])
     return Scene(f"Matches of {names}", matches, tuple(timelines), rest)
@@ -101,11 +101,11 @@ def first_matches(table: pa.Table, order: Sequence[str], most: int) -> pa.Table:
 
 
 def rows_near(
-    table: pa.Table, members: Sequence[Member], spans: Sequence[tuple[int, int]]
+    table: pa.Table, members: Sequence[Member], periods: Sequence[tuple[int, int]]
 ) -> pa.Table:
-    """Return the rows that know of a situation within the spans of time that are drawn."""
-    first = min((start for start, _ in spans), default=0)
-    last = max((end for _, end in spans), default=0)
+    """Return the rows that know of a situation within the periods that are drawn."""
+    first = min((start for start, _ in periods), default=0)
+    last = max((end for _, end in periods), default=0)
     near = pa.chunked_array([pa.repeat(False, table.num_rows)])
     for member in members:
         start, end = known_periods(table, member)
@@ -184,11 +184,11 @@ def bars_near(
     end: pa.ChunkedArray,
     same_key: pa.ChunkedArray,
     own: Bar,
-    span: tuple[int, int],
+    period: tuple[int, int],
 ) -> Iterator[Bar]:
-    """Yield what other matches of a key know of the same situation, within a span of time."""
-    near = pc.and_(same_key, pc.less(start, span[1]))
-    near = pc.and_(near, pc.greater_equal(end, span[0]))
+    """Yield what other matches of a key know of the same situation, within a period."""
+    near = pc.and_(same_key, pc.less(start, period[1]))
+    near = pc.and_(near, pc.greater_equal(end, period[0]))
     near = pc.and_(near, pc.not_equal(start, own.start_us))
     # A situation has one start; the match that was detected last knows most of its end.
     ends = pa.table({START: start.filter(near), END: end.filter(near)})
@@ -224,20 +224,20 @@ def scene_of_situations(
     names = [str(name) for name in pc.unique(table[SITUATION]).to_pylist()]
     groups = distinct(table, keys)
     start, end = periods_of(table)
-    span = whole_span(start, end)
+    period = whole_period(start, end)
     timelines = tuple(
         Timeline(
             key_text(keys, group) or "All situations",
-            tuple(situation_lanes(table, start, end, group, names, span)),
-            start_us=span[0],
-            end_us=span[1],
+            tuple(situation_lanes(table, start, end, group, names, period)),
+            start_us=period[0],
+            end_us=period[1],
         )
         for group in groups[:most]
     )
     told = plural(table.num_rows, "situation")
     if keys:
         told += f" of {plural(len(groups), 'key')} ({', '.join(keys)})"
-    told += f", {span_text(*known_span(start, end))}"
+    told += f", {rough_period_text(*known_period(start, end))}"
     left = len(groups) - len(timelines)
     rest = f"and {plural(left, 'more key')}" if left else ""
     return Scene(f"Situations {listed(names)}", told, timelines, rest, one_axis=True)
@@ -268,7 +268,7 @@ def situation_lanes(
     end: pa.ChunkedArray,
     group: dict[str, object],
     names: Sequence[str],
-    span: tuple[int, int],
+    period: tuple[int, int],
 ) -> Iterator[Lane]:
     """Yield the lanes of one key."""
     same_key = rows_where(table, group)
@@ -279,20 +279,20 @@ def situation_lanes(
         over = pc.is_valid(ends)
         from_us = starts.filter(over).to_numpy()
         to_us = ends.filter(over).to_numpy()
-        bars = [*joined(from_us, to_us, span), *(Bar(at) for at in open_starts)]
+        bars = [*joined(from_us, to_us, period), *(Bar(at) for at in open_starts)]
         lasted = lasting_text(int((to_us - from_us).sum()))
         times = f"{len(starts):,} times, " if len(starts) > 1 else ""
         yield Lane(name, tuple(bars), note=f"{times}{lasted}" if len(starts) else "")
 
 
-def joined(start_us: Times, end_us: Times, span: tuple[int, int]) -> list[Bar]:
+def joined(start_us: Times, end_us: Times, period: tuple[int, int]) -> list[Bar]:
     """Return periods as bars; many of them are joined where no eye sees the gap."""
     order = np.argsort(start_us, kind="stable")
     start_us, end_us = start_us[order], end_us[order]
     first = np.ones(len(start_us), bool)
     if len(start_us) > MOST_BARS:
         end_us = np.maximum.accumulate(end_us)
-        first[1:] = start_us[1:] - end_us[:-1] > (span[1] - span[0]) // EYE
+        first[1:] = start_us[1:] - end_us[:-1] > (period[1] - period[0]) // EYE
     at = np.flatnonzero(first)
     behind = np.append(at, len(start_us))[1:]
     return [
@@ -301,16 +301,16 @@ def joined(start_us: Times, end_us: Times, span: tuple[int, int]) -> list[Bar]:
     ]
 
 
-def known_span(start: pa.ChunkedArray, end: pa.ChunkedArray) -> tuple[int, int]:
+def known_period(start: pa.ChunkedArray, end: pa.ChunkedArray) -> tuple[int, int]:
     """Return the first and the last time that situations have."""
     edges = [pc.min(start).as_py(), pc.max(start).as_py(), pc.max(end).as_py()]
     known = [edge for edge in edges if edge is not None] or [0]
     return min(known), max(known)
 
 
-def whole_span(start: pa.ChunkedArray, end: pa.ChunkedArray) -> tuple[int, int]:
+def whole_period(start: pa.ChunkedArray, end: pa.ChunkedArray) -> tuple[int, int]:
     """Return the times that all situations lie in, with a margin."""
-    first, last = known_span(start, end)
+    first, last = known_period(start, end)
     margin = int(MARGIN * max(last - first, 1_000)) // 2
     return first - margin, last + margin
 

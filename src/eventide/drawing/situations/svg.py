@@ -54,7 +54,7 @@ def draw_scene(scene: Scene, *, headed: bool = True) -> str:
     y = float(TOP if headed else FOOT)
     for number, timeline in enumerate(scene.timelines):
         with_axis = not scene.one_axis or number == len(scene.timelines) - 1
-        time = TimeScale(*timeline.span, left, right)
+        time = TimeScale(*timeline.period, left, right)
         body += draw_timeline(timeline, time, y, with_axis=with_axis)
         y += timeline_height(timeline, with_axis=with_axis) + BETWEEN
     legend = legend_of(scene)
@@ -144,8 +144,8 @@ def draw_timeline(
     timeline: Timeline, time: TimeScale, y: float, *, with_axis: bool
 ) -> Iterator[str]:
     """Yield a timeline: what it is, its lanes, the moment of detection, its axis."""
-    span = time.end_us - time.start_us
-    yield f'<g class="ev-timeline" data-start="{time.start_us}" data-span="{span}">'
+    length = time.end_us - time.start_us
+    yield f'<g class="ev-timeline" data-start="{time.start_us}" data-length="{length}">'
     yield f'<line class="ev-grid" x1="{LEFT}" x2="{WIDTH - LEFT}" y1="{y:g}" y2="{y:g}"/>'
     yield from draw_head(timeline, y)
     top = y + head_height(timeline)

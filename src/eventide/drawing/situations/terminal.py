@@ -119,7 +119,7 @@ def timeline_lines(
     timeline: Timeline, name: int, room: int, letters: Letters, with_axis: bool
 ) -> Iterator[str]:
     """Yield a timeline: its title, its lanes, its axis, and what there is to say."""
-    start, end = timeline.span
+    start, end = timeline.period
     columns = TerminalColumns(start, end, room)
     detected = timeline.detected_us
     moment = None if detected is None else columns.column(detected)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engines.history.access import Access
-from eventide.engines.history.patterns.candidates import Spans
+from eventide.engines.history.patterns.candidates import Periods
 from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.history.pruning import value_ranges
 from eventide.engines.history.windows.count_index import CountIndex
@@ -84,14 +84,14 @@ def fate_in_pattern(best: IntervalAccess) -> Int64s:
         return np.where(question.kept, FATES.index("read"), fate)
     if any(each.clause not in question.found for each in best.chosen):
         return fate
-    read = touched(question.units, question.spans(best.chosen)) & question.kept
+    read = touched(question.units, question.periods(best.chosen)) & question.kept
     return np.where(read, FATES.index("read"), fate)
 
 
-def touched(units: Units, spans: Spans) -> Bools:
-    """Return the units that have an instant of a span."""
-    first = np.searchsorted(units.ts_max, spans.start_us)
-    behind = np.searchsorted(units.ts_min, spans.end_us, "right")
+def touched(units: Units, periods: Periods) -> Bools:
+    """Return the units that have an instant of a period."""
+    first = np.searchsorted(units.ts_max, periods.start_us)
+    behind = np.searchsorted(units.ts_min, periods.end_us, "right")
     marks = np.zeros(units.count + 1, np.int64)
     np.add.at(marks, first[first < behind], 1)
     np.add.at(marks, behind[first < behind], -1)

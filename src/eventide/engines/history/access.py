@@ -32,7 +32,7 @@ class Cost:
     entries: int = 0
     """Entries of secondary indexes that are read."""
     intervals: int = 0
-    """Separate spans of time that are replayed, or asked of the index."""
+    """Separate periods that are replayed, or asked of the index."""
     steps: tuple[WorkStep, ...] = ()
     """What the time went to, once it ran."""
     notes: tuple[str, ...] = ()

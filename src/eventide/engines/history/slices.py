@@ -1,7 +1,7 @@
 """Where a plan can be cut in time, so that the parts run side by side.
 
-Each slice owns a span of time: it reports the windows that start there, or the events that
-stand there. To get them right it reads a halo around its span: as far back as frames reach, as
+Each slice owns a period: it reports the windows that start there, or the events that
+stand there. To get them right it reads a halo around its period: as far back as frames reach, as
 far ahead as windows last. Slices need nothing from each other, here or on a cluster.
 """
 
@@ -36,7 +36,7 @@ SEARCHED_BACK = 3
 
 @dataclass(frozen=True, slots=True)
 class Halo:
-    """How far outside its own span a slice has to read, and where cuts cost least."""
+    """How far outside its own period a slice has to read, and where cuts cost least."""
 
     before_us: int = 0
     after_us: int = 0
@@ -127,7 +127,7 @@ def slices_of(plan: Plan, scan: Scan, source: EventSource, target_rows: int) -> 
 def slices_within(
     plan: Plan, scan: Scan, source: EventSource, owned: Sequence[TimeRange], target_rows: int
 ) -> list[Slice]:
-    """Cut spans of time into slices that own them together; the plan can be cut in time."""
+    """Cut periods into slices that own them together; the plan can be cut in time."""
     halo = halo_of(plan)
     assert halo is not None
     slices = []

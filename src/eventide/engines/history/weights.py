@@ -18,7 +18,7 @@ from eventide.store.files.disk import write_atomically
 log = logging.getLogger(__name__)
 
 FILE = "weights.json"
-VERSION = 1
+VERSION = 2
 """Of the file. Weights of another version may mean something else, and are not used."""
 MOST_SECONDS = 1.0
 """No step of this kind takes as long."""
@@ -59,16 +59,16 @@ class Weights:
     """Put a row with those of its key."""
     match_search: float = 1.0e-7
     """The same where a search has to be made, for it takes longer."""
-    span_start: float = 1.5e-3
+    period_start: float = 1.5e-3
     """Ask the map, and begin."""
-    span_unit: float = 5.0e-6
-    """Read a unit (mostly a leaf) and find the spans in it."""
-    span_column: float = 6.0e-6
+    period_unit: float = 5.0e-6
+    """Read a unit (mostly a leaf) and find the periods in it."""
+    period_column: float = 6.0e-6
     """One column of a unit."""
-    span_row: float = 1.2e-8
+    period_row: float = 1.2e-8
     """Take a row out of a unit."""
-    span: float = 5.0e-7
-    """Begin and end a stretch of rows."""
+    period: float = 5.0e-7
+    """Begin and end an excerpt."""
     lookup: float = 2.0e-4
     """Find a range in a run of a secondary index."""
     entry: float = 4.5e-8

@@ -1,10 +1,10 @@
-"""Aggregates over spans of time, answered by the driver from the index; rows are read by tasks.
+"""Aggregates over periods, answered by the driver from the index; rows are read by tasks.
 
-The index answers for every segment and every node that lies wholly in a span, and the driver asks
+The index answers for every segment and every node that lies wholly in a period, and the driver asks
 it as the embedded engine does: no task is started for that. What is left are rows, of leaves that
-a span cuts and of segments whose index lacks what is asked. Where those are more than
+a period cuts and of segments whose index lacks what is asked. Where those are more than
 `READ_ROWS_HERE`, the segments that have them are cut into slices of time, a task each: it returns
-the partials of the spans in its slice, and the driver merges them with its own.
+the partials of the periods in its slice, and the driver merges them with its own.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from eventide.store.reading.aggregate import (
     AggregateCall,
     AggregateQuestion,
     answers_of,
-    has_short_spans,
+    has_short_periods,
     partials_of_index,
+    period_partials,
     question_of,
-    span_partials,
 )
 from eventide.store.reading.scan import StreamColumns
 from eventide.store.segments.segment import Segment
@@ -40,19 +40,19 @@ from eventide.store.snapshot import Snapshot
 READ_ROWS_HERE = 4_000_000
 """The driver reads up to so many rows itself: a fraction of a second, and less than a job takes."""
 SMALLEST_TASK_ROWS = 500_000
-SPAN = "span"
+PERIOD = "period"
 FOUND = "payload binary"
 FOUND_ARROW = pa.schema([("payload", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
 class SliceItem:
-    """A part of a snapshot, and the spans that lie in it or reach into it."""
+    """A part of a snapshot, and the periods that lie in it or reach into it."""
 
     source: Snapshot
     calls: tuple[AggregateCall, ...]
     cuts: tuple[int, ...]
-    first_span: int
+    first_period: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,11 @@ class IndexAnswers:
         cuts: Sequence[int],
         groups: Int64s | None = None,
     ) -> pa.RecordBatch:
-        """Return aggregates of the spans [cuts[i], cuts[i + 1]), one row each or each group."""
+        """Return aggregates of the periods [cuts[i], cuts[i + 1]), one row each or each group."""
         question = question_of(tuple(calls), snapshot.schema)
         reads = rows_to_read(snapshot, question, cuts)
         if sum(reads.values()) <= READ_ROWS_HERE:
-            return answers_of(question, span_partials(snapshot, question, cuts), groups)
+            return answers_of(question, period_partials(snapshot, question, cuts), groups)
         spread = [segment for segment in snapshot.segments if segment.file in reads]
         partials = merged(
             question,
@@ -87,7 +87,7 @@ class IndexAnswers:
     def partials_of_tasks(
         self, source: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
     ) -> list[pa.RecordBatch]:
-        """Return partials with the spans they are of, slice by slice."""
+        """Return partials with the periods they are of, slice by slice."""
         check_workers(self.spark, source.path.parent.parent)
         tasks = TASKS_PER_CORE * cores(self.spark)
         rows = max(SMALLEST_TASK_ROWS, source.row_count // max(1, tasks))
@@ -116,7 +116,7 @@ def rows_to_read(
     columns = StreamColumns(snapshot.schema, snapshot.manifest.column_ids)
     every = np.unique(np.array(cuts, np.int64))
     times = TimeRange(int(every[0]), int(every[-1]))
-    scans = has_short_spans(snapshot, cuts)
+    scans = has_short_periods(snapshot, cuts)
     reads: dict[str, int] = {}
     for segment in snapshot.segments:
         if segment.thinned or not times.overlaps(segment.time_range):
@@ -152,10 +152,10 @@ def without(snapshot: Snapshot, segments: Sequence[Segment]) -> Snapshot:
 def partials_here(
     snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
 ) -> pa.RecordBatch:
-    """Return the partials of all spans, as far as the driver has them."""
+    """Return the partials of all periods, as far as the driver has them."""
     if any(segment.thinned for segment in snapshot.segments):
         return numbered(partials_of_index(snapshot, question, cuts), 0)
-    return numbered(span_partials(snapshot, question, cuts), 0)
+    return numbered(period_partials(snapshot, question, cuts), 0)
 
 
 def item_of(
@@ -171,24 +171,24 @@ def item_of(
 
 
 def partials_of(item: SliceItem) -> pa.RecordBatch:
-    """Return the partials of one slice, with the spans that they are of."""
+    """Return the partials of one slice, with the periods that they are of."""
     question = question_of(item.calls, item.source.schema)
-    return numbered(span_partials(item.source, question, item.cuts), item.first_span)
+    return numbered(period_partials(item.source, question, item.cuts), item.first_period)
 
 
-def numbered(partials: pa.RecordBatch, first_span: int) -> pa.RecordBatch:
-    """Return the partials of consecutive spans that have events, with the spans' numbers."""
-    spans = np.arange(first_span, first_span + partials.num_rows, dtype=np.int64)
-    whole = partials.append_column(SPAN, pa.array(spans))
+def numbered(partials: pa.RecordBatch, first_period: int) -> pa.RecordBatch:
+    """Return the partials of consecutive periods that have events, with the periods' numbers."""
+    periods = np.arange(first_period, first_period + partials.num_rows, dtype=np.int64)
+    whole = partials.append_column(PERIOD, pa.array(periods))
     return whole.filter(pa.array(partials.column("rows").to_numpy() > 0))
 
 
 def merged(
-    question: AggregateQuestion, spans: int, parts: Sequence[pa.RecordBatch]
+    question: AggregateQuestion, periods: int, parts: Sequence[pa.RecordBatch]
 ) -> pa.RecordBatch:
-    """Return the partials of every span, from parts that each have some."""
+    """Return the partials of every period, from parts that each have some."""
     together = pa.concat_batches(parts)
-    of_span = together.column(SPAN).to_numpy()
-    order = np.argsort(of_span, kind="stable")
-    bounds = np.searchsorted(of_span[order], np.arange(spans + 1))
-    return question.of_entries(together.drop_columns([SPAN]).take(pa.array(order)), bounds)
+    of_period = together.column(PERIOD).to_numpy()
+    order = np.argsort(of_period, kind="stable")
+    bounds = np.searchsorted(of_period[order], np.arange(periods + 1))
+    return question.of_entries(together.drop_columns([PERIOD]).take(pa.array(order)), bounds)

@@ -28,11 +28,11 @@ from eventide.engines.spark.frames import over_frame, over_store_by_key
 from eventide.engines.spark.history import over_store
 from eventide.engines.spark.joined import joined_frame
 from eventide.engines.spark.maintenance import TaskJobs
+from eventide.engines.spark.periods import over_periods
 from eventide.engines.spark.rest import around
 from eventide.engines.spark.session import cores
 from eventide.engines.spark.source.batch import EventideSource
 from eventide.engines.spark.source.stream import CLOCK, ROWS_PER_BATCH
-from eventide.engines.spark.spans import over_spans
 from eventide.engines.spark.standing.history import over_standing
 from eventide.engines.spark.standing.stream import Going, over_streams
 from eventide.engines.spark.stream import BUCKETS, over_stream
@@ -110,9 +110,9 @@ class SparkDatabase:
         """Answer aggregates such as `avg(speed)` or `count(*)` of a stored stream.
 
         Arguments and answers are those of `Stream.aggregate`. The driver answers from the index,
-        and starts no Spark job, for segments and index entries that lie wholly in a span, and
-        for leaves at the ends of spans while they are few. Tasks run only where over 4 million
-        rows have to be read: leaves that many short spans cut, or segments that do not keep the
+        and starts no Spark job, for segments and index entries that lie wholly in a period, and
+        for leaves at the ends of periods while they are few. Tasks run only where over 4 million
+        rows have to be read: leaves that many short periods cut, or segments that do not keep the
         aggregate.
         """
         answer = IndexAnswers(self.session)
@@ -195,7 +195,7 @@ class SparkDatabase:
             frame = given.frames[scan.stream]
             return over_frame(plan, frame, schema_of(frame), zoneless)
         source = given.stored[scan.stream]
-        # Spans by key are found on one machine only: the next best way is taken then.
+        # Periods by key are found on one machine only: the next best way is taken then.
         best = next(
             each
             for each in ways(plan, source, self.weights).accesses
@@ -208,7 +208,7 @@ class SparkDatabase:
             table = pa.Table.from_batches([to_the_border(whole, zoneless)])
             return self.session.createDataFrame(table, spark_schema(schema, zoneless))
         if isinstance(best, IntervalAccess):
-            return over_spans(self.session, best, zoneless)
+            return over_periods(self.session, best, zoneless)
         if halo_of(plan) is None:
             return over_store_by_key(self.session, plan, source, zoneless)
         return over_store(self.session, plan, source, zoneless)
@@ -310,8 +310,10 @@ class SparkDatabase:
         for name in dict.fromkeys(scan.stream for scan in scans_of(plan)):
             scans = [scan for scan in scans_of(plan) if scan.stream == name]
             # The clock of a standing query goes with all events of its streams.
-            spans = [ALL_TIME if isinstance(plan, Standing) else scan.time_range for scan in scans]
-            times = forward_range(start, end).intersect(spans[0])
+            periods = [
+                ALL_TIME if isinstance(plan, Standing) else scan.time_range for scan in scans
+            ]
+            times = forward_range(start, end).intersect(periods[0])
             columns = dict.fromkeys(
                 [TS, SEQ, *(each for scan in scans for each, _ in scan.columns)]
             )

@@ -146,20 +146,20 @@ def history_lines(seen: ExplainedStanding) -> Iterator[str]:
         source = seen.sources[each.stream]
         pruned = f", less what the index rules out by {', '.join(each.where)}" if each.where else ""
         names = ", ".join(tree.leaves[leaf].alias for leaf in each.leaves)
-        span = span_text(each.time_range)
-        why = whole_text(tree.leaves[each.leaves[0]], reason) if span == "all" else ""
-        yield f"history: {each.stream} ({names}): {span} {source.row_count:,} events{pruned}{why}"
+        period = time_range_text(each.time_range)
+        why = whole_text(tree.leaves[each.leaves[0]], reason) if period == "all" else ""
+        yield f"history: {each.stream} ({names}): {period} {source.row_count:,} events{pruned}{why}"
 
 
-def span_text(span: TimeRange) -> str:
+def time_range_text(period: TimeRange) -> str:
     """Return which part of a stream is read."""
-    if span.is_empty:
+    if period.is_empty:
         return "none of"
     parts = []
-    if span.start_us != ALL_TIME.start_us:
-        parts.append(f"from {moment(span.start_us)}")
-    if span.end_us != ALL_TIME.end_us:
-        parts.append(f"until {moment(span.end_us)}")
+    if period.start_us != ALL_TIME.start_us:
+        parts.append(f"from {moment(period.start_us)}")
+    if period.end_us != ALL_TIME.end_us:
+        parts.append(f"until {moment(period.end_us)}")
     return f"those {' '.join(parts)} of" if parts else "all"
 
 

@@ -84,8 +84,8 @@ def until_of(plans: Iterable[Standing], sources: Mapping[str, EventSource]) -> i
     All standing parts of a query are answered at one instant, be it over different streams.
     """
     leaves = [leaf for plan in plans for leaf in windows_of(plan)]
-    spans = [sources[scan_of(leaf).stream].time_range for leaf in leaves]
-    return max((span.end_us for span in spans if not span.is_empty), default=None)
+    periods = [sources[scan_of(leaf).stream].time_range for leaf in leaves]
+    return max((period.end_us for period in periods if not period.is_empty), default=None)
 
 
 def readings(

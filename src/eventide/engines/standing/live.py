@@ -141,11 +141,11 @@ class StandingLive(Stateful[StandingState]):
         """The columns and times that are read of each stream."""
         found: dict[str, tuple[list[str], TimeRange]] = {}
         for feed in self.feeds:
-            spans = [scan_of(self.tree.leaves[leaf]).time_range for leaf in feed.leaves]
-            names, known = found.get(feed.stream, ([], spans[0]))
+            periods = [scan_of(self.tree.leaves[leaf]).time_range for leaf in feed.leaves]
+            names, known = found.get(feed.stream, ([], periods[0]))
             hull = TimeRange(
-                min(known.start_us, *(each.start_us for each in spans)),
-                max(known.end_us, *(each.end_us for each in spans)),
+                min(known.start_us, *(each.start_us for each in periods)),
+                max(known.end_us, *(each.end_us for each in periods)),
             )
             found[feed.stream] = list(dict.fromkeys((*names, *feed.schema.names))), hull
         return found

@@ -132,7 +132,7 @@ def offered(window: StreamWindow) -> TimeRange:
 
 
 def held_range(window: StreamWindow, now_us: int) -> TimeRange:
-    """Return a span outside of which a window holds no event at an instant, nor later."""
+    """Return a period outside of which a window holds no event at an instant, nor later."""
     match window:
         case RangeWindow(size_us=size, jump_us=jump):
             tail_us = now_us if jump is None else now_us // jump * jump

@@ -2,7 +2,7 @@
 
 Values come in bursts: a window of a thousand events has fewer different ones than a thousand events
 from here and there. So what is counted are events that follow each other, as long as the window if
-it is short. Of a long one there are stretches spread over its length, and how many of them have a
+it is short. Of a long one there are runs spread over its length, and how many of them have a
 value tells how many values are in none.
 """
 
@@ -22,8 +22,8 @@ from eventide.plan.standing.statistics import ColumnValues
 from eventide.store.source import EventSource, TimeSlice
 
 SAMPLE_ROWS = 1 << 16
-STRETCHES = 16
-STRETCH_ROWS = SAMPLE_ROWS // STRETCHES
+RUNS = 16
+RUN_ROWS = SAMPLE_ROWS // RUNS
 MOST_BYTES = 1 << 26
 """A sample of long texts is not worth more memory: then it has fewer events."""
 MOST_PARTS = 1 << 8
@@ -39,10 +39,10 @@ SECOND_US = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Events of a stream: those of one stretch follow each other, the stretches are apart."""
+    """Events of a stream: those of one run follow each other, the runs are apart."""
 
     rows: pa.RecordBatch
-    stretches: tuple[int, ...]
+    runs: tuple[int, ...]
     """How many rows each has."""
     rate: float
     """How many come in a second, in the time that the sample is from."""
@@ -66,7 +66,7 @@ class Sample:
 
     def values(self, column: str, window_rows: float) -> ColumnValues:
         """Return the values that a column has in a window of so many events."""
-        return values_in(codes_of(self.rows.column(column)), self.stretches, window_rows)
+        return values_in(codes_of(self.rows.column(column)), self.runs, window_rows)
 
 
 def sample_of(
@@ -79,44 +79,44 @@ def sample_of(
     whole = source.time_range.intersect(within)
     if whole.is_empty:
         return None
-    span, slices = newest(source, whole, window_us)
+    period, slices = newest(source, whole, window_us)
     expected = sum(each.rows for each in slices)
     follow = expected <= 2 * SAMPLE_ROWS
     if follow:
-        ranges = [each.time_range for each in slices] or [span]
+        ranges = [each.time_range for each in slices] or [period]
     else:
-        places = np.linspace(0, len(slices) - 1, STRETCHES).astype(int)
+        places = np.linspace(0, len(slices) - 1, RUNS).astype(int)
         ranges = [beginning(slices[place]) for place in dict.fromkeys(places.tolist())]
     read = last_of(source, columns, ranges)
     if not read:
         return None
     rows = pa.concat_batches(read)
-    seconds = max(1.0, (span.end_us - span.start_us) / SECOND_US)
+    seconds = max(1.0, (period.end_us - period.start_us) / SECOND_US)
     # What the index says is there may lie partly before the time that is asked of.
     count = rows.num_rows if follow and len(read) == len(ranges) else expected
-    stretches = (rows.num_rows,) if follow else tuple(each.num_rows for each in read)
-    return Sample(rows, stretches, count / seconds)
+    runs = (rows.num_rows,) if follow else tuple(each.num_rows for each in read)
+    return Sample(rows, runs, count / seconds)
 
 
 def newest(
     source: EventSource, whole: TimeRange, window_us: int
 ) -> tuple[TimeRange, list[TimeSlice]]:
     """Return the time of the last window, longer if that has few events, and its parts."""
-    parts = max(STRETCH_ROWS, source.row_count // MOST_PARTS)
+    parts = max(RUN_ROWS, source.row_count // MOST_PARTS)
     length_us = max(1, window_us)
     while True:
-        span = TimeRange(max(whole.start_us, whole.end_us - length_us), whole.end_us)
-        slices = source.slices(span, parts)
-        if span == whole or sum(each.rows for each in slices) >= SAMPLE_ROWS:
+        period = TimeRange(max(whole.start_us, whole.end_us - length_us), whole.end_us)
+        slices = source.slices(period, parts)
+        if period == whole or sum(each.rows for each in slices) >= SAMPLE_ROWS:
             break
         length_us *= 4
     # That may be far more than a sample and a window: what is before them is left out.
     start_us = whole.end_us - window_us
     slices = enough(slices, start_us)
-    if slices and len(slices) < STRETCHES and parts > STRETCH_ROWS:
+    if slices and len(slices) < RUNS and parts > RUN_ROWS:
         rest = TimeRange(slices[0].time_range.start_us, whole.end_us)
-        slices = enough(source.slices(rest, STRETCH_ROWS), start_us)
-    first_us = slices[0].time_range.start_us if slices else span.start_us
+        slices = enough(source.slices(rest, RUN_ROWS), start_us)
+    first_us = slices[0].time_range.start_us if slices else period.start_us
     return TimeRange(first_us, whole.end_us), slices
 
 
@@ -131,11 +131,11 @@ def enough(slices: Sequence[TimeSlice], latest_us: int) -> list[TimeSlice]:
 
 
 def beginning(part: TimeSlice) -> TimeRange:
-    """Return the time of about a stretch of a part, as if its events were evenly spread."""
-    span = part.time_range
-    share = min(1.0, STRETCH_ROWS / max(part.rows, 1))
+    """Return the time of about a run of a part, as if its events were evenly spread."""
+    period = part.time_range
+    share = min(1.0, RUN_ROWS / max(part.rows, 1))
     return TimeRange(
-        span.start_us, span.start_us + max(1, int((span.end_us - span.start_us) * share))
+        period.start_us, period.start_us + max(1, int((period.end_us - period.start_us) * share))
     )
 
 
@@ -145,8 +145,8 @@ def last_of(
     """Return the events of each time that has some, of the last ones only if they are large."""
     read: list[pa.RecordBatch] = []
     size = 0
-    for span in reversed(ranges):
-        batches = list(source.scan(columns, span))
+    for period in reversed(ranges):
+        batches = list(source.scan(columns, period))
         if batches:
             read.append(pa.concat_batches(batches))
             size += read[-1].nbytes
@@ -162,24 +162,24 @@ def codes_of(column: pa.Array) -> Int64s:
     return codes
 
 
-def values_in(codes: Int64s, stretches: Sequence[int], window_rows: float) -> ColumnValues:
+def values_in(codes: Int64s, runs: Sequence[int], window_rows: float) -> ColumnValues:
     """Return the values that a window of so many rows has, from a sample of codes."""
     length = max(1, round(window_rows))
     nulls = float((codes < 0).mean())
-    if len(stretches) == 1 and length <= len(codes):
+    if len(runs) == 1 and length <= len(codes):
         distinct = float(np.mean([different(run) for run in runs_of(codes, length)]))
         paired = runs_of(codes, min(len(codes), max(length, PAIRED_ROWS)))
     else:
-        parts = np.array_split(codes, min(STRETCHES, len(codes)))
-        if len(stretches) > 1:
-            parts = np.split(codes, np.cumsum(stretches)[:-1])
+        parts = np.array_split(codes, min(RUNS, len(codes)))
+        if len(runs) > 1:
+            parts = np.split(codes, np.cumsum(runs)[:-1])
         distinct, paired = extrapolated(parts, window_rows), [codes]
     distinct = max(1.0, distinct)
     return ColumnValues(distinct, evened(paired, distinct), nulls)
 
 
 def runs_of(codes: Int64s, length: int) -> list[Int64s]:
-    """Return stretches of so many rows, spread over all."""
+    """Return runs of so many rows, spread over all."""
     count = max(1, min(MOST_RUNS, len(codes) // length))
     starts = np.linspace(0, len(codes) - length, count).astype(int)
     return [codes[start : start + length] for start in starts.tolist()]

@@ -57,8 +57,8 @@ def with_newest(
     state = live.initial_state()
     feeds = []
     for feed, held, wanted in zip(live.feeds, state.feeds, chosen, strict=True):
-        span = sources[feed.stream].time_range
-        newest_us = span.end_us - 1 if wanted and not span.is_empty else START_OF_TIME_US
+        period = sources[feed.stream].time_range
+        newest_us = period.end_us - 1 if wanted and not period.is_empty else START_OF_TIME_US
         feeds.append(replace(held, newest_us=newest_us))
     return replace(state, feeds=tuple(feeds))
 
@@ -73,9 +73,9 @@ def with_waiting(
     feeds = []
     for feed, held, wanted in zip(live.feeds, state.feeds, chosen, strict=True):
         allowed = [scan_of(live.tree.leaves[leaf]).time_range for leaf in feed.leaves]
-        span = replace(ALL_TIME, start_us=state.clock_us)
+        period = replace(ALL_TIME, start_us=state.clock_us)
         batches: list[pa.RecordBatch] = []
-        if wanted and any(span.overlaps(each) for each in allowed):
-            batches = list(sources[feed.stream].scan(feed.schema.names, span))
+        if wanted and any(period.overlaps(each) for each in allowed):
+            batches = list(sources[feed.stream].scan(feed.schema.names, period))
         feeds.append(replace(held, waiting=concat_batches(batches, feed.schema)))
     return replace(state, feeds=tuple(feeds))

@@ -80,8 +80,8 @@ def known_of(question: WindowQuestion, source: EventSource) -> LeafStatistics:
 
 def average_rate(source: EventSource) -> float:
     """Return how many events a second a stream has had."""
-    span = source.time_range
-    return source.row_count / max(1.0, (span.end_us - span.start_us) / SECOND_US)
+    period = source.time_range
+    return source.row_count / max(1.0, (period.end_us - period.start_us) / SECOND_US)
 
 
 def measured(question: WindowQuestion, source: EventSource) -> LeafStatistics:

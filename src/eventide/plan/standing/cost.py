@@ -46,11 +46,11 @@ from eventide.plan.standing.update_patterns import (
 )
 
 PARTITIONS = 50
-"""Into how many spans of time a calendar queue is divided."""
+"""Into how many periods a calendar queue is divided."""
 SWEEPS = 20
 """How often, in the time of one window, a join sweeps lists for what has expired."""
 SORTING = 0.2
-"""What a comparison costs when a span of a calendar is put in order, beside a touch elsewhere."""
+"""What a comparison costs when a period of a calendar is put in order, beside a touch elsewhere."""
 QUEUED = 0.5
 """What it costs to put a tuple at the end of a queue, and as much to drop it from the beginning."""
 FOUND = 1.3

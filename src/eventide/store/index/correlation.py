@@ -21,7 +21,7 @@ from eventide.kernels.store.correlation import sum_steps
 
 @dataclass(frozen=True, slots=True)
 class CorrelationPart:
-    """What has to be known of a stretch of values to join it to the next; empty by default.
+    """What has to be known of a run of values to join it to the next; empty by default.
 
     >>> correlation_of(pa.array([1, 2, None, 5])).value
     0.5
@@ -35,7 +35,7 @@ class CorrelationPart:
     last: float = 0.0
 
     def merge(self, later: CorrelationPart) -> CorrelationPart:
-        """Return the part of both stretches, `later` right behind this one."""
+        """Return the part of both runs, `later` right behind this one."""
         if self.is_empty or later.is_empty:
             return self if later.is_empty else later
         return CorrelationPart(

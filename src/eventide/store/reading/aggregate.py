@@ -1,11 +1,11 @@
-"""Aggregates over spans of time, from the index: only the two ends of a span are read.
+"""Aggregates over periods, from the index: only the two ends of a period are read.
 
-Segments that lie wholly in a span answer from what the manifest knows of them. In the others the
-index is descended along the ends of the span, at most two paths; entries in between answer for
+Segments that lie wholly in a period answer from what the manifest knows of them. In the others the
+index is descended along the ends of the period, at most two paths; entries in between answer for
 everything below them, and of the leaves that an end cuts only the rows inside are summed up. What
 the index of a segment does not know, because the aggregate or the attribute came later or the
-stream does without, is computed from its rows: the answer is the same, and takes longer. Many spans
-are answered together: spans.py.
+stream does without, is computed from its rows: the answer is the same, and takes longer. Many
+periods are answered together: periods.py.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import pyarrow as pa
 from eventide.batch import TimeRange
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.store.reading.cuts import ListedCuts
+from eventide.store.reading.periods import dense, period_partials_of, thinned_away
 from eventide.store.reading.question import ROWS, AggregateCall, AggregateQuestion, question_of
 from eventide.store.reading.scan import StreamColumns, Wanted, chosen, leaf_pieces, scan_parts
-from eventide.store.reading.spans import dense, span_partials_of, thinned_away
 from eventide.store.segments import tree
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import those, touching, within
@@ -34,16 +34,16 @@ __all__ = [
     "AggregateQuestion",
     "aggregate",
     "answers_of",
-    "has_short_spans",
+    "has_short_periods",
     "partials_of_index",
+    "period_partials",
     "question_of",
-    "span_partials",
 ]
 
 NODES_PER_CUT = 8
 """Going down the index to a cut takes as long as reading so many of its nodes, in order."""
-SPAN = ["ts_min", "ts_max"]
-SPAN_FIELDS = [pa.field(name, pa.int64()) for name in SPAN]
+PERIOD = ["ts_min", "ts_max"]
+PERIOD_FIELDS = [pa.field(name, pa.int64()) for name in PERIOD]
 
 
 def aggregate(
@@ -52,18 +52,18 @@ def aggregate(
     cuts: Sequence[int],
     groups: Int64s | None = None,
 ) -> pa.RecordBatch:
-    """Return aggregates of the spans [cuts[i], cuts[i + 1]), one row each.
+    """Return aggregates of the periods [cuts[i], cuts[i + 1]), one row each.
 
-    With `groups`, which numbers the spans from 0, one row for each group of spans instead.
+    With `groups`, which numbers the periods from 0, one row for each group of periods instead.
     """
     question = question_of(tuple(calls), snapshot.schema)
-    return answers_of(question, span_partials(snapshot, question, cuts), groups)
+    return answers_of(question, period_partials(snapshot, question, cuts), groups)
 
 
 def answers_of(
     question: AggregateQuestion, partials: pa.RecordBatch, groups: Int64s | None
 ) -> pa.RecordBatch:
-    """Return the answers from the partials of each span: a row for each, or for each group."""
+    """Return the answers from the partials of each period: a row for each, or for each group."""
     if groups is not None:
         order = np.argsort(groups, kind="stable")
         bounds = np.searchsorted(groups[order], np.arange(int(groups.max(initial=-1)) + 2))
@@ -71,42 +71,42 @@ def answers_of(
     return question.answers(partials)
 
 
-def span_partials(
+def period_partials(
     snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
 ) -> pa.RecordBatch:
-    """Return the partials of each span."""
+    """Return the partials of each period."""
     if is_descended(snapshot, cuts):
         return partials_of_index(snapshot, question, cuts)
     listed = ListedCuts(np.array(cuts, np.int64))
-    return dense(question, span_partials_of(snapshot, question, listed), len(cuts) - 1)
+    return dense(question, period_partials_of(snapshot, question, listed), len(cuts) - 1)
 
 
 def is_descended(snapshot: Snapshot, cuts: Sequence[int]) -> bool:
-    """Whether to go down the index for each span: for few spans of a stream with many leaves.
+    """Whether to go down the index for each period: for few periods of a stream with many leaves.
 
     Otherwise the entries of all leaves are looked at once; they are kept for the next question. The
-    spans have to be in order of time then.
+    periods have to be in order of time then.
     """
     nodes = sum(segment.leaves // tree.FAN_OUT for segment in snapshot.segments)
     return len(cuts) * NODES_PER_CUT < nodes or not ascend(cuts)
 
 
-def has_short_spans(snapshot: Snapshot, cuts: Sequence[int]) -> bool:
-    """Whether spans are so many that most leaves have to be read."""
+def has_short_periods(snapshot: Snapshot, cuts: Sequence[int]) -> bool:
+    """Whether periods are so many that most leaves have to be read."""
     leaves = sum(segment.leaves for segment in snapshot.segments)
     is_whole = not any(segment.thinned for segment in snapshot.segments)
     return ascend(cuts) and is_whole and len(cuts) - 1 > max(leaves, 8)
 
 
 def ascend(cuts: Sequence[int]) -> bool:
-    """Whether no span ends before it starts."""
+    """Whether no period ends before it starts."""
     return len(cuts) > 1 and all(start <= end for start, end in pairwise(cuts))
 
 
 def partials_of_index(
     snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
 ) -> pa.RecordBatch:
-    """Return the partials of each span from the index, and from rows where that has to be."""
+    """Return the partials of each period from the index, and from rows where that has to be."""
     found: list[pa.RecordBatch] = []
     bounds = [0]
     for start, end in pairwise(cuts):
@@ -158,8 +158,8 @@ def directory_of(
     made = snapshot.view.directories
     held = made.get(question.calls)
     if not (isinstance(held, Directory) and is_same(held.segments, snapshot.segments)):
-        names = [*SPAN, *question.names]
-        schema = pa.schema([*SPAN_FIELDS, ROWS, *question.layout.arrow])
+        names = [*PERIOD, *question.names]
+        schema = pa.schema([*PERIOD_FIELDS, ROWS, *question.layout.arrow])
         known = [question.known_to(segment, columns) for segment in snapshot.segments]
         entries = [
             segment.summary().select(names) if knows else unknown_entry(segment, schema)
@@ -179,8 +179,8 @@ def is_same(one: Sequence[Segment], other: Sequence[Segment]) -> bool:
 
 def unknown_entry(segment: Segment, schema: pa.Schema) -> pa.RecordBatch:
     """Return an entry that says no more than where a segment begins and ends."""
-    span = {"ts_min": segment.ts_min, "ts_max": segment.ts_max}
-    return pa.RecordBatch.from_pylist([span], schema=schema)
+    period = {"ts_min": segment.ts_min, "ts_max": segment.ts_max}
+    return pa.RecordBatch.from_pylist([period], schema=schema)
 
 
 def segment_partials(

@@ -28,8 +28,8 @@ from eventide.store.reading.aggregate import aggregate
 from eventide.store.reading.cuts import EvenCuts
 from eventide.store.reading.leaf_sums import LeafRuns, Leaves
 from eventide.store.reading.leaves import Units, leaf_entries
+from eventide.store.reading.periods import FEW_GROUPS, THREADS
 from eventide.store.reading.question import AggregateCall, AggregateQuestion
-from eventide.store.reading.spans import FEW_GROUPS, THREADS
 from eventide.store.segments.segment import Segment
 
 
@@ -66,23 +66,23 @@ class CountedUnits:
         """Which units have events that are in a slice somebody asks for."""
         times = self.cuts.times
         touched: Bools = (self.ends > times.start_us) & (self.begins < times.end_us)
-        first, last = self.spans
+        first, last = self.periods
         asked: Bools = touched & ((first != last) | self.cuts.are_asked(first))
         return asked
 
     @cached_property
-    def spans(self) -> tuple[Int64s, Int64s]:
+    def periods(self) -> tuple[Int64s, Int64s]:
         """The slices of the first and the last event of each unit that are between the cuts."""
         times = self.cuts.times
         first = np.maximum(self.begins, times.start_us)
         last = np.minimum(self.ends, times.end_us) - 1
-        return self.cuts.spans_of(first), self.cuts.spans_of(last)
+        return self.cuts.periods_of(first), self.cuts.periods_of(last)
 
     @cached_property
     def whole(self) -> Bools:
         """Which units lie in one slice and have entries that know what is asked for."""
         times, columns = self.cuts.times, self.units.snapshot.columns
-        first, last = self.spans
+        first, last = self.periods
         inside = (self.begins >= times.start_us) & (self.ends <= times.end_us) & (first == last)
         known = self.units.share(lambda segment: self.question.known_to(segment, columns))
         whole: Bools = self.asked & inside & known
@@ -114,7 +114,7 @@ class CountedUnits:
         end = self.cuts.times.end_us
         if not end:
             return 0
-        last = int(self.cuts.spans_of(np.array([end - 1]))[0])
+        last = int(self.cuts.periods_of(np.array([end - 1]))[0])
         return last // 2 + 1 if self.cuts.gaps else last + 1
 
     def count_leaves(self, units: Bools) -> int:
@@ -174,9 +174,9 @@ class CountedUnits:
             return joined(self.question, [self.of_unit(unit) for unit in owners.tolist()])
         begins = self.begins[owners]
         runs = self.runs(begins, leaves.rows)
-        asked = self.cuts.are_asked(runs.spans)
+        asked = self.cuts.are_asked(runs.periods)
         leaf_of, starts, ends = runs.leaf_of[asked], runs.starts[asked], runs.ends[asked]
-        entries = leaves.summed(heads, LeafRuns(leaf_of, starts, ends, runs.spans[asked]))
+        entries = leaves.summed(heads, LeafRuns(leaf_of, starts, ends, runs.periods[asked]))
         # Together, for where times have to be decoded that is done once for each leaf.
         both = np.stack([starts, ends - 1], axis=1).ravel()
         times = heads.times_at(np.repeat(leaf_of, 2), both)
@@ -188,7 +188,7 @@ class CountedUnits:
         names = self.question.attributes
         for rows in self.units.batches(np.array([unit]), names):
             runs = self.runs(np.array([begin]), np.array([rows.num_rows]))
-            asked = self.cuts.are_asked(runs.spans)
+            asked = self.cuts.are_asked(runs.periods)
             if asked.any():
                 bounds = np.append(runs.starts, runs.ends[-1])
                 entries = self.question.of_rows(rows.select(names), bounds)
@@ -209,26 +209,26 @@ class CountedUnits:
         high = np.minimum(times.end_us - begins, rows)
         some = low < high
         place, low, high = np.flatnonzero(some), low[some], high[some]
-        first = self.cuts.spans_of(begins[place] + low)
-        cuts = self.cuts.spans_of(begins[place] + high - 1) - first
+        first = self.cuts.periods_of(begins[place] + low)
+        cuts = self.cuts.periods_of(begins[place] + high - 1) - first
         of = np.repeat(np.arange(len(place)), cuts + 1)
         firsts = np.cumsum(cuts + 1) - cuts - 1
-        spans = np.arange(len(of)) - firsts[of] + first[of]
-        starts = self.cuts.starts_of(spans) - begins[place][of]
+        periods = np.arange(len(of)) - firsts[of] + first[of]
+        starts = self.cuts.starts_of(periods) - begins[place][of]
         starts[firsts] = low
         ends = np.append(starts[1:], 0)[: len(starts)]
         ends[firsts + cuts] = high
-        return LeafRuns(place[of], starts, ends, spans)
+        return LeafRuns(place[of], starts, ends, periods)
 
     def merged(self, found: Counted) -> Counted:
         """Return one partial for each slice."""
         if (found.numbers[1:] < found.numbers[:-1]).any():
             found = taken(found, np.argsort(found.numbers, kind="stable"))
-        spans = self.cuts.spans_of(found.numbers)
-        begins = np.flatnonzero(np.append(True, spans[1:] != spans[:-1])[: len(spans)])
-        if len(begins) == len(spans):
+        periods = self.cuts.periods_of(found.numbers)
+        begins = np.flatnonzero(np.append(True, periods[1:] != periods[:-1])[: len(periods)])
+        if len(begins) == len(periods):
             return found
-        bounds = np.append(begins, len(spans))
+        bounds = np.append(begins, len(periods))
         entries = self.question.of_entries(found.entries, bounds)
         first, last = found.first_us[begins], found.last_us[bounds[1:] - 1]
         return Counted(found.numbers[begins], first, last, entries)

@@ -1,10 +1,10 @@
-"""Where time is cut into spans that are asked for one by one: at any instants, or evenly.
+"""Where time is cut into periods that are asked for one by one: at any instants, or evenly.
 
     listed     |   0   |1|      2      |        at the instants of a list
     even       | 0 |1| 2 |3| 4 |5| 6 |7|        at every k·slide, and `rest` after it
 
-Even cuts are never listed: a span's number is computed from a time, so years that are cut into
-milliseconds take no memory, only those spans that have events.
+Even cuts are never listed: a period's number is computed from a time, so years that are cut into
+milliseconds take no memory, only those periods that have events.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from eventide.kernels.store.leaves import runs_by_cuts, runs_by_slide
 
 
 class Cuts(Protocol):
-    """Spans of time, numbered in order, that do not overlap and leave no gap in `times`."""
+    """Periods, numbered in order, that do not overlap and leave no gap in `times`."""
 
     @property
     def times(self) -> TimeRange:
         """From the first cut to the last."""
         ...
 
-    def spans_of(self, ts: Int64s) -> Int64s:
-        """Return the number of the span of each time, which has to be in `times`."""
+    def periods_of(self, ts: Int64s) -> Int64s:
+        """Return the number of the period of each time, which has to be in `times`."""
         ...
 
-    def starts_of(self, spans: Int64s) -> Int64s:
-        """Return where spans begin."""
+    def starts_of(self, periods: Int64s) -> Int64s:
+        """Return where periods begin."""
         ...
 
     def runs(self, ts: Int64s, breaks: Int64s) -> tuple[Int64s, Int64s]:
-        """Return where runs of times of the same span begin, and the spans; also at `breaks`."""
+        """Return where runs of times of the same period begin, and which; also at `breaks`."""
         ...
 
-    def are_asked(self, spans: Int64s) -> Bools:
-        """Return which spans anybody asks for."""
+    def are_asked(self, periods: Int64s) -> Bools:
+        """Return which periods anybody asks for."""
         ...
 
     def between(self, times: TimeRange) -> int:
@@ -50,7 +50,7 @@ class Cuts(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ListedCuts:
-    """The spans [cuts[i], cuts[i + 1]) of a list that ascends; empty ones are never found."""
+    """The periods [cuts[i], cuts[i + 1]) of a list that ascends; empty ones are never found."""
 
     cuts: Int64s
 
@@ -59,23 +59,23 @@ class ListedCuts:
         """From the first cut to the last."""
         return TimeRange(int(self.cuts[0]), int(self.cuts[-1]))
 
-    def spans_of(self, ts: Int64s) -> Int64s:
-        """Return the number of the span of each time, which has to be in `times`."""
+    def periods_of(self, ts: Int64s) -> Int64s:
+        """Return the number of the period of each time, which has to be in `times`."""
         return np.searchsorted(self.cuts, ts, "right") - 1
 
-    def starts_of(self, spans: Int64s) -> Int64s:
-        """Return where spans begin."""
-        return self.cuts[spans]
+    def starts_of(self, periods: Int64s) -> Int64s:
+        """Return where periods begin."""
+        return self.cuts[periods]
 
     def runs(self, ts: Int64s, breaks: Int64s) -> tuple[Int64s, Int64s]:
-        """Return where runs of times of the same span begin, and the spans; also at `breaks`."""
-        starts, spans = np.empty(len(ts), np.int64), np.empty(len(ts), np.int64)
-        found = runs_by_cuts(frozen(ts), frozen(self.cuts), frozen(breaks), starts, spans)
-        return starts[:found], spans[:found]
+        """Return where runs of times of the same period begin, and which; also at `breaks`."""
+        starts, periods = np.empty(len(ts), np.int64), np.empty(len(ts), np.int64)
+        found = runs_by_cuts(frozen(ts), frozen(self.cuts), frozen(breaks), starts, periods)
+        return starts[:found], periods[:found]
 
-    def are_asked(self, spans: Int64s) -> Bools:
-        """Return which spans anybody asks for: all."""
-        return np.ones(len(spans), np.bool_)
+    def are_asked(self, periods: Int64s) -> Bools:
+        """Return which periods anybody asks for: all."""
+        return np.ones(len(periods), np.bool_)
 
     def between(self, times: TimeRange) -> int:
         """Return how many cuts lie inside a time range, about."""
@@ -87,7 +87,7 @@ class ListedCuts:
 class EvenCuts:
     """Cuts at every k·slide and, with a rest shorter than the slide, at every k·slide + rest.
 
-    Without a rest span k begins at k·slide. With one, the spans that begin at k·slide have the
+    Without a rest, period k begins at k·slide. With one, the periods that begin at k·slide have the
     even numbers, the others the odd ones; with `gaps` nobody asks for the odd ones.
     """
 
@@ -98,7 +98,7 @@ class EvenCuts:
 
     @classmethod
     def of_windows(cls, size_us: int, slide_us: int, times: TimeRange) -> EvenCuts:
-        """Return the fewest cuts with which every window has spans wholly or not at all.
+        """Return the fewest cuts with which every window has periods wholly or not at all.
 
         >>> EvenCuts.of_windows(10, 4, TimeRange(0, 100)).rest_us  # a window ends where?
         2
@@ -109,32 +109,32 @@ class EvenCuts:
 
     @property
     def per_slide(self) -> int:
-        """How many spans a slide has."""
+        """How many periods a slide has."""
         return 1 if self.rest_us == self.slide_us else 2
 
-    def spans_of(self, ts: Int64s) -> Int64s:
-        """Return the number of the span of each time."""
+    def periods_of(self, ts: Int64s) -> Int64s:
+        """Return the number of the period of each time."""
         turns = ts // self.slide_us
         if self.per_slide == 1:
             return turns
         return 2 * turns + (ts - turns * self.slide_us >= self.rest_us)
 
-    def starts_of(self, spans: Int64s) -> Int64s:
-        """Return where spans begin."""
+    def starts_of(self, periods: Int64s) -> Int64s:
+        """Return where periods begin."""
         if self.per_slide == 1:
-            return spans * self.slide_us
-        return (spans >> 1) * self.slide_us + (spans & 1) * self.rest_us
+            return periods * self.slide_us
+        return (periods >> 1) * self.slide_us + (periods & 1) * self.rest_us
 
     def runs(self, ts: Int64s, breaks: Int64s) -> tuple[Int64s, Int64s]:
-        """Return where runs of times of the same span begin, and the spans; also at `breaks`."""
-        starts, spans = np.empty(len(ts), np.int64), np.empty(len(ts), np.int64)
+        """Return where runs of times of the same period begin, and which; also at `breaks`."""
+        starts, periods = np.empty(len(ts), np.int64), np.empty(len(ts), np.int64)
         even = (self.slide_us, self.rest_us)
-        found = runs_by_slide(frozen(ts), *even, frozen(breaks), starts, spans)
-        return starts[:found], spans[:found] >> (2 - self.per_slide)
+        found = runs_by_slide(frozen(ts), *even, frozen(breaks), starts, periods)
+        return starts[:found], periods[:found] >> (2 - self.per_slide)
 
-    def are_asked(self, spans: Int64s) -> Bools:
-        """Return which spans anybody asks for."""
-        return (spans & 1) == 0 if self.gaps else np.ones(len(spans), np.bool_)
+    def are_asked(self, periods: Int64s) -> Bools:
+        """Return which periods anybody asks for."""
+        return (periods & 1) == 0 if self.gaps else np.ones(len(periods), np.bool_)
 
     def between(self, times: TimeRange) -> int:
         """Return how many cuts lie inside a time range, about."""

@@ -269,7 +269,7 @@ def share_of(snapshot: Snapshot, segment: Segment, attribute: str, wanted: Value
 
 
 def overlap(minima: pa.Array, maxima: pa.Array, wanted: ValueRange) -> Floats:
-    """Return which part of the span of each leaf's values lies in a range."""
+    """Return which part of the range of each leaf's values lies in a range."""
     low, high = (
         halved(column.cast(pa.float64(), safe=False).fill_null(0).to_numpy(zero_copy_only=False))
         for column in (minima, maxima)

@@ -32,12 +32,12 @@ GROUP_ROWS = 64 * 16_384
 
 @dataclass(frozen=True, slots=True)
 class LeafRuns:
-    """Rows [starts, ends) of a leaf each, all of one span."""
+    """Rows [starts, ends) of a leaf each, all of one period."""
 
     leaf_of: Int64s
     starts: Int64s
     ends: Int64s
-    spans: Int64s
+    periods: Int64s
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Leaves:
             pa.concat_arrays([heads.column(leaf, 1 + position) for leaf in leaves])
             for position in range(len(self.names))
         ]
-        if not len(runs.spans):
+        if not len(runs.periods):
             return self.question.empty
         before = (np.cumsum(self.rows) - self.rows)[runs.leaf_of]
         starts, ends = runs.starts + before, runs.ends + before
@@ -122,7 +122,7 @@ class Leaves:
         joined = pa.RecordBatch.from_arrays(columns, self.names)
         if starts[0] == 0 and ends[-1] == total and (starts[1:] == ends[:-1]).all():
             return self.question.of_rows(joined, np.append(starts, total))
-        # Rows outside of all spans are runs as well, which nobody wants.
+        # Rows outside of all periods are runs as well, which nobody wants.
         bounds = np.unique(np.concatenate([starts, ends, [0, total]]))
         entries = self.question.of_rows(joined, bounds)
         return entries.take(pa.array(np.searchsorted(bounds, starts)))
@@ -132,7 +132,7 @@ def plain_sums(heads: Heads, position: int, runs: LeafRuns) -> list[pa.Array]:
     """Return the parts of the summary of doubles that are summed up where they lie."""
     values, begins = heads.plain(1 + position)
     begin = begins[runs.leaf_of]
-    count = len(runs.spans)
+    count = len(runs.periods)
     counts, extremes, moments = (
         np.empty(count, np.int64),
         np.empty((2, count)),

@@ -56,5 +56,5 @@ def index_hits(
 @lru_cache(maxsize=512)
 def reader_of(folder: Path, index: SegmentIndex, kind: DataType) -> SecondaryReader:
     """Return the reader of an index; its directory is read once."""
-    end = max((start + length for start, length in index.spans), default=0)
-    return SecondaryReader(MAPPED.content(folder / index.file, end), index.spans, kind)
+    end = max((start + length for start, length in index.extents), default=0)
+    return SecondaryReader(MAPPED.content(folder / index.file, end), index.extents, kind)

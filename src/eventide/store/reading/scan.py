@@ -4,7 +4,7 @@ Pieces (a leaf, or rows in memory) are taken in order of their first key. One th
 other is passed on as it is: only the wanted columns are read, and nothing is compared. Where pieces
 overlap (late data), they are read a few at a time; all rows before the first key of the next
 unread piece are complete, so they are sorted and passed on, and the others wait. Where so many
-overlap that they would not fit into memory, time is cut into spans that are read one by one.
+overlap that they would not fit into memory, time is cut into periods that are read one by one.
 """
 
 from __future__ import annotations
@@ -342,7 +342,7 @@ def merge(pieces: Sequence[Piece], wanted: Wanted) -> Iterator[pa.RecordBatch]:
 
 
 def merge_in_passes(pieces: Sequence[Piece], wanted: Wanted) -> Iterator[pa.RecordBatch]:
-    """Merge pieces of which too many overlap: each pass reads one span of time from all of them."""
+    """Merge pieces of which too many overlap: each pass reads one period from all of them."""
     starts = sorted(piece.first_key[0] for piece in pieces)
     passes = -(-sum(piece.rows for piece in pieces) // MOST_OVERLAPPING_ROWS)
     first, last = starts[0], max(piece.last_key[0] for piece in pieces) + 1

@@ -131,24 +131,24 @@ def entry_schema_of(
 
 @dataclass(frozen=True, slots=True)
 class SegmentIndex:
-    """A secondary index of a segment: a file of sorted runs, of which these spans count."""
+    """A secondary index of a segment: a file of sorted runs, of which these extents count."""
 
     attribute: str
     file: str
-    spans: tuple[tuple[int, int], ...]
+    extents: tuple[tuple[int, int], ...]
 
     def __post_init__(self) -> None:
         check_name(self.file, INDEX_NAME)
 
     def to_json(self) -> list[Any]:
         """Return what `from_json` reads back."""
-        return [self.attribute, self.file, [list(span) for span in self.spans]]
+        return [self.attribute, self.file, [list(extent) for extent in self.extents]]
 
     @classmethod
     def from_json(cls, entry: Iterable[Any]) -> SegmentIndex:
         """Read what `to_json` wrote."""
-        attribute, file, spans = entry
-        return cls(str(attribute), str(file), tuple((whole(a), whole(b)) for a, b in spans))
+        attribute, file, extents = entry
+        return cls(str(attribute), str(file), tuple((whole(a), whole(b)) for a, b in extents))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class Segment:
             correlation=tuple((str(name), float(tc)) for name, tc in entry["correlation"]),
         )
         for index in segment.indexes:
-            below = any(min(span) < 0 for span in index.spans)
+            below = any(min(extent) < 0 for extent in index.extents)
             if below or index.attribute not in segment.form.schema.names:
                 message = f"{index.file} cannot be an index of {index.attribute!r}"
                 raise ValueError(message)

@@ -113,7 +113,7 @@ class SegmentWriter:
                 index.attribute,
                 segment.form.schema.type_of(index.attribute),
                 reopened(folder / index.file),
-                index.spans,
+                index.extents,
             )
             for index in segment.indexes
         ]
@@ -156,7 +156,7 @@ class SegmentWriter:
 
     def write_leaves(self, rows: pa.RecordBatch, bounds: Int64s) -> pa.RecordBatch:
         """Write runs of rows as leaves; return their entries."""
-        spans = list(pairwise(bounds.tolist()))
+        runs = list(pairwise(bounds.tolist()))
         codec = self.form.codec
         frames: list[tuple[int, int]] = []
 
@@ -165,7 +165,7 @@ class SegmentWriter:
 
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             summaries = begun(threads, self.form.layout.summarise, rows, frozen(bounds))
-            groups = [spans[at : at + GROUP_LEAVES] for at in range(0, len(spans), GROUP_LEAVES)]
+            groups = [runs[at : at + GROUP_LEAVES] for at in range(0, len(runs), GROUP_LEAVES)]
             # While one group goes to the disk the next ones are encoded; no more than a few, for
             # what is encoded and not written takes memory.
             ahead = deque(begun(threads, encoded, group) for group in groups[:GROUPS_AHEAD])
@@ -271,39 +271,39 @@ class IndexWriter:
         attribute: str,
         data_type: DataType,
         file: AppendFile,
-        spans: Sequence[tuple[int, int]],
+        extents: Sequence[tuple[int, int]],
     ) -> None:
         self.attribute = attribute
         self.data_type = data_type
         self.file = file
-        self.spans = list(spans)
+        self.extents = list(extents)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Append a run of the rows' values, and merge runs where many have piled up."""
         column = rows.column(self.attribute)
         ts, seq = int64_view(rows.column(TS)), int64_view(rows.column(SEQ))
         self.append(encode_run(column, ts, seq))
-        while chosen := list(runs_to_merge([length for _, length in self.spans])):
+        while chosen := list(runs_to_merge([length for _, length in self.extents])):
             self.merge(chosen)
 
     def append(self, pieces: Sequence[Piece]) -> None:
         """Append the bytes of a run."""
         start = self.file.append(pieces)
-        self.spans.append((start, self.file.end - start))
+        self.extents.append((start, self.file.end - start))
 
     def merge(self, chosen: Sequence[int]) -> None:
         """Write several runs as one more, which stands for them from now on."""
         content = MAPPED.content(self.file.path, self.file.end)
-        spans = [self.spans[place] for place in chosen]
-        kept = [span for place, span in enumerate(self.spans) if place not in chosen]
-        reader = SecondaryReader(content, spans, self.data_type)
-        pieces = list(merge_runs(reader, spans))
-        self.spans = kept
+        extents = [self.extents[place] for place in chosen]
+        kept = [extent for place, extent in enumerate(self.extents) if place not in chosen]
+        reader = SecondaryReader(content, extents, self.data_type)
+        pieces = list(merge_runs(reader, extents))
+        self.extents = kept
         self.append(pieces)
 
     def listed(self) -> SegmentIndex:
         """Return how a segment lists the index."""
-        return SegmentIndex(self.attribute, self.file.path.name, tuple(self.spans))
+        return SegmentIndex(self.attribute, self.file.path.name, tuple(self.extents))
 
 
 def begun(

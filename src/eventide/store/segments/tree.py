@@ -4,7 +4,7 @@ An entry stands for a leaf (a block of rows) or for a node (a block of `FAN_OUT`
 where that is in the file, which times and keys it spans, how many rows and leaves it has, and the
 aggregates of every summarised attribute. So one tree answers four questions: where is the n-th
 leaf (it is the block-address index), which leaves can hold a time, which can hold a value, and
-what do the rows of a span add up to.
+what do the rows of a period add up to.
 
 It is built from below and only at its right edge. `Levels[k]` are the entries of level k that are
 not yet inside a node: level 0 has leaves, level 1 has nodes of leaves, and so on. When a level has

@@ -28,7 +28,7 @@ def backup_stream(snapshot: Snapshot, target: Path, advance: Advance = lambda _:
     for segment in snapshot.segments:
         copy_part(snapshot.path / segment.file, target / segment.file, segment.bytes, advance)
         for index in segment.indexes:
-            end = max((start + length for start, length in index.spans), default=0)
+            end = max((start + length for start, length in index.extents), default=0)
             copy_part(snapshot.path / index.file, target / index.file, end, advance)
     log = create_log(target)
     facts, batches = snapshot.view.checkpoint()

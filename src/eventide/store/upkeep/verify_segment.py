@@ -256,7 +256,7 @@ class SegmentCheck:
     def check_index(self, index: SegmentIndex) -> None:
         """Refuse a secondary index that has other entries than the leaves."""
         data_type = self.segment.form.schema.type_of(index.attribute)
-        reader = SecondaryReader(map_file(self.folder / index.file), index.spans, data_type)
+        reader = SecondaryReader(map_file(self.folder / index.file), index.extents, data_type)
         found = Fingerprint()
         for run in reader.runs:
             for number in range(run.pages):
@@ -330,9 +330,9 @@ def same_values(found: pa.Array, expected: pa.Array) -> bool:
 
 def told(part: UnreadablePart) -> str:
     """Return a part as a person says it."""
-    span = (
+    period = (
         moment(part.ts_min)
         if part.ts_min == part.ts_max
         else (f"{moment(part.ts_min)} to {moment(part.ts_max)}")
     )
-    return f"{part.rows:,} events, {span}"
+    return f"{part.rows:,} events, {period}"

@@ -80,7 +80,7 @@ AROUND = ", PREV(FIRST(x)) AS p, NEXT(LAST(x), 2) AS q"
 
 @st.composite
 def indexed_queries(draw: st.DrawFn, *strategies: Strategy) -> str:
-    """Draw queries for which spans of the stream are enough."""
+    """Draw queries for which periods of the stream are enough."""
     strategy = draw(st.sampled_from(strategies))
     every = strategy == "skip_till_any"
     names = "ABC"[: draw(st.integers(1, 2 if every else 3))]
@@ -141,83 +141,84 @@ def conditions(draw: st.DrawFn, other: str | None) -> str:
 # Every rewrite, strategy, skip and output
 
 
-SPANS = "MEASURES FIRST(_seq) AS f, LAST(_seq) AS l, COUNT(*) AS n"
-SPANS_AROUND = f"{SPANS}, PREV(FIRST(x), 2) AS p, NEXT(LAST(x), 3) AS q"
+COVERED = "MEASURES FIRST(_seq) AS f, LAST(_seq) AS l, COUNT(*) AS n"
+COVERED_AROUND = f"{COVERED}, PREV(FIRST(x), 2) AS p, NEXT(LAST(x), 3) AS q"
 AB = "WITHIN INTERVAL '3' SECOND DEFINE A AS x = 1, B AS x > 1"
 ABC = f"{AB}, C AS label = 'c'"
 NEXT_ROW = "AFTER MATCH SKIP TO NEXT ROW"
 
 QUERIES = {
-    "fixed": f"{SPANS} PATTERN (A B C) {ABC}",
-    "gap": f"{SPANS} PATTERN (A B* C) {ABC}",
-    "plus": f"{SPANS} PATTERN (A B+ C) {ABC}",
-    "starts with a gap": f"{SPANS} PATTERN (B* A C) {ABC}",
-    "ends with a gap": f"{SPANS} PATTERN (A C B*) {ABC}",
-    "gaps at both ends": f"{SPANS} PATTERN (D? A B* C D*) {ABC}",
-    "reluctant": f"{SPANS} PATTERN (A B+? C??) {ABC}",
-    "counted": f"{SPANS} PATTERN (A B{{1,2}} C?) {ABC}",
-    "options": f"{SPANS} PATTERN ((A | C) B) {ABC}",
-    "options of several lengths": f"{SPANS} PATTERN (A (B | C B) C?) {ABC}",
-    "any order": f"{SPANS} PATTERN (PERMUTE(A, B, C)) {ABC}",
-    "exclusion": f"{SPANS} ALL ROWS PER MATCH PATTERN (A {{- B+ -}} C) {ABC}",
-    "to next row": f"{SPANS} {NEXT_ROW} PATTERN (A B*) {AB}",
-    "to a variable": f"{SPANS} AFTER MATCH SKIP TO LAST B PATTERN (A B+ C?) {ABC}",
-    "to a subset": f"{SPANS} AFTER MATCH SKIP TO FIRST U PATTERN (A (B | C)+) "
+    "fixed": f"{COVERED} PATTERN (A B C) {ABC}",
+    "gap": f"{COVERED} PATTERN (A B* C) {ABC}",
+    "plus": f"{COVERED} PATTERN (A B+ C) {ABC}",
+    "starts with a gap": f"{COVERED} PATTERN (B* A C) {ABC}",
+    "ends with a gap": f"{COVERED} PATTERN (A C B*) {ABC}",
+    "gaps at both ends": f"{COVERED} PATTERN (D? A B* C D*) {ABC}",
+    "reluctant": f"{COVERED} PATTERN (A B+? C??) {ABC}",
+    "counted": f"{COVERED} PATTERN (A B{{1,2}} C?) {ABC}",
+    "options": f"{COVERED} PATTERN ((A | C) B) {ABC}",
+    "options of several lengths": f"{COVERED} PATTERN (A (B | C B) C?) {ABC}",
+    "any order": f"{COVERED} PATTERN (PERMUTE(A, B, C)) {ABC}",
+    "exclusion": f"{COVERED} ALL ROWS PER MATCH PATTERN (A {{- B+ -}} C) {ABC}",
+    "to next row": f"{COVERED} {NEXT_ROW} PATTERN (A B*) {AB}",
+    "to a variable": f"{COVERED} AFTER MATCH SKIP TO LAST B PATTERN (A B+ C?) {ABC}",
+    "to a subset": f"{COVERED} AFTER MATCH SKIP TO FIRST U PATTERN (A (B | C)+) "
     "WITHIN INTERVAL '3' SECOND SUBSET U = (B, C) DEFINE A AS x = 1, B AS x > 1, C AS label = 'c'",
-    "all rows": f"{SPANS} ALL ROWS PER MATCH OMIT EMPTY MATCHES PATTERN (A B+ C?) {ABC}",
-    "rows around": f"{SPANS_AROUND} PATTERN (A B+ C?) {ABC}",
-    "rows around in conditions": f"{SPANS_AROUND} {NEXT_ROW} PATTERN (A B) "
+    "all rows": f"{COVERED} ALL ROWS PER MATCH OMIT EMPTY MATCHES PATTERN (A B+ C?) {ABC}",
+    "rows around": f"{COVERED_AROUND} PATTERN (A B+ C?) {ABC}",
+    "rows around in conditions": f"{COVERED_AROUND} {NEXT_ROW} PATTERN (A B) "
     "WITHIN INTERVAL '3' SECOND "
     "DEFINE A AS x < 3 AND x > PREV(x, 2), B AS label = 'a' AND NEXT(x, 2) >= 1",
-    "match state": f"{SPANS} PATTERN (A+ B) WITHIN INTERVAL '3' SECOND "
+    "match state": f"{COVERED} PATTERN (A+ B) WITHIN INTERVAL '3' SECOND "
     "DEFINE A AS x < 3, B AS x > FIRST(A.x) AND label IN ('a', 'b')",
-    "constants": f"{SPANS} {NEXT_ROW} PATTERN (A D* B) WITHIN INTERVAL '3' SECOND "
+    "constants": f"{COVERED} {NEXT_ROW} PATTERN (A D* B) WITHIN INTERVAL '3' SECOND "
     "DEFINE A AS label = 'a' AND x < 3, B AS label = A.label",
-    "skipping": f"{SPANS} STRATEGY skip_till_next PATTERN (A B C) {ABC}",
-    "absence": f"{SPANS} STRATEGY skip_till_next PATTERN (A NOT C B) {ABC}",
-    "trailing absence": f"{SPANS} STRATEGY skip_till_next PATTERN (A B NOT C) {ABC}",
-    "every way": f"{SPANS} {NEXT_ROW} STRATEGY skip_till_any PATTERN (A B) {AB}",
-    "every way around": f"{SPANS_AROUND} {NEXT_ROW} STRATEGY skip_till_any PATTERN (A B+) {AB}",
-    "keys": f"PARTITION BY k {SPANS} PATTERN (A B* C) {ABC}",
-    "keys, fixed": f"PARTITION BY k {SPANS} {NEXT_ROW} PATTERN (A D B) {AB}",
-    "keys, around": f"PARTITION BY k, y {SPANS_AROUND} PATTERN (A B+) {AB}",
-    "computed key": f"PARTITION BY COALESCE(x, 0) > 2 AS big {SPANS} PATTERN (A C?) "
+    "skipping": f"{COVERED} STRATEGY skip_till_next PATTERN (A B C) {ABC}",
+    "absence": f"{COVERED} STRATEGY skip_till_next PATTERN (A NOT C B) {ABC}",
+    "trailing absence": f"{COVERED} STRATEGY skip_till_next PATTERN (A B NOT C) {ABC}",
+    "every way": f"{COVERED} {NEXT_ROW} STRATEGY skip_till_any PATTERN (A B) {AB}",
+    "every way around": f"{COVERED_AROUND} {NEXT_ROW} STRATEGY skip_till_any PATTERN (A B+) {AB}",
+    "keys": f"PARTITION BY k {COVERED} PATTERN (A B* C) {ABC}",
+    "keys, fixed": f"PARTITION BY k {COVERED} {NEXT_ROW} PATTERN (A D B) {AB}",
+    "keys, around": f"PARTITION BY k, y {COVERED_AROUND} PATTERN (A B+) {AB}",
+    "computed key": f"PARTITION BY COALESCE(x, 0) > 2 AS big {COVERED} PATTERN (A C?) "
     "WITHIN INTERVAL '9' SECOND DEFINE A AS label = 'a', C AS label = 'b'",
 }
 FROM = {
     "filter": (
         "(SELECT ts, _seq, k, x, y, label FROM s WHERE y > 0.5)",
-        f"{SPANS} PATTERN (A B* C) {ABC}",
+        f"{COVERED} PATTERN (A B* C) {ABC}",
     ),
     "filter, around": (
         "(SELECT ts, _seq, k, x, y, label FROM s WHERE y > 0.5)",
-        f"{SPANS_AROUND} PATTERN (A B*) {AB}",
+        f"{COVERED_AROUND} PATTERN (A B*) {AB}",
     ),
     "filter, keys": (
         "(SELECT ts, _seq, k, x, y, label FROM s WHERE label <> 'b')",
-        f"PARTITION BY k {SPANS_AROUND} PATTERN (A B*) {AB}",
+        f"PARTITION BY k {COVERED_AROUND} PATTERN (A B*) {AB}",
     ),
     "names": (
         "(SELECT ts, _seq, x AS y, y AS x, label FROM s)",
-        f"{SPANS_AROUND} PATTERN (A B*) WITHIN INTERVAL '3' SECOND DEFINE A AS y = 1, B AS x > 1.0",
+        f"{COVERED_AROUND} PATTERN (A B*) WITHIN INTERVAL '3' SECOND "
+        "DEFINE A AS y = 1, B AS x > 1.0",
     ),
     "computed, around": (
         "(SELECT ts, _seq, x + 1 AS x, label FROM s)",
-        f"{SPANS_AROUND} {NEXT_ROW} PATTERN (A B*) WITHIN INTERVAL '3' SECOND "
+        f"{COVERED_AROUND} {NEXT_ROW} PATTERN (A B*) WITHIN INTERVAL '3' SECOND "
         "DEFINE A AS label = 'a', B AS x > PREV(x)",
     ),
     "from a time on": (
         "(SELECT ts, _seq, k, x, y, label FROM s WHERE ts >= TIMESTAMP '1970-01-01 00:01:00')",
-        f"{SPANS_AROUND} PATTERN (A B*) {AB}",
+        f"{COVERED_AROUND} PATTERN (A B*) {AB}",
     ),
     "between times": (
         "(SELECT ts, _seq, k, x, y, label FROM s WHERE ts >= TIMESTAMP '1970-01-01 00:00:30' "
         "AND ts < TIMESTAMP '1970-01-01 00:01:00')",
-        f"PARTITION BY k {SPANS_AROUND} PATTERN (A B*) {AB}",
+        f"PARTITION BY k {COVERED_AROUND} PATTERN (A B*) {AB}",
     ),
     "no time": (
         "(SELECT ts, _seq, k, x, y, label FROM s WHERE ts > TIMESTAMP '2000-01-01 00:00:00')",
-        f"{SPANS} PATTERN (A B*) {AB}",
+        f"{COVERED} PATTERN (A B*) {AB}",
     ),
 }
 TEXTS = {
@@ -226,7 +227,7 @@ TEXTS = {
         name: f"SELECT * FROM {source} MATCH_RECOGNIZE ({body})"
         for name, (source, body) in FROM.items()
     },
-    "above": f"SELECT n + 1 AS m, f FROM s MATCH_RECOGNIZE ({SPANS} PATTERN (A B* C) {ABC}) "
+    "above": f"SELECT n + 1 AS m, f FROM s MATCH_RECOGNIZE ({COVERED} PATTERN (A B* C) {ABC}) "
     "WHERE n > 2",
 }
 

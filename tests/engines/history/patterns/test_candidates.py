@@ -1,4 +1,4 @@
-"""Spans against their twin, which tries all candidates; what becomes of spans on the way."""
+"""Periods against their twin, which tries all candidates; what becomes of periods on the way."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.history.patterns.candidates import (
     FARTHEST,
     KEY_SHIFT,
-    Spans,
+    Periods,
     blocks_of,
+    periods_of,
     places_of,
-    spans_of,
 )
 from eventide.engines.history.patterns.conditions import Condition, Shape
 from eventide.engines.history.patterns.pattern_map import kept_units
@@ -78,15 +78,15 @@ class Case:
             met[symbol] = [all(each[place] for each in asked) for place in own]
         return Asked(self.shape.skeleton, self.within, self.times(key), met, numbered)
 
-    def spans(self, numbers: Sequence[int], *, numbered: bool = True) -> Spans:
-        """The spans that are found if rows have these numbers."""
+    def periods(self, numbers: Sequence[int], *, numbered: bool = True) -> Periods:
+        """The periods that are found if rows have these numbers."""
         hits = {}
         for each, meets in self.meets.items():
             pairs = [pair for *pair, met in zip(self.ts, numbers, meets, strict=True) if met]
             pairs.sort(key=lambda pair: pair[1] if numbered else pair[0])
             columns = np.array(pairs, np.int64).reshape(-1, 2)
             hits[each] = Hits(columns[:, 0], columns[:, 1])
-        return spans_of(self.shape, self.within, hits, numbered=numbered)
+        return periods_of(self.shape, self.within, hits, numbered=numbered)
 
 
 def condition(symbol: int, number: int) -> Condition:
@@ -112,10 +112,10 @@ def cases(draw: st.DrawFn, keys: int = 1, most: int = 14) -> Case:
     )
 
 
-def in_rows(spans: Spans, ts: Sequence[int], base: int) -> list[Range]:
-    """Return the rows [first, end) of each span: those in its time, but not behind its cuts."""
+def in_rows(periods: Periods, ts: Sequence[int], base: int) -> list[Range]:
+    """Return the rows [first, end) of each period: those in its time, but not behind its cuts."""
     found = []
-    bounds = (spans.start_us, spans.end_us, spans.first, spans.last)
+    bounds = (periods.start_us, periods.end_us, periods.first, periods.last)
     for start_us, end_us, first, last in zip(*(each.tolist() for each in bounds), strict=True):
         own = [
             place
@@ -139,9 +139,9 @@ def contained(one: Range, ranges: Sequence[Range]) -> bool:
 
 @OFTEN
 @given(cases(), st.sampled_from([0, 1000]))
-def test_spans_hold_all_candidates_and_nothing_else(case: Case, first_seq: int) -> None:
-    spans = case.spans(range(first_seq, first_seq + len(case.ts)))
-    found, asked = in_rows(spans, case.ts, first_seq), case.asked()
+def test_periods_hold_all_candidates_and_nothing_else(case: Case, first_seq: int) -> None:
+    periods = case.periods(range(first_seq, first_seq + len(case.ts)))
+    found, asked = in_rows(periods, case.ts, first_seq), case.asked()
     expected = naive_ranges(asked)
     event(f"{min(len(expected), 3)} ranges")
     assert in_order(found)
@@ -152,27 +152,27 @@ def test_spans_hold_all_candidates_and_nothing_else(case: Case, first_seq: int) 
 
 @OFTEN
 @given(cases(), st.randoms(use_true_random=False))
-def test_without_numbers_spans_go_by_time_alone(case: Case, choose: Random) -> None:
+def test_without_numbers_periods_go_by_time_alone(case: Case, choose: Random) -> None:
     numbers = list(range(len(case.ts)))
     choose.shuffle(numbers)
-    spans = case.spans(numbers, numbered=False)
-    assert spans.start_us.tolist() == sorted(spans.start_us.tolist())
-    assert set(spans.first.tolist()) <= {-FARTHEST}
-    assert set(spans.last.tolist()) <= {FARTHEST}
-    assert joined(in_rows(spans, case.ts, 0)) == naive_ranges(case.asked(numbered=False))
+    periods = case.periods(numbers, numbered=False)
+    assert periods.start_us.tolist() == sorted(periods.start_us.tolist())
+    assert set(periods.first.tolist()) <= {-FARTHEST}
+    assert set(periods.last.tolist()) <= {FARTHEST}
+    assert joined(in_rows(periods, case.ts, 0)) == naive_ranges(case.asked(numbered=False))
 
 
 @OFTEN
 @given(cases(keys=3, most=20))
-def test_spans_of_each_key(case: Case) -> None:
+def test_periods_of_each_key(case: Case) -> None:
     seen = [0, 0, 0]
     numbers = []
     for key in case.keys:
         numbers.append((key << KEY_SHIFT) + seen[key])
         seen[key] += 1
-    spans = case.spans(numbers)
+    periods = case.periods(numbers)
     for key in range(3):
-        found = in_rows(spans.only(spans.key == key), case.times(key), key << KEY_SHIFT)
+        found = in_rows(periods.only(periods.key == key), case.times(key), key << KEY_SHIFT)
         assert in_order(found)
         asked, ranges = case.asked(key), joined(found)
         assert all(contained(each, naive_ranges(asked)) for each in ranges)
@@ -191,8 +191,8 @@ def test_a_block_that_would_begin_before_its_key_is_none() -> None:
     #  key 1                   D
     meets = {first: [True, False, False, False], last: [False, False, True, True]}
     case = Case(shape, 9, [10, 11, 12, 13], [0, 0, 1, 0], meets)
-    spans = case.spans([0, 1, 1 << KEY_SHIFT, 2])
-    assert in_rows(spans, case.times(0), 0) == [(0, 3)]
+    periods = case.periods([0, 1, 1 << KEY_SHIFT, 2])
+    assert in_rows(periods, case.times(0), 0) == [(0, 3)]
 
 
 def test_a_match_may_last_exactly_as_long_as_within() -> None:
@@ -205,7 +205,7 @@ def test_a_match_may_last_exactly_as_long_as_within() -> None:
         [0, 0, 0, 0],
         {first: [True, False, True, False], last: [False, True, False, True]},
     )
-    assert in_rows(case.spans(range(4)), case.ts, 0) == [(0, 2)]
+    assert in_rows(case.periods(range(4)), case.ts, 0) == [(0, 2)]
 
 
 def test_blocks_are_cut_at_gaps() -> None:
@@ -285,7 +285,7 @@ def clipped(ranges: Sequence[Range], others: Sequence[Range]) -> list[Range]:
 
 @settings(deadline=None, max_examples=30)
 @given(cases(most=18), st.booleans(), st.integers(-12, 20), st.integers(0, 40), st.data())
-def test_intervals_are_the_kept_rows_of_spans(
+def test_intervals_are_the_kept_rows_of_periods(
     case: Case, numbered: bool, start: int, length: int, data: st.DataObject
 ) -> None:
     with TemporaryDirectory() as folder, tiny_files():
@@ -297,9 +297,9 @@ def test_intervals_are_the_kept_rows_of_spans(
         units = units_of(stream.snapshot())
         assert units.in_order
         kept = data.draw(st.lists(st.booleans(), min_size=units.count, max_size=units.count))
-        spans = case.spans(range(len(case.ts)), numbered=numbered)
+        periods = case.periods(range(len(case.ts)), numbered=numbered)
         asked = TimeRange(start, start + length)
-        found = intervals_of(units, np.array(kept, np.bool_), spans, asked, numbered=numbered)
+        found = intervals_of(units, np.array(kept, np.bool_), periods, asked, numbered=numbered)
     inside = [row for row, ts in enumerate(case.ts) if asked.start_us <= ts < asked.end_us]
     rows = [(inside[0], inside[-1] + 1)] if inside else []
     # What is kept side by side is one region, and matches go across regions nowhere.
@@ -311,7 +311,7 @@ def test_intervals_are_the_kept_rows_of_spans(
             regions[-1:] = (
                 [(regions[-1][0], row + 1)] if goes_on else [*regions[-1:], (row, row + 1)]
             )
-    wanted = joined(clipped(in_rows(spans, case.ts, 0), rows))
+    wanted = joined(clipped(in_rows(periods, case.ts, 0), rows))
     assert list(zip(found.start.tolist(), found.end.tolist(), strict=True)) == clipped(
         wanted, regions
     )
@@ -351,7 +351,7 @@ def test_the_map_keeps_the_units_of_all_matches(drawn: tuple[Case, Units], coars
 
 @OFTEN
 @given(cut_cases(), st.integers(1, 4), st.integers(-9, 20), st.integers(0, 20))
-def test_the_map_of_a_span_of_time(
+def test_the_map_of_a_period_of_time(
     drawn: tuple[Case, Units], coarse: int, start: int, length: int
 ) -> None:
     case, units = drawn

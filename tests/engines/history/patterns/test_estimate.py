@@ -83,10 +83,10 @@ COMMON = "A AS x < 400, B AS y < 500, C AS z < 300"
         ("D* A D* B D* C", RARE, 60),
     ],
 )
-def test_rows_and_spans_are_about_as_many_as_estimated(
+def test_rows_and_periods_are_about_as_many_as_estimated(
     pattern: str, define: str, within: int, stored: Snapshot
 ) -> None:
-    """Within 35 %, where there are enough spans for chance to even out."""
+    """Within 35 %, where there are enough periods for chance to even out."""
     question = question_of(stored, pattern, define, within)
     facts = question.facts(DEFAULTS)
     choices = all_choices(len(question.shape.conditions))
@@ -108,7 +108,7 @@ def test_rows_and_spans_are_about_as_many_as_estimated(
 
 
 def test_keys_share_the_rows(stored: Snapshot) -> None:
-    """With four keys a span has a fourth of the rows of its time. Within 35 % as well."""
+    """With four keys a period has a fourth of the rows of its time. Within 35 % as well."""
     question = question_of(stored, "A D* B", "A AS x < 100, B AS y < 100", 60)
     keyed = plan_sql(
         "SELECT * FROM s MATCH_RECOGNIZE (PARTITION BY k MEASURES LAST(ts) AS t PATTERN (A D* B) "

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, event, given, note, settings
 from hypothesis import strategies as st
 
 from eventide.engines.history.patterns import keyed
-from eventide.engines.history.patterns import replay as span_replay
+from eventide.engines.history.patterns import replay as period_replay
 from eventide.engines.history.patterns.question import PatternQuestion, pattern_question
 from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.history.replay import replay
@@ -20,7 +20,7 @@ from eventide.lang.sql import plan_sql
 from eventide.store import Snapshot, Store
 from tests.engines.history.patterns.indexed_patterns import (
     ABC,
-    SPANS,
+    COVERED,
     TEXTS,
     Past,
     answers,
@@ -128,14 +128,14 @@ def test_every_choice_gives_the_answer_of_replay(query: str, stored: Snapshot) -
 
 
 def test_calls_of_the_matcher_may_be_small(stored: Snapshot) -> None:
-    """Many groups of spans, in threads, give what one gives."""
+    """Many groups of periods, in threads, give what one gives."""
     for query in ("gap", "rows around", "keys, around"):
         plan = plan_sql(TEXTS[query], CATALOG)
         question = pattern_question(plan, stored)
         assert isinstance(question, PatternQuestion)
         with (
-            patch.object(span_replay, "TASK_ROWS", 10),
-            patch.object(span_replay, "SMALLEST_TASK_ROWS", 5),
+            patch.object(period_replay, "TASK_ROWS", 10),
+            patch.object(period_replay, "SMALLEST_TASK_ROWS", 5),
             patch.object(keyed, "SMALLEST_PART", 10),
             patch.object(keyed, "UNITS_READ", 3),
         ):
@@ -151,7 +151,7 @@ def test_less_is_read_than_there_is(tmp_path: Path) -> None:
     with tiny_files():
         snapshot = snapshot_of(tmp_path, rows)
     plan = plan_sql(
-        f"SELECT * FROM s MATCH_RECOGNIZE ({SPANS} PATTERN (A B) WITHIN INTERVAL '5' SECOND "
+        f"SELECT * FROM s MATCH_RECOGNIZE ({COVERED} PATTERN (A B) WITHIN INTERVAL '5' SECOND "
         "DEFINE A AS x = 9, B AS x = 2)",
         CATALOG,
     )
@@ -168,7 +168,9 @@ def test_less_is_read_than_there_is(tmp_path: Path) -> None:
         assert cost.steps[0].name == "map of the pattern"
     assert (by_index.name, by_map.name) == ("intervals", "map")
     assert by_index.run()[1].entries == 1
-    assert by_index.describe().startswith("look up A: x = 9; replay the spans that leaves, within ")
+    assert by_index.describe().startswith(
+        "look up A: x = 9; replay the periods that remain, within "
+    )
     assert by_map.describe().endswith("leaves, which the map of the pattern leaves")
     # What every row meets leaves everything that the map does.
     assert IntervalAccess(question, (first, second)).run()[1].rows <= 20
@@ -185,7 +187,7 @@ def test_a_match_that_cannot_be_skipped_from_is_an_error_either_way(
         "variable is not there": "AFTER MATCH SKIP TO LAST C PATTERN (A B+ C?)",
         "variable comes first": "AFTER MATCH SKIP TO LAST B PATTERN ((A | B) C)",
     }[query]
-    plan = plan_sql(f"SELECT * FROM s MATCH_RECOGNIZE ({SPANS} {skip} {ABC})", CATALOG)
+    plan = plan_sql(f"SELECT * FROM s MATCH_RECOGNIZE ({COVERED} {skip} {ABC})", CATALOG)
     with pytest.raises(EvaluationError) as expected:
         replay(plan, stored)
     question = pattern_question(plan, stored)
@@ -213,7 +215,7 @@ def test_any_within(within: str, stored: Snapshot) -> None:
     """No sum with a time overflows, and a match may be as long as the stream."""
     amount, unit = within.split()
     text = (
-        f"SELECT * FROM s MATCH_RECOGNIZE ({SPANS} PATTERN (A D* B) WITHIN INTERVAL '{amount}' "
+        f"SELECT * FROM s MATCH_RECOGNIZE ({COVERED} PATTERN (A D* B) WITHIN INTERVAL '{amount}' "
         f"{unit} DEFINE A AS x = 1, D AS x > 0, B AS x = 4)"
     )
     plan = plan_sql(text, CATALOG)

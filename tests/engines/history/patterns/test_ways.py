@@ -25,7 +25,7 @@ from eventide.store import Snapshot, Store, TableSource
 from eventide.store.options import StreamOptions
 from tests.engines.history.patterns.indexed_patterns import (
     ABC,
-    SPANS,
+    COVERED,
     TEXTS,
     answers,
     as_events,
@@ -180,10 +180,10 @@ def test_thinned_events_are_refused_like_a_replay_refuses_them(tmp_path: Path) -
 
 
 CHEAP = Weights(
-    span_start=0.0,
-    span_unit=0.0,
-    span_column=0.0,
-    span=0.0,
+    period_start=0.0,
+    period_unit=0.0,
+    period_column=0.0,
+    period=0.0,
     lookup=0.0,
     entry=0.0,
     hit=0.0,
@@ -217,7 +217,7 @@ def test_all_ways_are_right_and_the_cheapest_is_first(query: str, stored: Snapsh
 @pytest.mark.usefixtures("any_size")
 def test_the_door_goes_through_the_index(tmp_path: Path) -> None:
     events = as_events(many_rows(300))
-    match = f"s MATCH_RECOGNIZE (PARTITION BY k {SPANS} PATTERN (A B* C) {ABC})"
+    match = f"s MATCH_RECOGNIZE (PARTITION BY k {COVERED} PATTERN (A B* C) {ABC})"
     with tiny_files():
         db = ev.open(tmp_path)
         db.create_stream("s", SCHEMA.to_json(), index=["x", "label"]).append(events)

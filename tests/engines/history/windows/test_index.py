@@ -21,7 +21,7 @@ from eventide.plan.expressions import Call, Column, Named
 from eventide.plan.nodes import Plan, Project, WindowAggregate
 from eventide.schema import FLOAT64, TIMESTAMP, TS, Schema
 from eventide.store.options import Order, StreamOptions
-from eventide.store.reading import spans
+from eventide.store.reading import periods
 from eventide.store.reading.leaves import leaf_entries
 from tests.engines.history.windows.window_queries import (
     CALLS,
@@ -228,7 +228,7 @@ def test_an_empty_stream_has_no_windows(tmp_path: Path) -> None:
 def test_a_damaged_leaf_is_an_error_that_says_where(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spans, "THREADS", 1)
+    monkeypatch.setattr(periods, "THREADS", 1)
     snapshot = sensor(tmp_path, NOISE)
     segment = snapshot.segments[0]
     entries = leaf_entries(snapshot.path, segment)

@@ -33,14 +33,14 @@ def run_of(entries: Sequence[Entry], data_type: DataType) -> bytes:
 def file_of(runs: Sequence[bytes], before: int = 0) -> tuple[pa.Buffer, list[Extent]]:
     """Return runs one after the other behind some zeros, and where they are."""
     starts = np.cumsum([before, *map(len, runs)]).tolist()
-    spans = [(start, len(run)) for start, run in zip(starts, runs, strict=False)]
-    return pa.py_buffer(bytes(before) + b"".join(runs)), spans
+    extents = [(start, len(run)) for start, run in zip(starts, runs, strict=False)]
+    return pa.py_buffer(bytes(before) + b"".join(runs)), extents
 
 
 def reader_of(flushes: Sequence[Sequence[Entry]], data_type: DataType) -> SecondaryReader:
     """Return a reader of one run for each flush."""
-    file, spans = file_of([run_of(entries, data_type) for entries in flushes], before=8)
-    return SecondaryReader(file, spans, data_type)
+    file, extents = file_of([run_of(entries, data_type) for entries in flushes], before=8)
+    return SecondaryReader(file, extents, data_type)
 
 
 def looked_up(reader: SecondaryReader, wanted: ValueRange) -> list[tuple[int, int]]:

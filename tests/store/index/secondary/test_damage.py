@@ -72,10 +72,10 @@ def test_a_file_cut_short_is_damaged() -> None:
             SecondaryReader(pa.py_buffer(whole[:size]), [(0, len(whole))], STRING)
 
 
-def test_a_span_that_is_not_a_run_is_damaged() -> None:
+def test_a_extent_that_is_not_a_run_is_damaged() -> None:
     run = run_of(TEXT, STRING)
     file, _ = file_of([run, run])
-    for span in (
+    for extent in (
         (8, len(run)),
         (0, len(run) - 8),
         (0, 2 * len(run)),
@@ -84,7 +84,7 @@ def test_a_span_that_is_not_a_run_is_damaged() -> None:
         (0, -8),
     ):
         with pytest.raises(DamagedRunError):
-            SecondaryReader(file, [span], STRING)
+            SecondaryReader(file, [extent], STRING)
 
 
 @pytest.mark.parametrize("other", [FLOAT64, MONEY], ids=str)

@@ -120,8 +120,8 @@ def test_equal_values_over_many_pages() -> None:
 def test_huge_strings() -> None:
     entries: list[Entry] = [(letter * 3_000_000, at, at) for at, letter in enumerate("cabd")]
     reader = reader_of([entries[:2], entries[2:]], STRING)
-    spans = [(run.offset, run.length) for run in reader.runs]
-    merged = SecondaryReader(*file_of([joined(merge_runs(reader, spans))]), STRING)
+    extents = [(run.offset, run.length) for run in reader.runs]
+    merged = SecondaryReader(*file_of([joined(merge_runs(reader, extents))]), STRING)
     assert merged.runs[0].pages == 4
     for each in (reader, merged):
         assert looked_up(each, ValueRange.of("b" * 3_000_000)) == [(2, 2)]
@@ -175,9 +175,9 @@ def test_many_entries_in_many_runs(seed: int, runs: int) -> None:
     seq = random.permutation(20_000)
     parts = np.array_split(np.arange(20_000), runs)
     content = [joined(encode_run(pa.array(values[at]), ts[at], seq[at])) for at in parts]
-    file, spans = file_of(content)
-    reader = SecondaryReader(file, spans, FLOAT64)
-    merged = joined(merge_runs(reader, spans))
+    file, extents = file_of(content)
+    reader = SecondaryReader(file, extents, FLOAT64)
+    merged = joined(merge_runs(reader, extents))
     assert merged == joined(encode_run(pa.array(values), ts, seq))
     wanted = ValueRange(20.0, 1 / 3 + 40, includes_high=False)
     inside = np.flatnonzero([qualifies(value, wanted) for value in values.tolist()])

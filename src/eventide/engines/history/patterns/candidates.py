@@ -1,4 +1,4 @@
-"""Rows that meet conditions become candidates, and candidates become spans that hold all matches.
+"""Rows that meet conditions become candidates, and candidates become periods that hold all matches.
 
 Symbols that follow one another without a gap are a *block*: where one row of it is, there are the
 others, so the rows found for its symbols, each moved back by its place in the block, have to
@@ -6,8 +6,8 @@ coincide. Blocks come one after another: from each first block to the nearest se
 on, all of it within the time that a match may last. This takes a few passes over sorted arrays,
 and never lists combinations.
 
-A span is the time in which the matches of a candidate lie. Where the first or the last row of a
-match is known by its number, the span is cut there.
+A period is the time in which the matches of a candidate lie. Where the first or the last row of a
+match is known by its number, the period is cut there.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ among the rows of the key. So the numbers of a key's rows lie apart from those o
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
-    """Spans of time in order, both ends included, cut to rows from `first` to `last`.
+class Periods:
+    """Periods in order, both ends included, cut to rows from `first` to `last`.
 
     Those of a pattern with keys are of one `key` each, and in order of keys first.
     """
@@ -44,10 +44,10 @@ class Spans:
     def __len__(self) -> int:
         return len(self.start_us)
 
-    def only(self, kept: Bools | Int64s | slice) -> Spans:
+    def only(self, kept: Bools | Int64s | slice) -> Periods:
         """Return some of them."""
         columns = (self.start_us, self.end_us, self.first, self.last, self.key)
-        return Spans(*(column[kept] for column in columns))
+        return Periods(*(column[kept] for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ def blocks_of(shape: Shape, chosen: Sequence[Condition], *, numbered: bool) -> l
     return blocks
 
 
-def spans_of(
+def periods_of(
     shape: Shape, within_us: int, hits: Mapping[Condition, Hits], *, numbered: bool
-) -> Spans:
-    """Return spans in order that together hold every match; `hits` are those of the conditions.
+) -> Periods:
+    """Return periods in order that together hold every match; `hits` are those of the conditions.
 
     With `numbered`, `_seq` counts the rows among which the pattern is looked for.
     """
@@ -100,13 +100,15 @@ def spans_of(
     starts = numbered and shape.skeleton.begins and blocks[0].first == 0
     ends = numbered and shape.skeleton.ends and blocks[-1].last == count - 1
     if starts or not ends:
-        return spans_from(blocks, found, within_us, numbered=numbered, starts=starts, ends=ends)
+        return periods_from(blocks, found, within_us, numbered=numbered, starts=starts, ends=ends)
     # Only the last row is known: the same, with time running backwards.
     turned = [backwards(*each, count) for each in zip(blocks[::-1], found[::-1], strict=True)]
     blocks, found = [block for block, _ in turned], [each for _, each in turned]
-    spans = spans_from(blocks, found, within_us, numbered=True, starts=True, ends=False)
+    periods = periods_from(blocks, found, within_us, numbered=True, starts=True, ends=False)
     order = slice(None, None, -1)
-    turned_back = Spans(-spans.end_us, -spans.start_us, -spans.last, -spans.first, spans.key)
+    turned_back = Periods(
+        -periods.end_us, -periods.start_us, -periods.last, -periods.first, periods.key
+    )
     return turned_back.only(order)
 
 
@@ -124,7 +126,7 @@ def backwards(
     return turned, Occurrences(-last_row[order], -found.to_us[order], -found.from_us[order])
 
 
-def spans_from(
+def periods_from(
     blocks: Sequence[SymbolRange],
     found: Sequence[Occurrences],
     within_us: int,
@@ -132,8 +134,8 @@ def spans_from(
     numbered: bool,
     starts: bool,
     ends: bool,
-) -> Spans:
-    """Return a span for each first block from which the last can be reached in time.
+) -> Periods:
+    """Return a period for each first block from which the last can be reached in time.
 
     `starts` and `ends` say that the first and the last row of a match are in these blocks.
     """
@@ -159,7 +161,7 @@ def spans_from(
         last_row = last.number[latest] + (blocks[-1].last - blocks[-1].first)
         if blocks[-1].chosen[-1] == blocks[-1].last:
             end_us = last.to_us[latest]
-    return Spans(start_us, end_us, first_row, last_row, key_of(first.number[alive]))
+    return Periods(start_us, end_us, first_row, last_row, key_of(first.number[alive]))
 
 
 def key_of(number: Int64s) -> Int64s:

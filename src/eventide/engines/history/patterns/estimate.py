@@ -2,7 +2,7 @@
 
 Rows that meet a condition are taken to be spread evenly over the units where the map says they can
 be, and independently of others. Then the wait from a block for the next one is exponential, and
-the candidates are the first blocks from which all others are met in time. Spans overlap as
+the candidates are the first blocks from which all others are met in time. Periods overlap as
 intervals thrown at random do.
 """
 
@@ -41,7 +41,7 @@ class PatternFacts:
     begin_seconds: float
     """What it takes before anything is looked up."""
     keys: int
-    """Among how many keys rows are shared, where spans are looked for by key; else 1."""
+    """Among how many keys rows are shared, where periods are looked for by key; else 1."""
     reaches: Sequence[Reach]
     """Of each condition of the shape."""
     shares: Floats
@@ -53,7 +53,7 @@ class PatternFacts:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """For each choice: how many spans, units and rows it leaves, and the seconds it takes."""
+    """For each choice: how many periods, units and rows it leaves, and the seconds it takes."""
 
     intervals: Floats
     units: Floats
@@ -69,7 +69,7 @@ def estimates(facts: PatternFacts, chosen: Bools, weights: Weights) -> Estimates
     intervals, rows, units = (np.zeros(len(chosen)) for _ in range(3))
     for profile in facts.profiles:
         shares = np.minimum(facts.shares * profile, 1.0)
-        count, length = spans_and_length(facts, shares, chosen)
+        count, length = periods_and_length(facts, shares, chosen)
         density = count / max(facts.time_us, 1.0)
         unit_us = facts.time_us / max(1, facts.units)
         covered = 1 - np.exp(-density / facts.keys * length)
@@ -84,9 +84,9 @@ def estimates(facts: PatternFacts, chosen: Bools, weights: Weights) -> Estimates
     seconds = (
         facts.begin_seconds
         + asked
-        + units * (weights.span_unit + facts.columns * weights.span_column)
-        + rows * (weights.span_row + facts.row_seconds)
-        + intervals * weights.span
+        + units * (weights.period_unit + facts.columns * weights.period_column)
+        + rows * (weights.period_row + facts.row_seconds)
+        + intervals * weights.period
     )
     # The map alone leaves long runs of units, which are read as in a replay.
     seconds[none] = facts.begin_seconds + facts.rows * facts.row_seconds
@@ -111,8 +111,8 @@ def lookup_seconds(facts: PatternFacts, chosen: Bools, weights: Weights) -> Floa
     return seconds
 
 
-def spans_and_length(facts: PatternFacts, met: Floats, chosen: Bools) -> tuple[Floats, Floats]:
-    """Return how many spans each choice makes before they are merged, and how long each lasts.
+def periods_and_length(facts: PatternFacts, met: Floats, chosen: Bools) -> tuple[Floats, Floats]:
+    """Return how many periods each choice makes before they are merged, and how long each lasts.
 
     `met` is which share of rows meets each condition.
     """

@@ -1,9 +1,9 @@
-"""Patterns with keys, or over part of the rows: spans in the rows of each key.
+"""Patterns with keys, or over part of the rows: periods in the rows of each key.
 
 The numbers of events say nothing about the rows of one key. So the columns that tell the key, and
 those of conditions below the pattern, are read for all units that count; that gives each row its
 place among the rows of its key. With these as numbers, candidates are found as ever, for all keys
-at once. Then only the rows of their spans are read in full.
+at once. Then only the rows of their periods are read in full.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from eventide.batch import TimeRange
 from eventide.engines.build import Pipeline, substituted
-from eventide.engines.history.patterns.candidates import FARTHEST, KEY_SHIFT, Spans, places_of
+from eventide.engines.history.patterns.candidates import FARTHEST, KEY_SHIFT, Periods, places_of
 from eventide.engines.history.patterns.conditions import scan_columns
 from eventide.engines.history.patterns.replay import ReplayOutcome, below, matched, merged
 from eventide.engines.history.patterns.slices import matcher_of
@@ -177,7 +177,7 @@ def filters_of(plan: Plan) -> Iterator[Expression]:
 
 @dataclass(frozen=True)
 class KeyedReplay:
-    """Reads the spans of keys and finds the matches there."""
+    """Reads the periods of keys and finds the matches there."""
 
     pipeline: Pipeline
     units: Units
@@ -188,9 +188,9 @@ class KeyedReplay:
         """The operator that finds matches."""
         return matcher_of(self.pipeline)
 
-    def run(self, spans: Spans) -> ReplayOutcome:
+    def run(self, periods: Periods) -> ReplayOutcome:
         """Return the rows of all matches, computed in threads."""
-        start, end = self.intervals(spans)
+        start, end = self.intervals(periods)
         if not len(start):
             return ReplayOutcome([])
         order, offsets = self.rows.by_key
@@ -211,23 +211,23 @@ class KeyedReplay:
             )
         return ReplayOutcome([b for part in done for b in part], len(wanted), units, len(start))
 
-    def intervals(self, spans: Spans) -> tuple[Int64s, Int64s]:
+    def intervals(self, periods: Periods) -> tuple[Int64s, Int64s]:
         """Return the intervals [start, end) of rows by key in which matches can lie."""
         order, offsets = self.rows.by_key
         # A block that would begin before its key does has a number of no key.
-        spans = spans.only(spans.key < len(offsets) - 1)
+        periods = periods.only(periods.key < len(offsets) - 1)
         ts = self.rows.ts[order]
         ends = []
-        for wanted, after in ((spans.start_us, False), (spans.end_us, True)):
+        for wanted, after in ((periods.start_us, False), (periods.end_us, True)):
             found = np.empty(len(wanted), np.int64)
-            search_keys(ts, offsets, frozen(spans.key), frozen(wanted), after, found)
+            search_keys(ts, offsets, frozen(periods.key), frozen(wanted), after, found)
             ends.append(found)
-        base = offsets[spans.key] - (spans.key << KEY_SHIFT)
-        first, last = offsets[spans.key], offsets[spans.key + 1]
-        known = spans.first > -FARTHEST
-        start = np.where(known, np.maximum(ends[0], spans.first + base), ends[0])
-        known = spans.last < FARTHEST
-        end = np.where(known, np.minimum(ends[1], spans.last + base + 1), ends[1])
+        base = offsets[periods.key] - (periods.key << KEY_SHIFT)
+        first, last = offsets[periods.key], offsets[periods.key + 1]
+        known = periods.first > -FARTHEST
+        start = np.where(known, np.maximum(ends[0], periods.first + base), ends[0])
+        known = periods.last < FARTHEST
+        end = np.where(known, np.minimum(ends[1], periods.last + base + 1), ends[1])
         return merged(np.clip(start, first, last), np.clip(end, first, last))
 
 

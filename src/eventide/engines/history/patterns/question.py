@@ -10,7 +10,7 @@ import numpy as np
 
 from eventide.batch import TimeRange
 from eventide.engines.build import Pipeline, build_pipeline
-from eventide.engines.history.patterns.candidates import FARTHEST, Spans, spans_of
+from eventide.engines.history.patterns.candidates import FARTHEST, Periods, periods_of
 from eventide.engines.history.patterns.conditions import Clause, Condition, Shape, shape_of
 from eventide.engines.history.patterns.estimate import PatternFacts
 from eventide.engines.history.patterns.keyed import KeyedRows, KeyReader
@@ -46,7 +46,7 @@ UNEVEN = 1.5
 
 
 def why_replay(node: MatchRecognize) -> str | None:
-    """Return why a pattern has to see all events, or None if spans of them are enough."""
+    """Return why a pattern has to see all events, or None if periods of them are enough."""
     parts = list(walk_pattern(node.pattern))
     expressions = [item.expression for item in (*node.defines, *node.measures)]
     numbered = any(isinstance(p, MatchNumber) for each in expressions for p in walk(each))
@@ -128,7 +128,7 @@ class PatternQuestion:
         inside = (self.units.ts_max >= self.time_range.start_us) & (
             self.units.ts_min < self.time_range.end_us
         )
-        # The row of a key before a span can be anywhere.
+        # The row of a key before a period can be anywhere.
         scope = inside if self.looks_around else self.kept
         return KeyReader(self.node, self.units, self.time_range).read(scope)
 
@@ -167,12 +167,12 @@ class PatternQuestion:
             for start, end in zip(first.tolist(), last.tolist(), strict=True)
         ]
 
-    def intervals(self, spans: Spans) -> Intervals:
-        """Return the rows of spans, within what the map has kept."""
-        return intervals_of(self.units, self.kept, spans, self.time_range, numbered=self.numbered)
+    def intervals(self, periods: Periods) -> Intervals:
+        """Return the rows of periods, within what the map has kept."""
+        return intervals_of(self.units, self.kept, periods, self.time_range, numbered=self.numbered)
 
-    def spans(self, chosen: Sequence[Condition]) -> Spans:
-        """Return spans that hold all matches, by some conditions or by the map alone."""
+    def periods(self, chosen: Sequence[Condition]) -> Periods:
+        """Return periods that hold all matches, by some conditions or by the map alone."""
         if chosen:
             hits = {each: self.hits(each) for each in chosen}
             if self.by_key:
@@ -181,11 +181,11 @@ class PatternQuestion:
                     each: self.rows.numbered(found, in_order=in_order)
                     for each, found in hits.items()
                 }
-            return spans_of(self.shape, self.within_us, hits, numbered=self.numbered)
+            return periods_of(self.shape, self.within_us, hits, numbered=self.numbered)
         start_us = np.array([each.start_us for each in self.regions], np.int64)
         end_us = np.array([each.end_us - 1 for each in self.regions], np.int64)
         none = np.full(len(start_us), FARTHEST, np.int64)
-        return Spans(start_us, end_us, -none, none, np.zeros_like(none))
+        return Periods(start_us, end_us, -none, none, np.zeros_like(none))
 
     def facts(self, weights: Weights) -> PatternFacts:
         """Return what is known of the conditions before anything is read."""
@@ -201,7 +201,7 @@ class PatternQuestion:
         shares = np.array([reach.events for reach in reaches]) / np.array(counted)
         time_us = float((units.ts_max[kept] - units.ts_min[kept] + 1).sum())
         columns = len(self.pipeline.scan.columns)
-        begin = weights.span_start
+        begin = weights.period_start
         if self.by_key:
             begin += weights.key_row * (int(units.rows.sum()) if self.looks_around else rows)
         return PatternFacts(

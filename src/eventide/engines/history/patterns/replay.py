@@ -1,4 +1,4 @@
-"""The spans of a pattern, read from the store and matched, each as a stream of its own."""
+"""The periods of a pattern, read from the store and matched, each as a stream of its own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from eventide.batch import END_OF_TIME_US, Batch, TimeRange
 from eventide.engines.build import Pipeline
-from eventide.engines.history.patterns.candidates import Spans
+from eventide.engines.history.patterns.candidates import Periods
 from eventide.engines.history.patterns.slices import matcher_of
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
@@ -60,16 +60,16 @@ class ReplayOutcome:
 
 
 def intervals_of(
-    units: Units, kept: Bools, spans: Spans, time_range: TimeRange, *, numbered: bool
+    units: Units, kept: Bools, periods: Periods, time_range: TimeRange, *, numbered: bool
 ) -> Intervals:
-    """Return the rows of spans within what the map has kept, those that share something as one."""
+    """Return the rows of periods within what the map has kept; periods that overlap become one."""
     stored = NumberedRows(units)
-    # Behind the last instant of a span is the first row of the next.
-    found = stored.find(np.concatenate([spans.start_us, spans.end_us + 1]))
-    start, end = found[: len(spans)], found[len(spans) :]
+    # Behind the last instant of a period is the first row of the next.
+    found = stored.find(np.concatenate([periods.start_us, periods.end_us + 1]))
+    start, end = found[: len(periods)], found[len(periods) :]
     if numbered:
-        start = np.maximum(start, spans.first - units.first_seq)
-        end = np.minimum(end, spans.last + 1 - units.first_seq)
+        start = np.maximum(start, periods.first - units.first_seq)
+        end = np.minimum(end, periods.last + 1 - units.first_seq)
     least, most = stored.find(np.array([time_range.start_us, time_range.end_us])).tolist()
     start, end = merged(np.clip(start, least, most), np.clip(end, least, most))
     return shared(Intervals(start, end), Intervals(*in_scope(units, kept)))
@@ -107,7 +107,7 @@ def shared(one: Intervals, other: Intervals) -> Intervals:
 
 
 @dataclass(frozen=True)
-class SpanReplay:
+class PeriodReplay:
     """Reads intervals of rows and finds the matches of a pattern there."""
 
     pipeline: Pipeline
@@ -168,19 +168,19 @@ class SpanReplay:
         return Stretches(rows, (), offsets, begin, finish)
 
     def by_key(self, stretches: Stretches) -> Stretches:
-        """Return the rows that the matcher gets, cut into a stretch for each span and key."""
+        """Return the rows that the matcher gets, cut into a stretch for each period and key."""
         counts = np.diff(stretches.offsets)
-        span_of = np.repeat(np.arange(len(counts)), counts)
+        period_of = np.repeat(np.arange(len(counts)), counts)
         batch = Batch(stretches.rows, END_OF_TIME_US)
         for operator in self.pipeline.stateless:
             if isinstance(operator, FilterRows):
                 passed = operator.passing(batch.rows)
-                span_of = span_of[np.asarray(passed.to_numpy(zero_copy_only=False))]
+                period_of = period_of[np.asarray(passed.to_numpy(zero_copy_only=False))]
             _, batch = operator.step(None, batch)
         rows = batch.rows
         keys = [evaluate(key.expression, rows) for key in self.matcher.node.keys]
         codes, distinct, count = encode_keys(keys, rows.num_rows)
-        together = span_of * max(1, count) + codes
+        together = period_of * max(1, count) + codes
         groups, group_of = np.unique(together, return_inverse=True)
         order, offsets = np.empty(len(together), np.int64), np.zeros(len(groups) + 1, np.int64)
         order_by_key(frozen(group_of.astype(np.int32)), offsets, order)

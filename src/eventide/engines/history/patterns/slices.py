@@ -95,7 +95,7 @@ def work_of(operator: MatchRows, rows: pa.RecordBatch, owned_from_us: int) -> in
 def read_rows(
     pipeline: Pipeline, source: EventSource, read: TimeRange, where: dict[str, ValueRange]
 ) -> pa.RecordBatch:
-    """Return the rows of a span of time that the matcher gets, as one batch."""
+    """Return the rows of a period that the matcher gets, as one batch."""
     names = [name for name, _ in pipeline.scan.columns]
     batches = []
     below = pipeline.lowest(len(pipeline.stateless))

@@ -14,7 +14,7 @@ from eventide.engines.history.patterns.conditions import Condition
 from eventide.engines.history.patterns.estimate import Estimates, estimates
 from eventide.engines.history.patterns.keyed import MOST_ROWS, KeyedReplay
 from eventide.engines.history.patterns.question import PatternQuestion, pattern_question
-from eventide.engines.history.patterns.replay import ReplayOutcome, SpanReplay
+from eventide.engines.history.patterns.replay import PeriodReplay, ReplayOutcome
 from eventide.engines.history.patterns.selection import best_choice
 from eventide.engines.history.patterns.slices import NoEntryError
 from eventide.engines.history.replay import SLICE_ROWS, run_slices
@@ -33,7 +33,7 @@ UNKNOWN = Cost(0.0)
 
 @dataclass(frozen=True)
 class IntervalAccess:
-    """Replay of the spans that some conditions leave, or none: then those that the map leaves."""
+    """Replay of the periods that some conditions leave, or none: then those that the map leaves."""
 
     question: PatternQuestion
     chosen: tuple[Condition, ...]
@@ -51,8 +51,8 @@ class IntervalAccess:
         if not self.chosen:
             return f"replay {kept}, which the map of the pattern leaves"
         asked = ", ".join(map(self.question.named, self.chosen))
-        spans = "spans of each key" if self.question.by_key else "spans"
-        return f"look up {asked}; replay the {spans} that leaves, within {kept}"
+        periods = "periods of each key" if self.question.by_key else "periods"
+        return f"look up {asked}; replay the {periods} that remain, within {kept}"
 
     def run(self) -> tuple[list[pa.RecordBatch], Cost]:
         """Return the rows, and what they took."""
@@ -68,14 +68,14 @@ class IntervalAccess:
                 found = list(threads.map(question.hits, clauses.values()))
             named = ", ".join(map(question.named, self.chosen))
             watch.step(f"look up {named}", sum(map(len, found)))
-        spans = question.spans(self.chosen)
-        watch.step("candidates", len(spans))
+        periods = question.periods(self.chosen)
+        watch.step("candidates", len(periods))
         if not self.chosen and halo_of(question.plan) is not None:
             done = replay_regions(question)
         elif question.by_key:
-            done = KeyedReplay(question.pipeline, question.units, question.rows).run(spans)
+            done = KeyedReplay(question.pipeline, question.units, question.rows).run(periods)
         else:
-            done = SpanReplay(question.pipeline, question.units).run(question.intervals(spans))
+            done = PeriodReplay(question.pipeline, question.units).run(question.intervals(periods))
         watch.step("read and match", sum(rows.num_rows for rows in done.results))
         entries = sum(len(question.hits(each)) for each in self.chosen)
         cost = Cost(watch.total, done.rows, done.units, entries, done.intervals, watch.steps)
@@ -90,8 +90,8 @@ def replay_regions(question: PatternQuestion) -> ReplayOutcome:
     try:
         results = run_slices(question.plan, question.snapshot, slices) if slices else []
     except NoEntryError:
-        return SpanReplay(question.pipeline, question.units).run(
-            question.intervals(question.spans(()))
+        return PeriodReplay(question.pipeline, question.units).run(
+            question.intervals(question.periods(()))
         )
     kept = question.kept
     return ReplayOutcome(

@@ -1,6 +1,6 @@
 """Temporal patterns over a slice of time: what it has to read, and from where on.
 
-A slice owns the matches that are detected in its span. Their situations began no longer than
+A slice owns the matches that are detected in its period. Their situations began no longer than
 WITHIN before, so it reads from there. Of what was before, one event is enough: what holds on it
 began too long ago to matter, and what does not hold on it has not begun yet. Nothing behind the
 slice is read: what falls silent before its end does so whatever follows.
@@ -62,7 +62,7 @@ def rows_of_slice(
 def read_rows(
     pipeline: Pipeline, source: EventSource, read: TimeRange, where: dict[str, ValueRange]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a span of time that the matcher gets."""
+    """Yield the rows of a period that the matcher gets."""
     names = [name for name, _ in pipeline.scan.columns]
     below = pipeline.lowest(len(pipeline.stateless))
     states = below.initial_state()
@@ -75,7 +75,7 @@ def read_rows(
 def last_row(
     pipeline: Pipeline, source: EventSource, earlier: TimeRange, where: dict[str, ValueRange]
 ) -> pa.RecordBatch | None:
-    """Return the last row of a span of time that the matcher gets, or None if it gets none."""
+    """Return the last row of a period that the matcher gets, or None if it gets none."""
     lasts = source.time_range.end_us - source.time_range.start_us
     reach_us = max(1, LOOKED_AT * lasts // max(1, source.row_count))
     end_us = earlier.end_us

@@ -67,7 +67,7 @@ def time_replay_seconds(
 
 
 def window_count(window: Window, rows: int, times: TimeRange) -> int:
-    """Return about how many windows have events: those of the span, or fewer for few events."""
+    """Return about how many windows have events: those of the period, or fewer for few events."""
     length = max(0, times.end_us - times.start_us)
     of_event = -(-window.size_us // window.slide_us)
     return min((length + window.size_us) // window.slide_us, rows * of_event)

@@ -36,8 +36,8 @@ from eventide.plan.nodes import CountWindow, Plan, Scan, Window, WindowAggregate
 from eventide.plan.times import format_duration
 from eventide.store.reading.borders import PeriodPartials
 from eventide.store.reading.cuts import EvenCuts
+from eventide.store.reading.periods import Cover, covers_of, merged_by_period, read_covers
 from eventide.store.reading.question import AggregateQuestion, question_of
-from eventide.store.reading.spans import Cover, covers_of, merged_by_span, read_covers
 from eventide.store.snapshot import Snapshot
 
 THREADS = os.cpu_count() or 1
@@ -129,10 +129,10 @@ class WindowIndex:
         """Return the rows, and what they took."""
         watch = StopWatch()
         found = read_covers(self.source, self.question, self.cuts, self.covers)
-        watch.step("read leaves that are cut", len(found.spans))
-        if self.window.is_tumbling or self.cuts.gaps or 2 * distinct(found) < len(found.spans):
-            found = merged_by_span(self.question, found, self.cuts)
-        watch.step("merge what lies in one slice", len(found.spans))
+        watch.step("read leaves that are cut", len(found.periods))
+        if self.window.is_tumbling or self.cuts.gaps or 2 * distinct(found) < len(found.periods):
+            found = merged_by_period(self.question, found, self.cuts)
+        watch.step("merge what lies in one slice", len(found.periods))
         above = AboveWindows.of(self.plan, AggregateWindows)
         windows = self.windows_of(above.operator, self.as_panes(above.operator, found))
         watch.step("put windows together", sum(part.num_rows for part in windows))
@@ -144,7 +144,7 @@ class WindowIndex:
 
     def as_panes(self, operator: AggregateWindows, found: PeriodPartials) -> pa.RecordBatch:
         """Return the partials of slices as the operator keeps those of panes."""
-        starts = self.cuts.starts_of(found.spans)
+        starts = self.cuts.starts_of(found.periods)
         columns = [
             found.entries.column(name)
             for call in self.asked.columns(self.question)
@@ -178,7 +178,9 @@ class WindowIndex:
 
 def distinct(found: PeriodPartials) -> int:
     """Return how many slices have events."""
-    return int(np.count_nonzero(found.spans[1:] != found.spans[:-1])) + min(1, len(found.spans))
+    return int(np.count_nonzero(found.periods[1:] != found.periods[:-1])) + min(
+        1, len(found.periods)
+    )
 
 
 def replay_seconds(plan: Plan, source: Snapshot, weights: Weights) -> float:

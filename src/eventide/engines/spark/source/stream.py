@@ -119,11 +119,11 @@ class ReplayReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[ds.InputPartition]:
         """Cut a micro-batch into slices of time that have about as many rows each."""
-        span = TimeRange(start[TS], end[TS]).intersect(self.wanted.time_range)
-        if span.is_empty:
+        period = TimeRange(start[TS], end[TS]).intersect(self.wanted.time_range)
+        if period.is_empty:
             return []
         source = self.present()
-        slices = source.slices(span, PARTITION_ROWS, self.wanted.where)
+        slices = source.slices(period, PARTITION_ROWS, self.wanted.where)
         return [
             ReplayPartition(source.within(part.time_range), part.time_range, end[SEQ], end[TS])
             for part in slices

@@ -85,7 +85,7 @@ class LeafSpread:
         return list(dict.fromkeys(names))
 
     def pack(
-        self, batches: Batches, leaves: tuple[int, ...], spans: Mapping[int, TimeRange]
+        self, batches: Batches, leaves: tuple[int, ...], periods: Mapping[int, TimeRange]
     ) -> Batches:
         """Yield blocks by window and bucket, and to every bucket the newest time of them all."""
         newest_us: int | None = None
@@ -96,7 +96,7 @@ class LeafSpread:
             newest_us = newest if newest_us is None else max(newest_us, newest)
             for leaf in leaves:
                 own = in_order(rows.select(self.columns([leaf])))
-                packed = self.blocks_of(within(own, spans[leaf]), leaf)
+                packed = self.blocks_of(within(own, periods[leaf]), leaf)
                 yield labelled(packed.column(0), leaf, newest, packed.column(1))
         if newest_us is not None:
             everyone = pa.array(np.arange(self.buckets, dtype=np.int32))
@@ -135,11 +135,11 @@ def over_standing(
     streams = dict.fromkeys(scan_of(leaf).stream for leaf in windows_of(plan))
     known_us = [each.time_range.end_us - 1 for each in snapshots.values() if each.row_count]
     # What is older than the windows of the newest stored event is too old for a newer one, too.
-    spans = dict(enumerate(needed_ranges(plan, max(known_us)) if known_us else whole(plan)))
+    periods = dict(enumerate(needed_ranges(plan, max(known_us)) if known_us else whole(plan)))
     packed = [
-        packed_frame(frames[name], catalog[name], spread, spread.leaves_over(name), spans)
+        packed_frame(frames[name], catalog[name], spread, spread.leaves_over(name), periods)
         if name in frames
-        else packed_store(spark, snapshots[name], spread, spread.leaves_over(name), spans)
+        else packed_store(spark, snapshots[name], spread, spread.leaves_over(name), periods)
         for name in streams
     ]
     packed += [told_newest(frames[name], spread) for name in frames if name not in streams]
@@ -163,7 +163,7 @@ def packed_frame(
     schema: Schema,
     spread: LeafSpread,
     leaves: tuple[int, ...],
-    spans: Mapping[int, TimeRange],
+    periods: Mapping[int, TimeRange],
 ) -> DataFrame:
     """Return the events of a DataFrame as blocks."""
     names = spread.columns(leaves)
@@ -171,7 +171,7 @@ def packed_frame(
 
     def pack(batches: Batches) -> Batches:
         rows = (checked(from_the_border(each, arrow)) for each in numbered(batches))
-        return spread.pack(rows, leaves, spans)
+        return spread.pack(rows, leaves, periods)
 
     events = carried(frame, names)
     return events.mapInArrow(pack, PACKED)
@@ -196,19 +196,19 @@ def packed_store(
     source: Snapshot,
     spread: LeafSpread,
     leaves: tuple[int, ...],
-    spans: Mapping[int, TimeRange],
+    periods: Mapping[int, TimeRange],
 ) -> DataFrame:
     """Return the stored events that can matter as blocks, read by tasks of their own."""
     names = spread.columns(leaves)
     hull = TimeRange(
-        min(spans[leaf].start_us for leaf in leaves), max(spans[leaf].end_us for leaf in leaves)
+        min(periods[leaf].start_us for leaf in leaves), max(periods[leaf].end_us for leaf in leaves)
     )
     parts = [] if hull.is_empty else source.slices(hull, slice_rows(spark, source))
     work = [(source.within(each.time_range), each.time_range) for each in parts]
 
     def pack(batches: Batches) -> Batches:
-        for _, (part, span) in items_in(batches):
-            yield from spread.pack(part.scan(names, span), leaves, spans)
+        for _, (part, period) in items_in(batches):
+            yield from spread.pack(part.scan(names, period), leaves, periods)
 
     return work_frame(spark, work).mapInArrow(pack, PACKED)
 
@@ -240,12 +240,12 @@ def run_bucket(plan: Standing, batches: Batches, newest_us: int | None) -> Itera
 
 
 def cursor_over(
-    tree: StandingTree, leaf: int, payloads: list[bytes], span: TimeRange
+    tree: StandingTree, leaf: int, payloads: list[bytes], period: TimeRange
 ) -> EventCursor:
     """Return the events of a window that came as blocks, in order."""
     schema = tree.input_schemas[leaf]
     ordered = in_order_by_block(from_bytes(payloads), BLOCK_BYTES)
-    return EventCursor(cut(within(rows, span) for rows in ordered), schema)
+    return EventCursor(cut(within(rows, period) for rows in ordered), schema)
 
 
 def answer_schema(plan: Standing) -> pa.Schema:

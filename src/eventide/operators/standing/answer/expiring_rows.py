@@ -1,10 +1,10 @@
 """An answer whose rows know when they end, and of which nobody asks when each of them left.
 
 Rows stay as they came, batch behind batch; nothing is done when one expires. Only when half of a
-stretch has expired is it copied without those, so that no more than about twice the living rows
+run has expired is it copied without those, so that no more than about twice the living rows
 are held, and a row is copied about once in its life.
 
-    stretch     ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇▇▇▇▇│▇▇▇▇
+    run         ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇▇▇▇▇│▇▇▇▇
     expired      ×× × ×  ××   ×     ×              half of the first: time to copy it
 """
 
@@ -26,15 +26,15 @@ from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 
 LONG = 1 << 14
-"""A stretch of so many rows is long enough: it is not put together with others."""
+"""A run of so many rows is long enough: it is not put together with others."""
 SAMPLED = 8
-"""One row in so many tells when about half of a stretch has expired."""
+"""One row in so many tells when about half of a run has expired."""
 
 _ENDS = pa.schema([("exp", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ExpiringRun:
     """Rows that came behind each other, when they expire, and when about half of them have."""
 
     rows: pa.RecordBatch
@@ -42,8 +42,8 @@ class Stretch:
     half_us: int
 
     @classmethod
-    def of(cls, rows: pa.RecordBatch, exps: Int64s) -> Stretch:
-        """Return rows as a stretch; there is at least one."""
+    def of(cls, rows: pa.RecordBatch, exps: Int64s) -> ExpiringRun:
+        """Return rows as a run; there is at least one."""
         some = exps[::SAMPLED]
         middle = len(some) // 2
         return cls(rows, exps, int(np.partition(some, middle)[middle]))
@@ -55,27 +55,29 @@ class Stretch:
         """Return the rows that have not expired."""
         return self.rows.take(pa.array(np.flatnonzero(self.exps > now_us)))
 
-    def trimmed(self, now_us: int) -> Stretch | None:
-        """Return the stretch without expired rows if they are half of it; None without any row."""
+    def trimmed(self, now_us: int) -> ExpiringRun | None:
+        """Return the run without expired rows if they are half of it; None without any row."""
         if self.half_us > now_us:
             return self
         left = np.flatnonzero(self.exps > now_us)
-        return Stretch.of(self.rows.take(pa.array(left)), self.exps[left]) if len(left) else None
+        return (
+            ExpiringRun.of(self.rows.take(pa.array(left)), self.exps[left]) if len(left) else None
+        )
 
 
-def put_together(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
-    """Return the same rows in few stretches: short ones only if each is twice as long as the next.
+def put_together(runs: Sequence[ExpiringRun]) -> tuple[ExpiringRun, ...]:
+    """Return the same rows in few runs: short ones only if each is twice as long as the next.
 
     Thus a row is copied a few times until it stands in a long one.
     """
-    merged: list[Stretch] = []
-    for each in stretches:
-        stretch = each
-        while merged and len(merged[-1]) < min(LONG, 2 * len(stretch)):
+    merged: list[ExpiringRun] = []
+    for each in runs:
+        run = each
+        while merged and len(merged[-1]) < min(LONG, 2 * len(run)):
             before = merged.pop()
-            rows = concat_batches([before.rows, stretch.rows], stretch.rows.schema)
-            stretch = Stretch.of(rows, np.concatenate([before.exps, stretch.exps]))
-        merged.append(stretch)
+            rows = concat_batches([before.rows, run.rows], run.rows.schema)
+            run = ExpiringRun.of(rows, np.concatenate([before.exps, run.exps]))
+        merged.append(run)
     return tuple(merged)
 
 
@@ -83,7 +85,7 @@ def put_together(stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
 class ExpiringState:
     """Rows in the order in which they came, and the first instant not yet taken in."""
 
-    stretches: tuple[Stretch, ...]
+    runs: tuple[ExpiringRun, ...]
     until_us: int
 
 
@@ -104,23 +106,23 @@ class ExpiringRows(Stateful[ExpiringState]):
 
     def step(self, state: ExpiringState, changes: Changes, until_us: int) -> ExpiringState:
         """Take in the changes before `until_us`, all of which come."""
-        kept = [each.trimmed(until_us - 1) for each in state.stretches]
-        stretches = [each for each in kept if each is not None]
+        kept = [each.trimmed(until_us - 1) for each in state.runs]
+        runs = [each for each in kept if each is not None]
         if len(changes):
-            stretches.append(Stretch.of(changes.rows, changes.exp))
-        return ExpiringState(put_together(stretches), until_us)
+            runs.append(ExpiringRun.of(changes.rows, changes.exp))
+        return ExpiringState(put_together(runs), until_us)
 
     def current(self, state: ExpiringState, sooner_us: int = 0) -> pa.RecordBatch:
         """Return the rows that live at the last instant taken in, in the order they came.
 
         As if all expired by `sooner_us` sooner.
         """
-        living = [each.living(state.until_us - 1 + sooner_us) for each in state.stretches]
+        living = [each.living(state.until_us - 1 + sooner_us) for each in state.runs]
         return concat_batches(living, self.schema)
 
     def write(self, state: ExpiringState) -> bytes:
         """Write the living rows out."""
-        exps = [each.exps[each.exps >= state.until_us] for each in state.stretches]
+        exps = [each.exps[each.exps >= state.until_us] for each in state.runs]
         ends = pa.array(np.concatenate([np.zeros(0, np.int64), *exps]))
         facts = {"until_us": state.until_us}
         rows = write_rows("Answer", self.current(state), facts)
@@ -134,11 +136,11 @@ class ExpiringRows(Stateful[ExpiringState]):
         exps = filled(ends["exp"], "ends of rows")
         require_lengths(rows.num_rows, (exps,), "rows and their ends")
         require_living(exps, facts["until_us"])
-        stretches = (Stretch.of(rows, exps),) if rows.num_rows else ()
-        return ExpiringState(stretches, facts["until_us"])
+        runs = (ExpiringRun.of(rows, exps),) if rows.num_rows else ()
+        return ExpiringState(runs, facts["until_us"])
 
     def size(self, state: ExpiringState) -> Size:
         """Return how much is remembered."""
-        living = sum(np.count_nonzero(each.exps >= state.until_us) for each in state.stretches)
-        held = sum(each.rows.nbytes + each.exps.nbytes for each in state.stretches)
+        living = sum(np.count_nonzero(each.exps >= state.until_us) for each in state.runs)
+        held = sum(each.rows.nbytes + each.exps.nbytes for each in state.runs)
         return Size(int(living), held)

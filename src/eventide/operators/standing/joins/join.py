@@ -47,8 +47,8 @@ ROOM = 1 << 16
 """So many results are written before they are put together as rows."""
 LOW_BITS = (1 << 22) - 1
 """Of a key, to sort by: two digits of the sort, and more than the keys of a step."""
-NAN_STRETCH = 2**62 + 3
-"""Of a join by a band: the stretch of NaN, which is not beside that of any number."""
+NAN_CELL = 2**62 + 3
+"""Of a join by a band: the cell of NaN, which is not beside that of any number."""
 SWEEP_SHARE = 20
 """Joins in the direct execution look through their tuples so many times in a window's length."""
 
@@ -217,7 +217,7 @@ class JoinWindows(Stateful[JoinState]):
         return replace(memory, logs=tuple(logs)), sided
 
     def keys_of(self, number: int, side: JoinSide, changes: Changes) -> Fingerprints:
-        """Return the keys of changes; of a join by a band, the stretch of it."""
+        """Return the keys of changes; of a join by a band, the cell of it."""
         if self.band is None:
             columns = [evaluate(key, changes.rows) for key in side.keys]
             return fingerprints(columns, len(changes))
@@ -225,20 +225,20 @@ class JoinWindows(Stateful[JoinState]):
         null = value.is_null().to_numpy(zero_copy_only=False)
         if not pa.types.is_floating(value.type):
             whole = value.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
-            stretch = whole // max(1, ceil(self.band.width))
+            cell = whole // max(1, ceil(self.band.width))
         else:
-            # Twice as wide as needed, so that rounding moves no value by more than one stretch.
+            # Twice as wide as needed, so that rounding moves no value by more than one cell.
             floats = value.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64)
             apart = np.floor(floats / (2 * (self.band.width or 1.0)))
-            stretch = np.clip(np.nan_to_num(apart), -(2.0**62), 2.0**62).astype(np.int64)
+            cell = np.clip(np.nan_to_num(apart), -(2.0**62), 2.0**62).astype(np.int64)
             # NaN is equal to itself and near nothing else.
-            stretch = np.where(np.isnan(apart), NAN_STRETCH, stretch)
-        return Fingerprints(stretch, np.zeros(len(stretch), np.int64), null)
+            cell = np.where(np.isnan(apart), NAN_CELL, cell)
+        return Fingerprints(cell, np.zeros(len(cell), np.int64), null)
 
     def sided(self, number: int, changes: Changes, keys: Fingerprints, numbers: Int64s) -> Sided:
         """Return changes of a side with what they are found by.
 
-        Of a join by a band, the right side stands in three stretches: its own and those beside
+        Of a join by a band, the right side stands in three cells: its own and those beside
         it. Two values that are near enough meet in exactly one.
         """
         if self.band is None or number == 0:

@@ -1,6 +1,6 @@
 """A secondary index: where the events are whose attribute has some value.
 
-An index is a file to which runs are appended, and a list of the spans of those that count. A flush
+An index is a file to which runs are appended, and a list of the extents that count. A flush
 adds a run; `runs_to_merge` says when to write one with the entries of several, which replaces
 them. A lookup bisects the fences of each run, and reads the pages that hold what it wants.
 """
@@ -35,23 +35,23 @@ def encode_run(values: pa.Array, ts: Int64s, seq: Int64s) -> list[Piece]:
     return list(run_pieces([entries_of(values, ts, seq)], type_of(values)))
 
 
-def merge_runs(reader: SecondaryReader, spans: Sequence[Extent]) -> Iterator[Piece]:
+def merge_runs(reader: SecondaryReader, extents: Sequence[Extent]) -> Iterator[Piece]:
     """Yield the bytes of one run with the entries of several.
 
     Held meanwhile: of each run 65,536 entries, or 4 MiB as stored where values are large, and
     eight bytes for each distinct value.
     """
-    merging = SecondaryReader(reader.file, spans, reader.data_type)
+    merging = SecondaryReader(reader.file, extents, reader.data_type)
     yield from run_pieces(merging.entries(), reader.data_type)
 
 
 class SecondaryReader:
     """Answers from the runs of an index; raises `DamagedRunError` for bytes nobody wrote."""
 
-    def __init__(self, file: pa.Buffer, spans: Sequence[Extent], data_type: DataType) -> None:
+    def __init__(self, file: pa.Buffer, extents: Sequence[Extent], data_type: DataType) -> None:
         self.file = file
         self.data_type = data_type
-        self.runs = [Run(file, offset, length, data_type) for offset, length in spans]
+        self.runs = [Run(file, offset, length, data_type) for offset, length in extents]
         self.lately: dict[ValueRange, list[tuple[Run, int, int]]] = {}
 
     @property

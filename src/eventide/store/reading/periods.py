@@ -1,9 +1,9 @@
-"""Partials of many spans at once, from the index where it can say.
+"""Partials of many periods at once, from the index where it can say.
 
-Every leaf lies wholly in one span, or a cut goes through it. The entries of the first kind are
-merged by span, in one call for all; leaves of the second kind are read, in parallel threads. Which
-is which takes one look at the times of all leaves: whether they overlap, because events came late,
-does not matter. Of segments whose index does not know what is asked for, all leaves are read.
+Every leaf lies wholly in one period, or a cut goes through it. The entries of the first kind are
+merged by period, in one call for all; leaves of the second kind are read, in parallel threads.
+Which is which takes one look at the times of all leaves: whether they overlap, because events came
+late, does not matter. Of segments whose index does not know what is asked for, all leaves are read.
 """
 
 from __future__ import annotations
@@ -35,15 +35,17 @@ THREADS = os.cpu_count() or 1
 
 @dataclass(frozen=True, slots=True)
 class Cover:
-    """What a segment has between the cuts: entries that lie in one span each, leaves to read."""
+    """What a segment has between the cuts: entries that lie in one period each, leaves to read."""
 
-    spans: Int64s
+    periods: Int64s
     whole: pa.RecordBatch
     border: Border
 
 
-def span_partials_of(snapshot: Snapshot, question: AggregateQuestion, cuts: Cuts) -> PeriodPartials:
-    """Return partials that together stand for every event between the cuts, in order of spans."""
+def period_partials_of(
+    snapshot: Snapshot, question: AggregateQuestion, cuts: Cuts
+) -> PeriodPartials:
+    """Return partials that together stand for every event between the cuts, in order of periods."""
     return read_covers(snapshot, question, cuts, covers_of(snapshot, question, cuts))
 
 
@@ -59,10 +61,10 @@ def covers_of(snapshot: Snapshot, question: AggregateQuestion, cuts: Cuts) -> li
 def read_covers(
     snapshot: Snapshot, question: AggregateQuestion, cuts: Cuts, covers: Sequence[Cover]
 ) -> PeriodPartials:
-    """Read the leaves that have to be read, and return all partials in order of spans."""
+    """Read the leaves that have to be read, and return all partials in order of periods."""
     if cuts.times.is_empty:
         return PeriodPartials(np.empty(0, np.int64), question.empty)
-    parts = [PeriodPartials(cover.spans, cover.whole) for cover in covers]
+    parts = [PeriodPartials(cover.periods, cover.whole) for cover in covers]
     groups = [
         group
         for cover in covers
@@ -81,7 +83,7 @@ def read_covers(
 def cover_of(
     snapshot: Snapshot, segment: Segment, question: AggregateQuestion, cuts: Cuts
 ) -> Cover:
-    """Return the entries of a segment that lie in one span each, and the leaves to be read."""
+    """Return the entries of a segment that lie in one period each, and the leaves to be read."""
     columns, times = snapshot.columns, cuts.times
     known = question.known_to(segment, columns)
     entries = segment.summary()
@@ -92,8 +94,8 @@ def cover_of(
     if not touched.all():
         entries = entries.filter(pa.array(touched))
         ts_min, ts_max = place(entries, "ts_min"), place(entries, "ts_max")
-    first = cuts.spans_of(np.maximum(ts_min, times.start_us))
-    last = cuts.spans_of(np.minimum(ts_max, times.end_us - 1))
+    first = cuts.periods_of(np.maximum(ts_min, times.start_us))
+    last = cuts.periods_of(np.minimum(ts_max, times.end_us - 1))
     asked = (first != last) | cuts.are_asked(first)
     whole = lie_whole(entries, cuts) & asked & known
     read = asked & ~whole
@@ -106,48 +108,50 @@ def cover_of(
 
 
 def lie_whole(entries: pa.RecordBatch, cuts: Cuts) -> Bools:
-    """Return which entries lie in one span each."""
+    """Return which entries lie in one period each."""
     times = cuts.times
     ts_min, ts_max = place(entries, "ts_min"), place(entries, "ts_max")
     inside: Bools = (ts_min >= times.start_us) & (ts_max < times.end_us)
     low, high = np.maximum(ts_min, times.start_us), np.minimum(ts_max, times.end_us - 1)
-    inside &= cuts.spans_of(low) == cuts.spans_of(high)
+    inside &= cuts.periods_of(low) == cuts.periods_of(high)
     return inside
 
 
 def in_order(question: AggregateQuestion, parts: Sequence[PeriodPartials]) -> PeriodPartials:
-    """Return all partials in order of their spans."""
-    spans = np.concatenate([np.empty(0, np.int64), *(part.spans for part in parts)])
+    """Return all partials in order of their periods."""
+    periods = np.concatenate([np.empty(0, np.int64), *(part.periods for part in parts)])
     entries = pa.concat_batches([question.empty, *(part.entries for part in parts)])
-    if (spans[1:] >= spans[:-1]).all():
-        return PeriodPartials(spans, entries)
-    order = np.argsort(spans, kind="stable")
-    return PeriodPartials(spans[order], entries.take(pa.array(order)))
+    if (periods[1:] >= periods[:-1]).all():
+        return PeriodPartials(periods, entries)
+    order = np.argsort(periods, kind="stable")
+    return PeriodPartials(periods[order], entries.take(pa.array(order)))
 
 
-def merged_by_span(
+def merged_by_period(
     question: AggregateQuestion, found: PeriodPartials, cuts: Cuts
 ) -> PeriodPartials:
-    """Return one partial for each span that is asked for and has events."""
-    spans, entries = found.spans, found.entries
-    begins = np.flatnonzero(np.append(True, spans[1:] != spans[:-1])[: len(spans)])
-    if len(begins) < len(spans):
-        entries = question.of_entries(entries, np.append(begins, len(spans)))
-        spans = spans[begins]
-    asked = cuts.are_asked(spans)
+    """Return one partial for each period that is asked for and has events."""
+    periods, entries = found.periods, found.entries
+    begins = np.flatnonzero(np.append(True, periods[1:] != periods[:-1])[: len(periods)])
+    if len(begins) < len(periods):
+        entries = question.of_entries(entries, np.append(begins, len(periods)))
+        periods = periods[begins]
+    asked = cuts.are_asked(periods)
     if asked.all():
-        return PeriodPartials(spans, entries)
-    return PeriodPartials(spans[asked], entries.filter(pa.array(asked)))
+        return PeriodPartials(periods, entries)
+    return PeriodPartials(periods[asked], entries.filter(pa.array(asked)))
 
 
-def dense(question: AggregateQuestion, found: PeriodPartials, spans: int) -> pa.RecordBatch:
-    """Return one partial for each of the spans 0 to `spans` - 1, with events or without."""
-    return question.of_entries(found.entries, np.searchsorted(found.spans, np.arange(spans + 1)))
+def dense(question: AggregateQuestion, found: PeriodPartials, periods: int) -> pa.RecordBatch:
+    """Return one partial for each of the periods 0 to `periods` - 1, with events or without."""
+    return question.of_entries(
+        found.entries, np.searchsorted(found.periods, np.arange(periods + 1))
+    )
 
 
 def thinned_away(name: str, segment: Segment) -> StoreError:
     """Return the error of a question that only events could answer, which are gone."""
-    message = f"the events of {name} in this span were thinned to aggregates"
-    span = f"{moment(segment.ts_min)} to {moment(segment.ts_max)}"
-    hint = f"ask for a span that has all or nothing of {span}; `stats()` lists such spans"
+    message = f"the events of {name} in this period were thinned to aggregates"
+    period = f"{moment(segment.ts_min)} to {moment(segment.ts_max)}"
+    hint = f"ask for a period that has all or nothing of {period}; `stats()` lists such periods"
     return StoreError(message, hint=hint)

@@ -1,7 +1,7 @@
-"""Patterns from the index on Spark: the driver asks the index, tasks replay spans of time.
+"""Patterns from the index on Spark: the driver asks the index, tasks replay periods.
 
-The spans are shared out so that each task has about as many rows to read. A task gets the part of
-the store that its spans lie in, and reads no other blocks.
+The periods are shared out so that each task has about as many rows to read. A task gets the part of
+the store that its periods lie in, and reads no other blocks.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.build import build_pipeline
-from eventide.engines.history.patterns.candidates import FARTHEST, Spans
+from eventide.engines.history.patterns.candidates import FARTHEST, Periods
 from eventide.engines.history.patterns.question import PatternQuestion
-from eventide.engines.history.patterns.replay import Intervals, SpanReplay, intervals_of
+from eventide.engines.history.patterns.replay import Intervals, PeriodReplay, intervals_of
 from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.spark.session import cores
 from eventide.engines.spark.types import mapped, spark_schema
@@ -34,16 +34,18 @@ SMALLEST_TASK_ROWS = 200_000
 ROWS_AN_INTERVAL = 2_000
 """To find an interval and read its leaf takes as long as to match about so many rows."""
 
-Item = tuple[Snapshot, Spans]
+Item = tuple[Snapshot, Periods]
 
 
-def over_spans(spark: SparkSession, access: IntervalAccess, zoneless: Collection[str]) -> DataFrame:
-    """Return the rows of a pattern whose spans the driver has found."""
+def over_periods(
+    spark: SparkSession, access: IntervalAccess, zoneless: Collection[str]
+) -> DataFrame:
+    """Return the rows of a pattern whose periods the driver has found."""
     question = access.question
     # Events that are gone would just not be found.
     question.snapshot.check_whole(question.time_range)
     plan = question.plan
-    intervals = question.intervals(question.spans(access.chosen))
+    intervals = question.intervals(question.periods(access.chosen))
     tasks = TASKS_PER_CORE * cores(spark)
     items = [item_of(question, part) for part in balanced(intervals, tasks)]
     schema = build_pipeline(plan).output_schema
@@ -59,7 +61,7 @@ def over_spans(spark: SparkSession, access: IntervalAccess, zoneless: Collection
                 pipeline.scan.time_range,
                 numbered=units.in_order,
             )
-            yield from SpanReplay(pipeline, units).run(own).results
+            yield from PeriodReplay(pipeline, units).run(own).results
 
     if not items:
         return spark.createDataFrame([], spark_schema(schema, zoneless))
@@ -78,7 +80,7 @@ def balanced(intervals: Intervals, tasks: int) -> Iterator[Intervals]:
 
 
 def item_of(question: PatternQuestion, intervals: Intervals) -> Item:
-    """Return what a task needs: the part of the store, and its intervals as spans of time.
+    """Return what a task needs: the part of the store, and its intervals as periods.
 
     The rows of a part are numbered anew, so that times tell where they are; and the numbers of
     events, where these count rows.
@@ -92,9 +94,9 @@ def item_of(question: PatternQuestion, intervals: Intervals) -> Item:
     if question.numbered:
         first, last = (rows + question.units.first_seq for rows in (intervals.start, intervals.end))
         last = last - 1
-    spans = Spans(start, end, first, last, np.zeros_like(start))
+    periods = Periods(start, end, first, last, np.zeros_like(start))
     # PREV and NEXT may look at rows of other segments.
     matcher = question.matcher
     from_us = START_OF_TIME_US if matcher.reach_back else int(start[0])
     to_us = END_OF_TIME_US if matcher.reach_ahead else int(end[-1]) + 1
-    return question.snapshot.within(TimeRange(from_us, to_us)), spans
+    return question.snapshot.within(TimeRange(from_us, to_us)), periods
