@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,14 +14,26 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+import eventide as ev
+from eventide.api.database import Database, open_database
+from eventide.api.result import Result
 from eventide.cli import eventide
 from eventide.demo.agree import DisagreementError, check_agree
-from eventide.demo.cars import CARS, make_events, write_files
+from eventide.demo.cars import ATTRIBUTES, CARS, make_events, write_files
 from eventide.demo.folder import MARKER, fresh_folder
+from eventide.demo.history import ask
+from eventide.demo.index import ask_indexed
+from eventide.demo.live import check_against_history, run_live
+from eventide.demo.patterns import temporal_pattern
 from eventide.demo.pictures import stepped
-from eventide.demo.spark import errors_to
+from eventide.demo.queries import HURRY, INDEXED, KINDS, LIVE, DemoQuestion
+from eventide.demo.spark import SparkSide, errors_to
 from eventide.demo.story import run_demo
+from eventide.drawing.page import Drawing
 from eventide.errors import StoreError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 EVENTS = 40_000
 
@@ -112,6 +125,83 @@ def test_answers_that_differ_in_one_bit_do_not_agree(other: pa.Table) -> None:
         check_agree("rows", ROWS, other)
 
 
+@pytest.fixture(scope="module")
+def morning(tmp_path_factory: pytest.TempPathFactory) -> Database:
+    """Enough events for every question to find something."""
+    database = open_database(tmp_path_factory.mktemp("demo") / "traffic.ev")
+    database.create_stream("cars", ATTRIBUTES).append(make_events(200_000))
+    return database
+
+
+def test_every_question_finds_something(morning: Database) -> None:
+    for question in every_question():
+        assert ask(morning, question, None).rows.num_rows > 0, question.name
+
+
+def test_the_index_gives_the_rows_of_a_replay(morning: Database) -> None:
+    assert "→ index" in morning.explain(INDEXED.text)
+    found = ask_indexed(morning, INDEXED, None)
+    check_agree(
+        "index", found.answer.rows, ev.sql(INDEXED.text, cars=events_of(morning)).to_arrow()
+    )
+
+
+def test_a_replay_with_other_rows_is_refused(
+    morning: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other_rows(database: Database, text: str) -> list[Result]:
+        return [database.sql(f"SELECT * FROM ({text}) AS answer LIMIT 1")]
+
+    monkeypatch.setattr(Database, "replay", other_rows)
+    with pytest.raises(DisagreementError, match="through the index and by replay"):
+        ask_indexed(morning, INDEXED, None)
+
+
+def test_other_rows_on_spark_are_refused(morning: Database) -> None:
+    class OtherRows(SparkSide):
+        def sql(self, database: Path, text: str) -> pa.Table:
+            return open_database(database).sql(text).to_arrow().slice(1)
+
+    for question in every_question():
+        with pytest.raises(DisagreementError, match=f"{question.name}, embedded and on Spark"):
+            ask(morning, question, OtherRows(None))
+
+
+def test_every_question_has_the_same_rows_on_spark(morning: Database, spark: SparkSession) -> None:
+    for question in every_question():
+        assert ask(morning, question, SparkSide(spark)).spark_seconds is not None
+    assert ask_indexed(morning, INDEXED, SparkSide(spark)).answer.spark_seconds is not None
+
+
+def test_live_answers_are_those_of_history_without_the_late(tmp_path: Path) -> None:
+    arrived = make_events(200_000)
+    run = run_live(tmp_path / "live.ev", LIVE, arrived, lambda _: None)
+    check_against_history(arrived, run)
+    assert [answer.question for answer in run.answers] == list(LIVE)
+    for answer in run.answers:
+        assert answer.rows.num_rows > 0
+        assert answer.late["_seq"].equals(run.late["_seq"])
+    assert 0 < run.late.num_rows < 10_000
+
+
+def test_matches_of_the_temporal_pattern_are_drawn(morning: Database) -> None:
+    matches = morning.sql(HURRY.text).to_arrow()
+    drawn = [block for block in temporal_pattern(morning, matches) if isinstance(block, Drawing)]
+    assert len(drawn) == 1
+    for word in ("surge", "fast", "brake", matches["car"][0].as_py()):
+        assert word in drawn[0].svg
+    none = temporal_pattern(morning, matches.slice(0, 0))
+    assert not any(isinstance(block, Drawing) for block in none)
+
+
+def every_question() -> list[DemoQuestion]:
+    return [question for questions in KINDS.values() for question in questions]
+
+
+def events_of(database: Database) -> pa.Table:
+    return database.sql("SELECT * FROM cars").to_arrow()
+
+
 def test_windows_become_steps_with_gaps() -> None:
     #  0 --1-- 10 --2-- 20     30 --3-- 40
     times, values = stepped(
@@ -135,13 +225,18 @@ def test_the_whole_demo_without_spark(tmp_path: Path) -> None:
     arguments = ["demo", "--no-spark", "--events", str(EVENTS), "--folder", str(folder)]
     result = CliRunner().invoke(eventide, arguments)
     assert result.exit_code == 0, result.output
-    assert result.output.count("✓") == 6
+    assert result.output.count("✓") == 10
     assert max(map(len, result.output.splitlines())) < 120 + len(str(folder))
+    for step in ("windows: 4", "a row pattern", "a temporal pattern", "a standing join"):
+        assert f"✓ {step}" in result.output
+    assert "the same rows" in result.output
     assert "without them history agrees" in result.output
     assert str(folder / "index.html") in result.output
     page = (folder / "index.html").read_text()
     assert page.count('<svg class="ev-chart"') == 3
     assert "much faster than lately" in page
+    for heading in ("A row pattern", "A temporal pattern", "A standing join", "Through the index"):
+        assert f"<h2>{heading}</h2>" in page
     assert "nan" not in page.lower().replace("nance", "")
     again = CliRunner().invoke(eventide, ["sql", str(folder / "traffic.ev"), "SELECT * FROM cars"])
     assert again.output.count("\n") == EVENTS + 1

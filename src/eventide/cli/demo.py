@@ -31,8 +31,9 @@ def demo(events: int, folder: Path, no_spark: bool) -> None:
     """Show what Eventide does, in two minutes, and write a page about it.
 
     200 connected cars send position, speed and acceleration, some of it minutes late. The events
-    go into a database; queries run over history, here and on Spark, and have to agree row by
-    row; one of them runs live while the events arrive again. The page has the charts.
+    go into a database. Windows, a row pattern, a temporal pattern, a standing join and a question
+    through the index run over history, here and on Spark, and have to agree row by row; windows
+    and the join run live while the events arrive again. The page has the charts.
 
     Examples:
       eventide demo

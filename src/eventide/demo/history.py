@@ -1,8 +1,7 @@
-"""Ask the questions over history, here and on Spark, and compare."""
+"""Ask questions over history, here and on Spark, and compare."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -24,18 +23,22 @@ class Answer:
     spark_seconds: float | None
 
 
-def ask_all(
-    database: Database, questions: Sequence[DemoQuestion], spark: SparkSide | None
-) -> Iterator[Answer]:
-    """Yield the answers; raise `DisagreementError` if Spark's differ."""
-    for question in questions:
-        started = perf_counter()
-        rows = database.sql(question.text).to_arrow()
-        seconds = perf_counter() - started
-        spark_seconds = None
-        if spark is not None:
-            started = perf_counter()
-            by_spark = spark.sql(database.path, question.text)
-            spark_seconds = perf_counter() - started
-            check_agree(f"{question.name}, embedded and on Spark", rows, by_spark)
-        yield Answer(question, rows, seconds, spark_seconds)
+def ask(database: Database, question: DemoQuestion, spark: SparkSide | None) -> Answer:
+    """Return the answer; raise `DisagreementError` if Spark's differs."""
+    started = perf_counter()
+    rows = database.sql(question.text).to_arrow()
+    seconds = perf_counter() - started
+    return Answer(question, rows, seconds, ask_spark(database, question, rows, spark))
+
+
+def ask_spark(
+    database: Database, question: DemoQuestion, rows: pa.Table, spark: SparkSide | None
+) -> float | None:
+    """Return how long Spark takes for the same rows, None if there is no Spark."""
+    if spark is None:
+        return None
+    started = perf_counter()
+    by_spark = spark.sql(database.path, question.text)
+    seconds = perf_counter() - started
+    check_agree(f"{question.name}, embedded and on Spark", rows, by_spark)
+    return seconds

@@ -116,10 +116,10 @@ def results_chart(minutes: pa.Table, braking: pa.Table, sudden: pa.Table, top: p
     start = int(micros(minutes["window_start"]).min())
     end = int(micros(minutes["window_end"]).max())
     return Chart(
-        "Situations",
+        "What the windows found",
         (
             Panel(
-                "Situations",
+                "Fast minutes and hard braking",
                 (
                     PeriodBars(
                         "above 140 km/h", tuple(periods(fast, cars, "top", "top {:g} km/h")), "blue"

@@ -1,4 +1,4 @@
-"""The page with the charts."""
+"""The page that the demo writes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,25 @@ import pyarrow as pa
 
 from eventide.api.database import Database
 from eventide.demo.history import Answer
+from eventide.demo.index import Indexed
 from eventide.demo.live import BATCH_ROWS, LATENESS, LiveRun
+from eventide.demo.patterns import (
+    row_pattern,
+    standing_join,
+    temporal_pattern,
+    through_the_index,
+)
 from eventide.demo.pictures import arrivals_chart, cars_chart, results_chart
-from eventide.demo.queries import BRAKING, MINUTES, SPEEDING, SUDDEN
+from eventide.demo.queries import (
+    BRAKING,
+    HURRY,
+    MINUTES,
+    SLIPPERY,
+    SPEEDING,
+    STOPS,
+    SUDDEN,
+    DemoQuestion,
+)
 from eventide.drawing.page import (
     Block,
     CodeBlock,
@@ -30,6 +46,7 @@ class DemoFindings:
     """What the demo found out, for the page to show."""
 
     answers: Sequence[Answer]
+    indexed: Indexed
     live: LiveRun
     events: int
     stored_bytes: int
@@ -38,21 +55,30 @@ class DemoFindings:
     """What wrote the store: "A Spark job", "The embedded engine"."""
     spark_version: str | None
 
-    def rows_of(self, name: str) -> pa.Table:
+    def rows_of(self, question: DemoQuestion) -> pa.Table:
         """Return the rows of a question."""
-        return next(each.rows for each in self.answers if each.question.name == name)
+        return next(each.rows for each in self.answers if each.question == question)
+
+    @property
+    def over_history(self) -> tuple[Answer, ...]:
+        """The answers of all questions over history."""
+        return (*self.answers, self.indexed.answer)
 
 
 def demo_page(database: Database, found: DemoFindings) -> Page:
     """Return the whole page."""
     return Page(
-        "Two hundred cars, one question, asked every way",
+        "Two hundred cars, every kind of question, asked every way",
         "What `eventide demo` just did on this machine: it stored a morning of reports from "
         "connected cars, asked about them over history and live, and compared the answers.",
         (
             facts(found),
             *what_arrived(database, found),
-            *what_was_asked(database, found),
+            *what_windows_found(database, found),
+            *row_pattern(found.rows_of(STOPS)),
+            *temporal_pattern(database, found.rows_of(HURRY)),
+            *standing_join(found.rows_of(SLIPPERY)),
+            *through_the_index(found.indexed, found.events),
             *how_it_compares(found),
             *while_it_happened(found),
             Heading("The questions"),
@@ -60,7 +86,7 @@ def demo_page(database: Database, found: DemoFindings) -> Page:
                 CodeBlock(
                     each.question.text, each.question.words, unfolded=each.question is MINUTES
                 )
-                for each in found.answers
+                for each in found.over_history
             ),
         ),
         footer=f"Written by Eventide {version('eventide')}. Times are UTC. "
@@ -99,20 +125,20 @@ def what_arrived(database: Database, found: DemoFindings) -> list[Block]:
     ]
 
 
-def what_was_asked(database: Database, found: DemoFindings) -> list[Block]:
-    """Tell about the answers."""
-    minutes, braking = found.rows_of(MINUTES.name), found.rows_of(BRAKING.name)
-    top, sudden = found.rows_of(SPEEDING.name), found.rows_of(SUDDEN.name)
+def what_windows_found(database: Database, found: DemoFindings) -> list[Block]:
+    """Tell about the questions over windows."""
+    minutes, braking = found.rows_of(MINUTES), found.rows_of(BRAKING)
+    top, sudden = found.rows_of(SPEEDING), found.rows_of(SUDDEN)
     return [
-        Heading("What the questions found"),
+        Heading("Windows"),
         Paragraph(
             "One query gives the average speed of every car in every minute: steps, over the "
             "single reports behind them."
         ),
         Figure(cars_chart(database, minutes, top)),
         Paragraph(
-            "Others look for situations: minutes above 140 km/h, windows with hard braking, and "
-            "reports far above what the same car did in the five minutes before."
+            "Others look for minutes above 140 km/h, half minutes with hard braking, and reports "
+            "far above what the same car did in the five minutes before."
         ),
         Figure(
             results_chart(minutes, braking, sudden, top),
@@ -125,7 +151,7 @@ def how_it_compares(found: DemoFindings) -> list[Block]:
     """Tell how long it took, each way."""
     if found.spark_version is None:
         columns = ("question", "rows", "time")
-        rows = tuple(embedded_cells(answer) for answer in found.answers)
+        rows = tuple(embedded_cells(answer) for answer in found.over_history)
         told = "Embedded, on this machine. This run left Spark out."
         return [
             Heading("How long it took"),
@@ -135,7 +161,7 @@ def how_it_compares(found: DemoFindings) -> list[Block]:
     both = ("question", "rows", "embedded", f"Spark {found.spark_version}", "rows agree")
     compared = tuple(
         (*embedded_cells(answer), f"{answer.spark_seconds:.2f} s", "✓ all")
-        for answer in found.answers
+        for answer in found.over_history
     )
     return [
         Heading("Here and on Spark"),
@@ -154,15 +180,16 @@ def embedded_cells(answer: Answer) -> tuple[str, ...]:
 def while_it_happened(found: DemoFindings) -> list[Block]:
     """Tell about the live run."""
     live = found.live
+    windows, pairs = (answer.rows.num_rows for answer in live.answers)
     return [
         Heading("Live"),
         Paragraph(
-            f"Then the events arrived once more, {BATCH_ROWS:,} at a time, at a database with a "
-            f"live query for “{MINUTES.name}”. It gave {live.rows.num_rows:,} windows, each as "
-            f"soon as it was complete, and never took longer than {live.slowest * 1000:.0f} ms "
-            f"from a batch to its results, storing included. {live.late.num_rows:,} events came "
-            "too late; they are stored and counted. The answer equals that of history without "
-            "them, row by row."
+            f"Then the events arrived once more, {BATCH_ROWS:,} at a time, at a database in which "
+            f"two of the questions run live. “{MINUTES.name}” gave {windows:,} windows, each as "
+            f"soon as it was complete, “{SLIPPERY.name}” {pairs:,} rows of its join. It never "
+            f"took longer than {live.slowest * 1000:.0f} ms from a batch to its results, storing "
+            f"included. {live.late.num_rows:,} events came too late; they are stored and counted. "
+            "The answers equal those of history without them, row by row."
         ),
         CodeBlock(
             'db.subscribe(text, on_result=show, lateness="10 s")\n'

@@ -17,9 +17,10 @@ from eventide.api.database import Database, open_database
 from eventide.api.stream import Stream
 from eventide.demo.cars import ATTRIBUTES, CARS, make_events, write_files
 from eventide.demo.folder import fresh_folder
-from eventide.demo.history import Answer, ask_all
+from eventide.demo.history import Answer, ask
+from eventide.demo.index import Indexed, ask_indexed
 from eventide.demo.live import LiveRun, check_against_history, run_live
-from eventide.demo.queries import LIVE, QUESTIONS
+from eventide.demo.queries import INDEXED, KINDS, LIVE
 from eventide.demo.report import DemoFindings, demo_page
 from eventide.demo.spark import SparkSide, spark_is_installed, start_spark
 from eventide.demo.telling import DemoStep, Teller
@@ -40,12 +41,15 @@ def run_demo(folder: Path, events: int, *, with_spark: bool, console: Console) -
     try:
         database, seconds = story.store(files, events, spark)
         answers = story.ask(database, spark)
+        indexed = story.ask_index(database, spark)
     finally:
         if spark is not None:
             spark.stop()
+    story.show_times(answers, indexed)
     live = story.ask_live(made)
     found = DemoFindings(
         answers=answers,
+        indexed=indexed,
         live=live,
         events=events,
         stored_bytes=stored_bytes(database),
@@ -111,29 +115,44 @@ class Story:
         return database, seconds
 
     def ask(self, database: Database, spark: SparkSide | None) -> list[Answer]:
-        """Ask all questions over history."""
-        with self.teller.step("asking over history") as step:
-            answers = list(ask_all(database, QUESTIONS, spark))
-            ways = "" if spark is None else ", here and on Spark: the same rows"
-            step.say(f"{len(answers)} questions over history{ways}")
-        columns = ("question", "rows", "embedded", "on Spark", "the same")
-        self.teller.table(
-            columns if spark is not None else columns[:3],
-            [answer_row(answer) for answer in answers],
-        )
+        """Ask all questions over history, a step for each kind."""
+        answers = []
+        for kind, questions in KINDS.items():
+            with self.teller.step(f"asking: {kind}") as step:
+                found = [ask(database, question, spark) for question in questions]
+                step.say(f"{kind}: {what_was_found(found)}{the_same(spark)}")
+            answers += found
         return answers
 
+    def ask_index(self, database: Database, spark: SparkSide | None) -> Indexed:
+        """Ask a question through the index, and by a replay of all events."""
+        with self.teller.step("asking: the index") as step:
+            found = ask_indexed(database, INDEXED, spark)
+            index, replay = found.answer.seconds * 1000, found.replay_seconds * 1000
+            step.say(
+                f"through the index {index:,.0f} ms, by replay {replay:,.0f} ms: the same rows"
+            )
+        return found
+
+    def show_times(self, answers: Sequence[Answer], indexed: Indexed) -> None:
+        """Show how long each question took."""
+        columns = ("question", "rows", "embedded", "on Spark", "the same")
+        rows = [answer_row(answer) for answer in (*answers, indexed.answer)]
+        with_spark = indexed.answer.spark_seconds is not None
+        self.teller.table(columns if with_spark else columns[:3], rows)
+
     def ask_live(self, events: pa.Table) -> LiveRun:
-        """Ask one question while the events arrive again, and compare with history."""
+        """Ask some questions while the events arrive again, and compare with history."""
         rows = events.num_rows
         with self.teller.step("live", rows) as step:
             run = run_live(self.folder / "live.ev", LIVE, events, step.advance)
+            windows, pairs = (answer.rows.num_rows for answer in run.answers)
             step.say(
-                f"one of them live: {run.rows.num_rows:,} windows, "
+                f"live: {windows:,} windows and {pairs:,} rows of the join, "
                 f"{rows / run.seconds:,.0f} events/s stored"
             )
         with self.teller.step("comparing") as step:
-            check_against_history(LIVE, events, run)
+            check_against_history(events, run)
             step.say(f"{run.late.num_rows:,} events came too late; without them history agrees")
         return run
 
@@ -144,6 +163,18 @@ class Story:
             path.write_text(render(demo_page(database, found)), encoding="utf-8")
             step.say("a page with charts")
         return path
+
+
+def what_was_found(answers: Sequence[Answer]) -> str:
+    """Return the one question and its rows, or how many there were."""
+    rows = sum(answer.rows.num_rows for answer in answers)
+    asked = answers[0].question.name if len(answers) == 1 else f"{len(answers)} questions"
+    return f"{asked}, {rows:,} rows"
+
+
+def the_same(spark: SparkSide | None) -> str:
+    """Return the end of a sentence about answers that were compared."""
+    return "" if spark is None else ", the same on Spark"
 
 
 def answer_row(answer: Answer) -> tuple[str, ...]:
