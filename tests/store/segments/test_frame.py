@@ -22,7 +22,7 @@ from eventide.store.files.frame import (
 from eventide.store.files.mapped import map_file, stamp_of
 from eventide.store.segments.segment import SegmentForm
 from eventide.store.segments.segment_writer import SegmentWriter
-from eventide.store.upkeep.salvage import newest_root
+from eventide.store.upkeep.repair.salvage import newest_root
 
 SCHEMA = Schema.of({"lane": "int64"})
 FORM = SegmentForm.of(SCHEMA, (0,), ("lane",), (), "lz4", in_order=True)

@@ -16,7 +16,8 @@ from eventide.store.files.frame import ALIGNMENT, HEADER, DamagedFrameError, Kin
 from eventide.store.files.mapped import stamp_of
 from eventide.store.index.secondary.run import END_SIZE, DamagedRunError, Run
 from eventide.store.segments.manifest import decode_manifest, encode_manifest, load_manifest
-from eventide.store.upkeep.repair import ASIDE, repair_stream
+from eventide.store.upkeep.repair import repair_stream
+from eventide.store.upkeep.repair.commit import ASIDE
 from eventide.store.upkeep.verify import verify_stream
 from eventide.store.writing.log import SECTOR, DamagedLogError, RecordKind, read_records
 from eventide.store.writing.log import stamp_of as log_stamp

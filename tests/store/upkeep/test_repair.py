@@ -14,7 +14,7 @@ from eventide.store import Store, StreamOptions
 from eventide.store.files.frame import Kind
 from eventide.store.files.mapped import stamp_of as segment_stamp
 from eventide.store.upkeep.repair import Repair, repair_stream
-from eventide.store.upkeep.salvage import newest_root
+from eventide.store.upkeep.repair.salvage import newest_root
 from eventide.store.upkeep.verify import verify_stream
 from eventide.store.writing.log import RecordKind, read_records, stamp_of
 from tests.store.events import SCHEMA, table, tiny_files

@@ -5,6 +5,6 @@ maintenance.py     work on sealed segments, as jobs that run here or on Spark
 changes.py         options, columns, retention: committed changes to how a stream is kept
 backup.py          a copy at one moment, while writing goes on
 verify.py          is everything whole; verify_segment.py, one segment of it
-repair.py          make a damaged stream whole; salvage.py, what can be saved of a segment
+repair/            make a damaged stream whole
 seq_set.py         which numbers were seen
 """
