@@ -117,7 +117,7 @@ def test_a_failing_source_of_events_leaves_nothing(stream: StoredStream) -> None
 
     with (
         tiny_files(),
-        patch("eventide.store.stream.SEGMENT_ROWS", 1),
+        patch("eventide.store.writing.staging.SEGMENT_ROWS", 1),
         pytest.raises(ConnectionError),
     ):
         stream.stage(broken())  # type: ignore[arg-type]
@@ -317,8 +317,8 @@ def test_a_failed_flush_does_not_fail_the_append(
     stream: StoredStream, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
-        patch("eventide.store.stream.LOG_BYTES", 1),
-        patch("eventide.store.stream.flush", side_effect=OSError("disk full")),
+        patch("eventide.store.writing.append.LOG_BYTES", 1),
+        patch("eventide.store.writing.append.flush", side_effect=OSError("disk full")),
     ):
         assert stream.append(at(1, 2)).rows == 2
     assert "could not be written to segments: disk full" in caplog.text

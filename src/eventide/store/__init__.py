@@ -20,7 +20,8 @@ from eventide.store.segments.segment import StagedSegment
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource, TimeSlice
 from eventide.store.store import Store
-from eventide.store.stream import Appended, StoredStream
+from eventide.store.stream import StoredStream
+from eventide.store.writing.append import Appended
 
 __all__ = [
     "Appended",

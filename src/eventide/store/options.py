@@ -106,6 +106,23 @@ class StreamOptions:
         SummaryLayout.of(schema, schema.names if self.summaries is None else self.summaries, known)
         return self
 
+    def with_aggregate(self, name: str, attribute: str) -> StreamOptions:
+        """Return the options with one more aggregate in the index."""
+        wanted = dict.fromkeys((*self.aggregates, (name, attribute)))
+        return replace(self, aggregates=tuple(wanted))
+
+    def with_index(self, attribute: str) -> StreamOptions:
+        """Return the options with one more secondary index."""
+        return replace(self, indexes=tuple(dict.fromkeys((*self.indexes, attribute))))
+
+    def without_index(self, attribute: str) -> StreamOptions:
+        """Return the options without the secondary index of an attribute."""
+        kept = tuple(each for each in self.indexes if each != attribute)
+        if kept == self.indexes:
+            message = f"there is no index on {attribute!r}"
+            raise StoreError(message, hint=f"there are indexes on {listed(kept) or 'nothing'}")
+        return replace(self, indexes=kept)
+
     def without_attribute(self, name: str) -> StreamOptions:
         """Return the options of a stream that loses an attribute."""
         kept = None if self.summaries is None else tuple(a for a in self.summaries if a != name)

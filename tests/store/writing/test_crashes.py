@@ -188,7 +188,7 @@ def sorted_times(values: Sequence[object]) -> list[object]:
 
 def failing(action: Action, stream: StoredStream, disk: FailingDisk) -> BaseException | None:
     """Act on a disk that fails; return what was raised."""
-    with using(disk), patch("eventide.store.stream.LOG_BYTES", action.log_bytes):
+    with using(disk), patch("eventide.store.writing.append.LOG_BYTES", action.log_bytes):
         try:
             action.act(stream)
         except (StoreError, KeyboardInterrupt, Crash) as error:

@@ -285,7 +285,7 @@ def test_live_queries_see_what_an_interrupt_came_after(database: ev.Database) ->
     seen: list[int] = []
     cars = cars_with_query(database, seen)
     with (
-        patch("eventide.store.stream.StoredStream.settle", side_effect=KeyboardInterrupt),
+        patch("eventide.store.writing.append.settle", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
         cars.append(bulk(range(40)))

@@ -21,7 +21,9 @@ from eventide.schema import INT64, STRING
 from eventide.store import Appended, Store, StoredStream
 from eventide.store.files.disk import Disk, Piece
 from eventide.store.options import Order, StreamOptions
+from eventide.store.writing import append
 from eventide.store.writing.adaptation import Mode
+from eventide.store.writing.append import Producer
 from eventide.store.writing.feed import Feed
 from eventide.store.writing.open_stream import OpenStream, opened
 from eventide.store.writing.view import StreamView
@@ -271,24 +273,19 @@ def test_a_refusal_that_nobody_has_read_shows_when_the_feed_is_closed(
 
 def test_what_was_stored_in_spite_of_an_error_is_not_stored_again(stream: StoredStream) -> None:
     """A defect after the events were written: whatever it is, trying again would double them."""
-    original = StoredStream.add
+    original = append.add
 
     def add(
-        self: StoredStream,
-        opened: OpenStream,
-        view: StreamView,
-        events: pa.RecordBatch,
-        producer: str | None,
-        sequence: int | None,
+        opened: OpenStream, view: StreamView, events: pa.RecordBatch, producer: Producer
     ) -> None:
-        original(self, opened, view, events, producer, sequence)
+        original(opened, view, events, producer)
         message = "afterwards"
         raise ValueError(message)
 
     feed = Feed(stream, 100)
     with held_up(feed) as disk:
         tickets = [feed.put(at(1)), feed.put(at(2))]
-        with patch.object(StoredStream, "add", add):
+        with patch.object(append, "add", add):
             disk.gate.set()
             wait(tickets, LONG_S)
     for ticket in tickets:

@@ -110,7 +110,7 @@ def short_log() -> Iterator[None]:
     with (
         tiny_files(),
         patch("eventide.store.writing.flush.LOG_BYTES", 2000),
-        patch("eventide.store.stream.LOG_BYTES", 2000),
+        patch("eventide.store.writing.append.LOG_BYTES", 2000),
     ):
         yield
 

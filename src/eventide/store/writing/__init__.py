@@ -1,5 +1,8 @@
 """From an append to the disk: log, tail and queue, leaves, checkpoints, load.
 
+append.py        events that were appended: to the log, or many at once to a segment
+rows.py          events checked, with the columns that the stream has now
+staging.py       events in files that a later commit adds
 view.py          a stream at one moment: segments, tail and queue
 open_stream.py   one stream in this process: its newest view, and the way to change it
 log.py           the log of events that are in no segment yet

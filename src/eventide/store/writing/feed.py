@@ -25,8 +25,9 @@ import pyarrow as pa
 from eventide.errors import BusyError, SchemaError, StoreError
 from eventide.store.reading.scan import StreamColumns
 from eventide.store.segments.manifest import KEPT_DECISIONS
-from eventide.store.stream import BULK_BYTES, Appended, Outcome, StoredStream
+from eventide.store.stream import StoredStream
 from eventide.store.writing.adaptation import Configuration, Mode, QueueState, decide
+from eventide.store.writing.append import BULK_BYTES, Appended, Outcome
 from eventide.store.writing.open_stream import opened
 from eventide.store.writing.view import StreamView, copied
 
