@@ -10,14 +10,14 @@ from eventide.store.files.disk import sync_folder, write_atomically
 from eventide.store.files.mapped import MAPPED
 from eventide.store.segments.manifest import Decision, encode_manifest, manifest_path
 from eventide.store.segments.segment import Segment
-from eventide.store.upkeep.repair.turn import Turn
+from eventide.store.upkeep.repair.turn import RepairTurn
 from eventide.store.writing.log import RecordKind, create_log
 from eventide.store.writing.view import StreamView
 
 ASIDE = ".damaged"
 
 
-def commit(turn: Turn, segments: list[Segment]) -> None:
+def commit(turn: RepairTurn, segments: list[Segment]) -> None:
     """Write a log with the open end, and the manifest that makes everything count."""
     view = repaired_view(turn, segments)
     if turn.dry_run:
@@ -41,7 +41,7 @@ def commit(turn: Turn, segments: list[Segment]) -> None:
     write_atomically(path, encode_manifest(following))
 
 
-def repaired_view(turn: Turn, segments: list[Segment]) -> StreamView:
+def repaired_view(turn: RepairTurn, segments: list[Segment]) -> StreamView:
     """Return the stream with the events of the log, and the next number that is free."""
     view = replace(turn.view, tail=(), queue=())
     if view.segment is not None:
@@ -56,7 +56,7 @@ def repaired_view(turn: Turn, segments: list[Segment]) -> StreamView:
     return replace(view, next_seq=max(ends) + turn.start.unread)
 
 
-def move_aside(turn: Turn) -> None:
+def move_aside(turn: RepairTurn) -> None:
     """Give damaged files a name under which nobody looks for them."""
     for name in dict.fromkeys(turn.notes.aside):
         path = turn.folder / name

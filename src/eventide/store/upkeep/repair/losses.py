@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.store.upkeep.repair.turn import Turn
+from eventide.store.upkeep.repair.turn import RepairTurn
 
 
-def note_losses(turn: Turn) -> None:
+def note_losses(turn: RepairTurn) -> None:
     """Say which numbers damaged records of the log had, if no segment has those events."""
     log = turn.start.log
     if not turn.start.is_newest:
@@ -22,7 +22,7 @@ def note_losses(turn: Turn) -> None:
                 turn.notes.loss(f"{log.name}: {len(run):,} events, {which}")
 
 
-def note_unlisted(turn: Turn) -> None:
+def note_unlisted(turn: RepairTurn) -> None:
     """Say what the lost version of the manifest had that is not found."""
     lost = turn.safe.unseen(turn.start.manifest.next_seq, turn.view.next_seq)
     if not turn.start.is_counted:

@@ -17,12 +17,12 @@ from eventide.store.segments.segment import SEGMENT_NAME, Segment
 from eventide.store.upkeep.repair.rebuild import form_in
 from eventide.store.upkeep.repair.salvage import leaves_behind, newest_root, rewritten, salvaged
 from eventide.store.upkeep.repair.segments import ANY_TIME
-from eventide.store.upkeep.repair.turn import Turn
+from eventide.store.upkeep.repair.turn import RepairTurn
 from eventide.store.upkeep.seq_set import SeqSet
 from eventide.store.upkeep.verify_segment import UNREADABLE, SegmentCheck
 
 
-def adopted(turn: Turn) -> Iterator[Segment]:
+def adopted(turn: RepairTurn) -> Iterator[Segment]:
     """Yield segments that no list has, and that hold events which are nowhere else."""
     if turn.start.is_log_whole:
         return
@@ -51,7 +51,7 @@ def adopted(turn: Turn) -> Iterator[Segment]:
     yield from placed(turn, first, unplaced)
 
 
-def unlisted(turn: Turn) -> list[Path]:
+def unlisted(turn: RepairTurn) -> list[Path]:
     """Return the segment files that no list has.
 
     The largest come first: what compactions have merged has the events of smaller ones.
@@ -67,7 +67,7 @@ def unlisted(turn: Turn) -> list[Path]:
     return sorted((path for path in found if path.name not in listed), key=rank)
 
 
-def orphan(turn: Turn, path: Path) -> SegmentCheck | None:
+def orphan(turn: RepairTurn, path: Path) -> SegmentCheck | None:
     """Return a segment that no list has, if it is whole."""
     try:
         content, stamp = map_file(path), segment_stamp(path.name)
@@ -82,7 +82,7 @@ def orphan(turn: Turn, path: Path) -> SegmentCheck | None:
     return None if list(check.findings()) else check
 
 
-def may_belong(turn: Turn, check: SegmentCheck) -> bool:
+def may_belong(turn: RepairTurn, check: SegmentCheck) -> bool:
     """Whether the events of a segment can be some that the stream has counted."""
     segment = check.segment
     if segment.file in turn.start.offsets:
@@ -92,7 +92,7 @@ def may_belong(turn: Turn, check: SegmentCheck) -> bool:
     return not turn.start.is_counted or segment.seq_max < turn.view.next_seq
 
 
-def taken_in(turn: Turn, check: SegmentCheck) -> Iterator[Segment]:
+def taken_in(turn: RepairTurn, check: SegmentCheck) -> Iterator[Segment]:
     """Yield a segment as it is."""
     segment = check.segment
     if is_second(turn, segment) or has_leaves_behind(check):
@@ -106,7 +106,7 @@ def taken_in(turn: Turn, check: SegmentCheck) -> Iterator[Segment]:
     yield segment
 
 
-def fresh_part(turn: Turn, check: SegmentCheck) -> tuple[Segment, ...]:
+def fresh_part(turn: RepairTurn, check: SegmentCheck) -> tuple[Segment, ...]:
     """Write the events of a segment that are nowhere else to a new one.
 
     Those in leaves behind its last whole root too: they were in the log before.
@@ -122,7 +122,9 @@ def fresh_part(turn: Turn, check: SegmentCheck) -> tuple[Segment, ...]:
     return () if turn.dry_run else rewritten(turn.folder, check.segment, leaves)
 
 
-def placed(turn: Turn, first: SegmentCheck | None, others: list[SegmentCheck]) -> Iterator[Segment]:
+def placed(
+    turn: RepairTurn, first: SegmentCheck | None, others: list[SegmentCheck]
+) -> Iterator[Segment]:
     """Yield segments with numbers from 0 on, of which only the `first` can have those.
 
     The place of staged ones is in no file but the manifest. If together they fill just the
@@ -141,7 +143,9 @@ def placed(turn: Turn, first: SegmentCheck | None, others: list[SegmentCheck]) -
         turn.notes.step(f"{check.segment.file}: {check.segment.rows:,} events, {what}")
 
 
-def fitting(turn: Turn, first: SegmentCheck | None, checks: list[SegmentCheck]) -> list[Segment]:
+def fitting(
+    turn: RepairTurn, first: SegmentCheck | None, checks: list[SegmentCheck]
+) -> list[Segment]:
     """Return segments placed where numbers are free, the oldest first; none if any is left."""
     taken, start = 0, turn.start.manifest.next_seq
     if first is not None:
@@ -165,13 +169,13 @@ def written_at(check: SegmentCheck) -> float:
     return (check.folder / check.segment.file).stat().st_mtime
 
 
-def hint_at_indexes(turn: Turn) -> None:
+def hint_at_indexes(turn: RepairTurn) -> None:
     """Say that what was taken in has no indexes."""
     if turn.start.manifest.options.indexes:
         turn.notes.hint("run `eventide compact` to build the indexes of what was taken in")
 
 
-def is_second(turn: Turn, segment: Segment) -> bool:
+def is_second(turn: RepairTurn, segment: Segment) -> bool:
     """Whether a segment is open while the stream has another open one."""
     return not segment.sealed and turn.view.segment is not None
 

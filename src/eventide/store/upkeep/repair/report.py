@@ -29,7 +29,7 @@ class Repair:
 
 
 @dataclass(slots=True)
-class Notes:
+class RepairNotes:
     """What a repair has to report so far."""
 
     steps: list[str] = field(default_factory=list)

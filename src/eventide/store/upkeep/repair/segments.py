@@ -10,13 +10,13 @@ from eventide.store.files.mapped import map_file
 from eventide.store.files.mapped import stamp_of as segment_stamp
 from eventide.store.segments.segment import Segment
 from eventide.store.upkeep.repair.salvage import leaves_behind, newest_root, rewritten, salvaged
-from eventide.store.upkeep.repair.turn import Turn
+from eventide.store.upkeep.repair.turn import RepairTurn
 from eventide.store.upkeep.verify_segment import SegmentCheck, UnreadablePart
 
 ANY_TIME = UnreadablePart(0, MIN_TS_US, MAX_TS_US)
 
 
-def newest_segments(turn: Turn) -> list[Segment]:
+def newest_segments(turn: RepairTurn) -> list[Segment]:
     """Return the segments, the open one as its last root has it if the log does not know."""
     segment = turn.view.segment
     if segment is not None and not turn.start.is_log_whole:
@@ -31,7 +31,7 @@ def newest_segments(turn: Turn) -> list[Segment]:
     return list(turn.view.segments)
 
 
-def checked(turn: Turn, segment: Segment) -> SegmentCheck:
+def checked(turn: RepairTurn, segment: Segment) -> SegmentCheck:
     """Read all of a segment."""
     check = SegmentCheck(turn.folder, segment, turn.listed)
     for finding in check.findings():
@@ -48,7 +48,7 @@ def checked(turn: Turn, segment: Segment) -> SegmentCheck:
     return check
 
 
-def without_lost_indexes(turn: Turn, check: SegmentCheck) -> Segment:
+def without_lost_indexes(turn: RepairTurn, check: SegmentCheck) -> Segment:
     """Return a segment with the indexes that are whole."""
     if not check.lost_indexes:
         return check.segment
@@ -61,7 +61,7 @@ def without_lost_indexes(turn: Turn, check: SegmentCheck) -> Segment:
     return replace(check.segment, indexes=whole)
 
 
-def rewrite(turn: Turn, check: SegmentCheck) -> tuple[Segment, ...]:
+def rewrite(turn: RepairTurn, check: SegmentCheck) -> tuple[Segment, ...]:
     """Write what is left of a damaged segment to a new one."""
     segment, notes = check.segment, turn.notes
     is_open = turn.view.segment is not None and turn.view.segment.file == segment.file

@@ -16,7 +16,7 @@ from eventide.store.segments.manifest import (
     versions_in,
 )
 from eventide.store.upkeep.repair.rebuild import rebuilt_manifest
-from eventide.store.upkeep.repair.report import Notes
+from eventide.store.upkeep.repair.report import RepairNotes
 from eventide.store.upkeep.repair.salvage_log import LogReading, read_log
 from eventide.store.upkeep.verify_segment import MISSING
 from eventide.store.writing.view import StreamView
@@ -27,7 +27,7 @@ LISTED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class RepairStart:
     """The manifest and the log that count."""
 
     folder: Path
@@ -67,7 +67,7 @@ class Start:
         return view
 
 
-def find_start(folder: Path, notes: Notes) -> Start:
+def find_start(folder: Path, notes: RepairNotes) -> RepairStart:
     """Read all manifests and logs, and choose."""
     highest, newest, damaged = read_manifests(folder)
     manifest = rebuilt_manifest(folder, damaged) if newest is None else newest
@@ -92,7 +92,7 @@ def find_start(folder: Path, notes: Notes) -> Start:
         log = max(readable, key=lambda each: each.next_seq, default=own)
     note_logs(notes, folder, own, log, is_newest=is_newest)
     unread = max(own.unread, log.unread)
-    return Start(folder, manifest, highest, is_newest, log, unread, offsets)
+    return RepairStart(folder, manifest, highest, is_newest, log, unread, offsets)
 
 
 def read_manifests(folder: Path) -> tuple[int, Manifest | None, list[str]]:
@@ -131,7 +131,7 @@ def other_logs(folder: Path, manifest: Manifest) -> list[LogReading]:
 
 
 def note_version(
-    notes: Notes, newest: Manifest | None, highest: int, *, is_newest: bool, is_behind: bool
+    notes: RepairNotes, newest: Manifest | None, highest: int, *, is_newest: bool, is_behind: bool
 ) -> None:
     """Say which version of the manifest counts, if that is not the newest."""
     if newest is None:
@@ -147,7 +147,7 @@ def note_version(
 
 
 def note_logs(
-    notes: Notes, folder: Path, own: LogReading, chosen: LogReading, *, is_newest: bool
+    notes: RepairNotes, folder: Path, own: LogReading, chosen: LogReading, *, is_newest: bool
 ) -> None:
     """Say what becomes of the manifest's log, and of the one that counts."""
     is_replaced = own.reason is not None and own is not chosen
@@ -159,7 +159,7 @@ def note_logs(
         notes.aside.append(own.name)
 
 
-def note_log(notes: Notes, log: LogReading) -> None:
+def note_log(notes: RepairNotes, log: LogReading) -> None:
     """Say what becomes of a damaged log; which events it lost is known at the end."""
     name, what = log.name, f"{log.name}: {log.reason}"
     if log.reason == MISSING:

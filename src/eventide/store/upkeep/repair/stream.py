@@ -10,7 +10,7 @@ from eventide.store.stream import StoredStream
 from eventide.store.upkeep.repair.commit import commit, move_aside
 from eventide.store.upkeep.repair.losses import note_losses
 from eventide.store.upkeep.repair.orphans import adopted
-from eventide.store.upkeep.repair.report import Notes, Repair
+from eventide.store.upkeep.repair.report import Repair, RepairNotes
 from eventide.store.upkeep.repair.segments import (
     checked,
     newest_segments,
@@ -18,7 +18,7 @@ from eventide.store.upkeep.repair.segments import (
     without_lost_indexes,
 )
 from eventide.store.upkeep.repair.start import find_start
-from eventide.store.upkeep.repair.turn import Safe, Turn
+from eventide.store.upkeep.repair.turn import RepairTurn, SafeEvents
 from eventide.store.upkeep.verify import check_memory
 from eventide.store.writing.open_stream import OPENED
 
@@ -72,10 +72,10 @@ def repaired(folder: Path, *, dry_run: bool) -> Repair:
     return turn.notes.repair()
 
 
-def new_turn(folder: Path, *, dry_run: bool) -> Turn:
+def new_turn(folder: Path, *, dry_run: bool) -> RepairTurn:
     """Return a repair before its first step: what the manifest and the log tell."""
-    notes = Notes()
+    notes = RepairNotes()
     start = find_start(folder, notes)
     view = start.view()
-    safe = Safe([*view.tail, *view.queue])
-    return Turn(start, notes, dry_run, view, safe, is_changed=not start.is_log_whole)
+    safe = SafeEvents([*view.tail, *view.queue])
+    return RepairTurn(start, notes, dry_run, view, safe, is_changed=not start.is_log_whole)

@@ -13,9 +13,9 @@ from eventide.kernels.compiled import Int64s
 from eventide.schema import SEQ, TS
 from eventide.store.files.frame import read_frame
 from eventide.store.order import int64_view
-from eventide.store.upkeep.repair.report import Notes
+from eventide.store.upkeep.repair.report import RepairNotes
 from eventide.store.upkeep.repair.salvage import leaf_rows
-from eventide.store.upkeep.repair.start import Start
+from eventide.store.upkeep.repair.start import RepairStart
 from eventide.store.upkeep.seq_set import SeqSet
 from eventide.store.upkeep.verify_segment import SegmentCheck
 from eventide.store.writing.view import StreamView
@@ -25,7 +25,7 @@ FARTHEST = 10**8
 
 
 @dataclass(slots=True)
-class Safe:
+class SafeEvents:
     """The events that are not lost."""
 
     memory: list[pa.RecordBatch]
@@ -74,15 +74,15 @@ class Safe:
 
 
 @dataclass(slots=True)
-class Turn:
+class RepairTurn:
     """One turn of repair."""
 
-    start: Start
-    notes: Notes
+    start: RepairStart
+    notes: RepairNotes
     dry_run: bool
     view: StreamView
     """The stream with its open end, as it will be."""
-    safe: Safe
+    safe: SafeEvents
     is_changed: bool
     """Whether a new manifest is needed."""
     listed: SeqSet = field(default_factory=SeqSet)
