@@ -29,7 +29,7 @@ from eventide.engines.history.patterns.question import PatternQuestion, pattern_
 from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.history.weights import DEFAULTS, Weights
 from eventide.lang.sql import plan_sql
-from eventide.plan.nodes import Plan
+from eventide.plan.tree import Plan
 from eventide.store.snapshot import Snapshot
 
 ALL_CHOICES = 6

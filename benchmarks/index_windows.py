@@ -34,8 +34,10 @@ from eventide.engines.history.replay import replay
 from eventide.engines.history.weights import DEFAULTS
 from eventide.engines.history.windows.index import WindowIndex, window_access
 from eventide.lang.sql import plan_sql
-from eventide.plan.nodes import Plan, Project, Window, WindowAggregate
+from eventide.plan.nodes import Project
 from eventide.plan.times import format_duration
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import Window, WindowAggregate
 from eventide.schema import Schema
 from eventide.store import Snapshot, Store
 from eventide.store.reading.aggregate import AggregateCall, aggregate

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from benchmarks.situation_data import BOOLEANS, DEVICES, DRIVERS, thresholds
-from eventide.plan.nodes import Detection
 from eventide.plan.situations import allen
+from eventide.plan.situations.nodes import Detection
 
 LETTERS = "abcdefghij"
 

@@ -24,7 +24,7 @@ from benchmarks.situation_setting import (
     one_core,
     over_arrow,
 )
-from eventide.plan.nodes import Detection
+from eventide.plan.situations.nodes import Detection
 
 WINDOWS_S = (500, 2_000, 10_000, 20_000, 100_000)
 LEAST_OF_WIDE_SCAN = at_least(14)

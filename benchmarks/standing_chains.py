@@ -32,10 +32,11 @@ from benchmarks.standing_setting import (
 )
 from eventide.engines.standing.build import build_standing
 from eventide.plan.expressions import Expression
-from eventide.plan.nodes import Plan, rebuild_sources
+from eventide.plan.nodes import rebuild_sources
 from eventide.plan.standing.choose import choose_plan
 from eventide.plan.standing.join_order import JoinInput
 from eventide.plan.standing.nodes import Standing, WindowJoin
+from eventide.plan.tree import Plan
 
 STEP_S = 5
 FILLING_S = 200

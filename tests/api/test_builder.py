@@ -17,8 +17,10 @@ import eventide as ev
 from eventide.errors import EventideError, ParseError, PlanError, UnsupportedError
 from eventide.lang.sql import plan_sql
 from eventide.plan.expressions import ALWAYS
-from eventide.plan.nodes import MatchRecognize, Plan, match_of
+from eventide.plan.nodes import match_of
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import Concat, Variable
+from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
 if TYPE_CHECKING:

@@ -24,10 +24,12 @@ from eventide.plan.expressions import (
     Named,
     PeriodPart,
 )
-from eventide.plan.nodes import Plan, Project, Scan, TemporalPattern
+from eventide.plan.nodes import Project, Scan
 from eventide.plan.situations import allen
+from eventide.plan.situations.nodes import TemporalPattern
 from eventide.plan.situations.parts import Constraint, Situation
 from eventide.plan.situations.periods import pattern_of, period_columns, with_periods
+from eventide.plan.tree import Plan
 from eventide.schema import FLOAT64, Schema
 
 SECOND = 1_000_000

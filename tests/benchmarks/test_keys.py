@@ -16,7 +16,7 @@ from benchmarks.keys import (
 from benchmarks.report import Machine
 
 from eventide.lang.sql import plan_sql
-from eventide.plan.patterns.bounds import unbounded_reasons
+from eventide.plan.bounds import unbounded_reasons
 from eventide.plan.standing.nodes import Standing
 
 

@@ -23,7 +23,7 @@ from eventide.errors import UnboundedStateWarning
 from eventide.lang.sql import plan_sql
 from eventide.operators import key_layers
 from eventide.operators.key_layers import KeyLayers, TakenKeys
-from eventide.plan.patterns.bounds import unbounded_reasons
+from eventide.plan.bounds import unbounded_reasons
 from eventide.schema import SEQ, TS, Schema
 from tests.engines.scenarios import as_bag
 

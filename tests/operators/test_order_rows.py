@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from eventide.batch import END_OF_TIME_US, Batch
 from eventide.errors import StateError
 from eventide.operators.order_rows import OrderRows, begins_with_time
-from eventide.plan.expressions import Call, Column
-from eventide.plan.nodes import OrderKey
+from eventide.plan.expressions import Call, Column, OrderKey
 from eventide.schema import FLOAT64, INT64, STRING, TIMESTAMP, Schema
 
 SCHEMA = Schema.of({"x": "int64", "y": "float64", "label": "string"}).arrow

@@ -9,21 +9,23 @@ from eventide.errors import PlanError
 from eventide.plan.bind import bind
 from eventide.plan.check import check_plan
 from eventide.plan.explain import explain
-from eventide.plan.expressions import Aggregate, Call, Column, Expression, Literal, Named, RowsFrame
-from eventide.plan.nodes import (
-    Filter,
+from eventide.plan.expressions import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    Named,
     NamedAggregate,
-    Plan,
-    Project,
-    Scan,
-    SlidingAggregate,
-    Window,
-    WindowAggregate,
+    RowsFrame,
 )
+from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.passes import PASSES, optimise
 from eventide.plan.passes.fold_constants import fold
 from eventide.plan.passes.push_down_time_range import push_down_time_range
 from eventide.plan.times import format_duration, format_timestamp, parse_duration, parse_timestamp
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import SlidingAggregate, Window, WindowAggregate
 from eventide.schema import BOOL, FLOAT64, INT64, TIMESTAMP, Schema
 from tests.naive.expressions import value_of
 

@@ -38,10 +38,11 @@ from eventide.interrupts import interruptible
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.explain import explain_request
 from eventide.lang.sql.statement import require_tpstream
-from eventide.plan.nodes import Plan, scans_of
+from eventide.plan.nodes import scans_of
 from eventide.plan.standing.execution import Execution, checked_execution
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.times import Duration, duration_us
+from eventide.plan.tree import Plan
 from eventide.plan.written import refuse_written
 from eventide.schema import BOOL, DELETED, Attribute, DataType, Schema
 from eventide.store import Snapshot, Store

@@ -19,9 +19,10 @@ from eventide.drawing.situations import (
     scene_of_situations,
 )
 from eventide.errors import PlanError, SchemaError, UnsupportedError, pointing_into
-from eventide.plan.nodes import Plan, TemporalPattern
 from eventide.plan.situations.allen import possible_relations, words_of
+from eventide.plan.situations.nodes import TemporalPattern
 from eventide.plan.situations.periods import pattern_of, period_columns, with_periods
+from eventide.plan.tree import Plan
 from eventide.schema import TS
 from eventide.sinks.words import escape
 

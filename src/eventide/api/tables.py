@@ -29,23 +29,18 @@ from eventide.ingest.coerce import (
 )
 from eventide.lang.sql import plan_sql
 from eventide.plan.expressions import Column, RangeFrame, walk
-from eventide.plan.nodes import (
+from eventide.plan.nodes import Filter, Project, Scan, scans_of, sources_of
+from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.situations.nodes import Situations, TemporalPattern
+from eventide.plan.standing.nodes import AsOfJoin, RowsWindow, Standing, Unbounded, Windowed
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import (
     WINDOW_END,
     WINDOW_START,
     CountWindow,
-    Filter,
-    MatchRecognize,
-    Plan,
-    Project,
-    Scan,
-    Situations,
     SlidingAggregate,
-    TemporalPattern,
     WindowAggregate,
-    scans_of,
-    sources_of,
 )
-from eventide.plan.standing.nodes import AsOfJoin, RowsWindow, Standing, Unbounded, Windowed
 from eventide.plan.written import written_tables
 from eventide.schema import (
     MIN_TS_US,

@@ -27,25 +27,14 @@ from eventide.operators.windows.frames import AggregateFrames
 from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Expression, rebuild
 from eventide.plan.meaning import digest_of
-from eventide.plan.nodes import (
-    CountWindow,
-    Filter,
-    MatchRecognize,
-    PeriodJoin,
-    Plan,
-    Project,
-    Relational,
-    Row,
-    Scan,
-    Situations,
-    SlidingAggregate,
-    TemporalPattern,
-    WindowAggregate,
-    scans_of,
-)
+from eventide.plan.nodes import Filter, Project, Relational, Scan, scans_of
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
+from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.time_order import follows_time
+from eventide.plan.tree import Plan, Row
+from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, WindowAggregate
 
 OneSource = (
     Filter

@@ -19,8 +19,7 @@ from eventide.operators.columns import concat_batches
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
-from eventide.plan.expressions import Column
-from eventide.plan.nodes import OrderKey
+from eventide.plan.expressions import Column, OrderKey
 from eventide.schema import TS
 
 

@@ -1,7 +1,7 @@
 """Turn a query into a checked, optimised plan. Decides everything, runs nothing.
 
 expressions.py  what is computed for a row
-nodes.py        what is done with rows
+nodes.py        what is done with rows; tree.py: what all nodes have in common
 functions.py    the functions an expression may call; signatures.py: their type rules
 aggregates.py   the aggregates a window may compute, with their types
 types.py        how types mix, and which casts exist
@@ -9,11 +9,13 @@ constants.py    casts of constants; times.py reads and prints times and duration
 failing.py      which expressions have no answer for some values
 written.py      VALUES as events; column_names.py: columns of one name get numbers
 time_order.py   whether rows follow time
+bounds.py       whether a live query can forget, and what it keeps
 bind.py         names become typed columns; bind_hints.py: what to write where types do not fit
 check.py        what must hold of every plan
 meaning.py      when two plans are the same
 explain.py      a plan as text; render.py does its expressions
 passes/         rewrites, one a file, in the order of passes/__init__.py
+windows/        windows of time and of events
 patterns/       row patterns
 situations/     situations and the relations of periods
 standing/       standing queries

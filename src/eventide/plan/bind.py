@@ -34,27 +34,16 @@ from eventide.plan.expressions import (
     MatchAggregate,
     MatchNumber,
     Named,
+    NamedAggregate,
     Over,
     PeriodPart,
     rebuild,
 )
 from eventide.plan.functions import FUNCTIONS, Function
-from eventide.plan.nodes import (
-    Filter,
-    MatchRecognize,
-    NamedAggregate,
-    PeriodJoin,
-    Plan,
-    Project,
-    Relational,
-    Row,
-    Scan,
-    Situations,
-    SlidingAggregate,
-    TemporalPattern,
-    WindowAggregate,
-)
+from eventide.plan.nodes import Filter, Project, Relational, Scan, node_of
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
+from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
 from eventide.plan.situations.parts import Situation
 from eventide.plan.standing.nodes import (
     AsOfJoin,
@@ -75,12 +64,15 @@ from eventide.plan.standing.nodes import (
 )
 from eventide.plan.standing.rebuild import rebuild_standing_sources
 from eventide.plan.times import parse_duration, parse_timestamp
+from eventide.plan.tree import Plan, Row
 from eventide.plan.types import can_cast
+from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
 from eventide.schema import BOOL, FLOAT64, INT64, NULL, STRING, TIMESTAMP, DataType, Schema
 
 
 def bind(plan: Plan, catalog: Mapping[str, Schema]) -> Plan:
     """Return the plan with every name resolved and every type set."""
+    plan = node_of(plan)
     match plan:
         case Scan():
             return bind_scan(plan, catalog)

@@ -18,35 +18,25 @@ from eventide.plan.expressions import (
     MatchAggregate,
     MatchNumber,
     Named,
+    NamedAggregate,
     Over,
     PeriodPart,
     walk,
 )
 from eventide.plan.functions import FUNCTIONS
-from eventide.plan.nodes import (
+from eventide.plan.nodes import Filter, Project, Relational, Scan, node_of, sources_of
+from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.render import render
+from eventide.plan.situations.allen import ANY
+from eventide.plan.situations.nodes import (
     CONFIRMED,
     END_TS,
     SITUATION,
     START_TS,
-    WINDOW_END,
-    WINDOW_START,
-    Filter,
-    MatchRecognize,
-    NamedAggregate,
     PeriodJoin,
-    Plan,
-    Project,
-    Relational,
-    Row,
-    Scan,
     Situations,
-    SlidingAggregate,
     TemporalPattern,
-    WindowAggregate,
-    sources_of,
 )
-from eventide.plan.render import render
-from eventide.plan.situations.allen import ANY
 from eventide.plan.situations.parts import Situation
 from eventide.plan.standing.nodes import (
     AsOfJoin,
@@ -64,6 +54,8 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
+from eventide.plan.tree import Plan, Row
+from eventide.plan.windows.nodes import WINDOW_END, WINDOW_START, SlidingAggregate, WindowAggregate
 from eventide.schema import BOOL, NULL, TIMESTAMP, TS
 
 MOST_SITUATIONS = 32
@@ -83,6 +75,7 @@ def check_plan(plan: Plan, *, after: str) -> Plan:
 def _check(plan: Plan) -> None:
     for source in sources_of(plan):
         _check(source)
+    plan = node_of(plan)
     match plan:
         case Scan():
             _check_names(name for name, _ in plan.columns)

@@ -7,28 +7,22 @@ from dataclasses import replace
 from typing import assert_never
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.plan.expressions import ALWAYS, At, Expression, MatchAggregate, Named, rebuild
-from eventide.plan.nodes import (
-    CountWindow,
-    Filter,
-    MatchRecognize,
+from eventide.plan.expressions import (
+    ALWAYS,
+    At,
+    Expression,
+    MatchAggregate,
+    Named,
     NamedAggregate,
     OrderKey,
-    PeriodJoin,
-    Plan,
-    Project,
-    Relational,
-    Scan,
-    Situations,
-    SlidingAggregate,
-    TemporalPattern,
-    Window,
-    WindowAggregate,
-    sources_of,
+    rebuild,
 )
+from eventide.plan.nodes import Filter, Project, Relational, Scan, node_of, sources_of
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import render_pattern
 from eventide.plan.render import render, render_over
 from eventide.plan.situations.allen import ANY, words_of
+from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
 from eventide.plan.situations.parts import Situation
 from eventide.plan.standing.nodes import (
     AsOfJoin,
@@ -52,6 +46,8 @@ from eventide.plan.standing.nodes import (
     WindowJoin,
 )
 from eventide.plan.times import format_duration, format_timestamp
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, Window, WindowAggregate
 from eventide.visible import visible
 
 
@@ -91,6 +87,7 @@ def _lines(plan: Plan, depth: int) -> Iterator[str]:
 
 def describe(plan: Plan) -> str:
     """Return the line of one node, without what is below it."""
+    plan = node_of(plan)
     match plan:
         case Scan(stream=stream, columns=columns, time_range=time_range):
             names = ", ".join(name for name, _ in columns)

@@ -221,6 +221,23 @@ class Named:
         return self.expression.type
 
 
+@dataclass(frozen=True, slots=True)
+class NamedAggregate:
+    """An aggregate and the name of the column it becomes."""
+
+    name: str
+    aggregate: Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class OrderKey:
+    """One item of ORDER BY. Equal rows stay in order of (ts, _seq)."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
 def children(expression: Expression) -> tuple[Expression, ...]:
     """Return the direct parts of an expression."""
     match expression:

@@ -14,8 +14,7 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
-from eventide.plan.expressions import Column, Named
-from eventide.plan.nodes import NamedAggregate
+from eventide.plan.expressions import Column, Named, NamedAggregate
 
 
 def spelled(value: object) -> str:

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from eventide.plan.expressions import Column
-from eventide.plan.nodes import (
-    WINDOW_END,
-    Filter,
-    Plan,
-    Project,
-    Scan,
-    SlidingAggregate,
-    WindowAggregate,
-)
+from eventide.plan.nodes import Filter, Project, Scan
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import WINDOW_END, SlidingAggregate, WindowAggregate
 from eventide.schema import TS
 
 

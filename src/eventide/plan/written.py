@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from eventide.errors import UnsupportedError
-from eventide.plan.nodes import Plan, scans_of
+from eventide.plan.nodes import scans_of
+from eventide.plan.tree import Plan
 
 
 def written_tables(plan: Plan) -> dict[str, pa.Table]:

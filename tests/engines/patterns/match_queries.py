@@ -5,15 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eventide.lang.sql import plan_sql
-from eventide.plan.nodes import (
-    Filter,
-    MatchRecognize,
-    Plan,
-    Project,
-    Scan,
-    Situations,
-    TemporalPattern,
-)
+from eventide.plan.nodes import Filter, Project, Scan
+from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.situations.nodes import Situations, TemporalPattern
+from eventide.plan.tree import Plan
 from tests.engines.scenarios import SCHEMA
 from tests.naive.patterns.rows import naive_match, of_row
 from tests.naive.situations.matches import by_closed_form

@@ -18,7 +18,7 @@ import eventide as ev
 from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.errors import UnsupportedError
 from eventide.operators.situations import period_join as operators
-from eventide.plan.nodes import PairKind, PeriodJoin, Scan
+from eventide.plan.nodes import Scan
 from eventide.plan.situations.allen import (
     BEFORE,
     CONTAINS,
@@ -34,6 +34,7 @@ from eventide.plan.situations.allen import (
     mask_named,
     relation_between,
 )
+from eventide.plan.situations.nodes import PairKind, PeriodJoin
 from eventide.plan.situations.parts import RowPeriod
 from eventide.schema import TIMESTAMP
 from tests.engines.engines import plain

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.engines.standing.build import build_standing
-from eventide.plan.nodes import Plan, rebuild_sources
+from eventide.plan.nodes import rebuild_sources
 from eventide.plan.standing.execution import EXECUTIONS
 from eventide.plan.standing.nodes import (
     PeriodWindow,
@@ -24,6 +24,7 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
+from eventide.plan.tree import Plan
 from tests.engines.standing.composed import composed
 from tests.engines.standing.queries import (
     ANSWERED,

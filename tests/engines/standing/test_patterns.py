@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.engines.standing.build import build_standing
-from eventide.plan.nodes import Plan
 from eventide.plan.standing.nodes import AsOfJoin, Standing, Windowed
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern, edges, pattern_of
+from eventide.plan.tree import Plan
 from tests.engines.standing import queries as ask
 from tests.engines.standing.queries import ANSWERED, PLAIN, history
 from tests.engines.standing.runs import cuts, plan_of, run, run_tree

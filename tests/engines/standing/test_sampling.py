@@ -194,7 +194,7 @@ def test_the_plan_changes_with_the_share_in_the_data() -> None:
     plan = planned(QUERY, rare)
     above = chosen_plan(plan, sources_of(rare)).cheapest.plan.source
     below = chosen_plan(plan, sources_of(common)).cheapest.plan.source
-    kinds = [type(each.source).__name__ for each in (above, below)]  # type: ignore[union-attr]
+    kinds = [type(each.source).__name__ for each in (above, below)]  # type: ignore[attr-defined]
     assert kinds == [Existence.__name__, WindowJoin.__name__]
 
 

@@ -26,7 +26,8 @@ from eventide.plan.expressions import (
     MatchAggregate,
     MatchNumber,
 )
-from eventide.plan.nodes import TIMED_OUT, MatchRecognize, Plan, sources_of
+from eventide.plan.nodes import sources_of
+from eventide.plan.patterns.nodes import TIMED_OUT, MatchRecognize
 from eventide.plan.patterns.tree import (
     Absent,
     Alternate,
@@ -40,6 +41,7 @@ from eventide.plan.patterns.tree import (
     Variable,
     walk_pattern,
 )
+from eventide.plan.tree import Plan
 from eventide.schema import DataType
 from tests.naive.expressions import order, value_of
 from tests.naive.windows import Event, aggregate, in_order

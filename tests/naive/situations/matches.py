@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import groupby, product
 
 from eventide.batch import ALL_TIME, TimeRange
-from eventide.plan.nodes import CONFIRMED, TemporalPattern
 from eventide.plan.situations import allen
+from eventide.plan.situations.nodes import CONFIRMED, TemporalPattern
 from eventide.plan.situations.parts import Constraint
 from eventide.schema import MAX_TS_US, TS
 from tests.naive.patterns.rows import of_row

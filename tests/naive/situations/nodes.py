@@ -18,10 +18,12 @@ from eventide.plan.expressions import (
     Literal,
     MatchAggregate,
     Named,
+    NamedAggregate,
     PeriodPart,
 )
-from eventide.plan.nodes import NamedAggregate, Scan, Situations, TemporalPattern
+from eventide.plan.nodes import Scan
 from eventide.plan.situations import allen
+from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.situations.parts import Constraint, Situation
 from eventide.schema import BOOL, FLOAT64, INT64, MAX_TS_US, MIN_TS_US, Schema
 from tests.naive.situations.runs import Period, by_key, moments_of, periods_of

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from eventide.plan.nodes import PeriodJoin
 from eventide.plan.situations.allen import relation_between
+from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.situations.parts import RowPeriod
 
 Row = Mapping[str, Any]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.plan.expressions import Aggregate, Call, Expression, MatchAggregate, Named, PeriodPart
-from eventide.plan.nodes import Situations
+from eventide.plan.situations.nodes import Situations
 from eventide.plan.situations.parts import Situation
 from eventide.schema import MAX_TS_US
 from tests.naive.patterns.rows import combined, of_row

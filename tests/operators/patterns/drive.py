@@ -12,7 +12,7 @@ from eventide.kernels.compiled import frozen
 from eventide.kernels.patterns.search import Found, search
 from eventide.kernels.patterns.tables import Partitions, Rows, Rules
 from eventide.operators.patterns.conditions import Conditions
-from eventide.plan.nodes import MatchRecognize
+from eventide.plan.patterns.nodes import MatchRecognize
 from tests.naive.patterns.rows import Taken, View, value_in
 
 Row = dict[str, Any]

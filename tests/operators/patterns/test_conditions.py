@@ -11,7 +11,7 @@ from eventide.kernels.patterns.tables import NO_ANSWER
 from eventide.lang.sql import plan_sql
 from eventide.operators.patterns.conditions import Conditions, compile_conditions
 from eventide.plan.expressions import At, walk
-from eventide.plan.nodes import MatchRecognize
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import PartitionEnd
 from eventide.plan.render import render
 from tests.naive.patterns.rows import Budget, TooMuch, match_node, matches, partitions

@@ -14,7 +14,8 @@ from eventide.errors import EvaluationError
 from eventide.lang.sql import plan_sql
 from eventide.plan.bind import bind
 from eventide.plan.expressions import At, Call, Classifier, Column, Literal, MatchAggregate, Named
-from eventide.plan.nodes import MatchRecognize, Scan
+from eventide.plan.nodes import Scan
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import (
     Alternate,
     Concat,

@@ -20,7 +20,7 @@ from eventide.kernels.patterns.tables import Rules
 from eventide.lang.sql import plan_sql
 from eventide.operators.patterns import match as match_rows
 from eventide.operators.patterns import measures as match_measures
-from eventide.plan.nodes import Plan
+from eventide.plan.tree import Plan
 from eventide.schema import Schema
 from tests.naive.patterns.rows import TooMuch, match_node, naive_match
 from tests.naive.patterns.texts import ANYTHING, SCHEMA, Kinds, Row, queries, rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eventide.plan.expressions import Column, Expression, Named, PeriodPart
-from eventide.plan.nodes import Scan, TemporalPattern
+from eventide.plan.nodes import Scan
 from eventide.plan.situations.allen import (
     ANY,
     BEFORE,
@@ -23,6 +23,7 @@ from eventide.plan.situations.allen import (
     STARTED_BY,
     STARTS,
 )
+from eventide.plan.situations.nodes import TemporalPattern
 from eventide.plan.situations.parts import Constraint, Situation
 from tests.naive.situations.matches import by_closed_form, step_by_step
 from tests.naive.situations.nodes import SECOND, Row, bound_pattern, call

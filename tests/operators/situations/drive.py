@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
 from eventide.engines.build import Pipeline, build_pipeline
-from eventide.plan.nodes import Plan, Situations, TemporalPattern
 from eventide.plan.passes import optimise
+from eventide.plan.situations.nodes import Situations, TemporalPattern
+from eventide.plan.tree import Plan
 from tests.naive.situations.nodes import FLAGS, SCHEMA, SECOND, Row
 
 NOTHING_SPARED = -(2**40)

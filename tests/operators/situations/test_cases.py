@@ -18,7 +18,7 @@ from eventide.plan.expressions import (
     Named,
     PeriodPart,
 )
-from eventide.plan.nodes import Scan, TemporalPattern
+from eventide.plan.nodes import Scan
 from eventide.plan.passes import optimise
 from eventide.plan.situations.allen import (
     BEFORE,
@@ -30,6 +30,7 @@ from eventide.plan.situations.allen import (
     OVERLAPS,
     STARTS,
 )
+from eventide.plan.situations.nodes import TemporalPattern
 from eventide.plan.situations.parts import Constraint, Situation
 from eventide.schema import MAX_TS_US, MIN_TS_US
 from tests.naive.situations.nodes import KEY, NAN, SECOND, Row, bound_pattern, call, constant

@@ -14,8 +14,8 @@ from eventide.batch import TimeRange
 from eventide.plan.bind import bind_condition
 from eventide.plan.explain import explain
 from eventide.plan.expressions import Column, PeriodPart
-from eventide.plan.nodes import TemporalPattern
 from eventide.plan.situations import allen
+from eventide.plan.situations.nodes import TemporalPattern
 from eventide.plan.situations.parts import Constraint
 from eventide.schema import MIN_TS_US
 from tests.naive.situations.matches import by_closed_form, step_by_step

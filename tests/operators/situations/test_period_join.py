@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from eventide.operators.situations import period_join
 from eventide.operators.situations.period_join import join_periods, pieces, searches_for
-from eventide.plan.nodes import PairKind, PeriodJoin, Scan
+from eventide.plan.nodes import Scan
 from eventide.plan.situations.allen import ANY, CONTAINS, GROUPS, NAMES, OVERLAPS, SHORTHANDS
+from eventide.plan.situations.nodes import PairKind, PeriodJoin
 from eventide.plan.situations.parts import RowPeriod
 from eventide.schema import FLOAT64, INT64, STRING, TIMESTAMP
 from tests.naive.situations.period_join import join_periods as join_by_trying

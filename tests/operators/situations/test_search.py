@@ -19,9 +19,9 @@ from eventide.operators.situations import runs as situation_runs
 from eventide.operators.situations import search as situation_search
 from eventide.operators.situations.match import MatchSituations
 from eventide.plan.explain import explain
-from eventide.plan.nodes import TemporalPattern
 from eventide.plan.passes import optimise
 from eventide.plan.situations.allen import ANY, BEFORE, DURING, EQUALS, FINISHED_BY, MEETS, OVERLAPS
+from eventide.plan.situations.nodes import TemporalPattern
 from eventide.plan.situations.parts import Constraint
 from eventide.schema import MIN_TS_US
 from tests.naive.situations.matches import by_closed_form

@@ -15,8 +15,9 @@ from eventide.errors import StateError
 from eventide.operators.situations import runs as situation_runs
 from eventide.plan.bind import bind
 from eventide.plan.explain import explain
-from eventide.plan.expressions import Aggregate, Call, Column, Expression
-from eventide.plan.nodes import NamedAggregate, Scan, Situations
+from eventide.plan.expressions import Aggregate, Call, Column, Expression, NamedAggregate
+from eventide.plan.nodes import Scan
+from eventide.plan.situations.nodes import Situations
 from eventide.plan.situations.parts import Situation
 from eventide.schema import MAX_TS_US, MIN_TS_US
 from tests.naive.situations.nodes import (

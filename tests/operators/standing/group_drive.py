@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.operator import StandingOperator
-from eventide.plan.nodes import Plan
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern
+from eventide.plan.tree import Plan
 from eventide.schema import DataType
 from tests.naive.standing.groups import Tuple, plain
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from eventide.errors import EvaluationError, StateError, UnsupportedError
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.groups.group import AggregateGroups
-from eventide.plan.expressions import Aggregate, Column, Named
-from eventide.plan.nodes import NamedAggregate
+from eventide.plan.expressions import Aggregate, Column, Named, NamedAggregate
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.plan.standing.nodes import GroupAggregate
 from eventide.schema import BINARY, BOOL, FLOAT64, INT64, STRING, TIMESTAMP, DataType

@@ -11,8 +11,7 @@ from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.groups import slides as group_slides
 from eventide.operators.standing.groups.panes import group_operator
 from eventide.operators.standing.groups.slides import AggregateSlides
-from eventide.plan.expressions import Aggregate, Column, Named
-from eventide.plan.nodes import NamedAggregate
+from eventide.plan.expressions import Aggregate, Column, Named, NamedAggregate
 from eventide.plan.standing.execution import EXECUTIONS
 from eventide.plan.standing.nodes import GroupAggregate
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from eventide.errors import StateError, UnsupportedError
 from eventide.operators.standing.answer.top import FirstRows
 from eventide.operators.standing.changes import Changes
-from eventide.plan.expressions import Column
-from eventide.plan.nodes import OrderKey
+from eventide.plan.expressions import Column, OrderKey
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.plan.standing.nodes import Top
 from eventide.schema import BINARY, BOOL, FLOAT64, INT64, STRING

@@ -16,7 +16,9 @@ from eventide.errors import PlanError, StateError
 from eventide.lang.sql import plan_sql
 from eventide.plan.bind import bind
 from eventide.plan.expressions import Column, Named
-from eventide.plan.nodes import CountWindow, Plan, Scan, WindowAggregate
+from eventide.plan.nodes import Scan
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import CountWindow, WindowAggregate
 from tests.naive import windows as naive
 from tests.operators.windows.test_windows import (
     AGGREGATES,

@@ -18,15 +18,18 @@ from eventide.batch import END_OF_TIME_US, Batch
 from eventide.engines.build import Pipeline, build_pipeline
 from eventide.errors import EvaluationError, StateError
 from eventide.plan.bind import bind
-from eventide.plan.expressions import Aggregate, Column, Frame, Named, RangeFrame, RowsFrame
-from eventide.plan.nodes import (
+from eventide.plan.expressions import (
+    Aggregate,
+    Column,
+    Frame,
+    Named,
     NamedAggregate,
-    Plan,
-    Scan,
-    SlidingAggregate,
-    Window,
-    WindowAggregate,
+    RangeFrame,
+    RowsFrame,
 )
+from eventide.plan.nodes import Scan
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import SlidingAggregate, Window, WindowAggregate
 from eventide.schema import Schema
 from tests.naive import windows as naive
 

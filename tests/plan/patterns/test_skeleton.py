@@ -7,7 +7,8 @@ from hypothesis import HealthCheck, assume, event, given, note, settings
 
 from eventide.errors import EvaluationError
 from eventide.lang.sql import plan_sql
-from eventide.plan.nodes import MatchRecognize, Scan
+from eventide.plan.nodes import Scan
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.skeleton import MOST_SYMBOLS, Skeleton, skeleton_of
 from eventide.plan.patterns.tree import Concat, Pattern, Permute, Repeat, Strategy, Variable
 from tests.naive.patterns.rows import Budget, Path, TooMuch, match_node, matches, partitions

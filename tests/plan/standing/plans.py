@@ -10,8 +10,16 @@ from typing import Any
 import duckdb
 from hypothesis import strategies as st
 
-from eventide.plan.expressions import Aggregate, Call, Column, Expression, Literal, Named
-from eventide.plan.nodes import Filter, NamedAggregate, Plan, Project, Scan
+from eventide.plan.expressions import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    Named,
+    NamedAggregate,
+)
+from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.standing.nodes import (
     AsOfJoin,
     Difference,
@@ -28,6 +36,7 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
+from eventide.plan.tree import Plan
 from eventide.schema import BOOL, INT64, TIMESTAMP
 
 S = 1_000_000

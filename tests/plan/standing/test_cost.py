@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from eventide.plan.expressions import Literal
-from eventide.plan.nodes import Filter, Plan
+from eventide.plan.nodes import Filter
 from eventide.plan.standing.cost import cost_of, costs_of, locate_cost
 from eventide.plan.standing.execution import EXECUTIONS
 from eventide.plan.standing.flow import Flow, Flows
@@ -19,6 +19,7 @@ from eventide.plan.standing.statistics import (
     Statistics,
     share_of,
 )
+from eventide.plan.tree import Plan
 from eventide.schema import BOOL
 from tests.plan.standing.plans import S, call, existence, join, latest, plans, window
 

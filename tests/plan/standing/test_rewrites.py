@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from eventide.errors import PlanError
 from eventide.plan.check import check_plan
 from eventide.plan.explain import explain
-from eventide.plan.expressions import Call, Cast, Column, Literal
-from eventide.plan.nodes import Filter, OrderKey, Plan, Project
+from eventide.plan.expressions import Call, Cast, Column, Literal, OrderKey
+from eventide.plan.nodes import Filter, Project
 from eventide.plan.passes.move_negation import moves_of_negation
 from eventide.plan.passes.narrow_rows import narrow_rows
 from eventide.plan.passes.push_selections import push_selections, takes_equal_for_one
@@ -19,6 +19,7 @@ from eventide.plan.standing.choose import choose_plan
 from eventide.plan.standing.nodes import Difference, Distinct, Existence, Standing, Top, WindowJoin
 from eventide.plan.standing.statistics import ColumnValues, LeafStatistics
 from eventide.plan.standing.text import described_edges
+from eventide.plan.tree import Plan
 from eventide.schema import BOOL, FLOAT64, INT64
 from tests.plan.standing.plans import (
     BAGS,

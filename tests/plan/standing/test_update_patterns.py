@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.plan.nodes import Filter, OrderKey, Plan
+from eventide.plan.expressions import OrderKey
+from eventide.plan.nodes import Filter
 from eventide.plan.standing.nodes import (
     Difference,
     Distinct,
@@ -33,6 +34,7 @@ from eventide.plan.standing.update_patterns import (
     structure_below,
     structure_of,
 )
+from eventide.plan.tree import Plan
 from tests.plan.standing.plans import (
     S,
     as_of,

@@ -21,15 +21,10 @@ from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.plan.explain import describe
-from eventide.plan.nodes import (
-    MatchRecognize,
-    Scan,
-    Situations,
-    SlidingAggregate,
-    TemporalPattern,
-    WindowAggregate,
-    sources_of,
-)
+from eventide.plan.nodes import Scan, sources_of
+from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.situations.nodes import Situations, TemporalPattern
+from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
 from eventide.sinks.words import plural
 
 WAY_HEADS = ("time", "events", "leaves", "entries", "intervals")

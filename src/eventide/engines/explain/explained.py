@@ -25,8 +25,10 @@ from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.engines.history.weights import Weights
 from eventide.engines.standing.explained import ExplainedStanding, explain_standing
 from eventide.engines.standing.history import until_of
-from eventide.plan.nodes import PeriodJoin, Plan, Relational, Scan, scans_of
+from eventide.plan.nodes import Relational, Scan, scans_of
+from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.standing.nodes import Standing
+from eventide.plan.tree import Plan
 from eventide.store.reading.hits import Reach, reach_of, reach_of_one
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource

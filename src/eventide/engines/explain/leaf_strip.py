@@ -15,7 +15,8 @@ from eventide.engines.history.pruning import value_ranges
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex
 from eventide.kernels.compiled import Bools, Int64s
-from eventide.plan.nodes import Plan, scans_of
+from eventide.plan.nodes import scans_of
+from eventide.plan.tree import Plan
 from eventide.store.reading.leaves import Units, units_of
 from eventide.store.segments.tree import place
 from eventide.store.snapshot import Snapshot

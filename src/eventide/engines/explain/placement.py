@@ -26,22 +26,15 @@ from eventide.engines.standing.explained import (
 from eventide.engines.standing.partitioning import spread_line
 from eventide.errors import UnsupportedError
 from eventide.operators.patterns.entry import why_whole
+from eventide.plan.bounds import kept_of_every_key, unbounded_reason
 from eventide.plan.explain import explain, keys_text, related_text
-from eventide.plan.nodes import (
-    CountWindow,
-    MatchRecognize,
-    Plan,
-    Relational,
-    WindowAggregate,
-    match_of,
-    scans_of,
-    situations_of,
-    sources_of,
-)
-from eventide.plan.patterns.bounds import kept_of_every_key, unbounded_reason
+from eventide.plan.nodes import Relational, match_of, scans_of, situations_of, sources_of
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.times import format_duration
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import CountWindow, WindowAggregate
 from eventide.visible import visible
 
 MOST_NODES_SHOWN = 16

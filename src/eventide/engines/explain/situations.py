@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from eventide.operators.situations.match import MatchSituations
 from eventide.operators.situations.plan import Statistics
-from eventide.plan.nodes import Situations, TemporalPattern
+from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.times import format_duration
 
 SMALLEST_SHOWN = 1e-4

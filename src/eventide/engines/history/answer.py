@@ -12,8 +12,9 @@ from eventide.engines.history.rest import run_rest
 from eventide.engines.history.situations.joined import run_input, standing_blocks
 from eventide.engines.history.weights import DEFAULTS, Weights
 from eventide.engines.standing.history import run_standing, until_of
-from eventide.plan.nodes import Plan, Relational, scans_of
+from eventide.plan.nodes import Relational, scans_of
 from eventide.plan.standing.nodes import Standing
+from eventide.plan.tree import Plan
 from eventide.store.source import EventSource
 
 Sources = Mapping[str, EventSource]

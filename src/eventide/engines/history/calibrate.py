@@ -30,7 +30,8 @@ from eventide.engines.history.windows.index import window_access
 from eventide.ingest.coerce import to_events
 from eventide.kernels.compiled import Floats
 from eventide.lang.sql import plan_sql
-from eventide.plan.nodes import Plan, match_of
+from eventide.plan.nodes import match_of
+from eventide.plan.tree import Plan
 from eventide.schema import Schema
 from eventide.store.options import StreamOptions
 from eventide.store.snapshot import Snapshot

@@ -16,7 +16,9 @@ from eventide.engines.history.weights import Weights
 from eventide.engines.history.windows.costs import rows_in
 from eventide.engines.history.windows.index import replay_seconds as window_seconds
 from eventide.engines.history.windows.index import window_access
-from eventide.plan.nodes import Plan, Situations, TemporalPattern, match_of, scans_of, situations_of
+from eventide.plan.nodes import match_of, scans_of, situations_of
+from eventide.plan.situations.nodes import Situations, TemporalPattern
+from eventide.plan.tree import Plan
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource
 

@@ -19,8 +19,10 @@ from eventide.operators.operator import Operator
 from eventide.operators.situations.match import MatchSituations
 from eventide.operators.situations.plan import Statistics
 from eventide.plan.explain import describe
-from eventide.plan.nodes import MatchRecognize, Plan, sources_of
+from eventide.plan.nodes import sources_of
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
+from eventide.plan.tree import Plan
 from eventide.schema import Schema
 from eventide.store.source import EventSource, TimeSlice, Where
 

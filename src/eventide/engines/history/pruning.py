@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from eventide.plan.expressions import Call, Column, Expression, Literal, conjuncts
-from eventide.plan.nodes import Filter, Plan, Scan, sources_of
+from eventide.plan.nodes import Filter, Scan, sources_of
+from eventide.plan.tree import Plan
 from eventide.schema import SEQ, TS
 from eventide.store.index.ranges import ValueRange
 

@@ -24,7 +24,7 @@ from eventide.engines.history.situations.slices import (
 )
 from eventide.engines.history.slices import Slice, slices_of
 from eventide.operators.columns import in_blocks
-from eventide.plan.nodes import Plan
+from eventide.plan.tree import Plan
 from eventide.schema import TS
 from eventide.store.source import EventSource
 

@@ -15,19 +15,11 @@ from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.build import keeps_state
 from eventide.operators.patterns.entry import why_whole
 from eventide.plan.expressions import RangeFrame, RowsFrame
-from eventide.plan.nodes import (
-    CountWindow,
-    MatchRecognize,
-    Plan,
-    Scan,
-    Situations,
-    SlidingAggregate,
-    TemporalPattern,
-    Window,
-    WindowAggregate,
-    situations_of,
-    sources_of,
-)
+from eventide.plan.nodes import Scan, situations_of, sources_of
+from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.situations.nodes import Situations, TemporalPattern
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, Window, WindowAggregate
 from eventide.store.source import EventSource
 
 SEARCHED_BACK = 3

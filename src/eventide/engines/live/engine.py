@@ -19,11 +19,11 @@ from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.key_layers import ready
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful, columns_text
+from eventide.plan.bounds import unbounded_reasons
 from eventide.plan.explain import explain
 from eventide.plan.meaning import digest_of
-from eventide.plan.nodes import Plan
-from eventide.plan.patterns.bounds import unbounded_reasons
 from eventide.plan.times import format_duration
+from eventide.plan.tree import Plan
 from eventide.schema import SEQ, TS, Schema
 
 

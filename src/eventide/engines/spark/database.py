@@ -46,10 +46,12 @@ from eventide.lang.sql import plan_sql
 from eventide.lang.sql.statement import require_tpstream
 from eventide.operators.columns import concat_batches
 from eventide.plan.explain import explain
-from eventide.plan.nodes import PeriodJoin, Plan, Relational, scans_of
+from eventide.plan.nodes import Relational, scans_of
+from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.standing.choose import choose_plan
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.times import Duration, duration_us
+from eventide.plan.tree import Plan
 from eventide.plan.written import refuse_written, written_tables
 from eventide.schema import SEQ, TS, Schema
 from eventide.store import Snapshot, Store, StoredStream

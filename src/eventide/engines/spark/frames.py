@@ -36,7 +36,7 @@ from eventide.operators.columns import BLOCK_BYTES, concat_batches, in_blocks
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.windows.by_time import AggregateWindows
 from eventide.plan.expressions import Expression
-from eventide.plan.nodes import Plan
+from eventide.plan.tree import Plan
 from eventide.schema import SEQ, TS, Schema
 from eventide.store import Snapshot
 

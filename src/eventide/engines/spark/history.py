@@ -18,7 +18,8 @@ from eventide.engines.history.slices import slices_of
 from eventide.engines.spark.session import cores
 from eventide.engines.spark.types import mapped
 from eventide.engines.spark.work import items_in, work_frame
-from eventide.plan.nodes import Plan, Scan, match_of, situations_of
+from eventide.plan.nodes import Scan, match_of, situations_of
+from eventide.plan.tree import Plan
 from eventide.store import Snapshot
 
 TASKS_PER_CORE = 2

@@ -20,7 +20,7 @@ from eventide.engines.spark.frames import BLOCK_ROWS, PACKED, blocks, shuffle_pa
 from eventide.engines.spark.types import from_the_border, mapped
 from eventide.operators.columns import in_blocks
 from eventide.operators.situations.period_join import join_periods
-from eventide.plan.nodes import PeriodJoin
+from eventide.plan.situations.nodes import PeriodJoin
 
 PACKED_SIDE = f"{PACKED}, side int"
 LEFT, RIGHT = 0, 1

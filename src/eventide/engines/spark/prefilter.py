@@ -16,7 +16,8 @@ from pyspark.sql import types as t
 
 from eventide.batch import TimeRange
 from eventide.plan import expressions as plan
-from eventide.plan.nodes import Filter, Plan, Scan, sources_of
+from eventide.plan.nodes import Filter, Scan, sources_of
+from eventide.plan.tree import Plan
 from eventide.schema import MAX_TS_US, MIN_TS_US, TS
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

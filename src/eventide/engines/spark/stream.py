@@ -41,7 +41,8 @@ from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import Expression
 from eventide.plan.meaning import digest_of
-from eventide.plan.nodes import Plan, scans_of
+from eventide.plan.nodes import scans_of
+from eventide.plan.tree import Plan
 from eventide.schema import SEQ, Schema
 
 BUCKETS = 8

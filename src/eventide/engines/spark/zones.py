@@ -10,19 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from eventide.plan.expressions import Column, Expression, PeriodPart, walk
-from eventide.plan.nodes import (
-    MatchRecognize,
-    Plan,
-    Project,
-    Scan,
-    Situations,
-    SlidingAggregate,
-    TemporalPattern,
-    WindowAggregate,
-    scans_of,
-    sources_of,
-)
+from eventide.plan.nodes import Project, Scan, scans_of, sources_of
+from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.standing.nodes import AT, EXP, GroupAggregate, Standing, Windowed
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
 from eventide.schema import TIMESTAMP, TS
 
 Zoneless = Mapping[str, Collection[str]]

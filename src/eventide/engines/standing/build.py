@@ -27,7 +27,7 @@ from eventide.operators.standing.tree import Placed, StandingTree
 from eventide.operators.standing.windows.choice import WindowOperator, window_operator
 from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Literal, Named
-from eventide.plan.nodes import Filter, Plan, Project, Row, sources_of
+from eventide.plan.nodes import Filter, Project, sources_of
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import (
     SHOWN,
@@ -50,6 +50,7 @@ from eventide.plan.standing.update_patterns import (
     pattern_of,
     windows_of,
 )
+from eventide.plan.tree import Plan, Row
 from eventide.schema import INT64
 
 _NUMBERS = ("_left", "_right")

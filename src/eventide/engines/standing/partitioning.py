@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from eventide.engines.build import substituted
 from eventide.engines.standing.reach import scan_of, unaliased
 from eventide.plan.expressions import Call, Column, Expression, columns_of
-from eventide.plan.nodes import Filter, Plan, Project, sources_of
+from eventide.plan.nodes import Filter, Project, sources_of
 from eventide.plan.render import render
 from eventide.plan.standing.nodes import (
     AsOfJoin,
@@ -34,6 +34,7 @@ from eventide.plan.standing.update_patterns import (
     pattern_of,
     windows_of,
 )
+from eventide.plan.tree import Plan
 from eventide.schema import INT64, SEQ
 
 Places = Mapping[int, Expression]

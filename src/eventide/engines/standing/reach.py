@@ -12,7 +12,7 @@ from dataclasses import replace
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.history.pruning import merged
 from eventide.plan.expressions import Column, Expression, conjuncts, rebuild
-from eventide.plan.nodes import Filter, Plan, Project, Scan, sources_of
+from eventide.plan.nodes import Filter, Project, Scan, sources_of
 from eventide.plan.standing.nodes import (
     Difference,
     Existence,
@@ -37,6 +37,7 @@ from eventide.plan.standing.update_patterns import (
     pattern_of,
     windows_of,
 )
+from eventide.plan.tree import Plan
 from eventide.store.index.ranges import ValueRange
 
 

@@ -14,7 +14,7 @@ from eventide.engines.standing.sampling import SECOND_US, sample_of
 from eventide.errors import StoreError
 from eventide.plan.expressions import Column, Expression, columns_of, conjuncts, walk
 from eventide.plan.failing import can_fail
-from eventide.plan.nodes import Filter, Plan, Project, sources_of
+from eventide.plan.nodes import Filter, Project, sources_of
 from eventide.plan.standing.nodes import (
     Difference,
     Distinct,
@@ -31,6 +31,7 @@ from eventide.plan.standing.nodes import (
 )
 from eventide.plan.standing.statistics import LeafStatistics, Statistics
 from eventide.plan.standing.update_patterns import nodes_of, windows_of
+from eventide.plan.tree import Plan
 from eventide.schema import TS
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource

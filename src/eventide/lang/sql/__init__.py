@@ -29,8 +29,8 @@ from eventide.lang.sql.cut import plan_query
 from eventide.lang.sql.parse import parse, too_deep
 from eventide.lang.sql.spans import close_brackets
 from eventide.plan.bind import bind
-from eventide.plan.nodes import Plan
 from eventide.plan.passes import optimise
+from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
 

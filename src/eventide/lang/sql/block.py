@@ -23,24 +23,22 @@ from eventide.plan.expressions import (
     Frame,
     Literal,
     Named,
+    NamedAggregate,
     Over,
     rebuild,
     walk,
 )
-from eventide.plan.nodes import (
+from eventide.plan.nodes import Filter, Project, Scan
+from eventide.plan.render import render
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import (
     WINDOW_END,
     WINDOW_START,
     CountWindow,
-    Filter,
-    NamedAggregate,
-    Plan,
-    Project,
-    Scan,
     SlidingAggregate,
     Window,
     WindowAggregate,
 )
-from eventide.plan.render import render
 from eventide.schema import STRING
 
 _WINDOW_COLUMNS = frozenset({WINDOW_START, WINDOW_END})

@@ -50,7 +50,9 @@ from eventide.lang.sql.standing.plan import plan_standing
 from eventide.lang.sql.values import written_scope
 from eventide.lang.sql.windows.group_by import check_windowed, is_windowed
 from eventide.plan.bind import bind
-from eventide.plan.nodes import MatchRecognize, Plan, Relational, Scan
+from eventide.plan.nodes import Relational, Scan
+from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.tree import Plan
 from eventide.schema import TIMESTAMP, TS, Schema
 
 Names = frozenset[str]

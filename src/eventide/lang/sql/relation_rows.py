@@ -12,8 +12,9 @@ from sqlglot import exp
 
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.plan.expressions import Column, Expression, Named, rebuild
-from eventide.plan.nodes import Filter, Plan, Project, Scan, rebuild_expressions, sources_of
+from eventide.plan.nodes import Filter, Project, Scan, rebuild_expressions, sources_of
 from eventide.plan.standing.nodes import CHANGE_COLUMNS, RowsWindow, Standing, Windowed
+from eventide.plan.tree import Plan
 from eventide.schema import DELETED, Schema
 
 

@@ -34,8 +34,8 @@ from eventide.plan.expressions import (
     rebuild,
     walk,
 )
-from eventide.plan.nodes import MatchRecognize
 from eventide.plan.patterns.automaton import Automaton
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.schema import BOOL, FLOAT64, TIMESTAMP, TS, DataType
 

@@ -32,8 +32,8 @@ from eventide.plan.expressions import (
     conjuncts,
     walk,
 )
-from eventide.plan.nodes import MatchRecognize
 from eventide.plan.patterns.automaton import MOST_VARIABLES, Automaton, automaton_of
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import Absent, walk_pattern
 from eventide.plan.render import render
 from eventide.schema import BOOL

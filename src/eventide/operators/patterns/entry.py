@@ -24,7 +24,7 @@ from eventide.operators.patterns.match import MatchRows
 from eventide.operators.patterns.one_row import OneRow
 from eventide.operators.patterns.state import MatchState
 from eventide.plan.expressions import At, MatchNumber, walk
-from eventide.plan.nodes import MatchRecognize
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import PartitionEnd, PartitionStart, Skip, walk_pattern
 from eventide.schema import TS
 

@@ -16,7 +16,7 @@ from eventide.plan.expressions import (
     rebuild,
     walk,
 )
-from eventide.plan.nodes import MatchRecognize
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.schema import STRING
 
 CURRENT = "current"

@@ -67,9 +67,9 @@ from eventide.operators.patterns.state import MatchState, Stretches, joined, par
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
-from eventide.plan.nodes import MatchRecognize
 from eventide.plan.patterns.automaton import Automaton
 from eventide.plan.patterns.looking_back import looks_back
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.time_order import follows_time
 from eventide.schema import MAX_TS_US, MIN_TS_US, TS
 

@@ -22,7 +22,7 @@ from eventide.operators.patterns.measures import (
     Unrolled,
 )
 from eventide.operators.patterns.one_row import OneRow
-from eventide.plan.nodes import TIMED_OUT, MatchRecognize
+from eventide.plan.patterns.nodes import TIMED_OUT, MatchRecognize
 
 
 @dataclass(frozen=True)

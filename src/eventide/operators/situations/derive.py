@@ -23,7 +23,7 @@ from eventide.operators.situations.state import (
 from eventide.operators.situations.values import Parts, RunValues, SymbolAggregates, merged_parts
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
-from eventide.plan.nodes import Situations
+from eventide.plan.situations.nodes import Situations
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ from eventide.operators.situations.state import (
 from eventide.operators.situations.values import Parts, RunValues, merged_parts
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
-from eventide.plan.nodes import TemporalPattern
+from eventide.plan.situations.nodes import TemporalPattern
 
 MOST_PARTS = 8192
 """So many events of open situations, and some more for each, wait before they are merged."""

@@ -26,8 +26,8 @@ from eventide.kernels.joins.periods import (
     tree_of,
 )
 from eventide.operators.columns import encode_keys
-from eventide.plan.nodes import PeriodJoin
 from eventide.plan.situations import allen
+from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.situations.parts import RowPeriod
 
 MOST_PAIRS = 1 << 20

@@ -9,7 +9,6 @@ import numpy as np
 from eventide.kernels.compiled import Floats, Int64s, frozen
 from eventide.kernels.situations.orders import plan_orders
 from eventide.kernels.situations.search import OBSERVED_BETWEEN
-from eventide.plan.nodes import TemporalPattern
 from eventide.plan.situations.allen import (
     AFTER,
     ANY,
@@ -27,6 +26,7 @@ from eventide.plan.situations.allen import (
     inverse,
     relations_of,
 )
+from eventide.plan.situations.nodes import TemporalPattern
 
 _SHARES = {BEFORE: 0.445, AFTER: 0.445, DURING: 0.03, CONTAINS: 0.03, EQUALS: 0.0006}
 _SHARES |= {OVERLAPS: 0.01, OVERLAPPED_BY: 0.01}

@@ -25,7 +25,7 @@ from eventide.plan.expressions import (
     rebuild,
     walk,
 )
-from eventide.plan.nodes import TemporalPattern
+from eventide.plan.situations.nodes import TemporalPattern
 from eventide.schema import TS
 
 Leaf = MatchAggregate | PeriodPart

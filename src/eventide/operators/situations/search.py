@@ -17,7 +17,7 @@ from eventide.kernels.situations.runs import NEVER
 from eventide.kernels.situations.search import Scratch, match_changes
 from eventide.operators.situations.plan import PatternTables, Statistics
 from eventide.operators.situations.runs import LONGEST_US, Derived, run_codes
-from eventide.plan.nodes import TemporalPattern
+from eventide.plan.situations.nodes import TemporalPattern
 
 ROOM = 1 << 16
 """So many matches become rows before the search goes on."""

@@ -36,7 +36,7 @@ from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import NEVER, KeyLayers
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
-from eventide.plan.nodes import CountWindow, WindowAggregate
+from eventide.plan.windows.nodes import CountWindow, WindowAggregate
 
 BOUNDS = (FirstOrLast(pa.timestamp("us"), first=True), FirstOrLast(pa.timestamp("us"), first=False))
 """A window's bounds are two aggregates more: the times of its first and of its last event."""

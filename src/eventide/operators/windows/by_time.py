@@ -36,7 +36,7 @@ from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.aggregates import AGGREGATES
-from eventide.plan.nodes import Window, WindowAggregate
+from eventide.plan.windows.nodes import Window, WindowAggregate
 from eventide.schema import MAX_TS_US, MIN_TS_US
 
 # Keeps sums of an instant and a window's size inside 64 bits.

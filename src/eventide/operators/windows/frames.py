@@ -37,7 +37,7 @@ from eventide.operators.key_layers import NEVER, KeyLayers
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import RangeFrame, RowsFrame
-from eventide.plan.nodes import SlidingAggregate
+from eventide.plan.windows.nodes import SlidingAggregate
 from eventide.schema import MIN_TS_US
 
 FAR_US = 2**61

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from eventide.plan.check import check_plan
-from eventide.plan.nodes import Plan
 from eventide.plan.passes.fold_constants import fold_constants
 from eventide.plan.passes.merge_filters import merge_filters
 from eventide.plan.passes.prune_columns import prune_columns
 from eventide.plan.passes.push_down_time_range import push_down_time_range
+from eventide.plan.tree import Plan
 
 Pass = Callable[[Plan], Plan]
 

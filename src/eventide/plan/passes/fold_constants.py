@@ -8,7 +8,8 @@ from decimal import Decimal
 
 from eventide.plan.constants import cast_constant
 from eventide.plan.expressions import Call, Cast, Expression, Literal, Scalar, rebuild
-from eventide.plan.nodes import Filter, Plan, rebuild_expressions, rebuild_sources
+from eventide.plan.nodes import Filter, rebuild_expressions, rebuild_sources
+from eventide.plan.tree import Plan
 from eventide.schema import BOOL, DataType
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1

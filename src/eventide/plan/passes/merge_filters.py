@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from eventide.plan.expressions import Call
-from eventide.plan.nodes import Filter, Plan, rebuild_sources
+from eventide.plan.nodes import Filter, rebuild_sources
+from eventide.plan.tree import Plan
 from eventide.schema import BOOL
 
 

@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from eventide.plan.expressions import Column, Expression, columns_of
 from eventide.plan.failing import can_fail
-from eventide.plan.nodes import Filter, Plan, Project, rebuild_sources, sources_of
+from eventide.plan.nodes import Filter, Project, rebuild_sources, sources_of
 from eventide.plan.passes.push_selections import substituted, takes_equal_for_one
 from eventide.plan.standing.nodes import Difference, Existence, WindowJoin
+from eventide.plan.tree import Plan
 
 
 def moves_of_negation(plan: Plan) -> Iterator[tuple[str, Plan]]:

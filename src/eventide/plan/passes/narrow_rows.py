@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from eventide.plan.expressions import Column, Expression, Named, columns_of
-from eventide.plan.nodes import Filter, Plan, Project, rebuild_sources
+from eventide.plan.nodes import Filter, Project, rebuild_sources
 from eventide.plan.standing.nodes import (
     AsOfJoin,
     Existence,
@@ -17,6 +17,7 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
+from eventide.plan.tree import Plan
 
 Names = frozenset[str]
 

@@ -7,21 +7,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import assert_never
 
-from eventide.plan.expressions import Expression, columns_of
-from eventide.plan.nodes import (
-    Filter,
-    MatchRecognize,
-    NamedAggregate,
-    PeriodJoin,
-    Plan,
-    Project,
-    Relational,
-    Scan,
-    Situations,
-    SlidingAggregate,
-    TemporalPattern,
-    WindowAggregate,
-)
+from eventide.plan.expressions import Expression, NamedAggregate, columns_of
+from eventide.plan.nodes import Filter, Project, Relational, Scan, node_of
+from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
 from eventide.plan.standing.nodes import (
     AsOfJoin,
     Difference,
@@ -39,6 +28,8 @@ from eventide.plan.standing.nodes import (
     WindowJoin,
 )
 from eventide.plan.standing.rebuild import rebuild_standing_sources
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
 from eventide.schema import TS
 
 Names = frozenset[str]
@@ -54,6 +45,7 @@ def prune_columns(plan: Plan) -> Plan:
 
 def _prune(plan: Plan, needed: Names) -> Plan:
     """Return the plan with at least the needed columns of its row."""
+    plan = node_of(plan)
     match plan:
         case Scan(columns=columns):
             kept = tuple(column for column in columns if column[0] in needed | {TS})

@@ -7,7 +7,8 @@ from functools import reduce
 
 from eventide.batch import ALL_TIME, END_OF_TIME_US, TimeRange
 from eventide.plan.expressions import Call, Column, Expression, Literal, conjuncts
-from eventide.plan.nodes import Filter, Plan, Scan, rebuild_sources
+from eventide.plan.nodes import Filter, Scan, rebuild_sources
+from eventide.plan.tree import Plan
 from eventide.schema import BOOL, TS
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from eventide.plan.expressions import Call, Column, Expression, columns_of, conjuncts, rebuild, walk
 from eventide.plan.failing import can_fail
-from eventide.plan.nodes import Filter, Plan, Project, rebuild_sources
+from eventide.plan.nodes import Filter, Project, rebuild_sources
 from eventide.plan.passes.push_down_time_range import conjoin
 from eventide.plan.standing.nodes import (
     AsOfJoin,
@@ -25,6 +25,7 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
+from eventide.plan.tree import Plan
 
 _COMPARISONS = frozenset(
     {"and", "or", "not", "=", "<>", "<", "<=", ">", ">=", "in", "is null"}

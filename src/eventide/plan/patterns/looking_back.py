@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from math import inf
 
 from eventide.plan.expressions import At, Expression, MatchAggregate, walk
-from eventide.plan.nodes import MatchRecognize
 from eventide.plan.patterns.automaton import DONE, Automaton
+from eventide.plan.patterns.nodes import MatchRecognize
 
 
 def looks_back(node: MatchRecognize, automaton: Automaton) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import assert_never
 
-from eventide.plan.nodes import MatchRecognize
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import (
     Absent,
     Alternate,

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 
 from eventide.errors import UnsupportedError
 from eventide.plan.expressions import Column, Named, Part, PeriodPart
-from eventide.plan.nodes import Filter, Plan, Project, TemporalPattern
+from eventide.plan.nodes import Filter, Project
+from eventide.plan.situations.nodes import TemporalPattern
+from eventide.plan.tree import Plan
 from eventide.schema import TIMESTAMP
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from eventide.errors import PlanError
 from eventide.plan.check import check_plan
-from eventide.plan.nodes import Plan
 from eventide.plan.passes.move_negation import moves_of_negation
 from eventide.plan.passes.narrow_rows import narrow_rows
 from eventide.plan.passes.push_selections import push_selections
@@ -16,6 +15,7 @@ from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.standing.statistics import Statistics
 from eventide.plan.standing.update_patterns import feeds_strict_to_as_of
+from eventide.plan.tree import Plan
 
 MOST_ALTERNATIVES = 32
 """How many places of negations are tried; each join and each negation doubles them."""

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import log2
 
-from eventide.plan.nodes import Filter, Plan, sources_of
+from eventide.plan.nodes import Filter, sources_of
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.plan.standing.flow import Flow, Flows
 from eventide.plan.standing.join_order import best_orders, cost_of_orders
@@ -44,6 +44,7 @@ from eventide.plan.standing.update_patterns import (
     structure_below,
     structure_of,
 )
+from eventide.plan.tree import Plan
 
 PARTITIONS = 50
 """Into how many periods a calendar queue is divided."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from eventide.errors import UnsupportedError
-from eventide.plan.nodes import Filter, Plan, Project, sources_of
+from eventide.plan.nodes import Filter, Project, sources_of
 from eventide.plan.standing.nodes import Merge, RangeWindow, Standing, Windowed, WindowJoin
 from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.times import format_duration
+from eventide.plan.tree import Plan
 
 _HINT = "current(last=…) is for selections, joins and UNION ALL of windows [RANGE …] of one length"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from eventide.plan.expressions import Column, Expression, columns_of, conjuncts
-from eventide.plan.nodes import Filter, Plan, Project, sources_of
+from eventide.plan.nodes import Filter, Project, sources_of
 from eventide.plan.standing.join_order import JoinInput
 from eventide.plan.standing.nodes import (
     AsOfJoin,
@@ -38,6 +38,7 @@ from eventide.plan.standing.statistics import (
     Statistics,
     share_of,
 )
+from eventide.plan.tree import Plan
 
 LONG_S = 86_400.0
 """How many seconds of a stream a window is taken to hold that never loses anything."""

@@ -12,15 +12,12 @@ side; the uppermost `Project` gives them the names of the SELECT list.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 from typing import Literal as Choice
 
 from eventide.errors import PlanError, Span
-from eventide.plan.expressions import Expression, Named
+from eventide.plan.expressions import Expression, Named, NamedAggregate, OrderKey
+from eventide.plan.tree import Plan, Row
 from eventide.schema import BOOL, TIMESTAMP, DataType
-
-if TYPE_CHECKING:
-    from eventide.plan.nodes import NamedAggregate, OrderKey, Plan, Row
 
 AT = "at"
 EXP = "exp"
@@ -124,7 +121,7 @@ StreamWindow = Unbounded | RangeWindow | PeriodWindow | SinceWindow | RowsWindow
 
 
 @dataclass(frozen=True, slots=True)
-class Windowed:
+class Windowed(Plan):
     """What the window over a stream holds; the source is a scan.
 
     With `internal` it bounds what is remembered: results do not shrink when its events expire.
@@ -143,7 +140,7 @@ class Windowed:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(Plan):
     """UNION ALL: the rows of all sources, which have the same columns."""
 
     sources: tuple[Plan, ...]
@@ -155,7 +152,7 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowJoin:
+class WindowJoin(Plan):
     """Combinations of one row of each source with equal keys on which the condition is true.
 
     `keys[i]` are the key expressions of source i, over its own columns; all sources have as many,
@@ -188,7 +185,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class OuterJoin:
+class OuterJoin(Plan):
     """LEFT, RIGHT and FULL JOIN: a join of two, and the rows without a partner beside nulls.
 
     `keeps` says of which sources such rows are kept. The rest is as in `WindowJoin`; a condition
@@ -214,7 +211,7 @@ class OuterJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class AsOfJoin:
+class AsOfJoin(Plan):
     """Each row of the left source with the newest event of the right one at that row's time.
 
     The right source has all events of a stream (`Unbounded`), or those of a relation that is
@@ -238,7 +235,7 @@ class AsOfJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(Plan):
     """One row for each different row; nulls are alike."""
 
     source: Plan
@@ -250,7 +247,7 @@ class Distinct:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Plan):
     """EXCEPT ALL: each row as often as the left source has it more often than the right one."""
 
     left: Plan
@@ -264,7 +261,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Existence:
+class Existence(Plan):
     """The left rows for which the right source has a row with equal keys; none, if `negated`.
 
     Null is equal to nothing: EXISTS and NOT EXISTS.
@@ -284,7 +281,7 @@ class Existence:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupAggregate:
+class GroupAggregate(Plan):
     """One row for each key that has a row: keys and aggregates. Null is a key like any other.
 
     Without keys there is one row, and none while the source is empty.
@@ -303,7 +300,7 @@ class GroupAggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Top:
+class Top(Plan):
     """ORDER BY … LIMIT n: the first `count` rows. Of equal ones, those that came first.
 
     Which of those that came at one instant is arbitrary, but the same wherever it runs.
@@ -324,7 +321,7 @@ Report = Choice["current", "istream", "dstream", "rstream"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Plan):
     """A standing query: what of its answer is wanted, and when.
 
     current   the answer itself; live, its changes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from eventide.plan.expressions import Expression, Named, rebuild_aggregate
 from eventide.plan.standing.nodes import (
@@ -21,9 +21,7 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
-
-if TYPE_CHECKING:
-    from eventide.plan.nodes import Plan
+from eventide.plan.tree import Plan
 
 
 def standing_sources(plan: StandingNode) -> tuple[Plan, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eventide.plan.aggregates import DECAYED, SKETCHED
 from eventide.plan.explain import describe
-from eventide.plan.nodes import Filter, Plan, Project, scans_of, sources_of
+from eventide.plan.nodes import Filter, Project, scans_of, sources_of
 from eventide.plan.render import render
 from eventide.plan.standing.choose import Chosen
 from eventide.plan.standing.nodes import (
@@ -43,6 +43,7 @@ from eventide.plan.standing.update_patterns import (
     windows_of,
 )
 from eventide.plan.times import format_duration
+from eventide.plan.tree import Plan
 
 
 def described_edges(plan: Standing, chosen: Chosen) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from eventide.plan.nodes import Filter, Plan, Project, Scan, sources_of
+from eventide.plan.nodes import Filter, Project, Scan, sources_of
 from eventide.plan.standing.nodes import RangeWindow, Windowed, WindowJoin
+from eventide.plan.tree import Plan
 
 _MOMENTS = 64
 """At so many ages of a result, up to one slide, it is asked whether it is still there."""

@@ -18,7 +18,7 @@ from enum import IntEnum
 from typing import Literal, assert_never
 
 from eventide.plan.aggregates import BY_PANE, DECAYED
-from eventide.plan.nodes import Filter, Plan, Project, sources_of
+from eventide.plan.nodes import Filter, Project, sources_of
 from eventide.plan.standing.nodes import (
     AsOfJoin,
     Difference,
@@ -39,6 +39,7 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
+from eventide.plan.tree import Plan
 
 
 class UpdatePattern(IntEnum):

@@ -28,8 +28,8 @@ from eventide.operators.patterns import entry as match_entry
 from eventide.operators.patterns import match as match_rows
 from eventide.operators.patterns.entry import why_whole
 from eventide.operators.patterns.state import MatchState, part_of
-from eventide.plan.nodes import Plan
 from eventide.plan.patterns.automaton import automaton_of
+from eventide.plan.tree import Plan
 from eventide.store import EventSource, Store, TableSource
 from eventide.store.source import Where
 from tests.naive.patterns.rows import match_node

@@ -25,8 +25,10 @@ from eventide.lang.sql import plan_sql
 from eventide.plan.bind import bind
 from eventide.plan.explain import explain
 from eventide.plan.expressions import Call, Column, Named
-from eventide.plan.nodes import Filter, Plan, Project, Scan, TemporalPattern
+from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.passes import optimise
+from eventide.plan.situations.nodes import TemporalPattern
+from eventide.plan.tree import Plan
 from eventide.store import EventSource, Store, TableSource
 from eventide.store.source import Where
 from tests.naive.situations.matches import by_closed_form

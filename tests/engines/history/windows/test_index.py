@@ -18,7 +18,9 @@ from eventide.engines.history.windows import index as window_index
 from eventide.engines.history.windows.index import WindowIndex, replay_seconds, window_access
 from eventide.errors import EvaluationError, StoreError
 from eventide.plan.expressions import Call, Column, Named
-from eventide.plan.nodes import Plan, Project, WindowAggregate
+from eventide.plan.nodes import Project
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import WindowAggregate
 from eventide.schema import FLOAT64, TIMESTAMP, TS, Schema
 from eventide.store.options import Order, StreamOptions
 from eventide.store.reading import periods

@@ -20,7 +20,7 @@ from eventide.engines.history.weights import Weights
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex, window_access
 from eventide.lang.sql import plan_sql
-from eventide.plan.nodes import Plan
+from eventide.plan.tree import Plan
 from eventide.schema import Schema
 from eventide.store import Snapshot
 from eventide.store.options import Order, StreamOptions

@@ -9,8 +9,10 @@ import pytest
 from eventide.errors import Span
 from eventide.lang.sql import plan_sql
 from eventide.plan.expressions import ALWAYS, At, Column, MatchAggregate, walk
-from eventide.plan.nodes import MatchRecognize, Plan, sources_of
+from eventide.plan.nodes import sources_of
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import Skip
+from eventide.plan.tree import Plan
 from eventide.schema import FLOAT64
 from tests.golden.plans import CATALOG
 

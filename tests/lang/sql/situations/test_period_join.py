@@ -9,7 +9,7 @@ import pytest
 from eventide.errors import BindError, EventideError, ParseError, UnsupportedError
 from eventide.lang.sql import plan_sql
 from eventide.plan.explain import explain
-from eventide.plan.nodes import Filter, PeriodJoin, Relational, scans_of
+from eventide.plan.nodes import Filter, Relational, scans_of
 from eventide.plan.situations.allen import (
     ANY,
     BEFORE,
@@ -22,6 +22,7 @@ from eventide.plan.situations.allen import (
     inverse,
     mask_named,
 )
+from eventide.plan.situations.nodes import PeriodJoin
 from eventide.schema import Schema
 from tests.lang.sql.situations.test_errors import broken
 

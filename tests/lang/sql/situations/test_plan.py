@@ -17,9 +17,11 @@ from eventide.plan.expressions import (
     MatchAggregate,
     PeriodPart,
 )
-from eventide.plan.nodes import Plan, Project, Situations, TemporalPattern, sources_of
+from eventide.plan.nodes import Project, sources_of
 from eventide.plan.situations import allen
+from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.situations.parts import Constraint
+from eventide.plan.tree import Plan
 from eventide.schema import FLOAT64, INT64, INTERVAL, STRING, TIMESTAMP, Schema
 from tests.golden.plans import CATALOG
 

@@ -7,7 +7,7 @@ import pytest
 from eventide.errors import BindError
 from eventide.lang.sql import plan_sql
 from eventide.plan.aggregates import AGGREGATES, STANDING_AGGREGATES
-from eventide.plan.nodes import Filter, Plan, Project, Relational, Scan, sources_of
+from eventide.plan.nodes import Filter, Project, Relational, Scan, sources_of
 from eventide.plan.standing.nodes import (
     AsOfJoin,
     Band,
@@ -24,6 +24,7 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
+from eventide.plan.tree import Plan
 from eventide.schema import FLOAT64, INT64, STRING
 from tests.lang.sql.standing.test_plans import CATALOG
 

@@ -22,8 +22,10 @@ from eventide.plan.expressions import (
     Named,
     conjuncts,
 )
-from eventide.plan.nodes import Filter, MatchRecognize, Plan, Project
+from eventide.plan.nodes import Filter, Project
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.skeleton import Skeleton, skeleton_of
+from eventide.plan.tree import Plan
 from eventide.schema import BOOL
 from eventide.store.index.ranges import ValueRange
 from eventide.store.reading.hits import Atom

@@ -33,7 +33,9 @@ from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.operators.patterns.match import SMALLEST_PART, MatchRows
 from eventide.operators.patterns.state import Stretches
 from eventide.plan.expressions import Expression, columns_of
-from eventide.plan.nodes import Filter, MatchRecognize, Plan, Project
+from eventide.plan.nodes import Filter, Project
+from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.tree import Plan
 from eventide.schema import SEQ, TS
 from eventide.store.order import int64_view
 from eventide.store.reading.hits import Hits

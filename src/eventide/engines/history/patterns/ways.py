@@ -20,10 +20,8 @@ from eventide.engines.history.patterns.slices import NoEntryError
 from eventide.engines.history.replay import SLICE_ROWS, run_slices
 from eventide.engines.history.slices import halo_of, slices_within
 from eventide.engines.history.weights import Weights
-from eventide.plan.nodes import (
-    Plan,
-    scans_of,
-)
+from eventide.plan.nodes import scans_of
+from eventide.plan.tree import Plan
 from eventide.store.snapshot import Snapshot
 
 WORTH_A_LOOK = 0.05

@@ -8,8 +8,10 @@ import pyarrow as pa
 
 from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.plan.explain import keys_text, related_text
-from eventide.plan.nodes import PeriodJoin, Plan, Relational
+from eventide.plan.nodes import Relational
+from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.standing.nodes import Standing
+from eventide.plan.tree import Plan
 
 RunBlock = Callable[[str, Plan], pa.Table]
 """Returns the rows of a block; its name comes first."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventide.engines.build import arrow_schema
 from eventide.operators.situations.period_join import join_periods
-from eventide.plan.nodes import PeriodJoin
+from eventide.plan.situations.nodes import PeriodJoin
 
 
 class PeriodPairs:

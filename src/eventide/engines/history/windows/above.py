@@ -12,7 +12,7 @@ from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, Batch
 from eventide.engines.build import Pipeline, build_pipeline
 from eventide.operators.windows.by_count import AggregateCountWindows
 from eventide.operators.windows.by_time import AggregateWindows
-from eventide.plan.nodes import Plan
+from eventide.plan.tree import Plan
 
 Windows = TypeVar("Windows", AggregateWindows, AggregateCountWindows)
 

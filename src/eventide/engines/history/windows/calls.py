@@ -6,18 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from eventide.plan.expressions import Aggregate, Call, Column
-from eventide.plan.nodes import (
-    CountWindow,
-    Filter,
-    Plan,
-    Project,
-    Scan,
-    SlidingAggregate,
-    Window,
-    WindowAggregate,
-    sources_of,
-)
+from eventide.plan.nodes import Filter, Project, Scan, sources_of
 from eventide.plan.render import render
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, Window, WindowAggregate
 from eventide.schema import SEQ, TS
 from eventide.store.index.summaries import partials_of
 from eventide.store.reading.question import ROWS, AggregateCall, AggregateQuestion

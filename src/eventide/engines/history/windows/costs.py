@@ -11,7 +11,7 @@ from eventide.batch import TimeRange
 from eventide.engines.history.access import Cost
 from eventide.engines.history.replay import SLICE_ROWS
 from eventide.engines.history.weights import Weights
-from eventide.plan.nodes import CountWindow, Window
+from eventide.plan.windows.nodes import CountWindow, Window
 from eventide.store.snapshot import Snapshot
 
 BOUNDS = 2

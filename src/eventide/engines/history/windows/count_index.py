@@ -24,7 +24,8 @@ from eventide.engines.history.windows.calls import Asked
 from eventide.engines.history.windows.costs import BOUNDS, IndexWork
 from eventide.kernels.compiled import frozen
 from eventide.operators.windows.by_count import AggregateCountWindows
-from eventide.plan.nodes import CountWindow, Plan
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import CountWindow
 from eventide.store.reading.counted import Counted, CountedUnits, counted_units
 from eventide.store.reading.leaves import units_of
 from eventide.store.reading.question import AggregateQuestion, question_of

@@ -32,8 +32,10 @@ from eventide.engines.history.windows.costs import (
 )
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.operators.windows.by_time import AggregateWindows
-from eventide.plan.nodes import CountWindow, Plan, Scan, Window, WindowAggregate, sources_of
+from eventide.plan.nodes import Scan, sources_of
 from eventide.plan.times import format_duration
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import CountWindow, Window, WindowAggregate
 from eventide.store.reading.borders import PeriodPartials
 from eventide.store.reading.cuts import EvenCuts
 from eventide.store.reading.periods import Cover, covers_of, merged_by_period, read_covers

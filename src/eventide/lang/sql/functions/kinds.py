@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from eventide.lang.sql.literals import is_timestamp
 from eventide.plan.bind import bind
-from eventide.plan.nodes import Plan
+from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
 Kinds = Mapping[str, str]

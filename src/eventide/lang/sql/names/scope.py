@@ -13,7 +13,10 @@ from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import Column, Expression
-from eventide.plan.nodes import MatchRecognize, Plan, Scan, Situations, TemporalPattern
+from eventide.plan.nodes import Scan
+from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.situations.nodes import Situations, TemporalPattern
+from eventide.plan.tree import Plan
 from eventide.schema import SEQ, Schema
 
 _VERY_NEAR = 0.85

@@ -27,10 +27,11 @@ from eventide.plan.expressions import (
     Literal,
     MatchAggregate,
     Named,
+    OrderKey,
     Over,
     walk,
 )
-from eventide.plan.nodes import TIMED_OUT, MatchRecognize, OrderKey
+from eventide.plan.patterns.nodes import TIMED_OUT, MatchRecognize
 from eventide.plan.patterns.tree import Absent, Pattern, Skip, VariablesAround, with_late
 from eventide.plan.render import render
 from eventide.plan.time_order import in_order

@@ -16,7 +16,8 @@ from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
 from eventide.plan.column_names import numbered
 from eventide.plan.expressions import Expression, Named
-from eventide.plan.nodes import Filter, Plan, Project
+from eventide.plan.nodes import Filter, Project
+from eventide.plan.tree import Plan
 
 Scopes = dict[int, Scope]
 

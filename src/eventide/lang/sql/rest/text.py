@@ -18,8 +18,8 @@ from eventide.lang.sql.literals import is_timestamp, timestamp
 from eventide.lang.sql.rest.outside import refuse_outside
 from eventide.lang.sql.spans import span_of, written
 from eventide.plan.bind import bind
-from eventide.plan.nodes import Plan
 from eventide.plan.times import format_timestamp
+from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
 _ENGINES = {"duckdb": "DuckDB", "spark": "Spark"}

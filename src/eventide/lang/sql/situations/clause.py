@@ -42,8 +42,8 @@ from eventide.lang.sql.situations.tokens import (
     readable,
     statement_start,
 )
-from eventide.plan.nodes import Detection
 from eventide.plan.situations.allen import Dialect
+from eventide.plan.situations.nodes import Detection
 
 Kind = Literal["TPSTREAM", "SITUATIONS"]
 _NEEDED = {"TPSTREAM": ("DEFINE", "PATTERN", "WITHIN", "RETURN"), "SITUATIONS": ("DEFINE",)}

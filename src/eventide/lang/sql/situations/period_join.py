@@ -39,9 +39,11 @@ from eventide.lang.sql.situations.period_relations import (
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import bind, suggestion
 from eventide.plan.expressions import Named
-from eventide.plan.nodes import END_TS, START_TS, PairKind, PeriodJoin, Plan, Project
+from eventide.plan.nodes import Project
 from eventide.plan.situations.allen import ANY
+from eventide.plan.situations.nodes import END_TS, START_TS, PairKind, PeriodJoin
 from eventide.plan.situations.parts import RowPeriod
+from eventide.plan.tree import Plan
 from eventide.schema import TIMESTAMP, Schema
 
 Add = Callable[[Plan], exp.Table]

@@ -24,25 +24,25 @@ from eventide.plan.expressions import (
     Column,
     Expression,
     Named,
+    NamedAggregate,
     Over,
     PeriodPart,
     rebuild,
     walk,
 )
-from eventide.plan.nodes import (
+from eventide.plan.nodes import Project
+from eventide.plan.render import render
+from eventide.plan.situations.nodes import (
     CONFIRMED,
     END_TS,
     SITUATION,
     START_TS,
-    NamedAggregate,
-    Plan,
-    Project,
     Situations,
     TemporalPattern,
 )
-from eventide.plan.render import render
 from eventide.plan.situations.parts import Situation
 from eventide.plan.time_order import in_order
+from eventide.plan.tree import Plan
 from eventide.schema import TS
 
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.standing.scope import Source
 from eventide.plan.expressions import Call, Column, Expression, columns_of
-from eventide.plan.nodes import Filter, Plan, Project
+from eventide.plan.nodes import Filter, Project
 from eventide.plan.render import render
 from eventide.plan.standing.nodes import AsOfJoin, Merge, RowsWindow, Unbounded, Windowed
+from eventide.plan.tree import Plan
 from eventide.schema import TS
 
 _FORM = "write ASOF JOIN q ON t.k = q.k AND t.ts >= q.ts"

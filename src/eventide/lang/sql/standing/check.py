@@ -8,7 +8,7 @@ from dataclasses import replace
 from eventide.errors import BindError, Span
 from eventide.lang.sql.standing.clause import ReportClause, WindowClause
 from eventide.lang.sql.standing.from_clause import Negation
-from eventide.plan.nodes import Plan, rebuild_sources, scans_of, sources_of
+from eventide.plan.nodes import rebuild_sources, scans_of, sources_of
 from eventide.plan.standing.nodes import (
     CHANGE_COLUMNS,
     AsOfJoin,
@@ -27,6 +27,7 @@ from eventide.plan.standing.nodes import (
 )
 from eventide.plan.standing.update_patterns import Circumstances, UpdatePattern, pattern_of
 from eventide.plan.times import format_duration
+from eventide.plan.tree import Plan
 
 
 def slide_of(windows: Sequence[WindowClause]) -> int | None:

@@ -17,9 +17,9 @@ from eventide.lang.sql.standing.join import filtered, join_all
 from eventide.lang.sql.standing.scope import JoinedScope, StandingTranslator
 from eventide.plan.bind import bind_condition, bind_expression
 from eventide.plan.expressions import Call, Expression, Literal, columns_of, conjuncts
-from eventide.plan.nodes import Plan
 from eventide.plan.render import render
 from eventide.plan.standing.nodes import Existence
+from eventide.plan.tree import Plan
 from eventide.schema import INT64, NULL
 
 _SHAPE = "write EXISTS (SELECT 1 FROM t [RANGE …] WHERE t.k = outer.k AND …)"

@@ -21,7 +21,7 @@ from eventide.lang.sql.standing.outer import check_known, outer_join
 from eventide.lang.sql.standing.scope import JoinedScope, Merged, Source, StandingTranslator
 from eventide.plan.bind import bind, bind_condition, resolve
 from eventide.plan.expressions import Call, Column, Expression, conjuncts
-from eventide.plan.nodes import Plan, Row, Scan
+from eventide.plan.nodes import Scan
 from eventide.plan.standing.nodes import (
     RowsWindow,
     SessionWindow,
@@ -29,6 +29,7 @@ from eventide.plan.standing.nodes import (
     Unbounded,
     Windowed,
 )
+from eventide.plan.tree import Plan, Row
 from eventide.schema import BOOL, DELETED, SEQ, Schema
 
 _READ = frozenset({"stream_window", "version"})

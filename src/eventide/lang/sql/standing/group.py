@@ -13,10 +13,18 @@ from eventide.lang.sql.names.scope import refuse
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.standing.scope import StandingTranslator
 from eventide.lang.sql.windows.group_by import is_window, meant_key
-from eventide.plan.expressions import Aggregate, Column, Expression, Named, rebuild, walk
-from eventide.plan.nodes import NamedAggregate, Plan
+from eventide.plan.expressions import (
+    Aggregate,
+    Column,
+    Expression,
+    Named,
+    NamedAggregate,
+    rebuild,
+    walk,
+)
 from eventide.plan.render import render
 from eventide.plan.standing.nodes import GroupAggregate
+from eventide.plan.tree import Plan
 
 
 def grouped_by(select: exp.Select, translator: StandingTranslator) -> list[Expression]:

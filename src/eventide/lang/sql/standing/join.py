@@ -13,8 +13,9 @@ from decimal import Decimal
 from functools import reduce
 
 from eventide.plan.expressions import Call, Expression, Literal, columns_of
-from eventide.plan.nodes import Filter, Plan
+from eventide.plan.nodes import Filter
 from eventide.plan.standing.nodes import Band, WindowJoin
+from eventide.plan.tree import Plan
 from eventide.schema import BOOL
 
 Member = tuple[int, Expression]

@@ -14,9 +14,9 @@ from eventide.errors import Span, UnsupportedError
 from eventide.lang.sql.standing.join import band_of, filtered
 from eventide.plan.bind import bind_expression
 from eventide.plan.expressions import ALWAYS, Call, Expression, Literal, columns_of
-from eventide.plan.nodes import Plan, Row
 from eventide.plan.render import render
 from eventide.plan.standing.nodes import OuterJoin
+from eventide.plan.tree import Plan, Row
 from eventide.schema import BOOL, INT64, NULL
 
 KEEPS = {"LEFT": (True, False), "RIGHT": (False, True), "FULL": (True, True)}

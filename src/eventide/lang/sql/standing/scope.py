@@ -16,8 +16,8 @@ from eventide.lang.sql.spans import span_of
 from eventide.plan.aggregates import DECAYED, STANDING_AGGREGATES
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import Aggregate, Call, Column, Expression, Over
-from eventide.plan.nodes import Plan, Row
 from eventide.plan.times import parse_duration
+from eventide.plan.tree import Plan, Row
 from eventide.schema import SEQ, TS
 
 _MOST_TOP = 100_000

@@ -24,9 +24,10 @@ from eventide.lang.sql.standing.scope import JoinedScope, Merged, Source, Standi
 from eventide.lang.sql.standing.sets import combined, renamed
 from eventide.plan.bind import bind, bind_condition
 from eventide.plan.column_names import numbered
-from eventide.plan.expressions import Column, Expression, Named, conjuncts
-from eventide.plan.nodes import Filter, OrderKey, Plan, Project
+from eventide.plan.expressions import Column, Expression, Named, OrderKey, conjuncts
+from eventide.plan.nodes import Filter, Project
 from eventide.plan.standing.nodes import SHOWN, Distinct, Top
+from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
 _SELECT_ARGS = {"expressions", "from_", "joins", "where", "group", "having", "distinct", "with_"}

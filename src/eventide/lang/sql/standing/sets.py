@@ -9,9 +9,10 @@ from sqlglot import exp
 from eventide.errors import BindError, UnsupportedError
 from eventide.lang.sql.spans import span_of
 from eventide.plan.expressions import Cast, Column, Named
-from eventide.plan.nodes import Plan, Project
+from eventide.plan.nodes import Project
 from eventide.plan.standing.nodes import Difference, Distinct, Merge
 from eventide.plan.standing.update_patterns import windows_of
+from eventide.plan.tree import Plan
 from eventide.plan.types import common_type
 from eventide.schema import DataType
 

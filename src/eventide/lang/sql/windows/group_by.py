@@ -9,8 +9,8 @@ from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
 from eventide.plan.expressions import Column
-from eventide.plan.nodes import WINDOW_END, WINDOW_START, CountWindow, Window
 from eventide.plan.times import UNIT_US
+from eventide.plan.windows.nodes import WINDOW_END, WINDOW_START, CountWindow, Window
 from eventide.schema import TS
 
 _FORMS = {

@@ -35,7 +35,7 @@ from eventide.operators.standing.tuples import GroupedChanges, PlacedTuples
 from eventide.operators.standing.words import double_words, integer_words, text_words
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
-from eventide.plan.nodes import OrderKey
+from eventide.plan.expressions import OrderKey
 from eventide.plan.render import render
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import Top

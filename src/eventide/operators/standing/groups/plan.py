@@ -23,8 +23,7 @@ from eventide.operators.standing.words import (
     integer_words,
     text_words,
 )
-from eventide.plan.expressions import Aggregate, Expression
-from eventide.plan.nodes import NamedAggregate
+from eventide.plan.expressions import Aggregate, Expression, NamedAggregate
 from eventide.plan.render import render
 from eventide.schema import DataType
 

@@ -23,8 +23,7 @@ from eventide.kernels.panes.reading import (
 )
 from eventide.operators.standing.groups.plan import MOST_AGGREGATES, GroupPlan, Reader, WordColumn
 from eventide.plan.aggregates import DECAYED
-from eventide.plan.expressions import Aggregate
-from eventide.plan.nodes import NamedAggregate
+from eventide.plan.expressions import Aggregate, NamedAggregate
 
 WORDS = {
     totals.COUNTED: 1,

@@ -9,20 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eventide.plan.expressions import At, MatchNumber, RowsFrame, walk
-from eventide.plan.nodes import (
-    CountWindow,
-    Filter,
-    MatchRecognize,
-    Plan,
-    Project,
-    Situations,
-    SlidingAggregate,
-    TemporalPattern,
-    WindowAggregate,
-)
+from eventide.plan.nodes import Filter, Project
 from eventide.plan.patterns.automaton import DONE, Automaton, automaton_of
 from eventide.plan.patterns.looking_back import looks_back
+from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import Repeat, render_pattern, walk_pattern
+from eventide.plan.situations.nodes import Situations, TemporalPattern
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, WindowAggregate
 
 _CURE = "so a live query keeps its rows: add WITHIN INTERVAL '…'"
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from eventide.lang.sql import plan_sql
-from eventide.plan.nodes import MatchRecognize, Plan, sources_of
-from eventide.plan.patterns.bounds import unbounded_reason
+from eventide.plan.bounds import unbounded_reason
+from eventide.plan.nodes import sources_of
+from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.tree import Plan
 from tests.golden.plans import CATALOG
 
 

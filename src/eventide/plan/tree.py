@@ -1,0 +1,25 @@
+"""What all nodes of a plan have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from eventide.schema import DataType
+
+Row = Mapping[str, DataType]
+"""The columns of a node's output, in order."""
+
+
+class Plan(ABC):
+    """A node of a plan, with all that is below it: a frozen value.
+
+    `plan/nodes.py` lists the nodes that there are. Those of a room are in its own `nodes.py`.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def row(self) -> Row:
+        """The columns that come out."""

@@ -1,0 +1,1 @@
+"""Windows of time and of events: nodes.py, windows by GROUP BY and by OVER."""

@@ -1,0 +1,103 @@
+"""Plan nodes of windows: aggregates over periods, over numbers of events, over frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eventide.errors import PlanError
+from eventide.plan.expressions import (
+    Expression,
+    Frame,
+    Named,
+    NamedAggregate,
+    RangeFrame,
+    RowsFrame,
+)
+from eventide.plan.tree import Plan, Row
+from eventide.schema import TIMESTAMP
+
+WINDOW_START = "window_start"
+WINDOW_END = "window_end"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The periods [k·slide, k·slide + size) for every integer k; tumbling when slide is size."""
+
+    size_us: int
+    slide_us: int
+
+    def __post_init__(self) -> None:
+        if self.size_us <= 0 or self.slide_us <= 0:
+            message = f"a window's size and slide must be positive, got {self}"
+            raise PlanError(message)
+
+    @property
+    def is_tumbling(self) -> bool:
+        """Whether every instant lies in exactly one window."""
+        return self.size_us == self.slide_us
+
+
+@dataclass(frozen=True, slots=True)
+class CountWindow:
+    """The events number i·slide … i·slide + size - 1 of a key, for every i; numbers begin at 0."""
+
+    size: int
+    slide: int
+
+    def __post_init__(self) -> None:
+        if self.size <= 0 or self.slide <= 0:
+            message = f"a window's size and slide must be positive, got {self}"
+            raise PlanError(message)
+
+    @property
+    def is_tumbling(self) -> bool:
+        """Whether every event lies in exactly one window."""
+        return self.size == self.slide
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAggregate(Plan):
+    """One row for each window and key: keys, window bounds, aggregates.
+
+    Windows of time are those with an event, [start, end); windows by count are the full ones, from
+    the time of their first event to that of their last.
+    """
+
+    source: Plan
+    keys: tuple[Named, ...]
+    window: Window | CountWindow
+    aggregates: tuple[NamedAggregate, ...]
+
+    @property
+    def row(self) -> Row:
+        """The columns that come out."""
+        return {
+            **{key.name: key.type for key in self.keys},
+            WINDOW_START: TIMESTAMP,
+            WINDOW_END: TIMESTAMP,
+            **{item.name: item.aggregate.type for item in self.aggregates},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingAggregate(Plan):
+    """Every event, with aggregates over its frame among the events of the same key."""
+
+    source: Plan
+    keys: tuple[Expression, ...]
+    frame: Frame
+    aggregates: tuple[NamedAggregate, ...]
+
+    def __post_init__(self) -> None:
+        match self.frame:
+            case RangeFrame(preceding_us=preceding) | RowsFrame(preceding=preceding):
+                if preceding < 0:
+                    message = f"a frame cannot start after its row: {self.frame}"
+                    raise PlanError(message)
+
+    @property
+    def row(self) -> Row:
+        """The columns that come out."""
+        added = {item.name: item.aggregate.type for item in self.aggregates}
+        return {**self.source.row, **added}
