@@ -6,12 +6,11 @@ functions.py    the functions an expression may call; signatures.py: their type 
 aggregates.py   the aggregates a window may compute, with their types
 types.py        how types mix, and which casts exist
 constants.py    casts of constants; times.py reads and prints times and durations
-failing.py      which expressions have no answer for some values
-written.py      VALUES as events; column_names.py: columns of one name get numbers
-time_order.py   whether rows follow time
-bounds.py       whether a live query can forget, and what it keeps
-bind.py         names become typed columns; bind_hints.py: what to write where types do not fit
-check.py        what must hold of every plan
+failing.py      which expressions may fail for some values
+written.py      VALUES as events; column_names.py: numbers for columns of the same name
+time_order.py   whether rows come in order of time
+bind.py         names become typed columns; bind_hints.py: hints where types do not fit
+check.py        what must hold for every plan
 meaning.py      when two plans are the same
 explain.py      a plan as text; render.py does its expressions
 passes/         rewrites, one a file, in the order of passes/__init__.py

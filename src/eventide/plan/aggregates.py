@@ -1,4 +1,4 @@
-"""The aggregates, with their types: those of all windows, and those of standing queries alone."""
+"""The aggregates and their types: those of all windows, and those of standing queries only."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from eventide.plan.types import MAX_PRECISION
 from eventide.schema import FLOAT64, INT64, STORABLE_KINDS, STRING, DataType
 
 Parameter = Literal["fraction", "count", "half-life"]
-"""What some aggregates take beside their argument: a number from 0 to 1, how many, or in how many
-microseconds the weight of a value halves."""
+"""The constant that some aggregates take behind their argument: a number from 0 to 1, a count, or
+the microseconds in which the weight of a value halves."""
 
 SKETCHED = ("approx_count_distinct", "approx_top_k")
-"""Aggregates of standing queries that are kept as sketches of panes, so only with SLIDE."""
+"""Aggregates of standing queries that are kept as sketches of panes, so they need SLIDE."""
 
 DECAYED = ("decayed_count", "decayed_sum", "decayed_avg")
-"""Aggregates of standing queries whose values weigh less the older they are, only with SLIDE."""
+"""Aggregates of standing queries whose values weigh less the older they are; they need SLIDE."""
 
 BY_PANE = ("count", "sum", "avg", "stddev", "min", "max", *DECAYED)
-"""Aggregates that partial results of panes are enough for, where tuples go in their time."""
+"""Aggregates that can be computed from partial results of panes, if no tuple leaves early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
         AggregateFunction("last", _STORABLE, _same, needs_order=True),
     )
 }
-"""Those that every window can compute: of TUMBLE and HOP, of frames, of situations."""
+"""Aggregates that every window can compute: TUMBLE and HOP, frames, situations."""
 
 STANDING_AGGREGATES: Mapping[str, AggregateFunction] = {
     **AGGREGATES,
@@ -95,4 +95,4 @@ STANDING_AGGREGATES: Mapping[str, AggregateFunction] = {
         )
     },
 }
-"""Those of the groups of standing queries. The top k are JSON text: [[value, count], …]."""
+"""Aggregates for the groups of standing queries. The top k are JSON text: [[value, count], …]."""

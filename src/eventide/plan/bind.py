@@ -1,7 +1,7 @@
 """Bind: names become columns of the source's rows, and every expression gets its type.
 
-A parser leaves types out; `bind` returns the same plan with every `type` set, implicit casts
-written out, and literals turned into the type they are compared with.
+A parser leaves types out. `bind` returns the same plan with every `type` set, implicit casts
+written out, and literals converted to the type they are compared with.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def bind_standing(plan: StandingNode) -> Plan:
 
 
 def _bind_window(window: StreamWindow, row: Row, span: Span | None) -> StreamWindow:
-    """Return the window with the columns that it goes by as the stream spells them."""
+    """Return the window with its columns spelled as in the stream."""
     if not isinstance(window, RowsWindow | SessionWindow):
         return window
     keys = tuple(resolve(name, row, span=span, what="column") for name in window.keys)
@@ -224,7 +224,7 @@ def _bind_situations(items: tuple[Situation, ...], row: Row) -> tuple[Situation,
 
 
 def bind_scan(scan: Scan, catalog: Mapping[str, Schema]) -> Scan:
-    """Return the scan with the fields of its stream; those asked for, if it asks for any."""
+    """Return the scan with the requested fields of its stream, or all if it requests none."""
     if scan.written is not None:
         return scan
     stream = resolve(scan.stream, catalog, span=scan.span, what="stream")
@@ -262,7 +262,7 @@ def suggestion(name: str, candidates: list[str], what: str) -> str:
 
 
 def bind_condition(condition: Expression, row: Row) -> Expression:
-    """Return a bound condition, which has to be a truth value."""
+    """Return a bound condition, which has to be boolean."""
     bound = bind_expression(condition, row)
     if bound.type == NULL:
         return cast_implicitly(bound, BOOL)
@@ -347,7 +347,7 @@ def bind_aggregate(aggregate: Aggregate, row: Row) -> Aggregate:
 
 
 def cast_implicitly(expression: Expression, target: DataType) -> Expression:
-    """Return the expression as the target type; constants change at once."""
+    """Return the expression as the target type; constants are converted now."""
     if expression.type == target:
         return expression
     if isinstance(expression, Literal):
@@ -359,7 +359,7 @@ def cast_implicitly(expression: Expression, target: DataType) -> Expression:
 
 def _bind_named(item: Named, row: Row) -> Named:
     bound = bind_expression(item.expression, row)
-    # A column of nothing but nulls needs some type; DuckDB chooses an integer too.
+    # A column that is all null needs some type; DuckDB chooses an integer too.
     return Named(item.name, cast_implicitly(bound, INT64) if bound.type == NULL else bound)
 
 

@@ -1,4 +1,4 @@
-"""What to write instead, where the types of an expression do not fit."""
+"""Hints: what to write instead, where the types of an expression do not fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHORT = 30
 
 
 def cast_advice(source: DataType, target: DataType) -> str | None:
-    """Say what to write in place of a cast that there is not."""
+    """Say what to write in place of a cast that does not exist."""
     advice: dict[tuple[str, str], str] = {
         ("timestamp", "int64"): "EPOCH_US(…) gives the microseconds since 1970",
         ("timestamp", "float64"): "EPOCH(…) gives the seconds since 1970",
@@ -32,7 +32,7 @@ def cast_advice(source: DataType, target: DataType) -> str | None:
 
 
 def cast_hint(arguments: tuple[Expression, ...]) -> str | None:
-    """Suggest the cast that would make the types meet, where there is an obvious one."""
+    """Suggest the cast that makes the types fit, where there is an obvious one."""
     kinds = {argument.type.kind for argument in arguments}
     texts = [argument for argument in arguments if argument.type == STRING]
     others = [argument.type for argument in arguments if argument.type not in (STRING, NULL)]
@@ -52,7 +52,7 @@ def _is_number(expression: Expression) -> TypeGuard[Literal]:
 
 
 def interval_hint(call: Call, arguments: tuple[Expression, ...]) -> str | None:
-    """Suggest the interval that a number or a text beside a length of time is meant to be."""
+    """Suggest the interval that is meant by a number or a text beside a length of time."""
     kinds = {argument.type.kind for argument in arguments}
     if "interval" not in kinds and not (call.function in ("+", "-") and "timestamp" in kinds):
         return None
@@ -77,7 +77,7 @@ def interval_hint(call: Call, arguments: tuple[Expression, ...]) -> str | None:
 
 
 def joined_hint(arguments: tuple[Expression, ...]) -> str | None:
-    """Say what || is where conditions seem to stand around it."""
+    """Explain || if it seems to stand between conditions."""
     inside = [part for each in arguments for part in (each, *children(each))]
     joined = any(isinstance(part, Call) and part.function == "||" for part in inside)
     unlike = any(argument.type not in (STRING, NULL) for argument in arguments)
@@ -85,7 +85,7 @@ def joined_hint(arguments: tuple[Expression, ...]) -> str | None:
 
 
 def compare_hint(condition: Expression, data_type: DataType) -> str:
-    """Suggest a comparison that makes a condition of a value."""
+    """Suggest a comparison that turns a value into a condition."""
     if isinstance(condition, Call) and condition.function == "||":
         return _OR_HINT
     endings: Mapping[str, str] = {

@@ -1,7 +1,7 @@
-"""Whether a live query can forget: how long a match may wait, and what is left of every key.
+"""Whether the state of a live query is bounded: how long a match may wait, what every key keeps.
 
-A temporal pattern has WITHIN, and at most one situation of a kind is open for each key. One that is
-open when its key falls silent stays without GAP, as `explain` says: it still goes on.
+A temporal pattern has WITHIN, and at most one situation of each kind is open for a key. Without GAP
+a situation that is open when its key falls silent stays open, as `explain` says.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def unbounded_reasons(plan: Plan) -> Iterator[str]:
 
 
 def kept_of_every_key(node: Plan) -> Iterator[tuple[str, str]]:
-    """Yield what a node keeps of every key though no event may come again, and what would help."""
+    """Yield what a node keeps for every key, even if no more events come, and what would help."""
     match node:
         case WindowAggregate(keys=[_, *_], window=CountWindow(size=size, slide=slide)):
-            # A window of one event is never open between two of them.
+            # A window of one event is never open between two events.
             if size > 1 or slide > 1:
                 yield (
                     "a counter and the partial results of its open windows are kept",
@@ -127,10 +127,10 @@ def _is_loop(part: object) -> bool:
 
 
 def _has_loop(automaton: Automaton) -> bool:
-    """Whether a match can come back to a place it has been at, and so be of any length."""
+    """Whether a match can return to a node, and so be of any length."""
     done: set[int] = set()
     path: set[int] = set()
-    # A node comes twice: to go on from it, and to leave it.
+    # A node is on the stack twice: to go on from it, and to leave it.
     waiting = [(0, False)]
     while waiting:
         number, leaving = waiting.pop()

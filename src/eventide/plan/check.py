@@ -1,4 +1,4 @@
-"""Check a plan: what every pass relies on and must leave true."""
+"""Check a plan: every pass relies on these properties and must preserve them."""
 
 from __future__ import annotations
 
@@ -311,7 +311,7 @@ def _check_join(node: PeriodJoin, left: Row, right: Row) -> None:
 
 
 def _check_of_match(expression: Expression, row: Row, *, numbered: bool = False) -> None:
-    """Check what is computed from one row of a match, where only its variable is known too."""
+    """Check an expression over one row of a match, where only its variable is known too."""
     for part in walk(expression):
         nested = isinstance(part, At | MatchAggregate)
         nested = nested or (isinstance(part, MatchNumber) and not numbered)
@@ -329,7 +329,7 @@ def _check_expression(expression: Expression, row: Row) -> None:
                 _require(row[name] == data_type, f"{name} is {row[name]}, not {data_type}")
             case Call(function=function):
                 _require(function in FUNCTIONS, f"no function {function!r}")
-                # Text is made for errors only: rendering every part would take quadratic time.
+                # Text is made only for errors: rendering every part would take quadratic time.
                 if part.type == NULL:
                     message = f"{render(part)} has no type"
                     raise PlanError(message)

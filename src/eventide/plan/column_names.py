@@ -1,4 +1,4 @@
-"""Columns of one name get numbers: the same on every engine."""
+"""Number columns that have the same name: the same on every engine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def numbered(names: Sequence[str]) -> list[str]:
-    """Return the names with a number behind each that another column had before; case is no matter.
+    """Return the names, with a number behind each that occurred before; case does not matter.
 
     >>> numbered(["v", "V", "v_1", "v"])
     ['v', 'V_2', 'v_1', 'v_3']

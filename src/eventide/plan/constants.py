@@ -1,4 +1,4 @@
-"""Casting constants while planning: the few casts whose answer needs no engine."""
+"""Cast constants while planning: only the casts whose result needs no engine."""
 
 from __future__ import annotations
 

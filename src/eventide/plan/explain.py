@@ -79,7 +79,7 @@ def _lines(plan: Plan, depth: int) -> Iterator[str]:
             yield from _lines(source, depth + 2)
         return
     if isinstance(plan, Windowed):
-        # Its line says what it reads.
+        # Its line names its sources.
         return
     for source in sources_of(plan):
         yield from _lines(source, depth + 1)
@@ -164,7 +164,7 @@ def _root(node: Standing) -> str:
 
 
 def _as_if_tumbling(node: Plan, slide_us: int, every: str) -> str:
-    """Say what a window as long as its slide holds, which is not a period of TUMBLE."""
+    """Say what a window as long as its slide holds: not the same events as TUMBLE."""
     if isinstance(node, Windowed):
         alike = node.window == RangeWindow(slide_us)
         return f", at e of the events in (e - {every}, e]" if alike else ""
@@ -184,7 +184,7 @@ def _windowed(node: Windowed) -> str:
 
 
 def stream_window_text(window: StreamWindow) -> str:
-    """Return what a window holds."""
+    """Return as text which events a window holds."""
     match window:
         case Unbounded():
             return "all events"
@@ -221,19 +221,19 @@ def _join(node: WindowJoin | OuterJoin, kind: str) -> str:
 
 
 def _equal(keys: tuple[tuple[Expression, ...], ...]) -> str:
-    """Return which keys of several sources are equal."""
+    """Return as text which keys of several sources are equal."""
     pairs = [" = ".join(map(render, parts)) for parts in zip(*keys, strict=True)]
     return f" on {' and '.join(pairs)}" if pairs else ""
 
 
 def related_text(node: PeriodJoin) -> str:
-    """Return which relations a join of periods asks for."""
+    """Return as text which relations a join of periods allows."""
     related = _related(node.first.name, node.mask, node.second.name)
     return f"{related}, open ends" if node.open_ends else related
 
 
 def keys_text(node: PeriodJoin) -> str:
-    """Return which columns have to be equal for a join of periods."""
+    """Return as text which columns have to be equal for a join of periods."""
     return " and ".join(f"{one} = {other}" for one, other in node.keys)
 
 

@@ -19,7 +19,7 @@ from eventide.schema import BOOL, INT64, INTERVAL, NULL, STRING, TIMESTAMP, Data
 Edge = Choice["first", "last"]
 
 Scalar = bool | int | float | str | bytes | Decimal | None
-"""A constant. Timestamps and intervals are int microseconds; the literal's type tells."""
+"""A constant. Timestamps and intervals are int microseconds; the literal's type tells which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A value as another type; where it has no counterpart, an error, or null if `or_null`."""
+    """A value as another type; a value that cannot be cast is an error, or null if `or_null`."""
 
     argument: Expression
     type: DataType
@@ -64,8 +64,8 @@ class Cast:
 class Aggregate:
     """An aggregate by its name in `plan.aggregates`; `COUNT(*)` has no argument.
 
-    `parameter` is the constant behind the argument, of those that have one: `QUANTILE(x, 0.9)`.
-    `time` is from when on a value ages, of those whose values do: `DECAYED_SUM(x, '10 s')`.
+    `parameter` is the constant behind the argument, if the aggregate has one: `QUANTILE(x, 0.9)`.
+    `time` is the instant from which a value ages, if values do: `DECAYED_SUM(x, '10 s')`.
     """
 
     function: str
@@ -78,7 +78,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class RangeFrame:
-    """The events of [ts - preceding_us, ts], as RANGE means it: peers of the row included."""
+    """The events of [ts - preceding_us, ts]. RANGE includes the peers of the row."""
 
     preceding_us: int
 
@@ -112,10 +112,14 @@ class Over:
 class At:
     """An expression computed at one row of a match: `PREV(LAST(A.price, 1), 2)`.
 
-    The row is the first or last one of `variable` (a pattern variable, a subset, or None for all
-    rows of the match), `offset` of the variable's rows further inside, and from there `shift`
-    rows of the partition on (NEXT), or back if negative (PREV). Where there is no such row the
-    value is null. A `final` one looks at the whole match, others at the match up to the current
+    The row is found in three steps: the first or last row of `variable` (a pattern variable, a
+    subset,
+    or None for all rows of the match); from there `offset` rows of the variable further inside;
+    from
+    there `shift` rows of the partition forward (NEXT), or back if negative (PREV). If there is no
+    such
+    row, the value is null. With `final` the whole match counts, otherwise the match up to the
+    current
     row. `argument` is computed from that row alone.
     """
 
@@ -180,7 +184,7 @@ Part = Choice["start", "end", "duration"]
 class PeriodPart:
     """When a situation of a match began or ended, or how long it has lasted: `START(A)`.
 
-    While it goes on it has no end (null), and its duration is up to the moment of detection.
+    While it goes on, its end is null, and its duration is up to the instant of detection.
     """
 
     variable: str

@@ -1,4 +1,4 @@
-"""Which expressions have no answer for some values, and so must not be computed without need."""
+"""Which expressions may fail for some values, so that they must not be computed needlessly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from eventide.plan.types import cast_can_fail
 
 
 def can_fail(expression: Expression) -> bool:
-    """Whether some values of the right types have no answer."""
+    """Whether an expression has no result for some values of the right types."""
     if any(map(can_fail, children(expression))):
         return True
     match expression:

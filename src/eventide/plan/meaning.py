@@ -1,7 +1,7 @@
-"""What a plan means, as a text that another plan has if and only if it is the same plan.
+"""What a plan means, as text: two plans have the same text if and only if they mean the same.
 
-Places in the query's text are no part of it, and names of columns are told apart by more than case:
-so texts that differ in white space, or in the case of such names, mean the same.
+The text leaves out places in the query, and spells names of columns one way. So two queries that
+differ only in white space, or in the case of such names, mean the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eventide.plan.expressions import Column, Named, NamedAggregate
 
 
 def spelled(value: object) -> str:
-    """Return a value, such as a plan or an operator, as text: equal ones have the same.
+    """Return a value, such as a plan or an operator, as text; equal values have equal texts.
 
     >>> from eventide.plan.expressions import Column
     >>> from eventide.errors import Span
@@ -57,5 +57,5 @@ def spelled(value: object) -> str:
 
 
 def digest_of(*values: object) -> str:
-    """Return a short name for what values mean together."""
+    """Return a short name for the meaning of several values together."""
     return blake2b(spelled(values).encode(), digest_size=16).hexdigest()

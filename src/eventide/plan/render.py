@@ -1,4 +1,4 @@
-"""Expressions as text, for plans and errors. The text is what a person would have written."""
+"""Expressions as text, for plans and errors, as a person would write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Type rules: which arguments a function takes, what they are cast to, and what comes out.
+"""Type rules: which arguments a function takes, what they are cast to, and what it returns.
 
 A rule looks at the argument types and returns a `Signature`; `None` means that they do not fit.
 """
@@ -26,7 +26,7 @@ Rule = Callable[[Types], Signature | None]
 
 
 def _fits(actual: DataType, wanted: DataType) -> bool:
-    """Whether a value of one type becomes another without being asked."""
+    """Whether a value of one type is cast to another implicitly."""
     if actual == wanted or actual.kind == "null":
         return True
     return wanted == FLOAT64 and actual.is_numeric
@@ -55,7 +55,7 @@ def many(wanted: DataType, returns: DataType) -> Rule:
 
 def _shared(types: Types) -> DataType | None:
     common = common_type(types)
-    # Only nulls: any type will do, and the result is null.
+    # All null: any type will do, and the result is null.
     return INT64 if common == NULL else common
 
 

@@ -1,4 +1,4 @@
-"""Whether the column `ts` of a plan's rows is time as the stream has it."""
+"""Whether the column `ts` of a plan's rows is the time of the stream's events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def in_order(plan: Plan) -> bool:
 def follows_time(plan: Plan) -> bool:
     """Whether no row with a `ts` before the watermark can still come.
 
-    So it is with events, and with windows that carry their end: those are complete then.
+    It is so for events, and for windows that carry their end: those are complete then.
     """
     match plan:
         case Filter(source=source):
@@ -35,7 +35,7 @@ def follows_time(plan: Plan) -> bool:
 
 
 def _origin(plan: Project) -> str | None:
-    """Return the column below that `ts` is, or None if it is computed."""
+    """Return the column below that becomes `ts`, or None if it is computed."""
     for item in plan.items:
         if item.name == TS and isinstance(item.expression, Column):
             return item.expression.name

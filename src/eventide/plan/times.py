@@ -22,7 +22,7 @@ UNIT_US: dict[str, int] = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-"""The units of an interval. Months and years are none: they vary in length."""
+"""The units of an interval, without months and years, which vary in length."""
 
 _UNIT_ALIASES = {
     "us": "microsecond",
@@ -39,7 +39,8 @@ _UNIT_ALIASES = {
     "w": "week",
 }
 MOST_DIGITS = 30
-"""Times of so many digits are beyond any calendar in any unit; Python reads no endless ones."""
+"""Times with this many digits are beyond any calendar in any unit; Python refuses to read endless
+ones."""
 _PRINTED = (("d", "day"), ("h", "hour"), ("min", "minute"), ("s", "second"), ("ms", "millisecond"))
 _CLOCK = re.compile(r"([+-]?)(\d+):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
 _AMOUNT = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*")
@@ -64,7 +65,7 @@ def parse_timestamp(text: str) -> int | None:
 
 
 def format_timestamp(us: int) -> str:
-    """Return a time as SQL writes it; microseconds since 1970 where no calendar reaches.
+    """Return a time as SQL writes it; beyond the calendar, as microseconds since 1970.
 
     >>> format_timestamp(1_500_000)
     '1970-01-01 00:00:01.5'
@@ -120,7 +121,7 @@ def _scaled(amount: str, unit: int) -> int:
 
 
 def _whole(digits: str) -> int:
-    """Return a whole number; one that is longer than all of time is cut, and still is."""
+    """Return a whole number; one longer than all of time is cut, and stays longer than that."""
     return int(digits.lstrip("0")[:MOST_DIGITS] or 0)
 
 
@@ -132,7 +133,7 @@ def _read_clock(clock: re.Match[str]) -> int:
 
 
 def format_duration(us: int) -> str:
-    """Return a duration as a person says it.
+    """Return a duration as a person writes it.
 
     >>> [format_duration(us) for us in (10_000_000, 90_000_000, 250_000, 0)]
     ['10 s', '1 min 30 s', '250 ms', '0 s']

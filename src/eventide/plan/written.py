@@ -1,4 +1,4 @@
-"""Rows that a query writes down itself: VALUES, where an operator reads them as events."""
+"""Rows written in a query itself: VALUES, where an operator reads them as events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eventide.plan.tree import Plan
 
 
 def written_tables(plan: Plan) -> dict[str, pa.Table]:
-    """Return the rows of each scan that has them with it, by the name that the plan gives them."""
+    """Return the rows of each scan over VALUES, by the name that the plan gives them."""
     tables = {}
     for scan in scans_of(plan):
         if scan.written is not None:
@@ -25,7 +25,7 @@ def written_tables(plan: Plan) -> dict[str, pa.Table]:
 
 
 def refuse_written(plan: Plan) -> None:
-    """Refuse a live query over VALUES: there are no further events to wait for."""
+    """Refuse a live query over VALUES: no further events can come."""
     for scan in scans_of(plan):
         if scan.written is not None:
             message = "VALUES are no stream that goes on, so there is nothing to follow live"

@@ -1,4 +1,4 @@
-"""Expressions over constants become constants, where no engine is needed to know the answer."""
+"""Compute constant expressions while planning, where no engine is needed to know the result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def fold_constants(plan: Plan) -> Plan:
 
 
 def fold(expression: Expression) -> Expression:
-    """Return the expression with its constant parts computed; what might fail is left alone."""
+    """Return the expression with its constant parts computed, except those that may fail."""
     expression = rebuild(expression, fold)
     match expression:
         case Call(function="and" | "or" as name, arguments=(left, right)):

@@ -1,7 +1,8 @@
-"""(NOT) EXISTS and EXCEPT ALL change places with joins.
+"""Move (NOT) EXISTS and EXCEPT ALL above or below joins.
 
-Below a join they leave it fewer rows; above it the join is spared what they take back. Both give
-the same bag at every instant, so which is better is a question of cost: here are the ways.
+Below a join they reduce its input; above it, the join does not see the rows that they take back.
+Both plans give the same bag of rows at every instant, so the choice is one of cost. This module
+yields the alternatives.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from eventide.plan.tree import Plan
 
 
 def moves_of_negation(plan: Plan) -> Iterator[tuple[str, Plan]]:
-    """Yield the plans that differ from one in the place of one negation, and what was done.
+    """Yield the plans in which one negation has another place, and what was done.
 
-    Nothing crosses a join as of a time: what comes back later would meet another past.
+    Nothing moves across a join as of a time: a row that comes back later would meet another past.
     """
     yield from _moves_here(plan)
     for place, source in enumerate(sources_of(plan)):
@@ -31,8 +32,7 @@ def moves_of_negation(plan: Plan) -> Iterator[tuple[str, Plan]]:
 def existence_above(join: WindowJoin, place: int) -> Plan | None:
     """Join(Existence(a, c), b) -> Existence(Join(a, b), c).
 
-    Whether a combination stays depends only on the part of it that is from `a`, whose columns it
-    still has.
+    Whether a combination stays depends only on its part from `a`, whose columns it still has.
     """
     source = _without_project(join.sources[place])
     if not isinstance(source, Existence) or any(map(can_fail, _expressions(join))):
@@ -58,8 +58,8 @@ def existence_below(existence: Existence) -> Plan | None:
 def difference_above(join: WindowJoin, place: int) -> Plan | None:
     """Join(Difference(a, c), b) -> Difference(Join(a, b), Join(c, b)).
 
-    A row that `a` has m times, `c` n times, and k partners have: max(m - n, 0) k = max(mk - nk, 0).
-    The rest of the join is there twice then.
+    For a row that occurs m times in `a`, n times in `c`, and has k partners:
+    max(m - n, 0) k = max(mk - nk, 0). The rest of the join then runs twice.
     """
     source = _without_project(join.sources[place])
     read = _expressions(join)
@@ -88,9 +88,9 @@ def _moves_here(plan: Plan) -> Iterator[tuple[str, Plan]]:
 
 
 def _without_project(plan: Plan) -> Plan:
-    """Return a negation from under columns that only have other names, or are fewer.
+    """Return the negation below a projection that only renames or drops columns.
 
-    Of EXCEPT none may be missing: rows that differ in it would become the same.
+    EXCEPT needs all columns: without one, rows that differ in it would become the same.
     """
     if not isinstance(plan, Project):
         return plan

@@ -1,4 +1,4 @@
-"""Columns that nothing above needs are dropped before rows are remembered."""
+"""Drop columns that nothing above needs before rows are kept in state."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ Names = frozenset[str]
 def narrow_rows(plan: Plan) -> Plan:
     """Project(a.x, Join(Filter(a.y > 0, a), b)) -> Project(a.x, Join(Project(…, Filter(…)), b)).
 
-    Below joins and (NOT) EXISTS. Not below DISTINCT, EXCEPT and UNION ALL, to which all columns of
-    a row matter; nor to the right of a join as of a time, which reads a stream as it is.
+    It works below joins and (NOT) EXISTS. It does not work below DISTINCT, EXCEPT and UNION ALL,
+    where
+    all columns of a row matter, nor to the right of a join as of a time, which reads the whole
+    stream.
     """
     return _narrow(plan, frozenset(plan.row))
 
@@ -41,7 +43,7 @@ def _narrow(plan: Plan, needed: Names) -> Plan:
         case Filter(source=source, condition=condition):
             return replace(plan, source=_narrow(source, needed | columns_of(condition)))
         case Project(source=source, items=items):
-            # A column that nobody needs costs nothing up here, where nothing is remembered.
+            # An unneeded column costs nothing here, where no state is kept.
             return replace(plan, source=_narrow(source, _read(each.expression for each in items)))
         case (
             WindowJoin(keys=keys, condition=condition, band=band)
@@ -71,7 +73,7 @@ def _narrow(plan: Plan, needed: Names) -> Plan:
 
 
 def _only(source: Plan, needed: Names) -> Plan:
-    """Return a source without other columns, if dropping them takes one node more at most."""
+    """Return a source without other columns, if dropping them takes at most one more node."""
     narrowed = _narrow(source, needed)
     kept = [name for name in narrowed.row if name in needed] or list(narrowed.row)[:1]
     if len(kept) == len(narrowed.row):

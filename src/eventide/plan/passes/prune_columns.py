@@ -38,7 +38,7 @@ Names = frozenset[str]
 def prune_columns(plan: Plan) -> Plan:
     """Project(a, Scan(a, b)) -> Project(a, Scan(a)). `ts` always stays.
 
-    No operator needs `_seq`: whoever reads a scan hands its rows over in order of (ts, _seq).
+    No operator needs `_seq`: the reader of a scan returns its rows in order of (ts, _seq).
     """
     return _prune(plan, frozenset(plan.row))
 
@@ -127,7 +127,7 @@ def _prune_standing(plan: StandingNode, needed: Names) -> Plan:
 
 
 def _slimmed(plan: Plan, needed: AbstractSet[str]) -> Plan:
-    """Return a plan with the columns that are needed; of a projection, no other items."""
+    """Return a plan with the needed columns; drop the other items of a projection."""
     names = frozenset(needed) & frozenset(plan.row)
     match plan:
         case Project(items=items):

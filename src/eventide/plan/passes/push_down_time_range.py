@@ -1,4 +1,4 @@
-"""Bounds on `ts` move into the scan, where the store can skip what lies outside."""
+"""Move bounds on `ts` into the scan, where the store can skip what lies outside."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Conditions move down a standing plan, to before what remembers rows.
+"""Move conditions down a standing plan, to before operators that keep rows.
 
-What can fail on some values stays where it is: further down there are more of them. What is above
-an operator that takes equal rows for one moves only if it cannot tell equal values apart: 0.0 and
--0.0 are such.
+A condition that can fail stays where it is: further down it would meet more values. A condition
+above an operator that treats equal rows as one moves only if it gives the same result for all equal
+values: 0.0 and -0.0 are equal, for example.
 """
 
 from __future__ import annotations
@@ -36,11 +36,14 @@ _COMPARISONS = frozenset(
 def push_selections(plan: Plan) -> Plan:
     """Filter(p(a) AND q(a, b), Join(a, b)) -> Filter(q, Join(Filter(p, a), b)).
 
-    Through joins, into the source whose columns a condition reads; of a join as of a time only
-    into the left one, of an outer join only into one all of whose rows it keeps. Through unions,
-    DISTINCT, EXCEPT and (NOT) EXISTS; through GROUP BY if it reads keys only. Not through ORDER BY
-    … LIMIT. Conditions stop above the windows: those of time remember nothing, and before others a
-    condition would mean something else.
+    A condition moves through joins, into the source whose columns it reads; of a join as of a time
+    only
+    into the left source, of an outer join only into one all of whose rows are kept. It moves
+    through
+    unions, DISTINCT, EXCEPT and (NOT) EXISTS; through GROUP BY if it reads only keys; not through
+    ORDER BY … LIMIT. It stops above the windows: windows of time keep nothing, and before other
+    windows
+    a condition would mean something else.
     """
     plan = _loosened(plan)
     if isinstance(plan, Filter):
@@ -52,14 +55,14 @@ def push_selections(plan: Plan) -> Plan:
 
 
 def substituted(expression: Expression, meaning: Mapping[str, Expression]) -> Expression:
-    """Return the expression with columns replaced by what they mean."""
+    """Return the expression with columns replaced by their expressions."""
     if isinstance(expression, Column):
         return meaning.get(expression.name, expression)
     return rebuild(expression, lambda part: substituted(part, meaning))
 
 
 def takes_equal_for_one(condition: Expression) -> bool:
-    """Whether a condition is the same for values that are equal without being the same."""
+    """Whether a condition gives the same result for values that are equal but not identical."""
     for part in walk(condition):
         if isinstance(part, Column) and part.type.kind == "float64":
             return all(
@@ -69,7 +72,7 @@ def takes_equal_for_one(condition: Expression) -> bool:
 
 
 def filtered(source: Plan, parts: Iterable[Expression]) -> Plan:
-    """Return a plan under conditions, if there are any."""
+    """Return a plan filtered by conditions, if there are any."""
     parts = list(parts)
     return Filter(source, conjoin(parts)) if parts else source
 
@@ -85,7 +88,7 @@ def _pushed(parts: list[Expression], source: Plan) -> Plan:
 
 
 def _below(parts: list[Expression], source: Plan) -> tuple[Plan, list[Expression]]:
-    """Return a node with conditions below it as far as they may go there, and which those are."""
+    """Return a node with the conditions that may move below it, and which those are."""
     match source:
         case Project(source=inner, items=items):
             meaning = {item.name: item.expression for item in items}
@@ -97,7 +100,8 @@ def _below(parts: list[Expression], source: Plan) -> tuple[Plan, list[Expression
             inside_all = tuple(_sieve(each, moved) for each in sources)
             return replace(source, sources=inside_all), moved
         case OuterJoin(sources=(left, right), keeps=(keeps_left, keeps_right)):
-            # Beside nulls, a row of the other source would be told apart from one with a partner.
+            # Beside nulls, a row of the other source would look different from one with a
+            # partner.
             on_left = [] if keeps_right else [each for each in parts if _reads_only(each, left)]
             on_right = [] if keeps_left else [each for each in parts if _reads_only(each, right)]
             sieved = filtered(left, on_left), filtered(right, on_right)
@@ -132,7 +136,7 @@ def _below(parts: list[Expression], source: Plan) -> tuple[Plan, list[Expression
 
 
 def _loosened(join: Plan) -> Plan:
-    """Return a join whose condition has only what compares sources; the rest stands above it."""
+    """Return a join whose condition only compares sources; other conditions stand above it."""
     if not isinstance(join, WindowJoin) or join.condition is None:
         return join
     parts = list(conjuncts(join.condition))

@@ -1,6 +1,6 @@
-"""The automaton of a row pattern: a program that has forked at every SPLIT beforehand.
+"""The automaton of a row pattern: its program with every SPLIT resolved in advance.
 
-A node is a place between two rows, its steps are the ways on from there, the preferred one first.
+A node is a place between two rows. Its steps are the ways to go on, the preferred one first.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from eventide.plan.patterns.tree import Pattern, variables_of
 from eventide.visible import visible
 
 MOST_VARIABLES = 63
-"""The variables a row may be are the bits of one machine word."""
+"""The variables that a row may be are the bits of one machine word."""
 MOST_STEPS = 50_000
-"""A pattern with more ways on is refused: (A?){1000} can go on from each place to each."""
+"""A pattern with more steps is refused: (A?){1000} can go on from each place to each other."""
 
 DONE = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A way on from a node: take a row as `variable` and stand at `target`, or be DONE.
+    """A way on from a node: take a row as `variable` and go to `target`, or be DONE.
 
-    `at_start` and `at_end` ask for the place to be the partition's start or end. `absent` are
-    variables that no row skipped before this step may be. Those in `later` are looked at when the
-    match is complete, and see all rows of the variables in `late`.
+    `at_start` and `at_end` require the place to be the partition's start or end. `absent` are
+    variables
+    that no row skipped before this step may be. Those in `later` are checked when the match is
+    complete, and see all rows of the variables in `late`.
     """
 
     variable: int
@@ -60,7 +61,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """The nodes of a pattern; variables are numbered in order of first sight."""
+    """The nodes of a pattern; variables are numbered in the order in which they first occur."""
 
     variables: tuple[str, ...]
     nodes: tuple[Node, ...]
@@ -103,7 +104,7 @@ def automaton_of(pattern: Pattern, *, all_matches: bool = False) -> Automaton:
         node_of[place] = number + 1
 
     count = 0
-    # Where a NOT waits for what comes late, a match that is complete may still be none.
+    # Where a NOT waits for later variables, a complete match may still be refused.
     waits = any(isinstance(each, Guard) and each.late for each in program.instructions)
 
     def steps_from(place: int) -> tuple[Transition, ...]:
@@ -113,7 +114,7 @@ def automaton_of(pattern: Pattern, *, all_matches: bool = False) -> Automaton:
         if count > MOST_STEPS:
             why = f"has more than {MOST_STEPS:,} ways from one row to the next"
             raise too_large(why)
-        # What comes after a way to be done that always stands open is never preferred.
+        # Steps behind a DONE without conditions are never preferred.
         free = [number for number, step in enumerate(steps) if step == Transition(DONE, DONE)]
         return steps[: free[0] + 1] if free and not (all_matches or waits) else steps
 
@@ -125,13 +126,13 @@ def automaton_of(pattern: Pattern, *, all_matches: bool = False) -> Automaton:
 
 
 def _merged(nodes: list[Node]) -> tuple[Node, ...]:
-    """Make nodes one that lie behind the same variable and have the same ways on.
+    """Merge nodes that lie behind the same variable and have the same steps.
 
-    The copies that quantifiers unfold into differ in where they stand alone: B+ is B B*.
+    Unfolding quantifiers makes copies that differ only in their place: B+ is B B*.
     """
     while True:
         numbers: dict[Node, int] = {}
-        # The start stays apart: no row leads to it.
+        # The start stays separate: no row leads to it.
         place = [0] + [numbers.setdefault(node, len(numbers) + 1) for node in nodes[1:]]
         if len(numbers) + 1 == len(nodes):
             return tuple(nodes)
@@ -140,7 +141,7 @@ def _merged(nodes: list[Node]) -> tuple[Node, ...]:
 
 
 def _unrepeated(steps: tuple[Transition, ...], place: list[int]) -> tuple[Transition, ...]:
-    """Return steps to where their targets are now; the same step again is never preferred."""
+    """Return steps with their new targets; drop repeated steps, which are never preferred."""
     moved = (
         replace(step, target=place[step.target]) if step.target != DONE else step for step in steps
     )
@@ -149,7 +150,7 @@ def _unrepeated(steps: tuple[Transition, ...], place: list[int]) -> tuple[Transi
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """Where a program stands between two rows, and what it has met since the last one.
+    """The place of a program between two rows, and what it has passed since the last row.
 
     `turns` are the turns that began and have taken no row yet.
     """
@@ -176,7 +177,7 @@ def _steps(
 ) -> tuple[Transition, ...]:
     """Return the ways on from an instruction, the preferred one first."""
     steps: dict[Transition, None] = {}
-    # What has been met before leads where it led before, and that was preferred.
+    # An instruction passed before leads to the same steps, and those were preferred.
     seen: set[_Path] = set()
     waiting = [_Path(start)]
     while waiting:

@@ -1,7 +1,7 @@
-"""How many rows before a match its conditions and measures look at.
+"""How many rows before a match its conditions and measures read.
 
-`PREV(v)` in the condition of the second variable looks at a row of the match itself: the row before
-the match is never asked for, and a live query may forget it.
+`PREV(v)` in the condition of the second variable reads a row of the match itself: the row before
+the match is not needed, and a live query may forget it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from eventide.plan.patterns.nodes import MatchRecognize
 
 
 def looks_back(node: MatchRecognize, automaton: Automaton) -> int:
-    """Return how many rows before its start row a match may look at.
+    """Return how many rows before its first row a match may read.
 
     >>> from eventide.plan.patterns.automaton import automaton_of
     >>> from eventide.plan.expressions import Call, Column, Named
@@ -47,9 +47,9 @@ def looks_back(node: MatchRecognize, automaton: Automaton) -> int:
 
 
 def first_places(automaton: Automaton) -> list[float]:
-    """Return, for each variable, how many rows of a match come before its first row at least.
+    """Return, for each variable, how many rows of a match come at least before its first row.
 
-    For one that no skipped row may be, that is where such a row may stand.
+    For a variable of a NOT, count up to the place where a skipped row may stand.
     """
     depth: list[float] = [inf] * len(automaton.nodes)
     depth[0] = 0
@@ -69,7 +69,7 @@ def first_places(automaton: Automaton) -> list[float]:
 
 
 def _looks(expression: Expression) -> Iterator[tuple[At, bool]]:
-    """Yield what looks back, and whether it does so at the rows of an aggregate."""
+    """Yield the expressions that look back, and whether they look from rows of an aggregate."""
     aggregates = [part for part in walk(expression) if isinstance(part, MatchAggregate)]
     inside = {id(part) for each in aggregates for part in walk(each)}
     for part in walk(expression):

@@ -1,4 +1,4 @@
-"""A row pattern becomes a program a person can print; see automaton.py for what is made of it.
+"""Compile a row pattern into a program that can be printed; automaton.py makes the automaton of it.
 
     PATTERN (A (B | C)*)
       0 MATCH A
@@ -10,8 +10,8 @@
       6 JUMP  1
       7 DONE
 
-A program forks at every SPLIT. What repeats may take no row, as in `(A?)*`: then TURN and TAKEN
-stand around it, and a turn that took nothing goes no further, so that loops end.
+A program forks at every SPLIT. A repeated part may take no row, as in `(A?)*`: then TURN and TAKEN
+stand around it, and a turn that took no row goes no further, so that loops end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from eventide.plan.patterns.tree import (
 )
 
 MOST_INSTRUCTIONS = 10_000
-"""A pattern that unfolds into more is refused: its tables would not stay near the processor."""
+"""A pattern with more instructions is refused: its tables would not fit into the cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ class Assert:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Go on, but no row that is skipped from here to the next one may be a variable.
+    """Go on, but no row that is skipped from here to the next row may be one of these variables.
 
-    Where that depends on variables that come late, it is seen when the match is complete.
+    If that depends on variables that come later, it is checked when the match is complete.
     """
 
     variable: str
@@ -155,7 +155,7 @@ def compile_pattern(pattern: Pattern) -> Program:
 
 
 def _emit(pattern: Pattern, code: list[Instruction], *, excluded: bool) -> None:
-    """Append the instructions of a pattern; what follows it goes on right behind them."""
+    """Append the instructions of a pattern; what follows the pattern continues behind them."""
     check_size(code)
     match pattern:
         case Variable(name=name):
@@ -193,13 +193,13 @@ def check_size(code: list[Instruction]) -> None:
 
 
 def too_large(why: str) -> BindError:
-    """Return the error of a pattern that is too large, and what would help."""
+    """Return the error for a pattern that is too large, and what would help."""
     hint = "repeat less often, or permute fewer parts; a condition can count instead"
     return BindError(f"the pattern {why}", hint=hint)
 
 
 def _orders(parts: Sequence[Pattern]) -> Iterator[tuple[Pattern, ...]]:
-    """Yield the orders of parts, as many as could ever be unfolded."""
+    """Yield the orders of parts, at most as many as can be unfolded."""
     for count, order in enumerate(permutations(parts)):
         if count > MOST_INSTRUCTIONS:
             return
@@ -238,7 +238,7 @@ def _emit_repeat(repeat: Repeat, code: list[Instruction], *, excluded: bool) -> 
         before = len(code)
         _emit(repeat.part, code, excluded=excluded)
         if len(code) == before:
-            # Nothing, however often, is nothing.
+            # An empty part, repeated any number of times, is empty.
             return
     if repeat.at_most is None:
         loop = len(code)
@@ -257,9 +257,9 @@ def _emit_repeat(repeat: Repeat, code: list[Instruction], *, excluded: bool) -> 
 
 
 def _emit_orders(names: Sequence[str], code: list[Instruction], *, excluded: bool) -> None:
-    """Append PERMUTE of variables: one block for each set of those still to come.
+    """Append PERMUTE of variables: one group of instructions for each set of variables left.
 
-    What may follow depends on the set alone, so that n variables need n·2^(n-1) steps, not n!.
+    What may follow depends only on the set, so n variables need n·2^(n-1) steps instead of n!.
     """
     everyone = (1 << len(names)) - 1
     blocks: dict[int, int] = {}

@@ -1,8 +1,9 @@
-"""The rows that every match of a pattern has, whatever else it has: the pattern's skeleton.
+"""The rows that every match of a pattern has: the pattern's skeleton.
 
-`A (B | C) D* E{2,}` has a row of A, right after it one of B or C, and some rows later two of E in
-a row. What may be missing or repeated leaves a gap, in which there can be any rows. So the skeleton
-allows at least the matches that the pattern does.
+Every match of `A (B | C) D* E{2,}` has a row of A, right after it one of B or C, and some rows
+later two consecutive rows of E. A part that may be missing or repeated becomes a gap, which can
+hold
+any rows. So the skeleton allows at least the matches that the pattern does.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from eventide.plan.patterns.tree import (
 )
 
 MOST_SYMBOLS = 64
-"""Of a part that repeats more often, only the first and the last turn count."""
+"""If a part repeats more often, only its first and its last turn count."""
 
 Item = frozenset[str] | None
 """A row of one of some variables, or None: a gap."""
@@ -72,7 +73,7 @@ def skeleton_of(node: MatchRecognize) -> Skeleton:
         for place, variables in enumerate(items)
         if variables is not None
     )
-    # NOT looks at rows outside of the match: up to the deadline, where it stands last.
+    # NOT reads rows outside of the match: up to the deadline, if it stands last.
     negates = any(isinstance(part, Absent) for part in walk_pattern(node.pattern))
     begins = bool(named) and named[0] == 0 and not negates
     ends = bool(named) and named[-1] == len(items) - 1 and not negates
@@ -109,14 +110,14 @@ def parts_of(pattern: Pattern) -> Sequence[Item]:
 
 
 def any_of(options: Sequence[Sequence[Item]]) -> Sequence[Item]:
-    """Return what all options have in common: rows at the same places, if they are as long."""
+    """Return what all options have in common: rows at the same places, if they are equally long."""
     if len({len(option) for option in options}) > 1 or any(GAP in option for option in options):
         return [GAP]
     return [union(rows) for rows in zip(*options, strict=True)]
 
 
 def in_any_order(parts: Sequence[Sequence[Item]]) -> Sequence[Item]:
-    """Return what all orders of some parts have in common: how many rows, and of which kinds."""
+    """Return what all orders of some parts have in common: number of rows, and variables."""
     items = [item for part in parts for item in part]
     if GAP in items or len(items) > MOST_SYMBOLS:
         return [GAP]
@@ -124,7 +125,7 @@ def in_any_order(parts: Sequence[Sequence[Item]]) -> Sequence[Item]:
 
 
 def repeated(part: Sequence[Item], at_least: int, at_most: int | None) -> Sequence[Item]:
-    """Return a part as often as it has to be there, and a gap where it may be there again."""
+    """Return a part as often as it has to occur, and a gap where it may occur again."""
     if at_least == 0:
         return [] if at_most == 0 else [GAP]
     more = [] if at_least == at_most else [GAP]
@@ -134,5 +135,5 @@ def repeated(part: Sequence[Item], at_least: int, at_most: int | None) -> Sequen
 
 
 def union(rows: Sequence[Item]) -> Item:
-    """Return the variables of which one of some rows is."""
+    """Return the variables of several rows together."""
     return reduce(frozenset.union, [each for each in rows if each is not None], frozenset[str]())

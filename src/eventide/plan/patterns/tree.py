@@ -1,8 +1,8 @@
 """Row patterns: which rows follow one another. A closed union of frozen values.
 
-`PATTERN (A (B | C)+? {- D -} $)` is a tree of these. What order the parts stand in is the order
-of preference: of two matches that start at the same row, the one found first by trying the parts
-from left to right wins.
+`PATTERN (A (B | C)+? {- D -} $)` is a tree of these. The order of the parts is the order of
+preference: of two matches that start at the same row, the one found first by trying the parts from
+left to right wins.
 """
 
 from __future__ import annotations
@@ -74,20 +74,21 @@ class Exclude:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStart:
-    """`^`: nothing lies before."""
+    """`^`: no row before."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionEnd:
-    """`$`: nothing follows."""
+    """`$`: no row follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """`NOT B`: among the rows skipped here, none on which the variable's condition holds.
+    """`NOT B`: none of the rows skipped here satisfies the variable's condition.
 
-    `late` are variables that it reads and that only come later: the match has to be complete
-    before it can be told, and then all of their rows are seen.
+    `late` are variables that the condition reads and that come later: it is checked when the match
+    is
+    complete, with all of their rows.
     """
 
     name: str
@@ -147,14 +148,14 @@ def walk_pattern(pattern: Pattern) -> Iterator[Pattern]:
 
 
 def variables_of(pattern: Pattern) -> tuple[str, ...]:
-    """Return the variables of a pattern, those of NOT too, in order of first sight."""
+    """Return the variables of a pattern, those of NOT too, in order of first occurrence."""
     named = (part.name for part in walk_pattern(pattern) if isinstance(part, Variable | Absent))
     return tuple(dict.fromkeys(named))
 
 
 @dataclass(frozen=True, slots=True)
 class VariablesAround:
-    """What a match may have taken before a part, has taken in any case, and may take behind it."""
+    """What a match may have taken before a part, has surely taken, and may take behind it."""
 
     may_before: frozenset[str] = frozenset()
     must_before: frozenset[str] = frozenset()
@@ -169,7 +170,7 @@ def with_late(
     late_of: Callable[[Absent, VariablesAround], frozenset[str]],
     around: VariablesAround = NOTHING_AROUND,
 ) -> Pattern:
-    """Return the pattern with what each of its NOTs has to wait for."""
+    """Return the pattern with the variables that each of its NOTs has to wait for."""
     match pattern:
         case Absent():
             return replace(pattern, late=late_of(pattern, around))
@@ -203,19 +204,19 @@ def with_late(
 
 
 def _beside(around: VariablesAround, names: frozenset[str]) -> VariablesAround:
-    """Return what is around a part if some names may come on either side of it."""
+    """Return what is around a part if some variables may come on either side of it."""
     before, behind = around.may_before | names, around.may_behind | names
     return replace(around, may_before=before, may_behind=behind)
 
 
 def _taken_by(*patterns: Pattern) -> frozenset[str]:
-    """Return the variables that some match of patterns has rows of."""
+    """Return the variables that may have rows in a match of some patterns."""
     parts = (part for pattern in patterns for part in walk_pattern(pattern))
     return frozenset(part.name for part in parts if isinstance(part, Variable))
 
 
 def _surely_taken_by(pattern: Pattern) -> frozenset[str]:
-    """Return the variables that every match of a pattern has a row of."""
+    """Return the variables that have a row in every match of a pattern."""
     match pattern:
         case Variable(name=name):
             return frozenset((name,))
@@ -251,7 +252,7 @@ def can_be_empty(pattern: Pattern) -> bool:
 
 
 def render_pattern(pattern: Pattern) -> str:
-    """Return the pattern as a person would write it; read again, it is the same pattern.
+    """Return the pattern as a person would write it; parsed again, it is the same pattern.
 
     >>> step = Alternate((Variable("B"), Variable("C")))
     >>> render_pattern(Concat((Variable("A"), Repeat(step, 1, None, greedy=False))))
@@ -259,7 +260,7 @@ def render_pattern(pattern: Pattern) -> str:
     """
     variables = variables_of(pattern)
     folded = Counter(map(fold, variables))
-    # Without quotes, names that differ in case only are one name.
+    # Without quotes, names that differ only in case are the same.
     names = {
         name: variable_text(name) if folded[fold(name)] == 1 else _quoted(name)
         for name in variables
@@ -268,7 +269,7 @@ def render_pattern(pattern: Pattern) -> str:
 
 
 def fold(name: str) -> str:
-    """Return what SQL takes a name for that has no quotes around it.
+    """Return an unquoted name as SQL compares it.
 
     >>> fold("down_2")
     'DOWN_2'
@@ -277,7 +278,7 @@ def fold(name: str) -> str:
 
 
 def variable_text(name: str) -> str:
-    """Return the name of a variable as a query writes it, quoted where it has to be.
+    """Return the name of a variable as a query writes it, quoted if necessary.
 
     >>> variable_text("B"), variable_text("very fast"), variable_text("not")
     ('B', '"very fast"', '"not"')

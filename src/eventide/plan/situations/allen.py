@@ -60,7 +60,7 @@ GROUPS = (
     STARTS | EQUALS | STARTED_BY,
     OVERLAPPED_BY | FINISHES | DURING,
 )
-"""What two periods that are both still open may become: a began first, together, or last."""
+"""The relations that two open periods may come to have: a began first, together, or last."""
 
 SHORTHANDS: Mapping[str, int] = {
     "intersects": sum(GROUPS),
@@ -69,7 +69,7 @@ SHORTHANDS: Mapping[str, int] = {
 }
 """Words for several relations: a and b share an instant; a ends at or before the start of b."""
 WORDS = (*NAMES, *SHORTHANDS)
-"""All that may stand between two situations or periods."""
+"""All words that may stand between two situations or periods."""
 
 _FAR = 1 << 62
 """Later than every end that is known."""
@@ -78,7 +78,7 @@ _IN_THE_PAPER: Mapping[str, str] = {"finishes": "finished by", "finished by": "f
 
 
 def mask_named(name: str, dialect: Dialect = "allen") -> int | None:
-    """Return the relations of a word in lower case, its parts parted by one space, or None.
+    """Return the relations of a word in lower case, one space between its parts, or None.
 
     In the dialect of the TPStream paper, a finishes b when a began first and both end together.
 
@@ -158,7 +158,7 @@ def relation_between(a: tuple[int, int], b: tuple[int, int]) -> int:
 
 
 def possible_relations(a: tuple[int, int | None], b: tuple[int, int | None]) -> int:
-    """Return what period a may be to b, where the end of one that goes on is None.
+    """Return the relations that period a may have to b; the end of an open period is None.
 
     >>> names_of(possible_relations((0, None), (5, 7)))
     ('contains',)
@@ -172,9 +172,11 @@ def possible_relations(a: tuple[int, int | None], b: tuple[int, int | None]) -> 
 
 
 def mask_of_open(mask: int) -> int:
-    """Return a mask for periods of which the first goes on, with the end of time for its end.
+    """Return a mask for periods of which the first is open, with the end of time as its end.
 
-    Two that both go on then end together. They belong to a mask if all that they may become does.
+    Two open periods then end together. They satisfy a mask if all the relations that they may come
+    to
+    have are in it.
 
     >>> names_of(mask_of_open(SHORTHANDS["intersects"]) & ~SHORTHANDS["intersects"])
     ()
@@ -190,7 +192,7 @@ def mask_of_open(mask: int) -> int:
 
 @cache
 def compositions() -> Mapping[tuple[int, int], int]:
-    """Return for relations (a, b) and (b, c) what (a, c) may be: three periods have six ends."""
+    """Return for relations (a, b) and (b, c) the possible relations (a, c), by trying all ends."""
     periods = [(start, end) for start in range(6) for end in range(start + 1, 6)]
     found: dict[tuple[int, int], int] = {}
     for a, b, c in product(periods, repeat=3):
@@ -201,7 +203,7 @@ def compositions() -> Mapping[tuple[int, int], int]:
 
 @cache
 def compose(first: int, second: int) -> int:
-    """Return what (a, c) may be where (a, b) is of `first` and (b, c) of `second`.
+    """Return the possible relations (a, c) for (a, b) in `first` and (b, c) in `second`.
 
     >>> names_of(compose(MEETS, MEETS)), names_of(compose(DURING, BEFORE))
     (('before',), ('before',))
@@ -214,7 +216,7 @@ def compose(first: int, second: int) -> int:
 
 
 class ContradictionError(Exception):
-    """No periods can have the relations asked for; `path` has the three that show it."""
+    """No periods can have the required relations; `path` has three situations that show it."""
 
     def __init__(self, path: tuple[int, int, int]) -> None:
         super().__init__(path)
@@ -222,10 +224,10 @@ class ContradictionError(Exception):
 
 
 def path_consistent(masks: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return the relations that are left when every pair is seen through every third.
+    """Return the relations that remain when every pair is checked through every third period.
 
-    `masks[i][j]` is what (i, j) may be, `ANY` where nothing is asked. Raises
-    `ContradictionError` with (i, j, k): through j, nothing is left for (i, k).
+    `masks[i][j]` has the relations allowed for (i, j), `ANY` without a constraint. Raises
+    `ContradictionError` with (i, j, k): through j, no relation is left for (i, k).
     """
     count = len(masks)
     left = [list(row) for row in masks]

@@ -1,4 +1,4 @@
-"""What the nodes about situations and periods are made of."""
+"""Parts of the nodes about situations and periods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eventide.schema import DataType
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A condition that holds for a while, and how long it has to: at least, at most."""
+    """A condition that holds for a while, and its duration: at least, at most."""
 
     name: str
     condition: Expression
@@ -37,7 +37,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class RowPeriod:
-    """The columns that say from when until when a row lasts, and what the query calls the row."""
+    """The columns with the start and the end of a row's period, and the row's name in the query."""
 
     name: str
     start: str

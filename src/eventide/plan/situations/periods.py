@@ -1,4 +1,4 @@
-"""The periods of the situations of a match, beside what a pattern returns."""
+"""Add the periods of the situations of a match to the columns of a pattern."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from eventide.schema import TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class PeriodColumns:
-    """A situation of a pattern, and the columns where `with_periods` has its start and end."""
+    """A situation of a pattern, and the columns in which `with_periods` puts its start and end."""
 
     situation: str
     start: str
@@ -33,7 +33,7 @@ def pattern_of(plan: Plan) -> TemporalPattern:
 
 
 def period_columns(pattern: TemporalPattern) -> tuple[PeriodColumns, ...]:
-    """Return where `with_periods` puts the periods; names that are taken get a dash."""
+    """Return the columns in which `with_periods` puts periods; names that are taken get a dash."""
     taken = set(pattern.row)
 
     def free(name: str) -> str:

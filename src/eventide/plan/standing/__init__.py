@@ -1,13 +1,13 @@
 """Standing queries.
 
 nodes.py            the nodes: windows of streams, joins, sets, groups
-rebuild.py          the children and expressions of a node, and how they are exchanged
-update_patterns.py  how the rows of each edge come and go
+rebuild.py          the children and expressions of a node, and how they are replaced
+update_patterns.py  how the tuples of each edge come and go
 choose.py           which of several plans is run; execution.py: the ways to execute one
-cost.py             what a plan costs; flow.py: how many rows travel on each edge
+cost.py             what a plan costs; flow.py: how many tuples travel on each edge
 statistics.py       what is known of its streams, and what is assumed
 join_order.py       in which order windows are joined; join_statistics.py: when to change it
 unseen.py           which share of a join's rows no refresh sees
 elastic.py          answers for shorter windows than those of the query
-text.py             what explain says
+text.py             the text of explain
 """

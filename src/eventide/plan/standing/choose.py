@@ -1,4 +1,4 @@
-"""Which of several plans of a standing query is run: the cheapest that gives the same answers."""
+"""Choose which of several plans of a standing query is run: the cheapest with the same answers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from eventide.plan.tree import Plan
 MOST_ALTERNATIVES = 32
 """How many places of negations are tried; each join and each negation doubles them."""
 CLEARLY = 0.95
-"""A plan is taken if none costs less than this share of it: costs are no more exact than that, and
-those that come first are closer to what was written."""
+"""A plan is taken if none costs less than this share of it: costs are not more exact than that, and
+earlier plans are closer to what was written."""
 
 Candidates = tuple[tuple[str, Standing], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A plan that gives the answers asked for, what was done to get it, and its cost."""
+    """A plan that gives the same answers, how it was made, and its cost."""
 
     name: str
     plan: Standing
@@ -46,14 +46,14 @@ class Chosen:
 
     @property
     def cheapest(self) -> Alternative:
-        """The alternative that was chosen; what runs is that without columns it does not need."""
+        """The alternative that was chosen; the plan that runs has no unneeded columns."""
         return _cheapest(self.alternatives)
 
 
 def choose_plan(plan: Standing, statistics: Statistics = NOTHING_KNOWN) -> Chosen:
     """Return the cheapest of the plans that give the same answers as a bound one.
 
-    The one as written is among them, if it can be run: see `alternatives_of`.
+    The plan as written is one of them, if it can run: see `alternatives_of`.
     """
     return choose_among(alternatives_of(plan), statistics)
 
@@ -68,10 +68,10 @@ def choose_among(candidates: Candidates, statistics: Statistics) -> Chosen:
 
 
 def alternatives_of(plan: Standing) -> Candidates:
-    """Return the plans that may be run, with what was done to get them; the one as written first.
+    """Return the plans that may be run, and how they were made; the one as written first.
 
-    Those that would give to a join as of a time what may be taken back are left out; if it is so in
-    all of them, `PlanError`.
+    A join as of a time cannot take rows back: plans in which it would have to are left out. If that
+    goes for all of them, raise `PlanError`.
     """
     found = tuple(
         (name, each)
@@ -86,7 +86,7 @@ def alternatives_of(plan: Standing) -> Candidates:
 
 
 def variants_of(plan: Standing) -> Iterator[Standing]:
-    """Yield all plans that `choose_plan` may return for a bound one, whatever is known."""
+    """Yield all plans that `choose_plan` may return for a bound one, for any statistics."""
     return (_narrowed(each) for _, each in alternatives_of(plan))
 
 

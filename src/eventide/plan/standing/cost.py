@@ -1,15 +1,15 @@
-"""What a standing plan costs in each execution: how much is touched in a second of the stream.
+"""What a standing plan costs in each execution: how many tuples are touched in a second.
 
-Of every operator: each tuple that comes is looked up and put away, each that goes has to be found.
-How long finding takes is a question of what tuples wait in. Units are touches of one tuple.
+Every operator looks up and stores each tuple that comes, and has to find each tuple that goes. How
+long finding takes depends on the structure in which tuples wait. The unit is one touch of a tuple.
 
 The weights were measured with the queries Q1 to Q4 of benchmarks/standing_links.py and variations
-of them, windows of 2,000 to 200,000 tuples, by the time that `Profile` of engines/standing/
+of them, with windows of 2,000 to 200,000 tuples, by the time that `Profile` of engines/standing/
 explained.py has for each operator: a touch is about 0.1 µs. A join takes 0.2 µs for a tuple that
 comes and 0.1 to 0.25 for each that it finds, (NOT) EXISTS 0.2 to 0.6, EXCEPT 1.0, DISTINCT 0.1 for
-a value that is there already and 0.5 for a new one, the answer 0.2 to 0.5 for a row that comes and
-goes: more, the more is remembered. What a step takes whatever comes with it is not counted: all
-plans of a query have about as many operators.
+a known value and 0.5 for a new one, the answer 0.2 to 0.5 for a row that comes and goes: more, the
+larger the state. The fixed cost of a step is not counted: all plans of a query have about as many
+operators.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ from eventide.plan.tree import Plan
 PARTITIONS = 50
 """Into how many periods a calendar queue is divided."""
 SWEEPS = 20
-"""How often, in the time of one window, a join sweeps lists for what has expired."""
+"""How often, in the length of one window, a join sweeps lists for expired tuples."""
 SORTING = 0.2
-"""What a comparison costs when a period of a calendar is put in order, beside a touch elsewhere."""
+"""The cost of a comparison when a period of a calendar is sorted, relative to a touch elsewhere."""
 QUEUED = 0.5
-"""What it costs to put a tuple at the end of a queue, and as much to drop it from the beginning."""
+"""The cost of putting a tuple at the end of a queue, and of dropping it from the beginning."""
 FOUND = 1.3
-"""What a tuple costs that a join finds, also if it becomes no result."""
+"""The cost of a tuple that a join finds, even if it does not become a result."""
 TAKEN_BACK = 1.0
-"""What any tuple costs a join more, if those of some side may be taken back."""
+"""The additional cost of every tuple of a join if tuples of some side may be taken back."""
 CHANGED = 0.5
-"""What it costs a negation to tell of a tuple that comes or goes because of the other side."""
+"""The cost for a negation to emit a tuple that comes or goes because of the other side."""
 MATCHED = 4.0
-"""What it costs to count a whole row of EXCEPT against those of the other side."""
+"""The cost of counting a whole row of EXCEPT against those of the other side."""
 REPEATED = 0.8
-"""What a tuple costs whose value DISTINCT has already: it is only looked up."""
+"""The cost of a tuple whose value DISTINCT has already: it is only looked up."""
 FILTERED = 0.3
 WINDOWED = 0.2
 NOTHING_KNOWN: Statistics = {}
@@ -77,15 +77,15 @@ class SourceLoad:
     structure: Structure
     probe: float = 1.0
     swept: float = 0.0
-    """How many times in a second a list would be swept for what has expired."""
+    """How many times in a second a list would be swept for expired tuples."""
     kept: float = 1.0
-    """The share of the tuples that is put away, by an operator that knows which it will need."""
+    """The share of tuples that is stored, by an operator that knows which ones it will need."""
 
 
 def cost_of(
     plan: Standing, statistics: Statistics = NOTHING_KNOWN, execution: Execution = "aware"
 ) -> float:
-    """Return what a second of a standing query costs, with its answer."""
+    """Return what a second of a standing query costs, including its answer."""
     return _cost(plan, Flows(statistics), execution)
 
 
@@ -96,7 +96,7 @@ def costs_of(plan: Standing, statistics: Statistics = NOTHING_KNOWN) -> Mapping[
 
 
 def locate_cost(structure: Structure, living: float, premature: float) -> float:
-    """Return what it takes to find a tuple that goes, if a share of them goes before its time."""
+    """Return the cost of finding a tuple that goes, given the share that goes early."""
     slot = 1.0 + SORTING * log2(1.0 + living / PARTITIONS)
     match structure:
         case "none":
@@ -112,7 +112,7 @@ def locate_cost(structure: Structure, living: float, premature: float) -> float:
 
 
 def work(load: SourceLoad, execution: Execution) -> float:
-    """Return what a source makes an operator do: λ (probe + insert) + λ_gone · locate."""
+    """Return the work of an operator for a source: λ (probe + insert) + λ_gone · locate."""
     flow = load.flow
     match execution:
         case "aware":
@@ -122,7 +122,7 @@ def work(load: SourceLoad, execution: Execution) -> float:
             put_away = load.kept * flow.rate * (inserts + found)
             return (flow.rate + negatives) * load.probe + put_away
         case "negative":
-            # All are found again by their ids, wherever in memory that is: no better than in slots.
+            # All are found by their ids, anywhere in memory: no better than in slots.
             found = locate_cost("calendar queue", flow.living, 0.0) if load.kept else 0.0
             inserts = 2.0 if load.kept else 0.0
             return flow.rate * (2.0 * load.probe + inserts + found)
@@ -155,17 +155,19 @@ def _cost_below(
 
 
 def loads_of(plan: Plan, flows: Flows, circumstances: Circumstances) -> tuple[SourceLoad, ...]:
-    """Return what each source makes an operator do."""
+    """Return the work that each source causes in an operator."""
     match plan:
         case WindowJoin():
             return _join_loads(plan, flows, circumstances)
         case OuterJoin(keeps=keeps):
-            # What is alone is found as NOT EXISTS finds it, once for each source that is kept.
+            # Rows without a partner are found as NOT EXISTS finds them, once for each source
+            # that is kept.
             alone = [_load(plan, each, flows, circumstances) for each in plan.sources]
             return (*_join_loads(plan, flows, circumstances), *alone * sum(keeps))
         case Distinct() | Difference() | Existence() | GroupAggregate() | Top():
             sources = [_load(plan, each, flows, circumstances) for each in sources_of(plan)]
-            # An answer that has to be exact at every tuple sweeps all its lists for each of them.
+            # An answer that has to be exact after every tuple sweeps all its lists for each of
+            # them.
             swept = sum(load.flow.rate for load in sources)
             return tuple(
                 replace(
@@ -177,7 +179,7 @@ def loads_of(plan: Plan, flows: Flows, circumstances: Circumstances) -> tuple[So
                 for load in sources
             )
         case AsOfJoin(left=left):
-            # What waits is the newest event of each key, to the right; the left only passes.
+            # On the right, the newest event of each key waits; left rows only pass.
             flow = flows.of(left)
             return (SourceLoad(Flow(flow.rate, 0.0, flow.values), "none"),)
         case Filter(source=source):
@@ -189,7 +191,7 @@ def loads_of(plan: Plan, flows: Flows, circumstances: Circumstances) -> tuple[So
 
 
 def _probe(plan: Plan, flow: Flow, flows: Flows) -> float:
-    """Return what it takes to look up a tuple in an operator, and to tell what that changes."""
+    """Return the cost of looking up a tuple in an operator, and of emitting what it changes."""
     match plan:
         case Top():
             return log2(2.0 + flow.living)
@@ -204,7 +206,7 @@ def _probe(plan: Plan, flow: Flow, flows: Flows) -> float:
 
 
 def _kept(plan: Plan, flow: Flow, circumstances: Circumstances) -> float:
-    """Return which share is put away: DISTINCT has one tuple of each value, and one to follow."""
+    """Return the share of tuples that is stored: DISTINCT stores one or two of each value."""
     if isinstance(plan, Distinct) and not pattern_of(plan, circumstances).strict:
         return min(1.0, flow.different_rows / max(flow.living, 1.0))
     return 1.0
@@ -239,7 +241,7 @@ def _join_loads(
 
 
 def _window_cost(plan: Windowed, flows: Flows, execution: Execution) -> float:
-    """Return what a window itself does: those of time only remember to tell of every expiry."""
+    """Return the cost of a window itself: a window of time only has to announce every expiry."""
     rate = flows.of(plan).rate
     remembers = isinstance(plan.window, RowsWindow | SessionWindow) or execution == "negative"
     return rate * (2.0 if remembers else WINDOWED)

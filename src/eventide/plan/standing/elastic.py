@@ -1,4 +1,4 @@
-"""Answers for shorter windows than those of a query, from what it remembers anyway."""
+"""Answers for shorter windows than those of a query, from the state it has anyway."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _HINT = "current(last=…) is for selections, joins and UNION ALL of windows [RA
 def shortened_by(plan: Standing, last_us: int) -> int:
     """Return by how much all windows of a query would be shorter if they were `last_us` long.
 
-    A row that is made of events of windows of one length ends when the oldest of them does. In
-    shorter windows it ends by the difference earlier, and nothing else changes.
+    A row that is made of events of windows of one length expires with the oldest event. In shorter
+    windows it expires earlier by the difference, and nothing else changes.
     """
     length = _common_length(plan)
     if not 0 < last_us <= length:
@@ -31,7 +31,7 @@ def shortened_by(plan: Standing, last_us: int) -> int:
 
 
 def _common_length(plan: Standing) -> int:
-    """Return how long all windows are, if rows in shorter ones are among those of the query."""
+    """Return the length of all windows; refuse a query without answers for shorter ones."""
     lengths = {_length(each) for each in windows_of(plan)}
     length = None if None in lengths else next(iter(lengths))
     reason = ""
@@ -48,7 +48,7 @@ def _common_length(plan: Standing) -> int:
 
 
 def _length(leaf: Windowed) -> int | None:
-    """Return how long each event of a window is in it, if that is the same for all."""
+    """Return how long each event of a window stays in it, if that is the same for all."""
     window = leaf.window
     if not isinstance(window, RangeWindow) or window.jump_us is not None or leaf.internal:
         return None

@@ -1,12 +1,12 @@
 """The ways to execute a standing query; all give the same answers.
 
-aware      by the update pattern of each edge: tuples expire where they are remembered, in a
-           structure that knows in which order; only what goes before its time is announced
+aware      by the update pattern of each edge: tuples expire where they are kept, in a structure
+           that knows their order; only tuples that go early are announced
 negative   windows announce every expiry with a tuple of sign -1, which goes the same way as the
            tuple it takes back
-direct     tuples expire where they are remembered, in lists that are looked through for them
+direct     tuples expire where they are kept, in lists that are searched for them
 
-The last two are the classic ones, to compare with.
+The last two are the classic ones, for comparison.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How many tuples go along each edge of a standing plan, as far as statistics tell.
+"""Estimate how many tuples go along each edge of a standing plan.
 
-Streams are taken to be steady, columns to be independent of each other, and the values of one
-stream to be among those of another that has more of them.
+The model assumes that streams are steady, that columns are independent of each other, and that the
+values of a stream are among those of another that has more of them.
 """
 
 from __future__ import annotations
@@ -41,22 +41,23 @@ from eventide.plan.standing.statistics import (
 from eventide.plan.tree import Plan
 
 LONG_S = 86_400.0
-"""How many seconds of a stream a window is taken to hold that never loses anything."""
+"""How many seconds of a stream a window is assumed to hold if it never loses anything."""
 EVENNESS = 3.0
-"""How even values are in how many tuples they have: the shape of a gamma distribution. With this
-as many tuples of a negation come and go again as on the traffic of the benchmark R7 with windows
-of 2,000 and 20,000; the more even values are, the fewer."""
+"""How evenly tuples are distributed over values: the shape of a gamma distribution. With this shape
+as many tuples of a negation come and go again as on the traffic of the benchmark R7 with windows of
+2,000 and 20,000; the more even, the fewer."""
 
 _MOST_COVERED = 0.9
-"""Of more values than that, it is not believed that the other side has them all."""
+"""The other side is assumed to have at most this share of the values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
     """The tuples of an edge.
 
-    How many come a second, how many there are at a time, which values each column has, and which
-    share goes before its time.
+    How many come in a second, how many live at a time, which values each column has, and which
+    share
+    goes early.
     """
 
     rate: float
@@ -75,11 +76,11 @@ class Flow:
         return max(1.0, min(distinct, self.living))
 
     def chances(self, expressions: Iterable[Expression]) -> float:
-        """Return that one in so many tuples has the same values of expressions as another."""
+        """Return n such that one in n tuples has the same values of expressions as another."""
         return prod(each.chances for each in self._read(expressions))
 
     def nulls(self, expressions: Iterable[Expression]) -> float:
-        """Return which share of the tuples has a null among its keys."""
+        """Return the share of tuples that have a null among their keys."""
         return 1.0 - prod(1.0 - each.nulls for each in self._read(expressions))
 
     def _read(self, expressions: Iterable[Expression]) -> list[ColumnValues]:
@@ -92,23 +93,24 @@ class Flow:
         return max(1.0, min(prod(each.distinct for each in self.values.values()), self.living))
 
     def scaled(self, share: float) -> Flow:
-        """Return the flow of a share of the tuples, whatever their values."""
+        """Return the flow of a share of the tuples, chosen independently of their values."""
         values = {name: each.left(self.living, share) for name, each in self.values.items()}
         return Flow(self.rate * share, self.living * share, values, self.premature)
 
     def as_input(self, keys: Iterable[Expression]) -> JoinInput:
-        """Return what the order of a join depends on, for tuples that are found by key."""
+        """Return the statistics that the order of a join depends on, for tuples found by key."""
         chances = self.chances(keys)
         return JoinInput(self.rate, self.lifetime, chances, buckets=chances)
 
 
 class Flows:
-    """The tuples of all edges of plans, each worked out once."""
+    """The flows of all edges of plans, each computed once."""
 
     def __init__(self, statistics: Statistics) -> None:
         self.statistics = statistics
         self.shares = known_shares(statistics)
-        # By identity: plans are trees, and compared as such. A plan is held as long as its flow.
+        # By identity: plans are trees, and are compared as such. A plan is held as long as its
+        # flow.
         self.known: dict[int, tuple[Plan, Flow]] = {}
 
     def of(self, plan: Plan) -> Flow:
@@ -158,7 +160,7 @@ class Flows:
 
 
 def selected(flow: Flow, condition: Expression, known: Shares) -> Flow:
-    """Return the tuples on which a condition is true."""
+    """Return the flow of the tuples on which a condition is true."""
     left = flow.scaled(share_of(condition, flow.values, known))
     values = dict(left.values)
     for part in conjuncts(condition):
@@ -170,9 +172,10 @@ def selected(flow: Flow, condition: Expression, known: Shares) -> Flow:
 
 
 def joined(join: WindowJoin | OuterJoin, flows: list[Flow], known: Shares) -> Flow:
-    """Return how many combinations come of sources."""
+    """Return the flow of the combinations of sources."""
     keys = [flow.chances(each) for flow, each in zip(flows, join.keys, strict=True)]
-    # Keys are among those of the source that has most: all but the fewest divide what is left.
+    # Keys are assumed to be among those of the source that has most of them, so the number of
+    # combinations is divided by all numbers of keys but the smallest.
     matched = max(prod(keys) / min(keys), 1.0)
     living = prod(flow.living for flow in flows) / matched
     rate = sum(
@@ -192,7 +195,7 @@ def joined(join: WindowJoin | OuterJoin, flows: list[Flow], known: Shares) -> Fl
 
 
 def _outer(join: OuterJoin, flows: list[Flow], combined: Flow) -> Flow:
-    """Return the combinations of two sources, and what rows of them are alone."""
+    """Return the flow of an outer join: combinations of two sources, and rows without a partner."""
     merged = [combined]
     for side in (0, 1):
         if join.keeps[side]:
@@ -204,7 +207,7 @@ def _outer(join: OuterJoin, flows: list[Flow], combined: Flow) -> Flow:
 
 
 def known_shares(statistics: Statistics) -> Shares:
-    """Return what was measured of conditions, each of which reads one window."""
+    """Return the measured selectivity of conditions, each of which reads one window."""
     return {each: share for leaf in statistics.values() for each, share in leaf.shares.items()}
 
 
@@ -222,7 +225,7 @@ def _windowed(plan: Windowed, window: StreamWindow, leaf: LeafStatistics) -> Flo
             living, premature = count * prod(stream[key].distinct for key in keys), 1.0
         case _:
             living = leaf.rate * LONG_S
-    # A window may hold less than one event most of the time; the events it has have a value.
+    # A window may be empty most of the time; the events it has have a value.
     most = max(1.0, living)
     values = {f"{plan.alias}.{name}": each.among(most) for name, each in stream.items()}
     return Flow(leaf.rate, living, values, premature)
@@ -245,7 +248,7 @@ def _merged(flows: list[Flow]) -> Flow:
 
 
 def _different(flow: Flow) -> Flow:
-    """Return one tuple of each value: while there is one, others of the same are not passed on."""
+    """Return the flow of DISTINCT: while one tuple of a value lives, others are not passed on."""
     rows = flow.different_rows
     passed = rows / max(flow.living, 1.0)
     return Flow(flow.rate * passed, rows, flow.values, flow.premature)
@@ -257,11 +260,10 @@ def _covered(values: float, others: float) -> float:
 
 
 def _negated(flow: Flow, other: Flow, covered: float, others: float) -> Flow:
-    """Return what is left of a flow by another that takes its values back.
+    """Return the flow that is left when another flow takes its values back.
 
-    Of a value that the other side has at all, it has `held` tuples at a time, and now and then
-    none; as often as it comes to have the first or loses the last, all tuples of the value go or
-    come again.
+    A value that the other side has at all has `held` tuples there at a time, and sometimes none.
+    Whenever it gets its first tuple or loses its last, all tuples of the value go or come again.
     """
     absent, returns = _absences(flow, other, others)
     left = flow.scaled(1.0 - covered + covered * absent)
@@ -269,23 +271,23 @@ def _negated(flow: Flow, other: Flow, covered: float, others: float) -> Flow:
 
 
 def _required(flow: Flow, other: Flow, covered: float, others: float) -> Flow:
-    """Return what is left of a flow that needs a partner: it goes when the last of them does."""
+    """Return the flow of tuples that need a partner: a tuple goes with the last of them."""
     absent, returns = _absences(flow, other, others)
     return _with_returns(flow.scaled(covered * (1.0 - absent)), flow, covered * returns)
 
 
 def _absences(flow: Flow, other: Flow, others: float) -> tuple[float, float]:
-    """Return for how much of the time a value is absent, and how often that ends in a lifetime.
+    """Return the share of time in which a value is absent, and the absences in a lifetime.
 
-    Values have more or fewer tuples, by a gamma distribution (see `EVENNESS`); those of one come
-    at any time.
+    The number of tuples of a value has a gamma distribution (see `EVENNESS`); they come at random
+    times.
     """
     absent = (1.0 + other.living / others / EVENNESS) ** -EVENNESS
     return absent, other.rate * flow.lifetime / others * absent
 
 
 def _with_returns(left: Flow, flow: Flow, returns: float) -> Flow:
-    """Return what is left of a flow, each tuple of which comes again so often in its life."""
+    """Return a flow whose tuples come again `returns` times in their life."""
     rate = left.rate + flow.rate * returns
     taken = flow.rate * returns / max(rate, 1e-9)
     premature = taken + (1.0 - taken) * flow.premature
@@ -293,7 +295,7 @@ def _with_returns(left: Flow, flow: Flow, returns: float) -> Flow:
 
 
 def _grouped(plan: GroupAggregate, flow: Flow, keys: list[Expression]) -> Flow:
-    """Return the values of groups: each tuple that comes or goes replaces one."""
+    """Return the flow of groups: each tuple that comes or goes replaces one."""
     groups = flow.keys(keys)
     values = dict.fromkeys(plan.row, ColumnValues(groups, measured=False))
     return Flow(2.0 * flow.rate, groups, values, premature=1.0)

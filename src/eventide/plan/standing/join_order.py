@@ -1,9 +1,10 @@
-"""In which order the windows of a join are looked into, by comparisons per unit of time.
+"""In which order the windows of a join are probed: the one with the fewest comparisons.
 
-A tuple that arrives at one window, its origin, meets those of the others one after the other;
-nothing in between is kept. So each origin may have an order of its own; a global order is one that
-all origins follow, leaving themselves out. Values are taken to be equally frequent, and those of a
-window with fewer of them to be among those of one with more.
+A tuple that arrives at one window, its origin, is joined with the other windows one after the
+other;
+no intermediate result is kept. So each origin may have an order of its own; a global order is one
+that all origins follow, leaving themselves out. The model assumes that all values are equally
+frequent, and that the values of a window are among those of one that has more of them.
 """
 
 from __future__ import annotations
@@ -14,21 +15,22 @@ from itertools import combinations, permutations, product
 from statistics import median
 
 MOST_EXACT = 7
-"""Up to so many windows all orders are compared."""
+"""Up to this many windows, all orders are compared."""
 FAST = 2.0
-"""A window is fast if its rate is so many times the median of the others."""
+"""A window is fast if its rate is this many times the median of the others."""
 MOST_FAST = 3
-"""So many of the fast windows are moved up in orders that are compared."""
+"""This many of the fast windows are moved up in the orders that are compared."""
 
 Order = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinInput:
-    """What is known of one window of a join.
+    """The statistics of one window of a join.
 
-    Arrivals per unit of time, how long each lives, how many different keys the living have; and
-    in how many buckets they are divided by key, if they are not looked through as a whole.
+    Arrivals per unit of time, how long each tuple lives, the number of different keys among the
+    living
+    ones, and the number of buckets by key, if a probe does not search the whole window.
     """
 
     rate: float
@@ -43,7 +45,7 @@ class JoinInput:
 
     @property
     def looked_at(self) -> float:
-        """How many tuples a look for one key compares."""
+        """How many tuples a probe for one key compares."""
         return self.living if self.buckets is None else self.living / max(self.buckets, 1.0)
 
 
@@ -53,12 +55,12 @@ def pair_size(left: JoinInput, right: JoinInput) -> float:
 
 
 def cost_from(origin: int, order: Sequence[int], inputs: Sequence[JoinInput]) -> float:
-    """Return the cost of what arrives at one window, which then looks into others in an order."""
+    """Return the cost of the arrivals at one window, which then probe the others in an order."""
     found, distinct, cost = 1.0, inputs[origin].distinct, 0.0
     for number in order:
         other = inputs[number]
         cost += found * other.looked_at
-        # How many are found does not depend on the buckets they were looked for in.
+        # How many are found does not depend on the buckets.
         found *= _growth(other, distinct)
         distinct = min(distinct, other.distinct)
     return inputs[origin].rate * cost
@@ -80,7 +82,7 @@ def cost_of_orders(orders: Sequence[Sequence[int]], inputs: Sequence[JoinInput])
 
 
 def best_order(inputs: Sequence[JoinInput]) -> Order:
-    """Return the cheapest global order, or of many windows one that should be close to it."""
+    """Return the cheapest global order; for many windows, one that should be close to it."""
     if len(inputs) <= MOST_EXACT:
         candidates: Iterator[Order] = permutations(range(len(inputs)))
     else:
@@ -89,12 +91,12 @@ def best_order(inputs: Sequence[JoinInput]) -> Order:
 
 
 def _comparable(cost: float) -> float:
-    """Return a cost without its last digits: of orders that cost the same, the first is taken."""
+    """Return a cost without its last digits: of orders with equal costs, the first is taken."""
     return float(f"{cost:.12g}")
 
 
 def best_orders(inputs: Sequence[JoinInput]) -> tuple[Order, ...]:
-    """Return the cheapest order for each origin; of many windows, each time the cheapest step."""
+    """Return the cheapest order for each origin; for many windows, one that should be close."""
     find = _cheapest_from if len(inputs) <= MOST_EXACT else _greedy_from
     return tuple(find(origin, inputs) for origin in range(len(inputs)))
 
@@ -143,9 +145,8 @@ def _without(order: Sequence[int], origin: int) -> Order:
 def _cheapest_from(origin: int, inputs: Sequence[JoinInput]) -> Order:
     """Return the cheapest order of one origin.
 
-    How many combinations of a set of windows there are does not depend on the order in which they
-    were looked into. So the best order of a set ends with one of them, after the best order of the
-    rest.
+    The number of combinations of a set of windows does not depend on the order in which they were
+    probed. So the best order of a set ends with one of them, after the best order of the rest.
     """
     others = [number for number in range(len(inputs)) if number != origin]
     best: dict[frozenset[int], tuple[float, Order]] = {frozenset(): (0.0, ())}
@@ -170,7 +171,7 @@ def _ending_with(
 
 
 def _greedy_from(origin: int, inputs: Sequence[JoinInput]) -> Order:
-    """Return an order that takes the window that adds least, in looks now and in what is found."""
+    """Return an order that always takes the window that adds least, in comparisons and results."""
     order: Order = ()
     distinct = inputs[origin].distinct
     left = _without(range(len(inputs)), origin)

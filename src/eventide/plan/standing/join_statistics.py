@@ -1,8 +1,8 @@
-"""What a running join has seen of its windows, and when that is reason for another order.
+"""What a running join has measured of its windows, and when it changes its order.
 
-A join looks at its counters from time to time, once in a step at most. Moving averages forget what
-was long ago, so orders follow the streams; a new order has to be clearly cheaper, so that small
-changes do not make it go to and fro. The order changes no answer.
+A join reads its counters from time to time, at most once in a step. Moving averages forget old
+measurements, so the order follows the streams; a new order has to be clearly cheaper, so that small
+changes do not make it alternate. The order changes no answer.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from eventide.plan.standing.join_order import JoinInput, Order, best_orders, cost_of_orders
 
 OBSERVED_BETWEEN = 1024
-"""So many arrivals are worth a look."""
+"""After this many arrivals the counters are read."""
 NEWEST_SHARE = 0.25
-"""What the newest look weighs beside all before it."""
+"""The weight of the newest look against all before it."""
 WORTH = 0.9
 """Orders are changed if the new ones cost at most this share of the old."""
 _FEW_PROBES = 64.0
-"""With fewer looks into a window, how many it finds is not yet known."""
+"""With fewer probes of a window, the number of matches is not known well enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What was counted of one window since the last look, and what it holds now.
+    """The counters of one window since the last look, and what the window holds now.
 
     `arrived` tuples in all; `probes` for one key each, which found `matches` tuples together.
     """
@@ -58,7 +58,7 @@ class Observed:
 
     @classmethod
     def initial(cls, inputs: Sequence[JoinInput]) -> Observed:
-        """Return what is assumed before the first event; rates are per second."""
+        """Return the assumptions before the first event; rates are per second."""
         windows = (
             WindowAverages(each.rate, each.living, each.distinct, 0.0, 0.0) for each in inputs
         )
@@ -66,7 +66,7 @@ class Observed:
 
 
 def is_worth_a_look(arrived: int) -> bool:
-    """Whether so many arrivals since the last look are reason for another."""
+    """Whether this many arrivals since the last look are reason for another."""
     return arrived >= OBSERVED_BETWEEN
 
 
@@ -86,10 +86,10 @@ def after_look(observed: Observed, looks: Sequence[Look], elapsed_us: int) -> Ob
 
 
 def inputs_of(windows: Sequence[WindowAverages]) -> tuple[JoinInput, ...]:
-    """Return what the cost model takes, of windows whose tuples are found by key.
+    """Return the inputs of the cost model, for windows whose tuples are found by key.
 
-    How often a look finds something tells more than a count of keys: keys that many tuples have
-    are also looked for more often. So the keys are as many as would explain what was found.
+    How often a probe finds something tells more than a count of keys, because keys that many tuples
+    have are also looked for more often. So the number of keys is the one that explains the matches.
     """
     return tuple(map(_input, windows))
 
@@ -97,7 +97,7 @@ def inputs_of(windows: Sequence[WindowAverages]) -> tuple[JoinInput, ...]:
 def worthwhile_orders(
     orders: tuple[Order, ...], inputs: Sequence[JoinInput], worth: float = WORTH
 ) -> tuple[Order, ...]:
-    """Return the best orders if they are clearly cheaper than the present ones, or those."""
+    """Return the best orders if they are clearly cheaper, else the present ones."""
     best = best_orders(inputs)
     cheaper = cost_of_orders(best, inputs) <= worth * cost_of_orders(orders, inputs)
     return best if cheaper else orders
@@ -108,7 +108,7 @@ def _moved(before: WindowAverages, look: Look, elapsed_us: int, share: float) ->
         return (1.0 - share) * old + share * new
 
     return WindowAverages(
-        # Within one instant no time passes: of how fast they come, such a look says nothing.
+        # Within one instant no time passes: such a look says nothing about rates.
         moved(before.rate, look.arrived * 1e6 / elapsed_us) if elapsed_us > 0 else before.rate,
         moved(before.living, look.living),
         moved(before.distinct, look.distinct),
@@ -124,5 +124,5 @@ def _input(seen: WindowAverages) -> JoinInput:
     if seen.probes >= _FEW_PROBES:
         found = max(seen.matches / seen.probes, 1.0 / seen.probes)
         distinct = max(living / found, 1.0)
-    # A look costs something also where it finds nothing.
+    # A probe costs something even if it finds nothing.
     return JoinInput(rate, living / rate, distinct, buckets=min(distinct, living))

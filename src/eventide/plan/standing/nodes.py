@@ -1,12 +1,12 @@
-"""Plan nodes of standing queries: relational ones over windows of streams, true at every instant.
+"""Plan nodes of standing queries: relational operators over windows of streams.
 
 A tuple is in its window from its time `at` until it expires: at <= now < exp. At one instant,
-what expires goes before what arrives. The answer at an instant is that of the same query asked
-once over what the windows hold then. Events of one instant count together: an answer is that
+tuples expire before others arrive. The answer at an instant is that of the same query over the
+events that are in the windows then. Events of one instant count together: the answer is the one
 after all of them.
 
-Columns of a window are called `alias.column`, so that those of several windows can stand side by
-side; the uppermost `Project` gives them the names of the SELECT list.
+Columns of a window are called `alias.column`, so that several windows can stand side by side; the
+topmost `Project` gives them the names of the SELECT list.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ EXP = "exp"
 SIGN = "sign"
 LIVE = "live"
 CHANGE_COLUMNS = (AT, EXP, SIGN, LIVE)
-"""The columns that changes of an answer have beside its own."""
+"""The columns that changes of an answer have in addition to its own."""
 SHOWN = '"shown"'
-"""The column that says until when results with a tuple are shown: internal windows do not end.
-
-No attribute can be called so.
-"""
+"""The column that says until when results of a tuple are in the answer: internal windows do not
+end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class Unbounded:
 
 @dataclass(frozen=True, slots=True)
 class RangeWindow:
-    """`[RANGE t]`: an event for `size_us` from its time on.
+    """`[RANGE t]`: an event is in the window for `size_us` from its time on.
 
     With a jump the tail of the window moves in steps: an event stays until the first multiple of
     `jump_us` at or after ts + size_us.
@@ -56,7 +54,7 @@ class RangeWindow:
 
 @dataclass(frozen=True, slots=True)
 class PeriodWindow:
-    """`[TUMBLE t]`: the events of the period so far; at the next multiple of `period_us` all go."""
+    """`[TUMBLE t]`: the events of the current period; at each multiple of `period_us` all go."""
 
     period_us: int
 
@@ -102,9 +100,9 @@ class RowsWindow:
 
 @dataclass(frozen=True, slots=True)
 class SessionWindow:
-    """`[SESSION gap]`: the events of the session that goes on, of each key if there are keys.
+    """`[SESSION gap]`: the events of the current session, of each key if there are keys.
 
-    A session ends `gap_us` after its last event, unless an event comes before that; then all its
+    A session ends `gap_us` after its last event, unless another event comes before; then all its
     events go.
     """
 
@@ -122,9 +120,9 @@ StreamWindow = Unbounded | RangeWindow | PeriodWindow | SinceWindow | RowsWindow
 
 @dataclass(frozen=True, slots=True)
 class Windowed(Plan):
-    """What the window over a stream holds; the source is a scan.
+    """The events in the window over a stream; the source is a scan.
 
-    With `internal` it bounds what is remembered: results do not shrink when its events expire.
+    An `internal` window only bounds the state: results stay when its events expire.
     """
 
     source: Plan
@@ -176,7 +174,7 @@ class WindowJoin(Plan):
 class Band:
     """Two sources join only where |left - right| <= width: numbers, or times in microseconds.
 
-    Only a hint where to look: the condition of the join says the same again.
+    It is only a hint where to look: the condition of the join contains the same restriction.
     """
 
     left: Expression
@@ -186,10 +184,10 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class OuterJoin(Plan):
-    """LEFT, RIGHT and FULL JOIN: a join of two, and the rows without a partner beside nulls.
+    """LEFT, RIGHT and FULL JOIN: a join of two sources, and rows without a partner beside nulls.
 
-    `keeps` says of which sources such rows are kept. The rest is as in `WindowJoin`; a condition
-    has what can only be asked of two rows together.
+    `keeps` names the sources whose rows are kept. The rest is as in `WindowJoin`; the condition has
+    only what needs two rows together.
     """
 
     sources: tuple[Plan, ...]
@@ -206,7 +204,7 @@ class OuterJoin(Plan):
 
     @property
     def word(self) -> str:
-        """What it is called in a text: LEFT, RIGHT or FULL."""
+        """Its name in text: LEFT, RIGHT or FULL."""
         return {(True, False): "LEFT", (False, True): "RIGHT"}.get(self.keeps, "FULL")
 
 
@@ -214,10 +212,10 @@ class OuterJoin(Plan):
 class AsOfJoin(Plan):
     """Each row of the left source with the newest event of the right one at that row's time.
 
-    The right source has all events of a stream (`Unbounded`), or those of a relation that is
-    not retroactive (`RowsWindow` with one row for each key). `right_time` is not after `left_time`,
-    or before it if `strict`. What comes later to the right changes nothing. With `outer`, a row
-    without a partner comes beside nulls.
+    The right source has all events of a stream (`Unbounded`), or those of a relation that is not
+    retroactive (`RowsWindow` with one row for each key). `right_time` is not after `left_time`, or
+    before it if `strict`. Later events on the right change nothing. With `outer`, a row without a
+    partner comes beside nulls.
     """
 
     left: Plan
@@ -248,7 +246,7 @@ class Distinct(Plan):
 
 @dataclass(frozen=True, slots=True)
 class Difference(Plan):
-    """EXCEPT ALL: each row as often as the left source has it more often than the right one."""
+    """EXCEPT ALL: a row that is m times left and n times right is m - n times in the answer."""
 
     left: Plan
     right: Plan
@@ -303,7 +301,7 @@ class GroupAggregate(Plan):
 class Top(Plan):
     """ORDER BY … LIMIT n: the first `count` rows. Of equal ones, those that came first.
 
-    Which of those that came at one instant is arbitrary, but the same wherever it runs.
+    Among equal rows of one instant the choice is arbitrary, but the same on every engine.
     """
 
     source: Plan
@@ -322,7 +320,7 @@ Report = Choice["current", "istream", "dstream", "rstream"]
 
 @dataclass(frozen=True, slots=True)
 class Standing(Plan):
-    """A standing query: what of its answer is wanted, and when.
+    """A standing query: which report of its answer is wanted, and when.
 
     current   the answer itself; live, its changes
     istream   each row with the instant at which it came into the answer, `at`
@@ -330,9 +328,11 @@ class Standing(Plan):
     rstream   the whole answer at every refresh, or without `slide_us` at every instant at which
               something changed
 
-    With `slide_us` the answer is that of the last multiple of it. What came and went between two
-    refreshes is not seen; `restore` reports it at the next. `output_window` is over the istream:
-    the answer is the last results, whatever becomes of the windows.
+    With `slide_us` the answer is that of the last multiple of it. Rows that came and went between
+    two
+    refreshes are not seen; with `restore` they are reported at the next one. `output_window` is
+    over
+    the istream: the answer is the last results, even if they are no longer in the windows.
     """
 
     source: Plan
@@ -352,7 +352,7 @@ class Standing(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out when asked over history."""
+        """The columns of the answer over history."""
         return {**self.reported, **self.source.row}
 
     @property

@@ -1,4 +1,4 @@
-"""What stands directly below and in the nodes of standing queries, and how it is exchanged."""
+"""The sources and expressions of the nodes of standing queries, and how they are replaced."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is known of the streams of a standing query, and what is assumed where nothing is.
+"""What is known of the streams of a standing query, and what is assumed where nothing is known.
 
-Of conditions that read one stream the share of events is measured as a whole, as far as some are
-stored; all others are put together from their parts, as if these had nothing to do with each other.
+For conditions on one stream the share of events is measured as a whole, if events are stored. All
+others are estimated from their parts, assuming that these are independent.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from eventide.plan.expressions import Call, Column, Expression, Literal
 DEFAULT_RATE = 100.0
 DEFAULT_DISTINCT = 1000.0
 EQUAL = 0.1
-"""The share of rows that are taken to have a value that is asked for, if nothing is known."""
+"""The assumed share of rows that have a given value, if nothing is known."""
 SOME = 1 / 3
-"""The share of rows on which a condition is true of which nothing more is known."""
+"""The assumed share of rows on which a condition is true, if nothing is known."""
 _FEW = 0.1
 
 
@@ -24,10 +24,11 @@ _FEW = 0.1
 class ColumnValues:
     """The values that a column has in a window.
 
-    `distinct` is how many different ones there are at a time. `even` is how many equally frequent
-    ones would be as often the same in two rows: fewer than there are if some are frequent; None
-    for as many as there are. `nulls` is the share of rows without a value. `measured` says that
-    all this was counted, and is no guess.
+    `distinct` is the number of different values at a time. `even` is the number of equally frequent
+    values that would be equal in two rows as often as these are: fewer than `distinct` if some are
+    frequent, None if it is the same. `nulls` is the share of rows without a value. `measured` says
+    that
+    all this was counted, not guessed.
     """
 
     distinct: float = DEFAULT_DISTINCT
@@ -41,7 +42,7 @@ class ColumnValues:
         return self.distinct if self.even is None else self.even
 
     def left(self, rows: float, share: float) -> ColumnValues:
-        """Return the values that a share of so many rows has, whichever rows that are."""
+        """Return the values that are left in a share of the rows, chosen independently of them."""
         if share >= 1.0:
             return self
         each = rows / self.distinct
@@ -49,7 +50,7 @@ class ColumnValues:
         return self.among(max(1.0, distinct))
 
     def selected(self, share: float) -> ColumnValues:
-        """Return the values of rows that were chosen by them, with a share of those there are."""
+        """Return the values of rows that were selected by value, with a share of the values."""
         distinct, even = max(1.0, self.distinct * share), max(1.0, self.chances * share)
         return replace(self, distinct=distinct, even=even)
 
@@ -65,8 +66,9 @@ UNKNOWN = ColumnValues(measured=False)
 class LeafStatistics:
     """What is known of the events of a window.
 
-    How many come in a second, which values columns have, by their name in the stream, and on which
-    share of the events conditions are true.
+    The rate in a second, the values of columns, by their name in the stream, and the share of
+    events on
+    which conditions are true.
     """
 
     rate: float = DEFAULT_RATE
@@ -75,12 +77,12 @@ class LeafStatistics:
 
 
 Statistics = Mapping[str, LeafStatistics]
-"""By the alias of the window; of what is missing the usual is assumed."""
+"""By the alias of the window; defaults are assumed for what is missing."""
 Shares = Mapping[Expression, float]
 
 
 def share_of(condition: Expression, values: Mapping[str, ColumnValues], known: Shares) -> float:
-    """Return on which share of the rows a condition is true, as far as can be told."""
+    """Return the estimated share of rows on which a condition is true."""
     if condition in known:
         return known[condition]
     match condition:
@@ -107,7 +109,7 @@ def share_of(condition: Expression, values: Mapping[str, ColumnValues], known: S
 
 
 def _equal(arguments: Iterable[Expression], values: Mapping[str, ColumnValues]) -> float:
-    """Return how likely values are the same: those of two columns, or of one and a constant."""
+    """Return how likely two values are equal: of two columns, or of a column and a constant."""
     columns = [values.get(each.name, UNKNOWN) for each in arguments if isinstance(each, Column)]
     if not columns:
         return SOME

@@ -1,4 +1,4 @@
-"""What explain says of a standing plan: how tuples leave each edge, and where they wait."""
+"""The text of explain for a standing plan: how tuples leave each edge, and where they wait."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ from eventide.plan.tree import Plan
 
 
 def described_edges(plan: Standing, chosen: Chosen) -> list[str]:
-    """Return a line for each node of the plan that runs, and then what it was chosen from."""
-    # Below a join as of a time run true times: there nothing waits for a refresh.
+    """Return a line for each node of the plan that runs, and then the alternatives."""
+    # True times run below a join as of a time: nothing waits for a refresh there.
     as_of = [node for node in nodes_of(plan) if isinstance(node, AsOfJoin)]
     unrounded = frozenset(id(window) for node in as_of for window in windows_of(node))
     told = _Told(Circumstances.of(plan, kept=True), unrounded)
@@ -85,7 +85,7 @@ class _Told:
 
     kept: Circumstances
     unrounded: frozenset[int]
-    """The windows, by identity, whose tuples come when they come."""
+    """The windows, by identity, whose tuples are not rounded to refreshes."""
 
     def state(self, node: Plan) -> list[str]:
         """Return what the operator of a node remembers, in which structures."""
@@ -113,7 +113,7 @@ class _Told:
                 return []
 
     def unseen(self, node: Plan) -> str:
-        """Return which share of the results of a join no refresh sees, if that can be told."""
+        """Return the share of the results of a join that no refresh sees, if it is known."""
         if not isinstance(node, WindowJoin) or self.kept.slide_us is None:
             return ""
         share = unseen_share(node, self.kept.slide_us)
@@ -129,7 +129,7 @@ class _Told:
         return ["what waits for a refresh"] if waits else []
 
     def _join(self, node: WindowJoin) -> list[str]:
-        # A calendar needs a bound of lifetimes.
+        # A calendar needs an upper bound of lifetimes.
         return [
             f"list by key ({_names(source)})"
             if pattern_of(source, self.kept).lifetime_us is None
@@ -139,7 +139,7 @@ class _Told:
         ]
 
     def _outer(self, node: OuterJoin) -> list[str]:
-        """Return what the join remembers, and then what tells which rows are alone."""
+        """Return the state of the join, and of what finds rows without a partner."""
         join = self._join(WindowJoin(node.sources, node.keys))
         found = " by key" if node.condition is None else " by id"
         alone = [
@@ -176,7 +176,7 @@ class _Told:
 
 
 def _synopses(functions: set[str]) -> Iterator[str]:
-    """Yield what partial results of panes become: totals, staircases, sums that are made anew."""
+    """Yield how partial results of panes are kept: totals, staircases, sums computed anew."""
     if not functions or functions - {"min", "max", *DECAYED}:
         yield "running"
     if functions & {"min", "max"}:
@@ -186,7 +186,7 @@ def _synopses(functions: set[str]) -> Iterator[str]:
 
 
 def _names(source: Plan) -> str:
-    """Return which windows a source is made of."""
+    """Return the windows that a source is made of."""
     while isinstance(source, Filter | Project):
         source = sources_of(source)[0]
     return ", ".join(window.alias for window in windows_of(source))
@@ -204,7 +204,7 @@ def _choice(chosen: Chosen) -> Iterator[str]:
 
 
 def _assumed(leaf: Windowed, statistics: Statistics) -> str:
-    """Return what the choice went by, of one window; what was not measured is called a guess."""
+    """Return the statistics of one window that the choice was based on; guesses are marked."""
     (scan,) = scans_of(leaf)
     name = f"{scan.stream} ({leaf.alias})"
     if leaf.alias not in statistics:
@@ -233,7 +233,7 @@ def percent(share: float) -> str:
 
 
 def cost_text(cost: float) -> str:
-    """Return a cost with at least two digits that say something.
+    """Return a cost with at least two significant digits.
 
     >>> [cost_text(cost) for cost in (0.0, 0.0123, 1.26, 37.4, 1234.5)]
     ['0', '0.012', '1.3', '37', '1,234']

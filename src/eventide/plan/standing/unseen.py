@@ -1,4 +1,4 @@
-"""Which share of a join's results is never seen, because a refresh comes too late for them."""
+"""Which share of a join's results is never seen, because no refresh falls into their life."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from eventide.plan.standing.nodes import RangeWindow, Windowed, WindowJoin
 from eventide.plan.tree import Plan
 
 _MOMENTS = 64
-"""At so many ages of a result, up to one slide, it is asked whether it is still there."""
+"""The number of ages of a result, up to one slide, at which its survival is computed."""
 
 
 def unseen_share(join: WindowJoin, slide_us: int) -> float | None:
     """Return the share of results that come and go between two refreshes, None if unknown.
 
-    That of windows of constant length over different streams, whose events come steadily and do
-    not depend on each other. For two windows of one length it is slide / (2 length).
+    It is known for windows of constant length over different streams, whose events come steadily
+    and
+    independently. For two windows of one length it is slide / (2 length).
     """
     leaves = [_leaf(source) for source in join.sources]
     lengths = [_length(leaf) for leaf in leaves]
@@ -31,10 +32,12 @@ def unseen_share(join: WindowJoin, slide_us: int) -> float | None:
 def _share(lengths: Sequence[int], slide_us: int) -> float:
     """Return the share of combinations that live through no refresh.
 
-    The last event of a combination meets others at any age, so each has any time left up to its
-    window's length; the first to go ends the result. It is seen if it outlives what is left of
-    the slide then, which may be anything up to all of it. How many combinations an event of a
-    window makes goes with the lengths of the others.
+    The last event of a combination meets others of any age, so each has any time left up to its
+    window's length; the first to expire ends the result. It is seen if it lives longer than the
+    time to
+    the next refresh, which is anything up to the slide. The number of combinations that an event of
+    a
+    window makes is proportional to the lengths of the others.
 
     >>> _share([60, 60], 10)
     0.08333333333333337

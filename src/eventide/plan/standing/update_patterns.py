@@ -1,13 +1,13 @@
-"""How the tuples of an edge of a standing plan come and go, told from the plan alone.
+"""How the tuples of an edge of a standing plan come and go, derived from the plan alone.
 
 monotonic   none ever goes
 weakest     each goes a constant time after it came, so in the order of coming
 weak        each knows when it will go when it comes; some live longer than others
 strict      when some go depends on what comes later
 
-The pattern says what has to be remembered, and how: what goes in the order of coming waits in a
-queue, what knows its time in a calendar queue, what may be taken back at any time is found by its
-id.
+The pattern decides how tuples are kept: those that go in the order of coming wait in a queue, those
+that know their time in a calendar queue, and those that may be taken back at any time are found by
+their id.
 """
 
 from __future__ import annotations
@@ -58,10 +58,13 @@ class UpdatePattern(IntEnum):
 class Edge:
     """What is known of the tuples that go from one node of a plan to the next.
 
-    `lifetime_us` is how long each lives if the pattern is the weakest, otherwise the longest that
-    one can; None if there is no such bound. `internal` says that all windows below are. `in_order`
-    says that tuples expire in the order in which they come, as those of one time window always do,
-    also where their lifetimes differ.
+    `lifetime_us` is how long each lives if the pattern is weakest, otherwise the longest possible
+    life;
+    None if there is no such bound. `internal` says that all windows below are internal. `in_order`
+    says
+    that tuples expire in the order in which they come, as those of one time window always do, even
+    if
+    their lifetimes differ.
     """
 
     pattern: UpdatePattern
@@ -71,7 +74,7 @@ class Edge:
 
     @property
     def strict(self) -> bool:
-        """Whether tuples may go before their time."""
+        """Whether tuples may go before they expire."""
         return self.pattern == UpdatePattern.STRICT
 
 
@@ -80,9 +83,10 @@ class Circumstances:
     """What the patterns of a plan depend on beside its nodes.
 
     `slide_us` is the multiple to which windows round the coming and going of tuples. With
-    `strict_distinct` a value that goes on being there is not born again. With `kept`, edges are
-    as operators keep them: internal windows count as the others, for they bound what is
-    remembered as much. `all_internal` is what an output window makes of the windows below it.
+    `strict_distinct` a value that stays is not emitted again. With `kept`, edges are as operators
+    keep
+    them: internal windows count as the others, because they bound the state just as much.
+    `all_internal` is set below an output window, which makes all windows internal.
     """
 
     slide_us: int | None = None
@@ -94,7 +98,7 @@ class Circumstances:
     def of(cls, plan: Standing, *, kept: bool = False) -> Circumstances:
         """Return the circumstances of the edges inside a standing query."""
         return cls(
-            # To restore what a refresh would miss, the plan has to run on true times.
+            # To restore rows that a refresh would miss, the plan has to run on true times.
             slide_us=None if plan.restore else plan.slide_us,
             strict_distinct=plan.report != "current",
             kept=kept,
@@ -116,7 +120,7 @@ def pattern_of(plan: Plan, circumstances: Circumstances = FREE) -> Edge:
 
 
 def edges(plan: Plan, *, kept: bool = False) -> list[tuple[int, Plan, Edge]]:
-    """Return all edges of a plan with their depths, each above those it is made of."""
+    """Return all edges of a plan with their depths, each above its sources."""
     if isinstance(plan, Standing):
         return list(_edges(plan, 0, Circumstances.of(plan, kept=kept)))
     return list(_edges(plan, 0, Circumstances(kept=kept)))
@@ -132,7 +136,7 @@ Structure = Literal[
 
 
 def structure_of(edge: Edge) -> Structure:
-    """Return what the tuples of an edge, as operators keep it, wait in until they go.
+    """Return the structure in which operators keep the tuples of an edge until they go.
 
     A calendar with an id map finds what goes early as soon as what goes in time, so strict edges
     need nothing else however many of their tuples go early. Where none expires there is no need
@@ -148,9 +152,9 @@ def structure_of(edge: Edge) -> Structure:
 
 
 def structure_below(node: Plan, source: Plan, circumstances: Circumstances) -> Structure:
-    """Return what the tuples of a source wait in at the operator of a node.
+    """Return the structure in which the tuples of a source wait at the operator of a node.
 
-    Joins and groups make use of it if tuples go in order; others have one calendar for all.
+    Joins and groups make use of tuples that go in order; the others have one calendar for all.
     """
     structure = structure_of(pattern_of(source, circumstances))
     in_order = isinstance(node, WindowJoin | GroupAggregate)
@@ -158,15 +162,16 @@ def structure_below(node: Plan, source: Plan, circumstances: Circumstances) -> S
 
 
 MOST_PANES = 16_384
-"""Where tuples expire in any order, so many panes of a group are kept in order at most: to put
-another one between them is to move those behind it."""
+"""The largest number of panes of a group that are kept in order where tuples expire in any order:
+inserting a pane moves those behind it."""
 
 
 def by_pane(node: GroupAggregate, source: Edge, slide_us: int | None) -> bool:
     """Whether a GROUP BY keeps partial results of panes in place of tuples.
 
-    All that expires at the same refresh goes as one; only what may go before its time has to be
-    told apart. What fades has no other way.
+    All tuples that expire at the same refresh go as one; only those that may go early have to be
+    kept
+    apart. Values that fade can only be kept by pane.
     """
     functions = {item.aggregate.function for item in node.aggregates}
     if slide_us is None or source.strict or not functions <= {*BY_PANE}:
@@ -183,7 +188,7 @@ def windows_of(plan: Plan) -> tuple[Windowed, ...]:
 
 
 def feeds_strict_to_as_of(plan: Plan) -> bool:
-    """Whether a join as of a time would have to take back what it joined with the past."""
+    """Whether a join as of a time would have to take back results that it joined with the past."""
     circumstances = Circumstances.of(plan, kept=True) if isinstance(plan, Standing) else FREE
     return any(
         isinstance(node, AsOfJoin)
@@ -193,7 +198,7 @@ def feeds_strict_to_as_of(plan: Plan) -> bool:
 
 
 def nodes_of(plan: Plan) -> Iterator[Plan]:
-    """Yield all nodes of a plan, each before those it is made of."""
+    """Yield all nodes of a plan, each before its sources."""
     yield plan
     for source in sources_of(plan):
         yield from nodes_of(source)
@@ -223,7 +228,7 @@ def _answer(plan: Standing, *, kept: bool) -> Edge:
 
 
 def _of_node(plan: Plan, circumstances: Circumstances) -> Edge:
-    """Return the edge of a node with a window below it that is not internal."""
+    """Return the edge of a node with at least one window below it that is not internal."""
 
     def of(source: Plan) -> Edge:
         return pattern_of(source, circumstances)
@@ -244,7 +249,7 @@ def _of_node(plan: Plan, circumstances: Circumstances) -> Edge:
         case Difference(left=source) | Existence(left=source) | Top(source=source):
             return Edge(UpdatePattern.STRICT, of(source).lifetime_us)
         case GroupAggregate():
-            # Also over windows that lose nothing: a value stays until the next replaces it.
+            # Also over windows that lose nothing: a value stays until the next one replaces it.
             return Edge(UpdatePattern.STRICT, None)
         case _:
             # Scans and what is above them before a window: events, which never go.
@@ -256,8 +261,8 @@ def _of_window(window: StreamWindow, slide_us: int | None) -> Edge:
         case Unbounded() | SinceWindow():
             return _FOREVER
         case RangeWindow(size_us=size, jump_us=jump):
-            # Rounded up to a multiple of the slide, times that were rounded to a part of it before
-            # are the same as if they had not been.
+            # Rounding times up to a multiple of the slide gives the same result if they were
+            # rounded to a part of it before.
             if jump is None or (slide_us is not None and slide_us % jump == 0):
                 return _slid(Edge(UpdatePattern.WEAKEST, size, in_order=True), slide_us)
             return _slid(Edge(UpdatePattern.WEAK, size + jump - 1, in_order=True), slide_us)
@@ -271,8 +276,8 @@ def _of_window(window: StreamWindow, slide_us: int | None) -> Edge:
 def _slid(edge: Edge, slide_us: int | None) -> Edge:
     """Return the edge with the coming and going of its tuples rounded up to multiples.
 
-    Where the lifetime is a multiple itself, both move alike and nothing changes. Otherwise some
-    tuples live one slide longer than others: weak. Rounding keeps the order.
+    If the lifetime is a multiple itself, both move alike and nothing changes. Otherwise some tuples
+    live one slide longer than others: weak. Rounding keeps the order.
     """
     if slide_us is None or edge.lifetime_us is None or edge.lifetime_us % slide_us == 0:
         return edge
@@ -281,7 +286,7 @@ def _slid(edge: Edge, slide_us: int | None) -> Edge:
 
 
 def _merged(sources: list[Edge]) -> Edge:
-    """Return the edge of a union: as the hardest of its sources, and weak where they differ."""
+    """Return the edge of a union: the hardest of its sources, and weak where they differ."""
     hardest = max(edge.pattern for edge in sources)
     lifetimes = [edge.lifetime_us for edge in sources]
     alike = len({(edge.pattern, edge.lifetime_us) for edge in sources}) == 1
@@ -300,7 +305,7 @@ def _joined(sources: list[Edge]) -> Edge:
     hardest = max(edge.pattern for edge in sources)
     if hardest == UpdatePattern.MONOTONIC:
         return _FOREVER
-    # Also beside internal windows only: their arrivals meet old tuples, which go soon.
+    # Also beside internal windows only: new tuples meet old ones, which go soon.
     return Edge(max(hardest, UpdatePattern.WEAK), shortest)
 
 
