@@ -9,8 +9,8 @@ windows/           tumbling, hopping, by count, and a frame for every event
 patterns/          MATCH_RECOGNIZE
 situations/        SITUATIONS, TPSTREAM, and joins by relation
 standing/          the operators of standing queries
-stateful.py        what has a state; state.py and envelope.py: the state as bytes
-checking.py        what is checked of a state that is read
-key_layers.py      state by key, of which a step takes only the keys that it is about
-columns.py         batches put together, keys numbered; fingerprints.py: keys as two words
+stateful.py        things with a state; state.py and envelope.py: the state as bytes
+checking.py        checks of a state that is read
+key_layers.py      state by key, of which a step takes only the keys it needs
+columns.py         concatenate batches, number keys; fingerprints.py: keys as two words
 """

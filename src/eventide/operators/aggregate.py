@@ -8,6 +8,6 @@ from eventide.plan.render import render
 
 
 def accumulator_of(aggregate: Aggregate) -> Accumulator:
-    """Return how a bound aggregate is computed, with errors that point at it."""
+    """Return the accumulator of a bound aggregate, with errors that point at it."""
     argument = None if aggregate.argument is None else aggregate.argument.type
     return accumulator_for(aggregate.function, argument, render(aggregate), aggregate.span)

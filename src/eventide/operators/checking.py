@@ -1,4 +1,4 @@
-"""What is checked of a state that is read: kernels do not look whether an index is in range."""
+"""Check a state that is read, because kernels do not check whether an index is in range."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Numbers = npt.NDArray[Any]
 
 
 def require(holds: object, wrong: str) -> None:
-    """Refuse a state of which something does not hold."""
+    """Refuse a state for which a condition does not hold."""
     if not holds:
         message = f"the state is wrong inside: {wrong}"
         hint = "its checksum is right: it was written so, by something else than dump"
@@ -37,12 +37,12 @@ def require_within(numbers: Numbers, low: int, end: int, what: str) -> None:
 
 
 def require_ascending(numbers: Numbers, what: str) -> None:
-    """Refuse numbers that do not ascend; equal ones may follow each other."""
+    """Refuse numbers that do not ascend; equal neighbours are allowed."""
     require((numbers[1:] >= numbers[:-1]).all(), f"{what} do not ascend")
 
 
 def require_ascending_in_runs(numbers: Numbers, starts: Int64s, what: str) -> None:
-    """Refuse numbers that do not ascend from one start of a run to the next."""
+    """Refuse numbers that do not ascend within each run."""
     falls = numbers[1:] < numbers[:-1]
     falls[starts[starts > 0] - 1] = False
     require(not falls.any(), f"{what} do not ascend")
@@ -69,20 +69,20 @@ def filled_bools(column: pa.Array, what: str) -> Bools:
 
 
 def times_of(rows: pa.RecordBatch) -> Int64s:
-    """Return the times of events, in any order; refuse nulls, and what is no time."""
+    """Return the times of events, in any order; refuse nulls and values that are no times."""
     ts = filled(rows.column(TS), "times of events")
     require_within(ts, MIN_TS_US, MAX_TS_US + 1, "times of events")
     return ts
 
 
 def require_keys(keys: Sequence[pa.Array], count: int) -> None:
-    """Refuse keys of which two are equal, or too many of what has no keys."""
+    """Refuse equal keys, or more than one key where there are no key columns."""
     _, _, found = encode_keys(keys, count)
     require(found == count if keys else count <= 1, f"{count} keys are not all different")
 
 
 def require_living(ends: Numbers, until_us: int, what: str = "tuples") -> None:
-    """Refuse tuples that have gone before the instant that has been reached, or go too late."""
+    """Refuse tuples that expired before the instant reached, or that expire too late."""
     require_instant(until_us, "the end of the last step")
     if len(ends):
         require(until_us != START_OF_TIME_US, f"{what} before the first step")
@@ -92,7 +92,7 @@ def require_living(ends: Numbers, until_us: int, what: str = "tuples") -> None:
 
 
 def require_instant(instant_us: int, what: str) -> None:
-    """Refuse an instant that no clock shows: the start and the end of time, or what is between."""
+    """Refuse an instant that no clock shows; the start and the end of time are allowed."""
     ends = (START_OF_TIME_US, END_OF_TIME_US)
     near = MIN_TS_US - LONGEST_US <= instant_us <= MAX_TS_US + LONGEST_US
     require(near or instant_us in ends, f"{what} is at {instant_us}")

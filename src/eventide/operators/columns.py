@@ -1,4 +1,4 @@
-"""Batches put together, and their keys numbered."""
+"""Concatenate batches, and number their keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eventide.kernels.aggregates.extremes import first_by_group
 from eventide.kernels.compiled import Int32s, frozen
 
 BLOCK_BYTES = 128 << 20
-"""Rows are not put together beyond this: a column of text holds 2 GiB at most."""
+"""Batches are not concatenated beyond this size: a column of text holds at most 2 GiB."""
 
 
 def concat_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
@@ -29,7 +29,7 @@ def concat_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.R
 def in_blocks(
     batches: Iterable[pa.RecordBatch], size: int, most_bytes: int = BLOCK_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in few batches, of at least `size` rows or `most_bytes`, but for the last."""
+    """Yield the rows in few batches, of at least `size` rows or `most_bytes`, except the last."""
     waiting: list[pa.RecordBatch] = []
     rows = held = 0
     for batch in batches:
@@ -43,7 +43,7 @@ def in_blocks(
 
 
 def encode_keys(columns: Sequence[pa.Array], length: int) -> tuple[Int32s, list[pa.Array], int]:
-    """Number the distinct keys: (a code for each row, the key columns by code, how many).
+    """Number the distinct keys; return the code of each row, the key columns by code, the count.
 
     Null is a key like any other. Without columns, all rows share one key.
     """
@@ -56,7 +56,7 @@ def encode_keys(columns: Sequence[pa.Array], length: int) -> tuple[Int32s, list[
         codes, count = encode_column(pa.array(codes.astype(np.int64) * width + more))
     first = np.full(count, -1, np.int64)
     first_by_group(codes, first)
-    # The first row of each code stands for the key.
+    # The first row of each code provides the values of its key.
     return codes, [column.take(pa.array(first)) for column in columns], count
 
 
@@ -77,6 +77,6 @@ def encode_more(
 
 
 def encode_column(column: pa.Array) -> tuple[Int32s, int]:
-    """Number the distinct values of a column in order of first sight."""
+    """Number the distinct values of a column in the order in which they first occur."""
     encoded = column.dictionary_encode(null_encoding="encode")
     return frozen(encoded.indices.to_numpy(zero_copy_only=False)), len(encoded.dictionary)

@@ -1,11 +1,11 @@
-"""The envelope of a written state: a checksum, a version, whose state it is, and the state.
+"""The envelope of a written state: a checksum, a version, the owner, and the state.
 
-    EvSt │ checksum │ version │ length │ whose          │ what was written
+    EvSt │ checksum │ version │ length │ owner          │ state
      4 B │      4 B │     4 B │    4 B │ JSON, `length` │ …
 
-The checksum (CRC-32C) is of all that follows it. The version counts changes of what is written in
-any state. Whose it is: a digest of what the state depends on, by which it is refused to others,
-and the same in words, for the refusal to show.
+The checksum (CRC-32C) is of everything behind it. The version counts changes of the format of any
+state. The owner is a digest of everything that the state depends on, by which others refuse it, and
+the same in words, which the error shows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from eventide.errors import StateError
 MAGIC = b"EvSt"
 VERSION = 2
 QUERY = "query"
-"""The fact that is the plan as text; others are settings."""
+"""The name of the fact that holds the plan as text; the others are settings."""
 
 _HEAD = struct.Struct("<4sI")
 _ABOUT = struct.Struct("<II")
@@ -31,7 +31,7 @@ _WHOLE = "give it all the bytes that dump returned, as they were"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose a state is: a digest of all that it depends on, and in words what that is."""
+    """The owner of a state: a digest of everything that it depends on, and the same in words."""
 
     name: str
     digest: str
@@ -39,7 +39,7 @@ class Owner:
     hint: str = "go on with the query and the settings that wrote it, or begin anew without it"
 
     def refusal(self, other: Owner) -> StateError:
-        """Return why a state of another is none of this one's."""
+        """Return why a state of another owner does not fit this one."""
         names = dict.fromkeys((*self.facts, *other.facts))
         differing = [name for name in names if self.facts.get(name) != other.facts.get(name)]
         if self.name != other.name:
@@ -63,7 +63,7 @@ class Owner:
 
 
 def seal(owner: Owner, content: bytes) -> bytes:
-    """Return what was written in its envelope."""
+    """Return a written state in its envelope."""
     told = {"name": owner.name, "digest": owner.digest, "facts": dict(owner.facts)}
     whose = json.dumps(told).encode()
     about = _ABOUT.pack(VERSION, len(whose)) + whose
@@ -72,7 +72,7 @@ def seal(owner: Owner, content: bytes) -> bytes:
 
 
 def unseal(dumped: bytes) -> tuple[Owner, bytes]:
-    """Return whose a sealed state is, and what was written; `StateError` if it is not whole."""
+    """Return the owner of a sealed state, and its bytes; `StateError` if it is not whole."""
     if dumped[: len(MAGIC)] != MAGIC:
         message = f"these {len(dumped):,} bytes are damaged, or no state that Eventide has written"
         raise StateError(message, hint=_WHOLE)
@@ -91,7 +91,7 @@ def unseal(dumped: bytes) -> tuple[Owner, bytes]:
 
 
 def unsealed_for(owner: Owner, dumped: bytes) -> bytes:
-    """Return what was written of a sealed state; `StateError` if it is not the owner's."""
+    """Return the bytes of a sealed state; `StateError` if it has another owner."""
     found, content = unseal(dumped)
     if (found.name, found.digest) != (owner.name, owner.digest):
         raise owner.refusal(found)

@@ -1,4 +1,4 @@
-"""Rows in, rows out, no state: the rows a condition holds on, and expressions of each row."""
+"""Rows in, rows out, no state: filter rows by a condition, compute expressions of each row."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class ProjectRows(Stateless):
 
     @cached_property
     def plain_names(self) -> list[str] | None:
-        """The columns, if they are only handed on under their own names."""
+        """The columns, if they are only passed on under their own names."""
         plain = all(item.expression == Column(item.name, item.type) for item in self.items)
         return [item.name for item in self.items] if plain else None
 
     def step(self, state: None, batch: Batch) -> tuple[None, Batch]:
-        """Return one row for each."""
+        """Return one row for each row of the batch."""
         if batch.rows.schema.names == self.plain_names:
             return state, batch
         columns = [evaluate(item.expression, batch.rows) for item in self.items]

@@ -1,4 +1,4 @@
-"""Keys as two words: what tables in kernels look up in place of values of any type."""
+"""Keys as two words, which tables in kernels look up in place of values of any type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SECOND_SEED = np.uint64(0xD6E8FEB86659FD93)
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """Two words for each row, equal where all key values are; nulls are alike.
+    """Two words for each row, equal if all key values are equal; nulls are equal.
 
     For one column of numbers, booleans or times the words are the value itself. Otherwise they
     are two hashes: among a billion different keys, two have the same 128 bits with a chance of
@@ -27,7 +27,7 @@ class Fingerprints:
     first: Int64s
     second: Int64s
     null: Bools
-    """Where any of the key values is null."""
+    """Whether any of the key values is null."""
 
     def __len__(self) -> int:
         return len(self.first)
@@ -66,7 +66,7 @@ def _is_word(kind: pa.DataType) -> bool:
 
 
 def _words(column: pa.Array) -> Int64s:
-    """Return values of up to 64 bits as words; what stands for a null does not matter."""
+    """Return values of up to 64 bits as words; the word of a null is arbitrary."""
     kind = column.type
     if pa.types.is_temporal(kind):
         column = column.view(pa.int64()) if kind.bit_width == 64 else column.view(pa.int32())

@@ -1,13 +1,13 @@
-"""State by key, in layers: a step takes the keys that it is about, and puts them back on top.
+"""State by key, in layers: a step takes the keys that it needs, and puts them back on top.
 
-    newest   [ b d ]          a key is what the newest layer that has it says;
-             [ a b e ]        what older ones say of it is out of date
+    newest   [ b d ]          the newest layer that has a key holds its state;
+             [ a b e ]        what older layers have of the key is out of date
     oldest   [ a b c d … ]
 
-So a step costs what its keys cost, not what all known keys do. A layer that has grown to half of
+So the cost of a step depends on its keys, not on all known keys. A layer that has grown to half of
 the one below is merged with it: there are few layers, a key is copied a few times in its life, and
-what is out of date, or forgotten, takes no more room than what is not. Nothing is changed in place.
-While there is little to remember, or many events come at once, all of it is one layer.
+entries that are out of date or forgotten take no more room than the valid ones. Nothing is changed
+in place. While the state is small, or many events come at once, all of it is one layer.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from eventide.kernels.key_table import KeyTable, empty_table, look_up, number_ke
 from eventide.operators.fingerprints import fingerprints
 
 NEVER = END_OF_TIME_US
-"""When a key is due of which only its own events can change anything."""
+"""When a key is due that only its own events can change."""
 FEW = 2048
-"""So many keys and rows are one layer."""
+"""Up to this many keys and rows are one layer."""
 FOR_EACH_EVENT = 4
-"""All keys are looked at if they and their rows are no more than so many for each new event."""
+"""All keys are taken if keys and rows are at most this many for each new event."""
 
 
 class KeyedPart(Protocol):
-    """What is remembered of some keys, which are numbered from 0."""
+    """The state of some keys, which are numbered from 0."""
 
     @property
     def keys(self) -> tuple[pa.Array, ...]:
@@ -43,7 +43,7 @@ class KeyedPart(Protocol):
 
     @property
     def due(self) -> Int64s:
-        """When each key has to be looked at though it has no event: behind that watermark."""
+        """The watermark behind which each key has to be looked at even without an event."""
         ...
 
     @property
@@ -52,7 +52,7 @@ class KeyedPart(Protocol):
         ...
 
     def take(self, keys: Int64s) -> Self:
-        """Return what is remembered of some keys, by number."""
+        """Return the state of some keys, by number."""
         ...
 
     def joined(self, other: Self) -> Self:
@@ -63,14 +63,14 @@ class KeyedPart(Protocol):
 Remembered = TypeVar("Remembered", bound=KeyedPart)
 
 Words = tuple[Int64s, Int64s]
-"""Keys as kernels look them up."""
+"""The words of keys, as kernels look them up."""
 
 
 @dataclass(frozen=True)
 class Layer(Generic[Remembered]):
-    """What is remembered of some keys, and the `gone` ones: below they may still be.
+    """The state of some keys, and the `gone` ones, which older layers may still have.
 
-    The words of the keys are computed when they are asked for, unless they are known.
+    The words of the keys are computed when they are needed, unless they are known.
     """
 
     part: Remembered
@@ -79,13 +79,13 @@ class Layer(Generic[Remembered]):
 
     @cached_property
     def words(self) -> Words:
-        """The keys of the part, then those that are gone."""
+        """The words of the keys of the part, then those of keys that are gone."""
         known = words_of(self.part) if self.known is None else self.known
         return both(known, self.gone) if len(self.gone[0]) else known
 
     @cached_property
     def table(self) -> KeyTable:
-        """Where the words of a key stand."""
+        """A table of the places of keys, by their words."""
         table = roomy(empty_table(), len(self.words[0]))
         number_keys(table, *self.words)
         return table
@@ -100,16 +100,16 @@ class Layer(Generic[Remembered]):
 
     @property
     def count(self) -> int:
-        """How many keys are remembered."""
+        """The number of keys in the part."""
         return len(self.part.due)
 
     @property
     def weight(self) -> int:
-        """How many keys and rows there are, those that are gone counted too."""
+        """The number of keys and rows, including keys that are gone."""
         return self.part.weight + len(self.gone[0])
 
     def has(self, words: Words) -> Int64s:
-        """Return where keys stand in this layer, -1 for those that are not here."""
+        """Return the place of each key in this layer, -1 for keys that are not in it."""
         found = np.full(len(words[0]), -1, np.int64)
         look_up(self.table, *words, found)
         return found
@@ -129,18 +129,18 @@ class KeyLayers(Generic[Remembered]):
 
     @property
     def weight(self) -> int:
-        """How many keys and rows are held, also those that are out of date."""
+        """The number of keys and rows held, including those out of date."""
         return sum(layer.weight for layer in self.layers)
 
     @property
     def whole(self) -> Remembered:
-        """All that is remembered."""
+        """The whole state."""
         return merged(self.layers, is_lowest=True).part
 
     def taken(
         self, columns: Sequence[pa.Array], events: int, until_us: int
     ) -> TakenKeys[Remembered]:
-        """Return what is remembered of the keys of some events, and of those due until a time."""
+        """Return the state of the keys of some events, and of keys due until a time."""
         few = self.weight <= FEW + FOR_EACH_EVENT * events
         if few or not columns or until_us == END_OF_TIME_US:
             return TakenKeys(self.whole, (), nothing())
@@ -177,14 +177,14 @@ class KeyLayers(Generic[Remembered]):
 
 @dataclass(frozen=True, slots=True)
 class TakenKeys(Generic[Remembered]):
-    """What was taken out of layers for a step; without `below`, all there was."""
+    """The state taken out of layers for a step; without `below`, the whole state."""
 
     part: Remembered
     below: tuple[Layer[Remembered], ...]
     words: Words
 
     def put(self, part: Remembered, watermark_us: int) -> KeyLayers[Remembered]:
-        """Return the layers with what is remembered of these keys now; others may be forgotten."""
+        """Return the layers with the new state of these keys; keys without state are forgotten."""
         if not self.below:
             return KeyLayers((Layer(part, nothing()),), watermark_us)
         layer = Layer(part, nothing(), words_of(part))
@@ -198,7 +198,7 @@ class TakenKeys(Generic[Remembered]):
 
 
 def merged(layers: Sequence[Layer[Remembered]], *, is_lowest: bool) -> Layer[Remembered]:
-    """Return some layers as one; below the lowest, nothing can be gone any more."""
+    """Return some layers as one; if they include the oldest, keys that are gone are dropped."""
     *older, layer = layers
     for below in reversed(older):
         left = np.flatnonzero(layer.has(below.words) < 0)
@@ -214,7 +214,7 @@ def merged(layers: Sequence[Layer[Remembered]], *, is_lowest: bool) -> Layer[Rem
 
 
 def still_here(layer: Layer[Remembered], keys: Int64s, newer: list[Layer[Remembered]]) -> Int64s:
-    """Return the keys of a layer of which newer ones know nothing."""
+    """Return the keys of a layer that newer layers do not have."""
     for each in newer:
         if len(keys):
             keys = keys[each.has(chosen(layer.words, keys)) < 0]
@@ -222,7 +222,7 @@ def still_here(layer: Layer[Remembered], keys: Int64s, newer: list[Layer[Remembe
 
 
 def ready() -> None:
-    """Have compiled what steps over many keys need, before the first event waits for it."""
+    """Compile the kernels that steps over many keys need, so that no event waits for it."""
     none = fingerprints([pa.array([], pa.string())], 0)
     table = empty_table()
     number_keys(table, none.first, none.second)

@@ -16,7 +16,7 @@ class Operator(Protocol[State]):
 
     One state holds many keys, so that one call covers a whole batch. `step` never changes the
     state it is given: an engine may keep the old one and retry. Results do not depend on how
-    the events were cut into batches.
+    the events were divided into batches.
     """
 
     @property
@@ -29,9 +29,9 @@ class Operator(Protocol[State]):
         ...
 
     def step(self, state: State, batch: Batch) -> tuple[State, Batch]:
-        """Take a batch in; return the state after it and the results it completes.
+        """Take a batch; return the state after it and the results that it completes.
 
-        The watermark of the results promises to the next operator what the batch's own
+        The watermark of the results promises to the next operator what the batch's watermark
         promised to this one.
         """
         ...
@@ -41,13 +41,13 @@ class Operator(Protocol[State]):
         ...
 
     def read(self, written: bytes) -> State:
-        """Read back what `write` wrote; an error if it cannot be that."""
+        """Read back what `write` wrote; an error if the bytes are anything else."""
         ...
 
     def dump(self, state: State) -> bytes:
-        """Write the state out, with a version, a checksum, and whose it is."""
+        """Write the state out, with a version, a checksum, and its owner."""
         ...
 
     def load(self, dumped: bytes) -> State:
-        """Read back what `dump` wrote; `StateError` if it is not that."""
+        """Read back what `dump` wrote; `StateError` if the bytes are anything else."""
         ...

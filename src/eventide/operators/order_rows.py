@@ -1,7 +1,7 @@
-"""Rows in the order of ORDER BY: ties of one instant sorted, or everything at the end.
+"""Rows in the order of ORDER BY: instant by instant if it begins with `ts`, else all at the end.
 
-Where the order begins with `ts`, an instant's rows leave once the watermark has passed it.
-Another order needs all rows, so that it works over history alone.
+If the order begins with `ts`, the rows of an instant leave once the watermark has passed it.
+Another order needs all rows, so it works only over history.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def begins_with_time(order: tuple[OrderKey, ...]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OrderRows(Stateful[pa.RecordBatch]):
-    """Puts rows in order; equal ones stay as they came.
+    """Sorts rows; equal rows stay as they came.
 
     If the order is `in_time`, it begins with `ts`, and no row before the watermark will follow.
     """
@@ -47,7 +47,7 @@ class OrderRows(Stateful[pa.RecordBatch]):
         return pa.RecordBatch.from_pylist([], schema=self.output_schema)
 
     def step(self, state: pa.RecordBatch, batch: Batch) -> tuple[pa.RecordBatch, Batch]:
-        """Take a batch in; return the rows whose place is certain."""
+        """Take a batch; return the rows whose place is certain."""
         rows = concat_batches([state, batch.rows], self.output_schema)
         if batch.watermark_us == END_OF_TIME_US:
             return self.initial_state(), Batch(self.sorted(rows), batch.watermark_us)
@@ -66,7 +66,7 @@ class OrderRows(Stateful[pa.RecordBatch]):
         for place, key in enumerate(self.order):
             values = evaluate(key.expression, rows)
             direction = "descending" if key.descending else "ascending"
-            # Arrow puts nulls in one place for all keys; a key of its own says where they go.
+            # Arrow puts nulls in one place for all keys; an extra key says where they go.
             columns[f"null {place}"] = pc.is_null(values)
             columns[f"value {place}"] = values
             keys.append((f"null {place}", "descending" if key.nulls_first else "ascending"))

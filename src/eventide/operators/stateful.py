@@ -58,11 +58,11 @@ class Stateful(ABC, Generic[State]):
         """
 
     def dump(self, state: State) -> bytes:
-        """Write the state out, with a version, a checksum, and whose it is."""
+        """Write the state out, with a version, a checksum, and its owner."""
         return seal(self.owner, self.write(state))
 
     def load(self, dumped: bytes) -> State:
-        """Read back what `dump` wrote; `StateError` if it is not that."""
+        """Read back what `dump` wrote; `StateError` if the bytes are anything else."""
         written = unsealed_for(self.owner, dumped)
         try:
             return self.read(written)

@@ -1,7 +1,7 @@
 """CAST and TRY_CAST, as DuckDB does them.
 
-Every cast is written as one that gives null where a value has no counterpart. CAST then looks
-for such nulls and names the first value; TRY_CAST leaves them.
+Every cast is computed as one that gives null where a value cannot be cast. CAST then looks for such
+nulls and raises an error with the first value; TRY_CAST leaves them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BYTE = re.compile(r"\\x([0-9a-fA-F]{2})")
 
 
 def cast_column(column: pa.Array, source: DataType, target: DataType) -> pa.Array:
-    """Return a column as another type; `EvaluationError` names the first value that has none."""
+    """Return a column as another type; `EvaluationError` names the first value that fails."""
     found = cast_or_null(column, source, target)
     if found.null_count > column.null_count:
         lost = pc.and_(pc.is_valid(column), pc.is_null(found))
@@ -42,7 +42,7 @@ def cast_column(column: pa.Array, source: DataType, target: DataType) -> pa.Arra
 
 
 def cast_or_null(column: pa.Array, source: DataType, target: DataType) -> pa.Array:
-    """Return a column as another type, with null where a value has no counterpart."""
+    """Return a column as another type, with null where a value cannot be cast."""
     if source == target:
         return column
     if source.kind == "null":
@@ -93,7 +93,8 @@ def _to_decimal(column: pa.Array, source: DataType, target: DataType) -> pa.Arra
     if source.scale > target.scale:
         column = round_exactly(column, target.scale)
     wide = pc.cast(column, pa.decimal256(76, max(source.scale, target.scale)))
-    # One step below the first number that is too long: that one may not fit in 76 digits either.
+    # One step below the first number that is too long: that number may not fit in 76 digits
+    # either.
     most = _EXACT.scaleb(
         Decimal("9" * (target.precision - target.scale + wide.type.scale) or "0"), -wide.type.scale
     )
@@ -128,7 +129,7 @@ def _show_bytes(value: object) -> str:
 
 
 def _parsed(parse: Callable[[str, DataType], object]) -> Callable[[pa.Array, DataType], pa.Array]:
-    """Return a cast that tries Arrow's own first, and reads value by value where that fails."""
+    """Return a cast that tries Arrow's own first, and parses value by value where that fails."""
 
     def cast(column: pa.Array, target: DataType) -> pa.Array:
         trimmed = pc.utf8_trim_whitespace(column)

@@ -1,4 +1,4 @@
-"""What implementations of functions share: values that are a column or one constant."""
+"""Shared by implementations of functions: values that are a column or one constant."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from eventide.schema import DataType
 
 Datum: TypeAlias = pa.Array | pa.Scalar
-"""A column, or a constant that stands for a column of equal values."""
+"""A column, or a constant in place of a column of equal values."""
 
 Implementation = Callable[[Sequence[Datum], DataType], Datum]
-"""Compute a function from its arguments, of which at least one is a column."""
+"""Computes a function from its arguments, at least one of which is a column."""
 
 
 def as_array(datum: Datum, length: int) -> pa.Array:
@@ -57,7 +57,7 @@ def per_parameter(
     parameters: Sequence[Datum],
     arrow: pa.DataType,
 ) -> pa.Array:
-    """Call a kernel that wants constants once for each distinct choice of its parameters.
+    """Call a kernel that takes constants once for each distinct combination of parameters.
 
     Arrow's string kernels take patterns and positions as options, SQL takes them as columns.
     """

@@ -1,8 +1,7 @@
 """Expressions over the columns of a batch: SQL's three-valued logic, vectorised.
 
-A constant stays one value until a column is needed. Where an argument may fail on rows that a
-condition is there to keep away from it (`CASE`, `COALESCE`, `AND`, `OR`), it is computed on the
-other rows only.
+A constant stays one value until a column is needed. `CASE`, `COALESCE`, `AND` and `OR` compute an
+argument that may fail only on the rows where its value is needed.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from eventide.plan.failing import can_fail
 from eventide.plan.render import render
 
 IMPLEMENTATIONS: Mapping[str, Implementation] = {**LOGIC, **NUMBERS, **STRINGS, **TIMES}
-"""What every function of plan/functions.py does."""
+"""The implementation of every function of plan/functions.py."""
 
 
 def evaluate(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
@@ -118,12 +117,12 @@ def _cast(cast: Cast, rows: pa.RecordBatch) -> Datum:
 
 
 def _as_branches(call: Call) -> Call:
-    """Return the CASE that a lazy function is short for."""
+    """Return the CASE that a lazy function abbreviates."""
     true, false = Literal(True, call.type), Literal(False, call.type)
     match call.function, call.arguments:
         case "and", (left, right):
             fails = Call("is not distinct from", (left, false), call.type)
-            # Where the left is null, the right decides between null and false.
+            # If the left is null, the right decides between null and false.
             undecided = Call("and", (left, right), call.type)
             return _case(call, fails, false, undecided)
         case "or", (left, right):
@@ -159,7 +158,7 @@ def _choose(case: Call, rows: pa.RecordBatch) -> pa.Array:
 
 
 def _strictly(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
-    """Compute AND and OR without looking for rows to leave out: that has been done."""
+    """Compute AND and OR on all rows; the rows that need care are already excluded."""
     match expression:
         case Call(function="and" | "or" as name, arguments=arguments, type=data_type):
             parts = [evaluate(argument, rows) for argument in arguments]

@@ -81,7 +81,7 @@ def least(arguments: Sequence[Datum], _: DataType) -> Datum:
 
 
 def case(arguments: Sequence[Datum], _: DataType) -> Datum:
-    """The value behind the first condition that holds, else the last one."""
+    """The value of the first condition that holds, else the last value."""
     *branches, otherwise = arguments
     rows = length_of(arguments)
     conditions = [as_array(each, rows) for each in branches[::2]]

@@ -105,7 +105,7 @@ def sign(arguments: Sequence[Datum], _: DataType) -> Datum:
 
 
 def round_half_away(arguments: Sequence[Datum], result: DataType) -> Datum:
-    """Round to so many digits after the point, halves away from zero."""
+    """Round to a number of digits after the point, halves away from zero."""
     value = arguments[0]
     if len(arguments) == 1:
         return pc.cast(round_exactly(value, 0), result.arrow)
@@ -120,19 +120,19 @@ def round_half_away(arguments: Sequence[Datum], result: DataType) -> Datum:
 
 
 def round_exactly(value: Datum, digits: int) -> Datum:
-    """Round halves away from zero; decimals come out wide enough for what rounding adds."""
+    """Round halves away from zero; decimals get a digit more if rounding needs it."""
     return pc.round(widen(value), ndigits=digits, round_mode=_HALF_AWAY)
 
 
 def widen(value: Datum) -> Datum:
-    """Return decimals with room to grow: where 9.9 has no room for 10, Arrow rounds it to 0."""
+    """Return decimals with room to grow: if 9.9 has no room for 10, Arrow rounds it to 0."""
     if not pa.types.is_decimal(value.type):
         return value
     return pc.cast(value, pa.decimal256(76, value.type.scale))
 
 
 def _keeps_all(number: DataType, digits: int) -> bool:
-    """Whether rounding to so many digits changes nothing; Arrow refuses some of these."""
+    """Whether rounding to that many digits changes nothing; Arrow refuses some of these."""
     limits = {"int64": 0, "decimal": number.scale, "float64": 300}
     return digits >= limits[number.kind]
 
@@ -151,7 +151,7 @@ def _mathematics(function: Callable[..., Datum]) -> Implementation:
 
 
 def cube_root(value: Datum) -> Datum:
-    """The number whose cube it is."""
+    """The cube root."""
     return _by_numpy(np.cbrt, value)
 
 

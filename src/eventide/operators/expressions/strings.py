@@ -19,7 +19,7 @@ from eventide.operators.expressions.datum import (
 from eventide.schema import DataType
 
 _LONGEST = 2**40
-"""More characters than a text has."""
+"""More characters than any text has."""
 
 
 def by_parameter(kernel: Callable[..., pa.Array]) -> Implementation:
@@ -71,7 +71,7 @@ def _quoted(character: str) -> str:
 
 
 def substring(arguments: Sequence[Datum], result: DataType) -> Datum:
-    """The characters from a position on, so many of them.
+    """A number of characters from a position on.
 
     A negative position counts from the end, a negative length goes backwards.
     """
@@ -97,7 +97,7 @@ def substring(arguments: Sequence[Datum], result: DataType) -> Datum:
 
 
 def _within(number: Datum, bound: int) -> Datum:
-    """Return numbers between -bound and bound, the others at its ends."""
+    """Return numbers limited to -bound … bound."""
     low, high = pa.scalar(-bound, pa.int64()), pa.scalar(bound, pa.int64())
     at_least = pc.max_element_wise(number, low, skip_nulls=False)
     return pc.min_element_wise(at_least, high, skip_nulls=False)
@@ -120,14 +120,14 @@ def right(column: pa.Array, count: int) -> pa.Array:
 
 
 def replace(column: pa.Array, search: str, replacement: str) -> pa.Array:
-    """The text with one piece replaced by another; there is nothing to find in ''."""
+    """The text with one part replaced by another; '' is never found."""
     if not search:
         return column
     return pc.replace_substring(column, search, replacement)
 
 
 def regexp_matches(column: pa.Array, pattern: str) -> pa.Array:
-    """Whether a regular expression matches some piece of the text."""
+    """Whether a regular expression matches some part of the text."""
     try:
         return pc.match_substring_regex(column, pattern)
     except pa.ArrowInvalid as error:
@@ -136,7 +136,7 @@ def regexp_matches(column: pa.Array, pattern: str) -> pa.Array:
 
 
 def trim(kernel: Callable[..., pa.Array]) -> Implementation:
-    """Return TRIM, LTRIM or RTRIM; without a second argument, spaces go."""
+    """Return TRIM, LTRIM or RTRIM; without a second argument they remove spaces."""
 
     def apply(arguments: Sequence[Datum], result: DataType) -> Datum:
         column = as_array(arguments[0], length_of(arguments))

@@ -57,7 +57,7 @@ def epoch(arguments: Sequence[Datum], _: DataType) -> Datum:
 
 
 def epoch_ms(arguments: Sequence[Datum], result: DataType) -> Datum:
-    """Milliseconds since 1970 of a time; or the time at so many."""
+    """Milliseconds since 1970 of a time; or the time at that many milliseconds."""
     if result.kind == "timestamp":
         return pc.cast(pc.multiply_checked(arguments[0], 1_000), result.arrow)
     return pc.divide(_us(*arguments), 1_000)

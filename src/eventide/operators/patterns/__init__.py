@@ -1,11 +1,11 @@
 """MATCH_RECOGNIZE: conditions, matches, measures.
 
 match.py       the operator: rows in, matches out, undecided rows kept
-state.py       what it remembers; found.py: what the matchers take and give
+state.py       its state; found.py: input and output of the matchers
 masks.py       conditions on single rows, as a bit of each row
 conditions.py  conditions on the match, for the search; compiler.py, leaves.py, registers.py,
                liveness.py and values.py are its parts
-measures.py    what matches say; one_row.py and all_rows.py for each output
-report.py      the rows that come out
-entry.py       where a slice of rows may begin to look for matches
+measures.py    MEASURES; one_row.py and all_rows.py for each output
+report.py      the rows of the output
+entry.py       the row at which a slice may begin to look for matches
 """

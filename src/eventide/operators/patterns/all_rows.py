@@ -1,4 +1,4 @@
-"""MEASURES with ALL ROWS PER MATCH: each is about its match up to one of its rows."""
+"""MEASURES with ALL ROWS PER MATCH: each row has those of its match up to this row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from eventide.plan.expressions import At, MatchAggregate
 
 @dataclass(frozen=True)
 class AllRows(Measures):
-    """Items are the rows of matches, each about its match up to it."""
+    """The items are the rows of matches; each sees its match up to itself."""
 
     paths: Unrolled
     items: Items
@@ -39,7 +39,7 @@ class AllRows(Measures):
         )
 
     def found(self, leaf: At) -> Target:
-        """Find where a leaf looks before PREV and NEXT."""
+        """Find the row that a leaf reads before PREV and NEXT."""
         chosen = self.naming.chosen(leaf.variable)
         on = np.empty(len(self.paths.row), np.int64)
         running(
@@ -57,9 +57,9 @@ class AllRows(Measures):
         return rows, nodes_at(self.paths, places)
 
     def label_nodes(self, rows: Int64s) -> Int64s:
-        """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match.
+        """Return the nodes of rows that PREV or NEXT leads to, -1 outside of the match.
 
-        Where they lead is a row of the whole match, also where the way there was a running one.
+        The row is looked up in the whole match, even if the leaf is a running one.
         """
         places = np.empty(self.count, np.int64)
         place_of_row(

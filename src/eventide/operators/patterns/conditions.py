@@ -1,9 +1,9 @@
-"""The conditions of pattern variables, cut into what columns can tell and what a match must know.
+"""Split the conditions of pattern variables: parts for whole columns, parts that read the match.
 
-A conjunct that looks at the tested row and rows at fixed distances is computed for all rows at
-once. The rest becomes instructions for `kernels.match_code`, in which whatever looks at one row
-of the match only is a column of values again: `LAST(A.x) * 2 + LAST(A.y) > x` loads two values
-and compares them.
+A conjunct that reads the tested row and rows at fixed distances is computed for all rows at once.
+The rest becomes instructions for `kernels.match_code`. There, a part that reads a single row of the
+match is again a column of values: `LAST(A.x) * 2 + LAST(A.y) > x` loads two values and compares
+them.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from eventide.plan.render import render
 from eventide.schema import BOOL
 
 MOST_OFFSET = 1_000
-"""FIRST and LAST in a condition take a register of the match for each row they look past."""
+"""FIRST and LAST in a condition need a register of the match for each row they skip."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """The conditions of a node's variables.
 
-    `local` are those parts that the row itself decides, `code` is the rest. `float_values` and
-    `int_values` are what the rest reads at rows of a match.
+    `local` are the parts that depend on the row itself, `code` is the rest. `float_values` and
+    `int_values` are the values that the rest reads at rows of a match.
     """
 
     node: MatchRecognize
@@ -72,20 +72,20 @@ class Conditions:
 
     @property
     def values(self) -> tuple[Expression, ...]:
-        """What conditions read at rows of a match, computed from those rows alone."""
+        """The values that conditions read at rows of a match, each computed from its row alone."""
         return self.float_values + self.int_values
 
     @property
     def is_local(self) -> bool:
-        """Whether rows alone decide all conditions."""
+        """Whether all conditions depend on single rows only."""
         return len(self.code.instructions) == 0
 
     def tables(self, rows: pa.RecordBatch) -> Tables:
-        """Return the values of the rows, and those of a row that is not there."""
+        """Return the values of the rows, and those for a row that does not exist."""
         return self._read.tables(rows)
 
     def no_answer(self, instruction: int) -> EvaluationError:
-        """Return the error of an instruction that has no answer for some value."""
+        """Return the error for an instruction that has no result for some value."""
         origin = self._origins[instruction]
         if self.code.instructions[instruction, 0] in (op.F_TO_I, op.BOUND):
             message = f"{render(origin)} has no answer for some value"
@@ -97,7 +97,7 @@ class Conditions:
 
 
 def compile_conditions(node: MatchRecognize) -> Conditions:
-    """Cut the conditions of a bound node, and compile what needs the state of a match."""
+    """Split the conditions of a bound node, and compile the parts that read the match."""
     if len(node.variables) > MOST_VARIABLES:
         message = f"a pattern of {len(node.variables)} variables"
         raise UnsupportedError(message, span=node.span, hint=f"at most {MOST_VARIABLES} are there")
@@ -146,7 +146,7 @@ def _check_offset(leaf: At) -> None:
 
 
 def _check_distinct(node: MatchRecognize, absent: Absent, sets: VariableSets) -> None:
-    """Refuse to count, of a match that is complete, what was distinct when a row was skipped."""
+    """Refuse distinct counts in a NOT that is checked late: the count at that row is lost."""
     late = sum(sets.bits[each] for each in absent.late)
     (condition,) = (item.expression for item in node.defines if item.name == absent.name)
     for part in walk(condition):

@@ -1,10 +1,9 @@
-"""Where a slice of rows may begin to look for matches: at a row that the search surely comes to.
+"""Find a row at which a slice may begin to look for matches: one that the search surely reaches.
 
-After a match the search goes on behind it, so that which matches there are depends on all that
-came before. But with WITHIN it is known at which rows it can stand after some time. Searches that
-began at each of them soon meet in one row, and from there on they are the same. Where it is not
-told by the end of a match alone where a search goes on, a row will do that no match from an
-earlier row reaches across.
+After a match the search goes on behind it, so the matches depend on everything before. But WITHIN
+limits the rows at which the search can stand after some time. Searches that began at each of these
+rows soon meet in one row, and from there on they are the same. If the end of a match does not
+determine where the search goes on, the entry is a row that no match from an earlier row crosses.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _LAST = At(MatchNumber(), None, "last", final=True)
 
 
 def why_whole(node: MatchRecognize) -> str | None:
-    """Return why the matches of a node cannot be found slice by slice of time, or None."""
+    """Return why the matches of a node cannot be found slice by slice, or None."""
     anchored = any(
         isinstance(part, PartitionStart | PartitionEnd) for part in walk_pattern(node.pattern)
     )
@@ -50,7 +49,7 @@ def why_whole(node: MatchRecognize) -> str | None:
 
 
 def state_at(rows: pa.RecordBatch, entry: int) -> MatchState:
-    """Return the state in which an operator begins at a row, having seen those before it."""
+    """Return the state in which an operator begins at a row, after the rows before it."""
     return MatchState(
         rows,
         (),
@@ -69,11 +68,11 @@ def entry_of(
 ) -> int | None:
     """Return a row before those owned from which on the matches are certain, or None.
 
-    `rows` are all from `read_from_us` to as far as a match of the first rows owned can reach.
+    `rows` are all rows from `read_from_us` to as far as a match of the first rows owned can reach.
     """
     ts = int64s(rows.column(TS))
     first_owned = int(np.searchsorted(ts, owned_from_us))
-    # Conditions on the first rows would look at rows that are not here.
+    # Conditions on the first rows would read rows that are not here.
     first_sure = operator.reach_back
     if first_sure > first_owned:
         return None
@@ -81,7 +80,7 @@ def entry_of(
     if node.skip.to == "next row" or node.strategy == "skip_till_any":
         if node.output != "with unmatched":
             return first_owned
-        # Rows owned may be part of matches that start before.
+        # Rows owned may be part of matches that start earlier.
         assert node.within_us is not None
         reaching = int(np.searchsorted(ts, owned_from_us - node.within_us))
         return reaching if reaching >= first_sure else None
@@ -95,13 +94,13 @@ def entry_of(
     try:
         ends = ends_of(operator, seen, first_sure, first_owned)
     except EvaluationError:
-        # Rows that the search would never start at are tried too; their errors are nobody's.
+        # Rows at which the search would never start are tried too; their errors are ignored.
         return None
     if node.skip.to == "past last row":
-        # Where the search stands after what came before is one of the rows that this can reach.
+        # After the rows before, the search stands at one of the rows that this can reach.
         following = np.maximum(ends, np.arange(first_sure, first_owned) + 1) - first_sure
         begun, last = first - first_sure, first_owned - first_sure
-        # A match may reach beyond what is owned; where it ends then does not matter.
+        # A match may reach beyond the rows owned; then it does not matter where it ends.
         met = last_meeting(frozen(np.minimum(following, last + 1)), begun, last)
         return first_sure + met if met >= 0 else None
     reached = np.concatenate([[0], np.maximum.accumulate(ends)])
@@ -111,7 +110,7 @@ def entry_of(
 
 
 def ends_of(operator: MatchRows, rows: pa.RecordBatch, first: int, last: int) -> Int64s:
-    """Return where the match of each start row in [first, last) ends; at the row if it has none."""
+    """Return where the match of each start row in [first, last) ends; without one, the row."""
     node = replace(operator.node, skip=Skip("next row"), timeout_rows=False, output="one row")
     every = MatchRows(node, operator.output_schema)
     ends = np.arange(first, last)

@@ -1,4 +1,4 @@
-"""Between an automaton and matches, and the arrays of the two matchers."""
+"""The automaton as arrays for the two matchers, and their arrays as matches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eventide.plan.patterns.automaton import Automaton
 
 
 def predecessors_of(automaton: Automaton) -> Predecessors:
-    """Return which nodes lead to which, as bits; nothing for a pattern of more than 64 nodes."""
+    """Return the predecessors of each node as bits; empty for a pattern of more than 64 nodes."""
     nodes = automaton.nodes if len(automaton.nodes) <= 64 else ()
     of, first = [0] * len(nodes), [0] * len(nodes)
     variables = [0] * len(automaton.variables)
@@ -27,7 +27,7 @@ def predecessors_of(automaton: Automaton) -> Predecessors:
                 (first if step.at_start else of)[step.target] |= bit
                 taking[step.at_start] |= bit
             elif not (step.at_start and step.at_end):
-                # A row lies between the start and the end, always.
+                # There is always a row between the start and the end.
                 done[2 if step.at_end else int(step.at_start)] |= bit
     return Predecessors(
         frozen(np.array(of, np.uint64)),
@@ -39,7 +39,7 @@ def predecessors_of(automaton: Automaton) -> Predecessors:
 
 
 def scanned_matches(scanned: Scanned, *, shares: bool) -> MatchChains:
-    """Return what the two passes found."""
+    """Return the matches that the two passes found."""
     matches = scanned.matches
     return MatchChains(
         scanned.key,
@@ -56,7 +56,7 @@ def scanned_matches(scanned: Scanned, *, shares: bool) -> MatchChains:
 
 
 def searched_matches(found: Found) -> MatchChains:
-    """Return what the search found; its paths lie one after another."""
+    """Return the matches that the search found; their paths lie one after another."""
     lengths = np.diff(found.first)
     following = np.arange(1, len(found.row) + 1, dtype=np.int64)
     following[found.first[1:][lengths > 0] - 1] = -1

@@ -1,4 +1,4 @@
-"""The rows of a match that conditions look at, and which of them the tested row itself decides."""
+"""The rows of a match that conditions read, and which of them depend on the tested row alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CURRENT = "current"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A row of the match, and so many rows from there: variables as a set of bits."""
+    """A row of the match and a distance from it in rows; variables are a set of bits."""
 
     variables: int
     edge: str
@@ -35,14 +35,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class VariableSets:
-    """The variables of a pattern by number, and what names stand for as sets of bits."""
+    """The variables of a pattern by number, and the sets of bits that names stand for."""
 
     names: tuple[str, ...]
     bits: dict[str | None, int]
 
     @classmethod
     def of(cls, node: MatchRecognize) -> VariableSets:
-        """Return those of a node; no name stands for all variables."""
+        """Return the sets of a node; no name stands for all variables."""
         names = node.variables
         bits: dict[str | None, int] = {None: (1 << len(names)) - 1}
         for number, name in enumerate(names):
@@ -56,7 +56,7 @@ class VariableSets:
         return [number for number in range(len(self.names)) if variables >> number & 1]
 
     def normalised(self, condition: Expression, variable: int) -> Expression:
-        """Return the condition with every way to say "the tested row" spelled alike."""
+        """Return the condition with every form of "the tested row" spelled alike."""
         match condition:
             case At(variable=name, edge="last", offset=0) if self.bits[name] >> variable & 1:
                 argument = condition.argument
@@ -66,13 +66,13 @@ class VariableSets:
         return rebuild(condition, lambda part: self.normalised(part, variable))
 
     def target(self, at: At) -> Target:
-        """Return the row that a normalised leaf looks at."""
+        """Return the row that a normalised leaf reads."""
         if at.variable is None and at.edge == "last" and at.offset == 0:
             return Target(self.bits[None], CURRENT, 0, at.shift)
         return Target(self.bits[at.variable], at.edge, at.offset, at.shift)
 
     def targets(self, node: MatchRecognize) -> Iterator[tuple[Target, bool]]:
-        """Yield the rows that conditions look at, and whether at their variables too."""
+        """Yield the rows that conditions read, and whether their variables are read too."""
         for variable, define in enumerate(node.defines):
             for part in conjuncts(define.expression):
                 condition = self.normalised(part, variable)
@@ -89,7 +89,7 @@ class VariableSets:
 
 
 def needs_match(condition: Expression) -> bool:
-    """Whether a normalised condition looks beyond rows at fixed distances of the tested one."""
+    """Whether a normalised condition reads more than rows at fixed distances from its row."""
     for part in walk(condition):
         match part:
             case MatchAggregate() | MatchNumber():
@@ -103,7 +103,7 @@ def needs_match(condition: Expression) -> bool:
 
 
 def reads_name(expression: Expression) -> bool:
-    """Whether an expression asks for the variable of its row."""
+    """Whether an expression reads the variable of its row."""
     return any(isinstance(part, Classifier) for part in walk(expression))
 
 
@@ -115,7 +115,7 @@ def named(expression: Expression, name: str | None) -> Expression:
 
 
 def as_leaf(expression: Expression) -> At | None:
-    """Return what is computed at one row of a match; the aggregates FIRST and LAST pick one."""
+    """Return the leaf computed at one row of a match; the aggregates FIRST and LAST pick one."""
     match expression:
         case At():
             return expression

@@ -1,4 +1,4 @@
-"""What of a match later conditions can still read: searches that agree in it go on alike."""
+"""Which parts of a match later conditions can read: searches that agree in them go on alike."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eventide.plan.patterns.automaton import Automaton
 
 @dataclass(frozen=True, slots=True, order=True)
 class ConditionRead:
-    """Something of the match that a condition reads: one entry of a remembered state."""
+    """A part of the match that a condition reads: one entry of a remembered state."""
 
     kind: int
     register: int
@@ -22,21 +22,21 @@ class ConditionRead:
 
     @property
     def operands(self) -> tuple[int, ...]:
-        """It as a row of `Code.keys`."""
+        """The read as a row of `Code.keys`."""
         return self.kind, self.register, self.column, self.shift, self.by
 
 
 UNSEEABLE = ConditionRead(-1, -1)
-"""Stands for state that is too much to be remembered."""
+"""Stands for a state that is too large to be remembered."""
 
 _CHAINED = (op.KEY_PRESENT, op.KEY_LOAD_F, op.KEY_LOAD_I, op.KEY_NAMED, op.KEY_LABEL)
 
 MOST_LABELS = 64
-"""Names of so many rows before the next one are remembered at most."""
+"""The variables of at most this many rows before the next one are remembered."""
 
 
 def labels_before(rows: int) -> set[ConditionRead]:
-    """Return the names of so many rows before the next one."""
+    """Return the reads of the variables of this many rows before the next one."""
     if rows > MOST_LABELS:
         return {UNSEEABLE}
     return {ConditionRead(op.KEY_LABEL, op.CURRENT, shift=-each) for each in range(1, rows + 1)}
@@ -45,15 +45,16 @@ def labels_before(rows: int) -> set[ConditionRead]:
 def live_at(
     automaton: Automaton, reads: Sequence[set[ConditionRead]], chains: Iterable[Chain]
 ) -> list[set[ConditionRead]]:
-    """Return for every node what conditions that may come after it read.
+    """Return for every node what the conditions that may come after it read.
 
-    `reads` is what the condition of each variable reads once a row is taken as it. Whatever is new
-    at a node is carried back to the nodes before it, once.
+    `reads` has what the condition of each variable reads once a row is taken as it. A read that is
+    new
+    at a node is passed back to the nodes before it, once.
     """
     nodes = automaton.nodes
     live: list[set[ConditionRead]] = [set() for _ in nodes]
     if not any(reads):
-        # Nothing is read that comes late either.
+        # No late condition reads anything either.
         return live
     chain_of = {chain.register + each: chain for chain in chains for each in range(chain.width)}
     into: list[set[tuple[int, int]]] = [set() for _ in nodes]
@@ -63,7 +64,8 @@ def live_at(
         chain = chain_of.get(seen.register) if seen.kind in _CHAINED else None
         needed = set(_before(seen, variable, chain))
         if seen.kind == op.KEY_LABEL and chain is not None and chain.variables >> variable & 1:
-            # The row taken may be what it looks from, and how rows before it were taken is known.
+            # The row taken may be the one from which the leaf starts; the variables of rows
+            # before it are known.
             needed |= labels_before(-seen.shift)
         for each in needed:
             if each not in live[number]:
@@ -89,7 +91,7 @@ def live_at(
 
 
 def _behind_later(automaton: Automaton) -> set[int]:
-    """Return the nodes from which a match may still fail by rows skipped before them."""
+    """Return the nodes from which a match may still fail because of rows skipped before them."""
     nodes = automaton.nodes
     found: set[int] = set()
     waiting = [step.target for node in nodes for step in node.steps if step.later]
@@ -102,12 +104,12 @@ def _behind_later(automaton: Automaton) -> set[int]:
 
 
 def _before(seen: ConditionRead, variable: int, chain: Chain | None) -> tuple[ConditionRead, ...]:
-    """Return what decides, before a row is taken as a variable, what is seen after it."""
+    """Return the reads, before a row is taken as a variable, that decide a read after it."""
     if chain is None or not chain.variables >> variable & 1:
         return (seen,)
     is_head = seen.register == chain.register
     if chain.edge == "first":
-        # The row fills the place if that is empty and the one before it is not.
+        # The row fills the place if that is empty and the place before it is not.
         here = ConditionRead(op.KEY_PRESENT, seen.register)
         if is_head:
             return seen, here

@@ -1,7 +1,7 @@
-"""Conditions that look at one row and fixed offsets from it: a bit of every row for each.
+"""Conditions that read one row and rows at fixed distances from it: a bit of every row for each.
 
-They are computed for whole batches, before any matching. Rows come in their own order; masks go
-out in key order, where PREV and NEXT are neighbours.
+They are computed for whole batches, before any matching. Rows come in their own order; masks are
+in key order, where PREV and NEXT are neighbours.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Masks = npt.NDArray[np.uint64]
 class RowsByKey:
     """Rows, and the order that puts those of one key together: key k is [offsets[k], …).
 
-    `in_key_order` says that the rows lie in that order already.
+    `in_key_order` says that the rows already lie in that order.
     """
 
     rows: pa.RecordBatch
@@ -64,7 +64,7 @@ class RowsByKey:
 
     @property
     def count(self) -> int:
-        """How many rows there are; `rows` may have others too."""
+        """The number of rows; `rows` may have more."""
         return len(self.order)
 
     def column(self, name: str) -> pa.Array:
@@ -78,7 +78,7 @@ class RowsByKey:
     def select(self, names: Sequence[str]) -> pa.RecordBatch:
         """Return some columns in key order."""
         if not names:
-            # A batch without columns would not know how many rows it has.
+            # A batch without columns would not know its number of rows.
             return pa.RecordBatch.from_arrays([self.column("ts")], ["ts"])
         return pa.RecordBatch.from_arrays([self.column(name) for name in names], list(names))
 
@@ -92,7 +92,7 @@ class RowsByKey:
     def numbers(self, name: str, shift: int = 0) -> Numbers | None:
         """Return a column of numbers or times in key order, or None if it is not plain.
 
-        With `shift`, from so many rows on; where there is no such row the number means nothing.
+        With `shift`, from that many rows on; if there is no such row, the number is arbitrary.
         """
         if (name, shift) not in self.viewed:
             plain = self.numbers(name) if shift else self.plain(name)
@@ -104,7 +104,7 @@ class RowsByKey:
         return self.viewed[name, shift]
 
     def plain(self, name: str) -> Numbers | None:
-        """Return a column as it lies in memory, if it is plain numbers or times."""
+        """Return a column's memory, if it is plain numbers or times."""
         if name not in self.lying:
             self.lying[name] = plain_numbers(self.rows.column(name))
         return self.lying[name]
@@ -113,7 +113,7 @@ class RowsByKey:
     def times(self) -> Int64s:
         """The times of rows in key order, in microseconds."""
         times = self.numbers(TS)
-        # Events have a time, but what a subquery calls `ts` may be null.
+        # Events have a time, but a column `ts` of a subquery may be null.
         return int64s(self.column(TS)) if times is None else np.asarray(times, np.int64)
 
     def value_at(self, places: Int64s, name: str) -> pa.Array:
@@ -127,7 +127,7 @@ class RowsByKey:
         return self.at(places, [name]).column(0)
 
     def beyond(self, shift: int) -> Int64s:
-        """Return the rows with no row of their key so far on (or back, if negative)."""
+        """Return the rows with no row of their key that far ahead (or back, if negative)."""
         if shift not in self.borders:
             sizes = np.minimum(self.offsets[1:] - self.offsets[:-1], abs(shift))
             starts = self.offsets[:-1] if shift < 0 else self.offsets[1:] - sizes
@@ -154,7 +154,7 @@ class RowsByKey:
 
 
 def moved_by(numbers: Numbers, shift: int) -> Numbers:
-    """Return for each place the number `shift` places on; any number where there is none."""
+    """Return for each place the number `shift` places on; any number if there is none."""
     moved = numbers.copy()
     if shift < 0:
         moved[-shift:] = numbers[:shift]
@@ -164,9 +164,9 @@ def moved_by(numbers: Numbers, shift: int) -> Numbers:
 
 
 def plain_numbers(column: pa.Array) -> Numbers | None:
-    """Return a column as it lies in memory, if that compares as its values do.
+    """Return a column's memory, if that compares as its values do.
 
-    So not with nulls, nor with NaN, which is greater than all numbers here but not for NumPy.
+    It does not with nulls, nor with NaN, which is greater than all numbers here but not in NumPy.
     """
     if column.null_count or column.type not in PLAIN_TYPES:
         return None
@@ -191,7 +191,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A column, so many rows on, or a constant."""
+    """A column with a shift in rows, or a constant."""
 
     name: str = ""
     shift: int = 0
@@ -204,7 +204,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """`a < PREV(b)` and the like, which plain numbers need no more than NumPy for."""
+    """A comparison such as `a < PREV(b)`, for which NumPy is enough if the numbers are plain."""
 
     compare: Callable[[Numbers | float, Numbers | float], Bools]
     left: Operand
@@ -243,7 +243,7 @@ def comparison_of(condition: Expression) -> Comparison | None:
 
 
 def operand_of(expression: Expression) -> Operand | None:
-    """Return what a side of a comparison is, if it is plain."""
+    """Return the operand that a side of a comparison is, if it is plain."""
     match expression:
         case At(argument=Column(name=name, type=kind), shift=shift) if kind.arrow in PLAIN_TYPES:
             return Operand(name, shift)
@@ -257,7 +257,7 @@ def operand_of(expression: Expression) -> Operand | None:
 class LocalCondition:
     """A condition on one row: `plain` over the columns it `reads` and those of its leaves.
 
-    If it is nothing but comparisons that all have to hold, these are `comparisons`.
+    If it consists only of comparisons that all have to hold, these are `comparisons`.
     """
 
     plain: Expression
@@ -267,7 +267,7 @@ class LocalCondition:
 
     @classmethod
     def of(cls, condition: Expression) -> LocalCondition:
-        """Take a condition apart."""
+        """Split a condition."""
         found: dict[At, str] = {}
         plain = unwrapped(condition, found, columns_of(condition))
         reads = columns_of(plain) - set(found.values())
@@ -297,7 +297,7 @@ class LocalCondition:
 
 
 def masks_of(conditions: Sequence[LocalCondition | None], by_key: RowsByKey) -> Masks:
-    """Return, for each row in key order, which conditions hold; no condition always does."""
+    """Return, for each row in key order, which conditions hold; no condition always holds."""
     always = sum(1 << number for number, each in enumerate(conditions) if each is None)
     masks = np.full(by_key.count, always, np.uint64)
     for number, condition in enumerate(conditions):
@@ -307,10 +307,11 @@ def masks_of(conditions: Sequence[LocalCondition | None], by_key: RowsByKey) -> 
 
 
 def unwrapped(expression: Expression, leaves: dict[At, str], taken: frozenset[str]) -> Expression:
-    """Return the expression over the tested row's columns, values at other rows as columns.
+    """Return the expression over the tested row's columns, with values at other rows as columns.
 
-    PREV(COALESCE(x, 0)) is null where there is no row before: so what stands inside is computed
-    first, and moved then.
+    PREV(COALESCE(x, 0)) is null if there is no row before: so the argument is computed first, and
+    then
+    moved.
     """
     if isinstance(expression, At):
         if not expression.shift:

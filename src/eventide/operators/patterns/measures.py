@@ -1,8 +1,8 @@
-"""What matches say: MEASURES computed for whole batches of matches at once.
+"""MEASURES, computed for whole batches of matches at once.
 
 A measure is an ordinary expression over a few leaves: a value at some row of the match, an
-aggregate over some of its rows, its number. The leaves become columns, one value for each row
-that comes out; the expression over them is evaluated as any other.
+aggregate over some of its rows, its number. The leaves become columns, one value for each row of
+the output; the expression over them is evaluated as any other.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from eventide.plan.render import render
 from eventide.schema import INT64, STRING
 
 UNROLLED_AT_ONCE = 4_000_000
-"""Paths that share their tails can be much longer than their elements are many."""
+"""Paths that share their tails can be much longer than the number of elements."""
 LONG = 4
-"""So many times longer than their elements are many, paths are not written out to sum over."""
+"""If paths are this many times longer than the elements, they are not written out to aggregate
+them."""
 
 
 @dataclass(frozen=True)
 class MatchChains:
     """Matches as chains of elements; see kernels/patterns/scan.py.
 
-    `bounds`, `node` and `next` are frozen. Unless it `shares`, a match has only elements of its
-    own.
+    `bounds`, `node` and `next` are frozen. Without `shares`, no two matches have a common element.
     """
 
     key: Int64s
@@ -72,7 +72,7 @@ class MatchChains:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of matches."""
         return len(self.key)
 
     def lengths(self) -> Int64s:
@@ -81,17 +81,17 @@ class MatchChains:
         return at_heads(self.counts_on(everything), self.head, missing=0)
 
     def counts_on(self, chosen: Bools) -> Int64s:
-        """Return for each element how many chosen ones its path has from it on."""
+        """Return for each element how many chosen elements its path has from it on."""
         counts = np.empty(len(self.row), np.int64)
         count_on(self.bounds, self.next, self.node, frozen(chosen), counts)
         return counts
 
     def are_long(self) -> bool:
-        """Whether paths share so much that they had better not be written out to sum over."""
+        """Whether paths share so much that they should not be written out to aggregate them."""
         return bool(self.lengths().sum() > LONG * (len(self.row) + 1))
 
     def unrolled(self) -> Iterator[tuple[slice, Unrolled]]:
-        """Yield the paths of so many matches at a time as fit in memory."""
+        """Yield the paths of as many matches at a time as fit in memory."""
         lengths = self.lengths()
         total = np.cumsum(lengths)
         first = 0
@@ -120,7 +120,7 @@ class MatchChains:
 
 
 def at_heads(values: Int64s, heads: Int64s, *, missing: int) -> Int64s:
-    """Return the values of heads, and something else for matches without one."""
+    """Return the values of heads, and a default for matches without one."""
     if not len(values):
         return np.full(len(heads), missing, np.int64)
     return np.where(heads >= 0, values[heads], missing)
@@ -146,7 +146,7 @@ class Unrolled:
 
 @dataclass(frozen=True)
 class Items:
-    """The rows that come out: item i is about match `match[i]`, up to its place `place[i]`.
+    """The rows of the output: item i is for match `match[i]`, up to its place `place[i]`.
 
     A place of -1 stands for an empty match.
     """
@@ -195,17 +195,17 @@ Target = tuple[Int64s, Int64s]
 
 
 Place = tuple[str | None, str, int, bool]
-"""Where a leaf looks before PREV and NEXT."""
+"""The place that a leaf reads before PREV and NEXT."""
 
 
 def place_of(leaf: At) -> Place:
-    """Return where a leaf looks."""
+    """Return the place that a leaf reads."""
     return leaf.variable, leaf.edge, leaf.offset, leaf.final
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure taken apart: `plain` is an expression over columns, one for each leaf."""
+    """A measure split into leaves: `plain` is an expression over columns, one for each leaf."""
 
     name: str
     plain: Expression
@@ -213,7 +213,7 @@ class Measure:
 
     @classmethod
     def of(cls, item: Named) -> Measure:
-        """Take a measure apart."""
+        """Split a measure."""
         found: dict[Expression, str] = {}
         plain = over_leaves(item.expression, found)
         return cls(item.name, plain, tuple((name, leaf) for leaf, name in found.items()))
@@ -221,7 +221,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Measures(ABC):
-    """The values of leaves for matches; subclasses know which rows come out."""
+    """The values of leaves for matches; subclasses know which rows the output has."""
 
     naming: Naming
     by_key: RowsByKey
@@ -264,7 +264,7 @@ class Measures(ABC):
         """The match of each item."""
 
     def target(self, leaf: At) -> Target:
-        """Return where a leaf looks before PREV and NEXT; several leaves may look there."""
+        """Return the place that a leaf reads before PREV and NEXT; leaves may share it."""
         place = place_of(leaf)
         if place not in self.targets:
             self.targets[place] = self.found(leaf)
@@ -272,18 +272,18 @@ class Measures(ABC):
 
     @abstractmethod
     def found(self, leaf: At) -> Target:
-        """Find where a leaf looks before PREV and NEXT."""
+        """Find the place that a leaf reads before PREV and NEXT."""
 
     @abstractmethod
     def label_nodes(self, rows: Int64s) -> Int64s:
-        """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match."""
+        """Return the nodes of rows that PREV or NEXT leads to, -1 outside of the match."""
 
     @abstractmethod
     def aggregate(self, leaf: MatchAggregate) -> pa.Array:
         """Return the values of an aggregate."""
 
     def value_at(self, leaf: At) -> pa.Array:
-        """Return the values of an expression at the rows that a leaf looks at."""
+        """Return the values of an expression at the rows that a leaf reads."""
         rows, nodes = self.target(leaf)
         if leaf.shift:
             key = self.matches.key[self.match_of]
@@ -303,7 +303,7 @@ class Measures(ABC):
     def values_of(
         self, leaf: MatchAggregate, rows: Int64s, nodes: Int64s, numbers: Int64s | None = None
     ) -> tuple[Aggregate, pa.Array]:
-        """Return an aggregate as one of SQL's, and what it takes from some rows of matches."""
+        """Return an aggregate as one of SQL's, and its argument at some rows of matches."""
         plain = Aggregate(leaf.function, leaf.argument, leaf.type, leaf.span)
         if leaf.argument is None:
             return plain, pa.array(rows)
@@ -314,7 +314,7 @@ class Measures(ABC):
     ) -> pa.Array:
         """Return the values of an expression at rows of matches, behind which there are nodes.
 
-        `numbers` are those of the matches, if it asks for them.
+        `numbers` are those of the matches, if the expression reads them.
         """
         batch = self.by_key.at(rows, sorted(columns_of(argument)))
         if reads_name(argument):
@@ -367,7 +367,8 @@ def over_leaves(expression: Expression, leaves: dict[Expression, str]) -> Expres
     """Return the expression with every leaf replaced by a column; `leaves` collects them."""
     match expression:
         case At() | MatchAggregate() | MatchNumber():
-            # What an error says is what was written; two leaves may look alike, but not be.
+            # An error shows the text as written; two leaves may look alike without being the
+            # same.
             name = leaves.setdefault(expression, unused(render(expression), leaves.values()))
             kind = INT64 if isinstance(expression, MatchNumber) else expression.type
             return Column(name, kind, expression.span)
@@ -375,7 +376,7 @@ def over_leaves(expression: Expression, leaves: dict[Expression, str]) -> Expres
 
 
 def reads_number(expression: Expression) -> bool:
-    """Whether an expression asks for the number of the match."""
+    """Whether an expression reads the number of the match."""
     return any(isinstance(part, MatchNumber) for part in walk(expression))
 
 

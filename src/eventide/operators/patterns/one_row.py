@@ -1,4 +1,4 @@
-"""MEASURES with ONE ROW PER MATCH: each is about all rows of its match."""
+"""MEASURES with ONE ROW PER MATCH: each sees all rows of its match."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from eventide.plan.expressions import At, Expression, MatchAggregate
 
 @dataclass(frozen=True)
 class OneRow(Measures):
-    """One item for each match, about all of it."""
+    """One item for each match, which sees all of it."""
 
     @property
     def count(self) -> int:
@@ -44,10 +44,10 @@ class OneRow(Measures):
         return super().columns(measures)
 
     def look_for(self, leaves: Sequence[Expression]) -> None:
-        """Find at once where several leaves look, where no path runs into another."""
+        """Find the places of several leaves at once, if no path runs into another."""
         matches = self.matches
         places = {place_of(leaf): leaf for leaf in leaves if isinstance(leaf, At)}
-        # Paths that share tails, or some of whose matches are left out, are no runs.
+        # Paths that share tails, or of which some matches are left out, are not runs.
         if matches.shares or len(matches.bounds) != matches.count + 1 or not places:
             return
         asked = list(places.values())
@@ -75,7 +75,7 @@ class OneRow(Measures):
         return np.where(missing, -1, rows), np.where(missing, -1, nodes)
 
     def found(self, leaf: At) -> Target:
-        """Find where a leaf looks before PREV and NEXT."""
+        """Find the place that a leaf reads before PREV and NEXT."""
         matches = self.matches
         chosen = self.naming.chosen(leaf.variable)
         bounds, following, node = matches.bounds, matches.next, matches.node
@@ -93,7 +93,7 @@ class OneRow(Measures):
         return self.rows_and_nodes(elements)
 
     def label_nodes(self, rows: Int64s) -> Int64s:
-        """Return the nodes of rows that PREV or NEXT led to, -1 outside of the match."""
+        """Return the nodes of rows that PREV or NEXT leads to, -1 outside of the match."""
         nodes = []
         for part, paths in self.matches.unrolled():
             found = np.empty(part.stop - part.start, np.int64)
@@ -129,8 +129,9 @@ class OneRow(Measures):
     def aggregate_shared(self, leaf: MatchAggregate) -> pa.Array:
         """Return the values of an aggregate over paths that share their tails.
 
-        The elements made for one match lie together. A path is the rest of such a piece, from
-        some element on, then the rest of the piece it runs into, and so on: mostly two pieces.
+        The elements made for one match lie together. A path is the tail of such a run, from some
+        element
+        on, then the tail of the run it leads into, and so on: usually two runs.
         """
         matches = self.matches
         counted = self.naming.chosen(leaf.variable)[matches.node]

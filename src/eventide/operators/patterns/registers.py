@@ -1,4 +1,4 @@
-"""The registers of a match: which rows came first and last, and aggregates as they grow."""
+"""The registers of a match: its first and last rows, and running aggregates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What taking a row does to registers; -1 stands for nothing of the kind.
+    """The update of registers when a row is taken; -1 stands for none.
 
     `value` is a column of floats or of whole numbers. `width` is that of a chain, or the column of
     codes of a distinct aggregate.
@@ -41,7 +41,7 @@ class Update:
     width: int = 0
 
     def operands(self, floats: int) -> tuple[int, ...]:
-        """Return it as a row of `Code.updates`: validity has all columns of floats first."""
+        """Return the update as a row of `Code.updates`: validity has columns of floats first."""
         valid = self.value
         if self.value >= 0 and not self.of_floats:
             valid += floats
@@ -59,9 +59,9 @@ class Update:
 
 @dataclass(slots=True)
 class Registers:
-    """Collects the registers that conditions ask for, and how rows of each variable change them.
+    """Collects the registers that conditions need, and how rows of each variable update them.
 
-    `initial` are the registers before the first row, `owners` the sets of variables they are of,
+    `initial` are the registers before the first row, `owners` the sets of variables they belong to,
     `float_owners` those of registers of floats.
     """
 
@@ -78,14 +78,14 @@ class Registers:
         self.updates = [[] for _ in self.sets.names]
 
     def add(self, count: int, value: int, variables: int) -> int:
-        """Return the first of so many new registers."""
+        """Return the first of that many new registers."""
         first = op.REGISTERS + len(self.initial)
         self.initial += [value] * count
         self.owners += [variables] * count
         return first
 
     def add_chains(self, targets: Iterable[tuple[Target, bool]]) -> None:
-        """Give every set of variables registers for as many of its rows as conditions ask for."""
+        """Give every set of variables registers for as many of its rows as conditions read."""
         widths: dict[tuple[int, str], int] = {}
         with_names: set[tuple[int, str]] = set()
         for target, reads_name in targets:
@@ -120,7 +120,7 @@ class Registers:
         distinct: bool,
         size: tuple[int, int],
     ) -> tuple[int, int]:
-        """Return the first registers of an aggregate, shared by those that are alike."""
+        """Return the first registers of an aggregate; equal aggregates share them."""
         known = (operation, variables, argument, distinct)
         if known in self.blocks:
             return self.blocks[known]
@@ -138,7 +138,7 @@ class Registers:
         return found
 
     def _adding(self, update: Update, value: Expression, distinct: bool) -> Update:
-        """Return the update of an aggregate by a value, the next one of a distinct table."""
+        """Return the update of an aggregate by a value, which may use the next distinct table."""
         table, width = -1, 0
         if distinct:
             table = len(self.values.distinct) - 1

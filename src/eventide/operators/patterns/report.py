@@ -1,4 +1,4 @@
-"""The rows that come out: those of matches with their measures, and those that are in none."""
+"""The rows of the output: those of matches with their measures, and those in no match."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from eventide.plan.patterns.nodes import TIMED_OUT, MatchRecognize
 
 @dataclass(frozen=True)
 class Report:
-    """What is said of matches that start in `owned`."""
+    """The output for matches that start in `owned`."""
 
     node: MatchRecognize
     output_schema: pa.Schema
@@ -37,7 +37,7 @@ class Report:
 
     @property
     def shows_unmatched(self) -> bool:
-        """Whether rows in no match come out too, so that it matters which rows are."""
+        """Whether the output has rows in no match, so that matched rows have to be marked."""
         return self.node.output == "with unmatched"
 
     def rows_from(
@@ -48,13 +48,14 @@ class Report:
         matched: Bools,
         decided: tuple[Int64s, Int64s],
     ) -> pa.RecordBatch:
-        """Return the rows that matches give, and those that are in none.
+        """Return the rows of matches, and those in no match.
 
-        `matched` marks rows of matches, and gets those of these. `decided` is from which start
-        row of each key to which it was looked for matches.
+        `matched` marks rows of matches; those of these matches are added. `decided` are the start
+        rows of
+        each key, from the first to the last, from which matches were looked for.
         """
         if self.shows_unmatched:
-            # Matches from before what is owned reach into it.
+            # Matches from earlier rows may reach into the rows owned.
             matched[Unrolled.of(matches, matches.lengths()).row] = True
         if self.owned != ALL_TIME:
             matches = matches.only(self.is_owned(by_key, matches.start))
@@ -79,7 +80,7 @@ class Report:
         return concat_batches([result, self.unmatched(by_key, keys, lonely)], self.output_schema)
 
     def is_owned(self, by_key: RowsByKey, rows: Int64s) -> Bools:
-        """Return which rows lie in what this operator owns."""
+        """Return which rows this operator owns."""
         if self.owned == ALL_TIME:
             return np.ones(len(rows), np.bool_)
         ts = by_key.times[rows]
@@ -124,7 +125,7 @@ class Report:
 
 
 def with_empty(items: Items, rows: Int64s, matches: MatchChains) -> tuple[Items, Int64s]:
-    """Put an item for each empty match between the others, about the row it stands at."""
+    """Insert an item for each empty match between the others, for the row it stands at."""
     empty = np.flatnonzero(matches.head < 0)
     if not len(empty):
         return items, rows

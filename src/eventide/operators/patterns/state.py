@@ -1,4 +1,4 @@
-"""What the match operator remembers: rows by key, and where each key stands."""
+"""The state of the match operator: rows by key, and where each key stands."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ from eventide.operators.columns import concat_batches
 class MatchState:
     """Rows by key, and what is known of each key.
 
-    Key k has `kept[k]` of the rows. The first start row to decide is its row number `begin[k]`,
-    rows before `seen[k]` could be tested at the last step. `whole` says that its first row here
-    is its first of all, `numbers` counts its matches. `matched` marks rows of matches, if that is
-    asked for. A key is `due` when a start row of it runs out of time.
+    Key k has `kept[k]` of the rows. The first start row to decide is its row number `begin[k]`;
+    rows
+    before `seen[k]` could be tested at the last step. `whole` says that its first row here is its
+    very
+    first row, `numbers` counts its matches. `matched` marks rows of matches, if the output needs
+    it. A
+    key is `due` when the time of a start row is over.
     """
 
     rows: pa.RecordBatch
@@ -48,7 +51,7 @@ class MatchState:
         return np.asarray(np.cumsum(self.kept) - self.kept)
 
     def take(self, keys: Int64s) -> Self:
-        """Return what is known of some keys, by number."""
+        """Return the state of some keys, by number."""
         places = ranges(self.starts[keys], self.kept[keys])
         chosen = pa.array(keys)
         return replace(
@@ -85,7 +88,7 @@ class Stretches:
 
 
 def part_of(state: MatchState, offsets: Int64s, first: int, last: int) -> MatchState:
-    """Return what a state says of the keys [first, last); their rows are elsewhere."""
+    """Return the state of the keys [first, last); their rows are elsewhere."""
     keys = slice(first, last)
     return replace(
         state,

@@ -28,8 +28,8 @@ WIDE = 18
 class ConditionValues:
     """Collects what conditions read: expressions over one row, and constants.
 
-    `distinct` are the groups of expressions whose values are counted once. Long decimals are like
-    text, told apart by their place among all of them, unless something is `calculated` with them.
+    `distinct` are the groups of expressions whose distinct values are counted. Long decimals are
+    represented by rank, as text is, unless something is `calculated` with them.
     """
 
     floats: list[Expression] = field(default_factory=list)
@@ -56,7 +56,7 @@ class ConditionValues:
         return self.constant(Literal(value, INT64))
 
     def tables(self, rows: pa.RecordBatch) -> Tables:
-        """Return the values of the rows, and those of a row that is not there."""
+        """Return the values of the rows, and those for a row that does not exist."""
         count = rows.num_rows + 1
         columns = [_with_absent(each, rows) for each in self.floats + self.ints]
         numbers = np.zeros((len(self.floats), count), np.float64)
@@ -92,7 +92,7 @@ class ConditionValues:
 
 
 def _with_absent(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
-    """Return an expression's values, and its value where there is no row."""
+    """Return an expression's values, and its value if there is no row."""
     nothing = pa.RecordBatch.from_arrays(
         [pa.nulls(1, kind) for kind in rows.schema.types], names=rows.schema.names
     )
@@ -180,7 +180,7 @@ def _constant_as_int(literal: Literal) -> int:
 def _distinct_codes(
     groups: Sequence[Sequence[Expression]], rows: pa.RecordBatch
 ) -> tuple[Int64s, Int64s]:
-    """Number the distinct values of each group of expressions, and say where numbers start."""
+    """Number the distinct values of each group of expressions; return also where numbers start."""
     codes: list[Int64s] = []
     starts = [0]
     for group in groups:

@@ -29,7 +29,7 @@ class StandingOperator(Protocol[State]):
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The columns of the rows that come out."""
+        """The columns of the output."""
         ...
 
     def initial_state(self) -> State:
@@ -52,17 +52,17 @@ class StandingOperator(Protocol[State]):
         ...
 
     def read(self, written: bytes) -> State:
-        """Read back what `write` wrote; an error if it cannot be that."""
+        """Read back what `write` wrote; an error if the bytes are anything else."""
         ...
 
     def dump(self, state: State) -> bytes:
-        """Write the state out, with a version, a checksum, and whose it is."""
+        """Write the state out, with a version, a checksum, and its owner."""
         ...
 
     def load(self, dumped: bytes) -> State:
-        """Read back what `dump` wrote; `StateError` if it is not that."""
+        """Read back what `dump` wrote; `StateError` if the bytes are anything else."""
         ...
 
     def size(self, state: State) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         ...

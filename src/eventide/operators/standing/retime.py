@@ -84,7 +84,7 @@ class RetimeTuples(Stateful[RetimedState]):
         return state
 
     def size(self, state: RetimedState) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         held = (state.waiting, state.living)
         words = sum(4 * each.at.nbytes for each in held)
         return Size(sum(map(len, held)), words + sum(each.rows.nbytes for each in held))

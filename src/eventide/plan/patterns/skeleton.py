@@ -47,7 +47,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """The symbols of a pattern in order, and whether the first and the last one end a match."""
+    """The symbols of a pattern in order; whether a match begins and ends with the outer ones."""
 
     symbols: tuple[Symbol, ...]
     begins: bool

@@ -133,7 +133,7 @@ class Windowed(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return {f"{self.alias}.{name}": kind for name, kind in self.source.row.items()}
 
 
@@ -145,7 +145,7 @@ class Merge(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return self.sources[0].row
 
 
@@ -166,7 +166,7 @@ class WindowJoin(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return {name: kind for source in self.sources for name, kind in source.row.items()}
 
 
@@ -199,7 +199,7 @@ class OuterJoin(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return {name: kind for source in self.sources for name, kind in source.row.items()}
 
     @property
@@ -228,7 +228,7 @@ class AsOfJoin(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return {**self.left.row, **self.right.row}
 
 
@@ -240,7 +240,7 @@ class Distinct(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return self.source.row
 
 
@@ -254,7 +254,7 @@ class Difference(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return self.left.row
 
 
@@ -274,7 +274,7 @@ class Existence(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return self.left.row
 
 
@@ -292,7 +292,7 @@ class GroupAggregate(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         columns = {key.name: key.type for key in self.keys}
         return columns | {item.name: item.aggregate.type for item in self.aggregates}
 
@@ -311,7 +311,7 @@ class Top(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return self.source.row
 
 

@@ -38,7 +38,7 @@ class ColumnValues:
 
     @property
     def chances(self) -> float:
-        """One in so many rows of another stream has the same value as a row of this one."""
+        """The number n such that one in n rows of another stream has the value of a row here."""
         return self.distinct if self.even is None else self.even
 
     def left(self, rows: float, share: float) -> ColumnValues:
@@ -55,7 +55,7 @@ class ColumnValues:
         return replace(self, distinct=distinct, even=even)
 
     def among(self, most: float) -> ColumnValues:
-        """Return the values of which only so many are there: no more often the same than before."""
+        """Return the values if only this many are present: two are equal no more often."""
         return self if self.distinct <= most else replace(self, distinct=most, even=self.chances)
 
 

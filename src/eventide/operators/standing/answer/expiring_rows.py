@@ -140,7 +140,7 @@ class ExpiringRows(Stateful[ExpiringState]):
         return ExpiringState(runs, facts["until_us"])
 
     def size(self, state: ExpiringState) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         living = sum(np.count_nonzero(each.exps >= state.until_us) for each in state.runs)
         held = sum(each.rows.nbytes + each.exps.nbytes for each in state.runs)
         return Size(int(living), held)

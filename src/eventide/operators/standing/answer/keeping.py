@@ -88,7 +88,7 @@ class Keeping(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the arrays take."""
+        """The size of the arrays in bytes."""
         ...
 
 
@@ -144,12 +144,12 @@ class KeptForever:
         return LivingRows(np.arange(self.count), np.full(self.count, NEVER, np.int64), none)
 
     def tidy(self, log: RowLog) -> RowLog:
-        """Return the log without the values of rows that are gone."""
+        """Return the log without the values of rows that have gone."""
         return log
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the arrays take."""
+        """The size of the arrays in bytes."""
         return 0
 
 
@@ -185,12 +185,12 @@ class KeptInRing:
         return LivingRows(numbers, exps, np.zeros(len(numbers), np.int64))
 
     def tidy(self, log: RowLog) -> RowLog:
-        """Return the log without the values of rows that are gone."""
+        """Return the log without the values of rows that have gone."""
         return log.drop_before(log.end - self.count)
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the arrays take."""
+        """The size of the arrays in bytes."""
         return self.exps.nbytes
 
 
@@ -228,7 +228,7 @@ class KeptInList:
         return LivingRows(self.numbers[living], self.exps[living], self.ids[living])
 
     def tidy(self, log: RowLog) -> RowLog:
-        """Return the log without the values of rows that are gone."""
+        """Return the log without the values of rows that have gone."""
         if not is_sparse(log.size, self.count):
             return log
         log = log.kept(self.kept().numbers)
@@ -237,7 +237,7 @@ class KeptInList:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the arrays take."""
+        """The size of the arrays in bytes."""
         return self.exps.nbytes + self.numbers.nbytes + self.ids.nbytes
 
 
@@ -274,7 +274,7 @@ class KeptByHandle:
         return LivingRows(rows.numbers[handles], self.calendar.exps[handles], rows.ids[handles])
 
     def tidy(self, log: RowLog) -> RowLog:
-        """Return the log without the values of rows that are gone."""
+        """Return the log without the values of rows that have gone."""
         if not is_sparse(log.size, self.count):
             return log
         handles = self._living()
@@ -284,7 +284,7 @@ class KeptByHandle:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes the arrays take."""
+        """The size of the arrays in bytes."""
         arrays = (*self.calendar, *self.table, *self.rows)
         return sum(array.nbytes for array in arrays)
 

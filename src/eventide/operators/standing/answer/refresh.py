@@ -147,7 +147,7 @@ class Waiting:
 
     @property
     def size(self) -> Size:
-        """How much is remembered."""
+        """The size of the state."""
         return Size(len(self.at), self.log.nbytes + self.at.nbytes + self.exp.nbytes)
 
 

@@ -178,7 +178,7 @@ class Reporter(Stateful[ReportState]):
         return state
 
     def size(self, state: ReportState) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         sizes = []
         if self._edge_view is not None and state.edge is not None:
             sizes.append(self._edge_view.size(state.edge))

@@ -83,7 +83,7 @@ class FirstRows(Stateful[TopState]):
 
     @cached_property
     def output_schema(self) -> pa.Schema:
-        """The columns of the rows that come out."""
+        """The columns of the output."""
         return pa.schema([(name, kind.arrow) for name, kind in self.node.row.items()])
 
     @cached_property
@@ -239,7 +239,7 @@ class FirstRows(Stateful[TopState]):
         return state
 
     def size(self, state: TopState) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         arrays = (*state.tuples.arrays().values(), *state.ranking._asdict().values())
         held = sum(array.nbytes for array in arrays) + state.texts.texts.nbytes
         return Size(int(state.ranking.facts[COUNT]), held + state.rows.nbytes)

@@ -129,5 +129,5 @@ class View(Stateful[ViewState]):
         return ViewState(RowLog.empty(self.schema).append(rows), keeping, facts["until_us"])
 
     def size(self, state: ViewState) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         return Size(state.keeping.count, state.log.nbytes + state.keeping.nbytes)

@@ -54,7 +54,7 @@ class AggregateGroups(Stateful[GroupState]):
     execution: Execution = "aware"
 
     def __post_init__(self) -> None:
-        _ = self.plan  # what cannot be kept up is an error now
+        _ = self.plan  # an aggregate that cannot be maintained is an error now
 
     @cached_property
     def plan(self) -> GroupPlan:
@@ -69,7 +69,7 @@ class AggregateGroups(Stateful[GroupState]):
 
     @cached_property
     def output_schema(self) -> pa.Schema:
-        """The columns of the rows that come out."""
+        """The columns of the output."""
         return pa.schema([(name, kind.arrow) for name, kind in self.node.row.items()])
 
     def initial_state(self) -> GroupState:
@@ -171,5 +171,5 @@ class AggregateGroups(Stateful[GroupState]):
         return empty.read(read_arrays(name, first), self.plan, keys, texts.column("text"))
 
     def size(self, state: GroupState) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         return Size(state.tuples.living, state.nbytes)

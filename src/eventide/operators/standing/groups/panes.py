@@ -104,7 +104,7 @@ class AggregatePanes(Stateful[PaneState]):
 
     @cached_property
     def output_schema(self) -> pa.Schema:
-        """The columns of the rows that come out."""
+        """The columns of the output."""
         return pa.schema([(name, kind.arrow) for name, kind in self.node.row.items()])
 
     @cached_property

@@ -76,7 +76,7 @@ class AggregateSlides(Stateful[SlideState]):
                 message = f"{render(item.aggregate)} beside a decayed aggregate"
                 hint = "ask two queries: the one needs all values, the other none of them"
                 raise UnsupportedError(message, span=item.aggregate.span, hint=hint)
-        _ = self.plan  # what cannot be kept up is an error now
+        _ = self.plan  # an aggregate that cannot be maintained is an error now
         if self.edge.pattern == UpdatePattern.STRICT:
             message = "a decayed aggregate cannot take back a tuple that goes before its time"
             hint = "take it over windows of time: RANGE, TUMBLE or SINCE"
@@ -94,7 +94,7 @@ class AggregateSlides(Stateful[SlideState]):
 
     @cached_property
     def output_schema(self) -> pa.Schema:
-        """The columns of the rows that come out."""
+        """The columns of the output."""
         return pa.schema([(name, kind.arrow) for name, kind in self.node.row.items()])
 
     def initial_state(self) -> SlideState:

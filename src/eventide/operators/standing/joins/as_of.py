@@ -143,5 +143,5 @@ class JoinAsOf(Stateful[JoinMemory]):
         return memory.with_tuples(0, words, values, facts["until_us"])
 
     def size(self, state: JoinMemory) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         return Size(state.tuples, state.nbytes)

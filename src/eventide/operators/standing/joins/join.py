@@ -324,7 +324,7 @@ class JoinWindows(Stateful[JoinState]):
         return replace(state, memory=memory, looked_us=memory.until_us)
 
     def size(self, state: JoinState) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         return Size(state.memory.tuples, state.memory.nbytes)
 
 

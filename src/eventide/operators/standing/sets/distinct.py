@@ -73,7 +73,7 @@ class SuccessorDistinct(Stateful[ShownState]):
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The columns of the rows that come out."""
+        """The columns of the output."""
         return self.schema
 
     def initial_state(self) -> ShownState:
@@ -142,7 +142,7 @@ class SuccessorDistinct(Stateful[ShownState]):
         return ShownState(shown, state.log.append(rows), until_us)
 
     def size(self, state: ShownState) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         shown = state.shown
         arrays: list[npt.NDArray[Any]] = [*shown.keys, *shown.calendar, *shown[2:]]
         held = sum(array.nbytes for array in arrays) + state.log.nbytes

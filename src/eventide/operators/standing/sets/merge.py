@@ -25,7 +25,7 @@ class MergeOperator(StandingStateless):
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The columns of the rows that come out."""
+        """The columns of the output."""
         return self.schema
 
     def step(

@@ -165,7 +165,7 @@ class Sides:
         return rows, handles[np.argsort(rows[handles], kind="stable")]
 
     def size(self, state: SidesState) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         sides = state.sides
         arrays: list[npt.NDArray[Any]] = [sides.tuples, sides.values, sides.inserted]
         arrays += [*sides.keys, *sides.ids, *sides.expiring.calendar, sides.expiring.listed]
@@ -277,7 +277,7 @@ class FollowsSides(Stateful[SidesState]):
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The columns of the rows that come out."""
+        """The columns of the output."""
         return self.schema
 
     def initial_state(self) -> SidesState:
@@ -293,7 +293,7 @@ class FollowsSides(Stateful[SidesState]):
         return self.sides.read(written)
 
     def size(self, state: SidesState) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         return self.sides.size(state)
 
 

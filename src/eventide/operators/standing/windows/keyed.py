@@ -56,7 +56,7 @@ class KeyedState:
         return KeyedState(log, self.keys, int(renumbered[self.watched]))
 
     def size(self) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         keys = self.keys
         arrays = (*keys.table, keys.facts, keys.free, keys.spare)
         return Size(self.log.living, self.log.nbytes + sum(array.nbytes for array in arrays))
@@ -138,7 +138,7 @@ class KeyedWindow(LeafWindow, Stateful[KeyedState]):
         return after
 
     def size(self, state: KeyedState) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         return state.size()
 
 

@@ -41,7 +41,7 @@ class LeafWindow:
 
     @cached_property
     def output_schema(self) -> pa.Schema:
-        """The columns of the rows that come out."""
+        """The columns of the output."""
         schema = self.value_schema
         return schema.append(pa.field(SHOWN, pa.int64())) if self.shown else schema
 

@@ -76,5 +76,5 @@ class TimeWindowRows(LeafWindow, Stateful[TupleLog]):
         return self.initial_state().read(self.label, written)
 
     def size(self, state: TupleLog) -> Size:
-        """Return how much is remembered."""
+        """Return the size of the state."""
         return Size(state.living, state.nbytes)
