@@ -284,7 +284,7 @@ def call_of(text: str) -> AggregateCall:
     """Read `avg(speed)`.
 
     >>> call_of("count(*)")
-    Call(function='count', attribute=None)
+    AggregateCall(function='count', attribute=None)
     """
     found = CALL.fullmatch(text) if isinstance(text, str) else None
     if found is None:
