@@ -18,6 +18,10 @@ MARKED = [
 LINKED = sorted(
     {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")}
 )
+FOLDERS = {
+    *("src", "tests", "benchmarks", "examples"),
+    *(path.name for path in (ROOT / "src" / "eventide").iterdir() if [*path.glob("**/*.py")]),
+}
 
 
 def _name(path: Path) -> str:
@@ -96,6 +100,25 @@ def test_pages_that_the_program_names_exist() -> None:
     named = {page for path in sources for page in re.findall(r"docs/[\w/-]+\.md", path.read_text())}
     assert named
     assert [page for page in sorted(named) if not (ROOT / page).exists()] == []
+
+
+def test_files_that_the_documents_name_exist() -> None:
+    named = {
+        (path.name, name)
+        for path in [*DOCUMENTS, ROOT / "CONTRIBUTING.md"]
+        for name in re.findall(r"[`\s,]((?:\w+/)+(?:\w+\.py)?)(?=[`\s,])", path.read_text())
+        if name.endswith(".py") or name.split("/")[0] in FOLDERS
+    }
+    assert len(named) > 50
+    roots = [ROOT, ROOT / "src", ROOT / "src" / "eventide"]
+    missing = [
+        each
+        for each in sorted(named)
+        if not any(
+            (root / each[1]).is_file() or [*(root / each[1]).glob("**/*.py")] for root in roots
+        )
+    ]
+    assert missing == []
 
 
 def test_the_index_names_every_page() -> None:
