@@ -14,6 +14,7 @@ from statistics import median
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.global_orders import best_order, cost_of_order
 from benchmarks.guard import MismatchError
 from benchmarks.race import ROUNDS, Finding, at_least, at_most, timed
 from benchmarks.situation_setting import check_counts, in_turn
@@ -34,9 +35,7 @@ from eventide.plan.expressions import Column
 from eventide.plan.standing.join_order import (
     JoinInput,
     Order,
-    best_order,
     best_orders,
-    cost_of_order,
 )
 from eventide.schema import INT64
 

@@ -39,7 +39,6 @@ from eventide.lang.sql import plan_sql
 from eventide.lang.sql.explain import explain_request
 from eventide.lang.sql.statement import require_tpstream
 from eventide.plan.nodes import scans_of
-from eventide.plan.standing.execution import Execution, checked_execution
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.times import Duration, duration_us
 from eventide.plan.tree import Plan
@@ -212,13 +211,12 @@ class Database:
         """Return the sources of a plan: snapshots of streams, and rows written in the query."""
         return {**self.snapshots(plan), **written_sources(plan)}
 
-    def subscribe(  # noqa: PLR0913 - what a standing query can be told is optional
+    def subscribe(
         self,
         query: Query,
         on_result: OnResult | None = None,
         *,
         lateness: Duration = "0 s",
-        execution: Execution = "aware",
         from_history: bool = False,
         max_state_bytes: int | None = None,
         idle: Duration | None = None,
@@ -226,20 +224,14 @@ class Database:
         """Run a query live over the events appended to this database from now on.
 
         `on_result` gets the rows of the answer once they are complete: when the watermark, the
-        newest
-        time seen less `lateness`, has passed them. Events behind the watermark are stored but too
-        late
-        for this query, which counts and keeps them.
+        newest time seen less `lateness`, has passed them. Events behind the watermark are stored
+        but too late for this query, which counts and keeps them.
 
         The other options are for standing queries, over windows that slide. These begin with the
-        rows
-        that relations have; with `from_history`, also with the stored events that are in windows.
-        What
-        happened before is not reported, but `current()` has the answer. A query whose state needs
-        more
-        than `max_state_bytes` ends with an error. A stream that is more than `idle` behind another
-        is
-        not waited for. How it is executed changes no answer: see plan/standing/execution.py.
+        rows that relations have; with `from_history`, also with the stored events that are in
+        windows. What happened before is not reported, but `current()` has the answer. A query
+        whose state needs more than `max_state_bytes` ends with an error. A stream that is more
+        than `idle` behind another is not waited for.
         """
         text = str(query)
         catalog = self.catalog()
@@ -248,13 +240,12 @@ class Database:
             refuse_written(plan)
             if not isinstance(plan, Standing):
                 live = live_query(plan, catalog, on_result, lateness, text=text)
-                refuse_standing_options(execution, from_history, max_state_bytes, idle)
+                refuse_standing_options(from_history, max_state_bytes, idle)
                 return self.delivery.add(live)
             engine = StandingLive.of(
                 chosen_plan(plan, self.snapshots(plan)).plan,
                 catalog,
                 duration_us(lateness),
-                execution=checked_execution(execution),
                 max_state_bytes=max_state_bytes,
                 idle_us=None if idle is None else duration_us(idle),
             )
@@ -356,11 +347,11 @@ def live_query(
 
 
 def refuse_standing_options(
-    execution: Execution, from_history: bool, max_state_bytes: int | None, idle: Duration | None
+    from_history: bool, max_state_bytes: int | None, idle: Duration | None
 ) -> None:
     """Refuse options that only a standing query has."""
-    if execution != "aware" or from_history or not (max_state_bytes is None is idle):
-        message = "execution, from_history, max_state_bytes and idle are for queries over windows"
+    if from_history or not (max_state_bytes is None is idle):
+        message = "from_history, max_state_bytes and idle are for queries over windows"
         raise UnsupportedError(message, hint="write FROM stream [RANGE 10 MINUTES]")
 
 

@@ -10,8 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eventide as ev
+from eventide.api.live_query import LiveQuery
+from eventide.engines.standing.live import StandingLive
 from eventide.errors import UnsupportedError
+from eventide.lang.sql import plan_sql
 from eventide.plan.standing.elastic import shortened_by
+from eventide.plan.standing.nodes import Standing
 from tests.engines.standing.queries import histories
 from tests.engines.standing.runs import bag, batch, cuts, plan_of, run, scanned, tree_of
 from tests.naive.standing.answers import Streams
@@ -81,7 +85,11 @@ def test_a_live_query_is_asked(tmp_path: Path) -> None:
     standing.advance(51 * SECOND)
     assert standing.current(last="15 s").to_arrow().column("k").to_pylist() == ["at 40", "at 50"]
     assert len(standing.current(last="60 s")) == len(standing.current()) == 4
-    other = db.subscribe("SELECT x.k FROM a [RANGE 60 SECONDS] x", execution="negative")
+    text = "SELECT x.k FROM a [RANGE 60 SECONDS] x"
+    plan = plan_sql(text, db.catalog())
+    assert isinstance(plan, Standing)
+    engine = StandingLive.of(plan, db.catalog(), 0, execution="negative")
+    other = db.delivery.add(LiveQuery(engine, None, text=text))
     stream.append([{"ts": 60 * SECOND, "k": "at 60"}])
     with pytest.raises(UnsupportedError, match="negative execution"):
         other.current(last="15 s")

@@ -368,11 +368,6 @@ def test_a_state_belongs_to_the_plan_that_wrote_it() -> None:
         other.load(seal(other.owner, join_parts([b"nothing"])))
 
 
-def test_executions_are_listed(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match=r"no execution 'fast'\nhint: .*aware.*direct"):
-        two_streams(tmp_path).subscribe(TEXT, execution="fast")  # type: ignore[arg-type]
-
-
 def test_options_of_standing_queries_are_for_them(tmp_path: Path) -> None:
     db = two_streams(tmp_path)
     with pytest.raises(UnsupportedError, match="are for queries over windows"):

@@ -6,18 +6,15 @@ from itertools import permutations
 from statistics import mean
 
 import pytest
+from benchmarks.global_orders import best_order, by_selectivity, cost_of_order, pair_size
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.plan.standing.join_order import (
     JoinInput,
-    best_order,
     best_orders,
-    by_selectivity,
     cost_from,
-    cost_of_order,
     cost_of_orders,
-    pair_size,
 )
 from eventide.plan.standing.join_statistics import (
     Look,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
@@ -16,7 +17,6 @@ from eventide.store.files.frame import (
     Kind,
     frame_pieces,
     frames_backwards,
-    frames_from,
     read_frame,
 )
 from eventide.store.files.mapped import map_file, stamp_of
@@ -28,6 +28,17 @@ SCHEMA = Schema.of({"lane": "int64"})
 FORM = SegmentForm.of(SCHEMA, (0,), ("lane",), (), "lz4", in_order=True)
 STAMP = bytes(range(16))
 FAN_OUT = 4
+
+
+def frames_from(file: pa.Buffer, address: int, stamp: bytes) -> Iterator[Frame]:
+    """Yield the frames from one on, as far as they follow each other without a gap."""
+    while address + HEADER.size <= file.size:
+        try:
+            frame = read_frame(file, address, stamp)
+        except DamagedFrameError:
+            return
+        yield frame
+        address = frame.end
 
 
 def rows(start: int, count: int) -> pa.RecordBatch:

@@ -6,23 +6,13 @@ negative   windows announce every expiry with a tuple of sign -1, which goes the
            tuple it takes back
 direct     tuples expire where they are kept, in lists that are searched for them
 
-The last two are the classic ones, for comparison.
+Queries are run by the first. The last two are the classic ones, which tests and benchmarks compare
+it with, and whose costs `explain` estimates.
 """
 
 from __future__ import annotations
 
 from typing import Literal, get_args
 
-from eventide.errors import UnsupportedError, listed
-
 Execution = Literal["aware", "negative", "direct"]
 EXECUTIONS: tuple[Execution, ...] = get_args(Execution)
-
-
-def checked_execution(name: str) -> Execution:
-    """Return the execution of that name."""
-    for known in EXECUTIONS:
-        if name == known:
-            return known
-    message = f"there is no execution {name!r}"
-    raise UnsupportedError(message, hint=f"execution may be {listed(EXECUTIONS)}")

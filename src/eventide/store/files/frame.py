@@ -121,17 +121,6 @@ def read_frame(file: pa.Buffer, address: int, stamp: bytes | None = None) -> Fra
         raise DamagedFrameError(message) from error
 
 
-def frames_from(file: pa.Buffer, address: int, stamp: bytes) -> Iterator[Frame]:
-    """Yield the frames from one on, as far as they follow each other without a gap."""
-    while address + HEADER.size <= file.size:
-        try:
-            frame = read_frame(file, address, stamp)
-        except DamagedFrameError:
-            return
-        yield frame
-        address = frame.end
-
-
 def frames_backwards(file: pa.Buffer, stamp: bytes) -> Iterator[Frame]:
     """Yield every whole frame of a segment, the last first."""
     words = np.frombuffer(file, np.uint32, file.size // 4)

@@ -95,15 +95,6 @@ class ValueRange:
             return np.zeros(len(minima), np.bool_)
         return wanted.above_low(maxima) & wanted.below_high(minima)
 
-    def surely_holds(self, minima: pa.Array, maxima: pa.Array) -> Bools:
-        """Return the index entries all of whose values qualify, nulls aside.
-
-        That is true of an entry without values.
-        """
-        wanted = checked(self, type_of(minima))
-        without_values: Bools = minima.is_null().to_numpy(zero_copy_only=False)
-        return without_values | (wanted.above_low(minima) & wanted.below_high(maxima))
-
     def above_low(self, column: pa.Array) -> Bools:
         """Return which values are on the right side of the lower bound."""
         if self.low is None:

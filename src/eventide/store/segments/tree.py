@@ -49,7 +49,6 @@ PLACES = [
         "seq_max",
     )
 ]
-PLACE_NAMES = [field.name for field in PLACES]
 
 Levels = tuple[pa.RecordBatch, ...]
 WriteFrame = Callable[[Kind, int, Sequence[bytes | pa.Buffer]], tuple[int, int]]

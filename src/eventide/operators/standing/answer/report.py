@@ -133,7 +133,7 @@ class Reporter(Stateful[ReportState]):
             return self._expiring_rows.current(state.expiring, sooner_us)
         if sooner_us:
             message = f"the {self.execution} execution does not keep when rows of the answer go"
-            raise UnsupportedError(message, hint='subscribe with execution="aware"')
+            raise UnsupportedError(message, hint="the aware execution does")
         if self._answer_view is None or state.answer is None:
             message = f"the answer is not kept: an {self.report} can do without it"
             raise PlanError(message, hint="build the reporter with keeps_answer=True")
