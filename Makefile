@@ -28,7 +28,7 @@ format: $(READY) ## Format the code
 	@$(RUN)/ruff format src tests benchmarks examples
 	@$(RUN)/ruff check --fix src tests benchmarks examples
 
-bench: $(READY) ## Measure against named rivals, write benchmarks/results.md
+bench: $(READY) ## Measure against named rivals, write benchmarks/results.md and benchmarks/results/
 	@$(RUN)/python -m benchmarks
 
 golden: $(READY) ## Write the golden plans anew, for a diff to review

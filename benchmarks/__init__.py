@@ -7,7 +7,9 @@
     errands.py   cases that are no query: live, append and scan, the first answer
     guard.py     both sides gave the same rows, or nothing is timed
     measure.py   warm up, then time all ways of a case in turn
-    report.py    the table on the screen, and benchmarks/results.md
+    report.py    the table on the screen, and the same as Markdown
+    promises.py  the targets, and whether they are met
+    pages.py     benchmarks/results.md, and a page for each section in benchmarks/results
 
 The store has cases of its own, `python -m benchmarks store`:
 

@@ -23,20 +23,20 @@ from benchmarks.index_windows import EVENTS as EVENTS_OF_WINDOWS
 from benchmarks.index_windows import run_windows
 from benchmarks.keys import KEYS, run_keys
 from benchmarks.measure import Outcome, measure
+from benchmarks.pages import INDEX, PATTERNS, QUERIES, STORE, write_section
 from benchmarks.pattern_cases import PATTERN_CASES, PatternCase
 from benchmarks.pattern_setting import MANY as MANY_OF_PATTERNS
 from benchmarks.pattern_setting import PatternSetting, PatternSizes
+from benchmarks.promises import figures_of
 from benchmarks.race import Finding
 from benchmarks.report import (
     HOW_TO_READ,
     HOW_TO_READ_STORE,
-    RESULTS,
     Machine,
     as_table,
     patterns_section,
     queries_section,
     store_section,
-    write_results,
 )
 from benchmarks.setting import Setting
 from benchmarks.situation_report import (
@@ -152,7 +152,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="where to work; 25 GB for all of the store")
     parser.add_argument("--only", metavar="NAME", help="cases whose name has this in it; no file")
     parser.add_argument("--no-spark", action="store_true", help="leave out the cases on Spark")
-    parser.add_argument("--no-write", action="store_true", help=f"leave {RESULTS.name} as it is")
+    parser.add_argument("--no-write", action="store_true", help="leave the results as they are")
     return parser.parse_args(arguments)
 
 
@@ -194,8 +194,9 @@ def run_queries(
         screen.print(as_table(outcome))
     screen.print(as_table(outcomes))
     if not asked.only and not asked.no_write:
-        write_results("Queries", queries_section(outcomes, asked.events, machine))
-        screen.print(f"written to {RESULTS}")
+        details = queries_section(outcomes, asked.events, machine)
+        path = write_section(QUERIES, details, figures_of(outcomes))
+        screen.print(f"written to {path}")
 
 
 def run_store(
@@ -218,8 +219,9 @@ def run_store(
     setting.close()
     screen.print(as_table(findings))
     if not asked.only and not asked.no_write:
-        write_results("Store", store_section(findings, cases, events, machine))
-        screen.print(f"written to {RESULTS}")
+        details = store_section(findings, cases, events, machine)
+        path = write_section(STORE, details, figures_of(findings))
+        screen.print(f"written to {path}")
 
 
 def run_patterns(
@@ -240,9 +242,9 @@ def run_patterns(
         screen.print(as_table(found))
     screen.print(as_table(findings))
     if not asked.only and not asked.no_write:
-        section = patterns_section(findings, cases, events, setting.versions, machine)
-        write_results("Patterns", section)
-        screen.print(f"written to {RESULTS}")
+        details = patterns_section(findings, cases, events, setting.versions, machine)
+        path = write_section(PATTERNS, details, figures_of(findings))
+        screen.print(f"written to {path}")
     setting.close()
 
 
@@ -281,8 +283,8 @@ def run_index(
     screen.print(report.speeds().for_screen(), report.choices().for_screen())
     screen.print(report.verdicts().for_screen())
     if not asked.only and not asked.no_write:
-        write_results("Index", report.section(machine))
-        screen.print(f"written to {RESULTS}")
+        path = write_section(INDEX, report.section(machine), report.figures())
+        screen.print(f"written to {path}")
 
 
 def run(cases: Sequence[Case], events: int, folder: Path) -> Iterator[list[Outcome]]:

@@ -1,4 +1,4 @@
-"""What the index cases found: tables for the screen and for benchmarks/results.md."""
+"""What the index cases found: tables for the screen and for its page."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from benchmarks.index_queries import (
     WITHIN_EVENTS,
     Series,
 )
+from benchmarks.promises import Figure
 from benchmarks.race import Target
 from benchmarks.report import Machine, as_line, facts
 
@@ -55,11 +56,7 @@ class Grid:
 def speeds(series: Series, answers: Sequence[Answered]) -> list[str]:
     """Return the row of a series: how the chosen way compares with replay."""
     ratios = sorted(each.ratio for each in answers)
-    names = Counter(each.chosen.name for each in answers)
-    value, met = median(ratios), ""
-    if series.target is not None:
-        tested = value if series.target.is_least else 1 / ratios[0]
-        met = "✓" if series.target.met_by(tested) else "✗"
+    found = series_figure(series, answers)
     return [
         series.name,
         f"{len(answers)}",
@@ -67,12 +64,33 @@ def speeds(series: Series, answers: Sequence[Answered]) -> list[str]:
         f"{median(each.replay.seconds for each in answers):.3g}",
         f"{median(each.seconds for each in answers):.3g}",
         f"{ratios[0]:.2f}",
-        f"{value:.2f}",
+        f"{median(ratios):.2f}",
         f"{ratios[-1]:.2f}",
-        ", ".join(f"{count} {name}" for name, count in names.items()),
-        "" if series.target is None else str(series.target),
-        met,
+        ways_chosen(answers),
+        "" if found is None else found.target,
+        "" if found is None else mark(met=found.met),
     ]
+
+
+def series_figure(series: Series, answers: Sequence[Answered]) -> Figure | None:
+    """Return the ratio that the target of a series is about, if it has one."""
+    if series.target is None:
+        return None
+    ratios = [each.ratio for each in answers]
+    value = median(ratios) if series.target.is_least else 1 / min(ratios)
+    met = series.target.met_by(value)
+    return Figure(series.name, ways_chosen(answers), "replay", str(series.target), value, met)
+
+
+def ways_chosen(answers: Sequence[Answered]) -> str:
+    """Return how often each way was chosen."""
+    names = Counter(each.chosen.name for each in answers)
+    return ", ".join(f"{count} {name}" for name, count in names.items())
+
+
+def mark(*, met: bool) -> str:
+    """Return the mark of a target."""
+    return "✓" if met else "✗"
 
 
 SPEEDS = (
@@ -106,26 +124,29 @@ CHOICES = (
 )  # fmt: skip
 
 
-def verdict(what: str, found: float | None, target: Target) -> list[str]:
-    """Return a row for what has to hold over all series; a run of few may have nothing to say."""
-    if found is None:
-        return [what, "", str(target), ""]
-    return [what, f"{found:.3g}", str(target), "✓" if target.met_by(found) else "✗"]
+OVER_ALL = "over all series"
+
+
+def overall(answers: Sequence[Answered]) -> list[tuple[str, float | None, Target]]:
+    """Return what has to hold over all series; a run of few may have found nothing."""
+    over = [each.over_best for each in answers if each.others]
+    shares = [each.planning_share for each in answers if each.planning_share is not None]
+    middle = median(shares) if shares else None
+    return [
+        ("chosen over best, mean", fmean(over) if over else None, MEAN_OVER_BEST),
+        ("chosen over best, worst", max(over, default=None), MOST_OVER_BEST),
+        ("choosing over what it saves, median", middle, MOST_OF_CHOOSING),
+        ("choosing over what it saves, worst", max(shares, default=None), MOST_OF_CHOOSING),
+    ]
 
 
 def verdicts(answers: Sequence[Answered]) -> Grid:
     """Return how good the choices were over all series."""
-    over = [each.over_best for each in answers if each.others]
-    shares = [each.planning_share for each in answers if each.planning_share is not None]
     rows = [
-        verdict("chosen over best, mean", fmean(over) if over else None, MEAN_OVER_BEST),
-        verdict("chosen over best, worst", max(over, default=None), MOST_OVER_BEST),
-        verdict(
-            "choosing over what it saves, median",
-            median(shares) if shares else None,
-            MOST_OF_CHOOSING,
-        ),
-        verdict("choosing over what it saves, worst", max(shares, default=None), MOST_OF_CHOOSING),
+        [what, "", str(target), ""]
+        if found is None
+        else [what, f"{found:.3g}", str(target), mark(met=target.met_by(found))]
+        for what, found, target in overall(answers)
     ]
     return Grid(("Over all series", "Found", "Target", ""), rows)
 
@@ -179,8 +200,18 @@ class Report:
         """Return how good the choices were over all series."""
         return verdicts(self.all_answers())
 
+    def figures(self) -> list[Figure]:
+        """Return the figures that have a target: of each series, then over all of them."""
+        of_series = [series_figure(each, self.answers[each.name]) for each in self.series]
+        over_all = [
+            Figure(what, OVER_ALL, "", str(target), found, target.met_by(found))
+            for what, found, target in overall(self.all_answers())
+            if found is not None
+        ]
+        return [*(each for each in of_series if each is not None), *over_all]
+
     def section(self, machine: Machine) -> str:
-        """Return the part of results.md about the index."""
+        """Return the details about the index."""
         errors = errors_of(self.all_answers(), "blocks")
         far = sum(each > 0.3 for each in errors)
         lines = [

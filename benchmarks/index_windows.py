@@ -17,15 +17,15 @@ from rich.console import Console
 
 from benchmarks.data import START_US
 from benchmarks.guard import MismatchError
+from benchmarks.pages import WINDOWS, write_section
+from benchmarks.promises import figures_of
 from benchmarks.race import ROUNDS, Finding, at_least, at_most, race
 from benchmarks.report import (
     HOW_TO_READ_STORE,
-    RESULTS,
     Machine,
     as_table,
     facts,
     table_lines,
-    write_results,
 )
 from benchmarks.store_setting import remove
 from eventide.engines.build import build_pipeline
@@ -211,12 +211,13 @@ def run_windows(
     setting.close()
     screen.print(as_table(findings))
     if write:
-        write_results("Windows from the index", windows_section(findings, events, machine))
-        screen.print(f"written to {RESULTS}")
+        details = windows_section(findings, events, machine)
+        path = write_section(WINDOWS, details, figures_of(findings))
+        screen.print(f"written to {path}")
 
 
 def windows_section(findings: Sequence[Finding], events: int, machine: Machine) -> str:
-    """Return the part of results.md about windows."""
+    """Return the details about windows."""
     lines = [
         *facts(machine),
         f"- Events: {events:,}, a hundred a second, one double each; of short slides only so much "

@@ -19,7 +19,9 @@ import pyarrow as pa
 from rich.console import Console
 
 from benchmarks.measure import collector_off
-from benchmarks.report import RESULTS, Machine, as_line, facts, write_results
+from benchmarks.pages import KEYS as PAGE
+from benchmarks.pages import write_section
+from benchmarks.report import Machine, as_line, facts
 from eventide.api.database import live_query
 from eventide.api.live_query import LiveQuery
 from eventide.engines.standing.live import StandingLive
@@ -27,7 +29,6 @@ from eventide.errors import UnboundedStateWarning
 from eventide.lang.sql import plan_sql
 from eventide.schema import SEQ, TS, Schema
 
-TITLE = "Ever-new keys"
 KEYS = 1_000_000
 KNOWN = 100_000
 STEPS = 400
@@ -184,8 +185,8 @@ def run_keys(screen: Console, machine: Machine, keys: int, *, write: bool) -> No
             single.append((name, f"{usual:.2f}", f"{slow:.2f}"))
             screen.print(" | ".join(single[-1]))
     if write:
-        write_results(TITLE, keys_section(come, single, (keys, steps, known), machine))
-        screen.print(f"written to {RESULTS}")
+        details = keys_section(come, single, (keys, steps, known), machine)
+        screen.print(f"written to {write_section(PAGE, details)}")
 
 
 def row_of(name: str, found: Sequence[Stretch]) -> tuple[str, ...]:
@@ -205,7 +206,7 @@ def keys_section(
     sizes: tuple[int, int, int],
     machine: Machine,
 ) -> str:
-    """Return the section of results.md."""
+    """Return the details."""
     keys, steps, known = sizes
     about = (
         f"{keys:,} keys, {KEYS_A_SECOND:,} new ones a second of event time, two events of each, in "

@@ -1,4 +1,4 @@
-"""The table on the screen, and the same as benchmarks/results.md."""
+"""The table on the screen, and the same as Markdown, with when and where it was measured."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from benchmarks.pattern_data import KEYS
 from benchmarks.race import ROUNDS, Finding
 from benchmarks.store_cases import StoreCase
 
-RESULTS = Path(__file__).parent / "results.md"
 PACKAGES = ("eventide", "duckdb", "polars", "pyspark", "pyarrow", "numba", "numpy")
 HEADINGS = ("Case", "Eventide", "s", "M events/s", "Rival", "s", "Ratio", "Target", "")
 RIGHT = ("s", "M events/s", "Ratio", "Target")
@@ -34,8 +33,6 @@ HOW_TO_READ_STORE = (
     "A ratio is the rival's time over Eventide's, and a target of ≥ the least that has to hold. "
     "With a target of ≤ it is Eventide's over the rival's, or where there is no rival, the seconds."
 )
-PAGE = "# Results\n\nWritten by `make bench`. No number here is typed by hand.\n"
-
 
 Setting_contra = TypeVar("Setting_contra", contravariant=True)
 
@@ -124,17 +121,8 @@ def as_table(outcomes: Iterable[Outcome | Finding]) -> Table:
     return table
 
 
-def write_results(title: str, section: str, path: Path = RESULTS) -> None:
-    """Put a section into results.md in place of the one with its title."""
-    page = path.read_text(encoding="utf-8") if path.exists() else PAGE
-    head, *sections = page.split("\n## ")
-    kept = {each.partition("\n")[0]: each for each in sections}
-    kept[title] = f"{title}\n\n{section}"
-    path.write_text("\n## ".join([head, *kept.values()]), encoding="utf-8")
-
-
 def queries_section(outcomes: Sequence[Outcome], events: int, machine: Machine) -> str:
-    """Return the part of results.md about queries."""
+    """Return the details about queries."""
     asked = dict.fromkeys((o.case.name, o.case.asked, o.case.traffic.name) for o in outcomes)
     lines = [
         *facts(machine),
@@ -156,7 +144,7 @@ def queries_section(outcomes: Sequence[Outcome], events: int, machine: Machine) 
 def store_section(
     findings: Sequence[Finding], cases: Sequence[StoreCase], events: int, machine: Machine
 ) -> str:
-    """Return the part of results.md about the store."""
+    """Return the details about the store."""
     lines = [
         *facts(machine),
         f"- Events: up to {events:,} of 80 bytes; how many a case has is in "
@@ -182,7 +170,7 @@ def patterns_section(
     versions: Mapping[str, str],
     machine: Machine,
 ) -> str:
-    """Return the part of results.md about patterns."""
+    """Return the details about patterns."""
     rivals = ", ".join(f"{name} {number}" for name, number in versions.items())
     lines = [
         *facts(machine),

@@ -1,4 +1,4 @@
-"""Run the situation cases, and put what they found into results.md."""
+"""Run the situation cases, and write what they found."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.pages import SITUATIONS, write_section
+from benchmarks.promises import figures_of
 from benchmarks.race import ROUNDS, Finding
 from benchmarks.report import (
     HOW_TO_READ_STORE,
-    RESULTS,
     Machine,
     as_table,
     facts,
     run_in_turn,
     table_lines,
-    write_results,
 )
 from benchmarks.situation_cases import RIVAL_CASES, SituationCase
 from benchmarks.situation_joins import OTHER_CASES
@@ -26,7 +26,6 @@ from benchmarks.situation_setting import SituationSetting, SituationSizes
 from benchmarks.situation_streams import STREAM_CASES
 from benchmarks.situation_windows import WINDOW_CASES
 
-TITLE = "Situations"
 SITUATION_CASES = (
     *RIVAL_CASES,
     *WINDOW_CASES,
@@ -58,9 +57,9 @@ def run_situations(
     setting.close()
     screen.print(as_table(findings))
     if write:
-        section = situations_section(findings, cases, events, setting.versions, machine)
-        write_results(TITLE, section)
-        screen.print(f"written to {RESULTS}")
+        details = situations_section(findings, cases, events, setting.versions, machine)
+        path = write_section(SITUATIONS, details, figures_of(findings))
+        screen.print(f"written to {path}")
 
 
 def situation_setting(events: int, folder: Path, rivals: Path) -> SituationSetting:
@@ -75,7 +74,7 @@ def situations_section(
     versions: Mapping[str, str],
     machine: Machine,
 ) -> str:
-    """Return the part of results.md about situations."""
+    """Return the details about situations."""
     rivals = ", ".join(f"{name} {number}" for name, number in versions.items())
     lines = [
         *facts(machine),

@@ -1,4 +1,4 @@
-"""Run the standing cases, and put what they found into results.md."""
+"""Run the standing cases, and write what they found."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.pages import STANDING, write_section
+from benchmarks.promises import figures_of
 from benchmarks.race import ROUNDS, Finding
 from benchmarks.report import (
     HOW_TO_READ_STORE,
-    RESULTS,
     Machine,
     as_table,
     facts,
     run_in_turn,
     table_lines,
-    write_results,
 )
 from benchmarks.standing_chains import CHAIN_CASES
 from benchmarks.standing_groups import GROUP_CASES
@@ -32,7 +32,6 @@ from benchmarks.standing_setting import (
     StandingSizes,
 )
 
-TITLE = "Standing queries"
 STANDING_CASES = (
     *LINK_CASES,
     *JOIN_CASES,
@@ -69,9 +68,9 @@ def run_standing(
     setting.close()
     screen.print(as_table(findings))
     if write:
-        section = standing_section(findings, cases, events, setting.versions, machine)
-        write_results(TITLE, section)
-        screen.print(f"written to {RESULTS}")
+        details = standing_section(findings, cases, events, setting.versions, machine)
+        path = write_section(STANDING, details, figures_of(findings))
+        screen.print(f"written to {path}")
 
 
 def standing_section(
@@ -81,7 +80,7 @@ def standing_section(
     versions: Mapping[str, str],
     machine: Machine,
 ) -> str:
-    """Return the part of results.md about standing queries."""
+    """Return the details about standing queries."""
     rivals = ", ".join(f"{name} {number}" for name, number in versions.items())
     windows = StandingSizes(events).windows
     lines = [

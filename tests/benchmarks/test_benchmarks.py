@@ -29,6 +29,7 @@ from benchmarks.pattern_data import STREAM, kept, ticks
 from benchmarks.pattern_rivals import FLINK, AbsentError, Rival, Task, ask, last_line
 from benchmarks.pattern_setting import PatternSetting, PatternSizes
 from benchmarks.pattern_setting import Question as PatternQuestion
+from benchmarks.promises import figures_of
 from benchmarks.race import Finding, at_least, at_most, check_close, check_same
 from benchmarks.report import (
     Machine,
@@ -36,7 +37,6 @@ from benchmarks.report import (
     patterns_section,
     queries_section,
     store_section,
-    write_results,
 )
 from benchmarks.sensors import COLUMNS, as_they_arrive, exponential, in_bursts, sensor_chunks
 from benchmarks.setting import Setting
@@ -95,6 +95,9 @@ def test_the_report_renders(settings: dict[tuple[str, int], Setting]) -> None:
     assert page.count("| tumbling average |") == len(case.duels)
     assert "higher is better" in page
     assert f"{EVENTS:,}" in page
+    (found,) = figures_of(outcomes)
+    assert (found.rival, found.target) == ("DuckDB, Arrow", "≥ 0.33")
+    assert found.met is outcomes[0].met
 
 
 def test_a_wrong_answer_stops_the_run(
@@ -164,13 +167,6 @@ def test_the_store_answers_like_its_rivals(case: StoreCase, store_setting: Store
 def test_what_meets_a_target(finding: Finding, ratio: float | None, met: bool | None) -> None:
     assert finding.ratio == (None if ratio is None else pytest.approx(ratio))
     assert finding.met is met
-
-
-def test_a_section_of_the_results_replaces_only_itself(tmp_path: Path) -> None:
-    path = tmp_path / "results.md"
-    for title, section in (("Queries", "old\n"), ("Store", "kept\n"), ("Queries", "new\n")):
-        write_results(title, section, path)
-    assert path.read_text().endswith("\n\n## Queries\n\nnew\n\n## Store\n\nkept\n")
 
 
 def test_rows_that_differ_are_not_timed() -> None:

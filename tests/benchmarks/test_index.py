@@ -42,6 +42,8 @@ def test_every_way_gives_the_same_rows(name: str, compared: int, folder: Path) -
     assert report.speeds().for_screen().row_count == report.choices().for_screen().row_count == 1
     # One that was compared with others says how good the choice was, and one that was not does not.
     assert [bool(row[1]) for row in report.verdicts().rows[:2]] == [bool(compared)] * 2
+    marked = [row[-1] for row in (*report.speeds().rows, *report.verdicts().rows) if row[-1]]
+    assert ["✓" if each.met else "✗" for each in report.figures()] == marked
 
 
 @pytest.mark.parametrize("dataset", [READINGS, CRIME], ids=lambda each: each.name)
