@@ -44,6 +44,10 @@ def test_the_documents_show_code_at_all() -> None:
     assert sum(map(len, shown)) > 20
 
 
+def test_the_readme_is_read_in_two_minutes() -> None:
+    assert len((ROOT / "README.md").read_text().split()) <= 700
+
+
 def _prose(path: Path) -> str:
     """Return a page without its blocks of code."""
     return re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)

@@ -22,7 +22,7 @@ def row_pattern(stops: pa.Table) -> list[Block]:
         Paragraph(
             "`MATCH_RECOGNIZE` looks for rows that follow one another: one above 100 km/h, then at "
             "least one that is 15 km/h slower than the row before, then one below 20 km/h, all "
-            f"within ten seconds. It found {stops.num_rows:,} emergency stops:"
+            f"within ten seconds. It found {stops.num_rows:,} emergency stops. The first ones:"
         ),
         first_rows(stops, "begins"),
     ]
@@ -52,8 +52,8 @@ def standing_join(pairs: pa.Table) -> list[Block]:
         Heading("A standing join"),
         Paragraph(
             "Two windows of half a minute slide over the stream and are joined: which cars braked "
-            "hard near each other, at this moment? The answer is right at every instant; here is "
-            f"when its {pairs.num_rows:,} rows came:"
+            "hard near each other, at this moment? The answer is right at every instant. Of its "
+            f"{pairs.num_rows:,} rows, these came first:"
         ),
         first_rows(pairs, "at"),
     ]
@@ -66,8 +66,8 @@ def through_the_index(indexed: Indexed, events: int) -> list[Block]:
         Heading("Through the index"),
         Paragraph(
             "The store keeps aggregates of its events in its time index. The average and top speed "
-            f"of {indexed.answer.rows.num_rows:,} hours took {index * 1000:,.1f} ms from there. A "
-            f"replay of all {events:,} events took {replay * 1000:,.0f} ms, "
+            f"of {indexed.answer.rows.num_rows:,} windows took {index * 1000:,.1f} ms from there. "
+            f"A replay of all {events:,} events took {replay * 1000:,.0f} ms, "
             f"{replay / max(index, 1e-9):,.0f} times as long, and gave the same rows, bit by bit."
         ),
     ]
@@ -76,4 +76,10 @@ def through_the_index(indexed: Indexed, events: int) -> list[Block]:
 def first_rows(rows: pa.Table, by: str) -> TextTable:
     """Return the first rows in order of a column."""
     cells = shown_cells(rows.sort_by(by), SHOWN_ROWS)
-    return TextTable(tuple(rows.column_names), tuple(map(tuple, cells)))
+    numbers = [field.name for field in rows.schema if is_number(field.type)]
+    return TextTable(tuple(rows.column_names), tuple(map(tuple, cells)), right=frozenset(numbers))
+
+
+def is_number(type_: pa.DataType) -> bool:
+    """Whether values of a type stand on the right of their column."""
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
