@@ -18,7 +18,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 
 # A change is judged by the same examples every time. To look for new ones, set EVENTIDE_EXPLORE.
-settings.register_profile("same", derandomize=True)
+settings.register_profile("same", derandomize=True, max_examples=60)
 settings.load_profile("default" if os.environ.get("EVENTIDE_EXPLORE") else "same")
 
 # Most code of a short-lived JVM runs too seldom to be worth the second, better compiler: without

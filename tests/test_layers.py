@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,7 @@ ONLY_IN = {
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
+@cache
 def imported_modules(path: Path) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
