@@ -56,8 +56,7 @@ class Batch:
     """Rows, and the promise that no row before `watermark_us` will follow.
 
     Rows of a stream have `ts` and `_seq` and are sorted by them. Rows that an operator derives,
-    such
-    as those of a window aggregate, have the columns that its plan node states, in no order.
+    such as those of a window aggregate, have the columns that its plan node states, in no order.
     """
 
     rows: pa.RecordBatch

@@ -29,8 +29,7 @@ def interruptible(work: Callable[Arguments, Returned]) -> Callable[Arguments, Re
     """Let Ctrl-C end a call within a second.
 
     The work stops at the end of the kernel it is in, and its result is dropped. So this is for
-    calls
-    that change nothing but what they return, or whose changes are dropped too.
+    calls that change nothing but what they return, or whose changes are dropped too.
     """
 
     @wraps(work)

@@ -229,9 +229,10 @@ class Database:
 
         The other options are for standing queries, over windows that slide. These begin with the
         rows that relations have; with `from_history`, also with the stored events that are in
-        windows. What happened before is not reported, but `current()` has the answer. A query
-        whose state needs more than `max_state_bytes` ends with an error. A stream that is more
-        than `idle` behind another is not waited for.
+        windows. What happened before is not reported, but `current()` has the answer. A query whose
+        state needs more than `max_state_bytes` ends with an error. A stream that is more than
+        `idle` behind another is not waited for. How it is executed changes no answer: see
+        plan/standing/execution.py.
         """
         text = str(query)
         catalog = self.catalog()
@@ -275,12 +276,9 @@ class Database:
         Give one query, several, or several by name. All streams are merged under one clock, and the
         rows of an answer come once the clock has passed them, with the clock at which they came.
         Iterating over the replay yields them; `run` hands all of them to `on_result`. The end of
-        the
-        range completes what is still open. `speed`, such as "10x", is how much faster than real
-        time
-        event time goes; without it, the replay is as fast as it can be. Events appended meanwhile
-        are
-        not replayed.
+        the range completes what is still open. `speed`, such as "10x", is how much faster than real
+        time event time goes; without it, the replay is as fast as it can be. Events appended
+        meanwhile are not replayed.
         """
         times, pace = forward_range(start, end), speed_of(speed)
         catalog = self.catalog()

@@ -49,8 +49,7 @@ class Delivery:
         callback fails, the other queries still get the events.
 
         When this returns, the queries have seen the events, unless a callback appended them. After
-        an
-        interrupt, queries that have not seen the events yet see them before any later ones.
+        an interrupt, queries that have not seen the events yet see them before any later ones.
         """
         with self.queueing:
             # The number comes first: an interrupt here loses a number, but never gives one out
@@ -127,8 +126,7 @@ class Delivery:
 
         Events stored before it takes its snapshot are in the snapshot; later ones are delivered to
         it. An event that is stored but not yet in the queue may be both: the query recognises by
-        its
-        number what it has seen. Threads that append meanwhile wait, and deliver afterwards.
+        its number what it has seen. Threads that append meanwhile wait, and deliver afterwards.
         """
         with self.paused():
             seen = self.queued

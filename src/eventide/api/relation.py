@@ -60,8 +60,7 @@ class Relation:
         """Add rows, replacing those with the same key.
 
         `rows` may be anything that a stream can append. They hold from `at` on, or each from its
-        own
-        `ts`; without either, from the newest time in any stream of the database.
+        own `ts`; without either, from the newest time in any stream of the database.
         """
         return self.change(inferred_table(rows), at, deleted=False)
 

@@ -65,13 +65,10 @@ class Stream:
         """Store events for good, in any order of time.
 
         `data` is an Arrow table, a pandas or polars frame, or a list of dictionaries. Either all of
-        it
-        is stored or none, with an error that names the row. When this returns, the events are as
-        safe
-        as the stream's durability says: by default, on the disk. Two kinds of errors can come after
-        the events are stored: one of a live query or its callback, whose notes say so, and one of
-        the
-        disk, which says that the events are visible but may not be safe.
+        it is stored or none, with an error that names the row. When this returns, the events are as
+        safe as the stream's durability says: by default, on the disk. Two kinds of errors can come
+        after the events are stored: one of a live query or its callback, whose notes say so, and
+        one of the disk, which says that the events are visible but may not be safe.
 
         A producer that numbers its batches can send one again: with `producer` and `sequence`,
         a batch that is stored already adds nothing.
@@ -141,10 +138,9 @@ class Stream:
 
         The answer is one row over all of [start, end); with `every`, a row for each period of that
         length that has events ("15 min", "day", "month"); with `by`, a row for each "hour" of the
-        day,
-        "weekday" (1 is Monday), "day" or "week" or "month" or "quarter" of the year, or "year".
-        Calendar periods follow the local time of `zone`. The time it takes hardly depends on the
-        number of events.
+        day, "weekday" (1 is Monday), "day" or "week" or "month" or "quarter" of the year, or
+        "year". Calendar periods follow the local time of `zone`. The time it takes hardly depends
+        on the number of events.
         """
         snapshot = self.snapshot()
         wanted = [call_of(text) for text in calls]

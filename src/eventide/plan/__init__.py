@@ -9,6 +9,7 @@ constants.py    casts of constants; times.py reads and prints times and duration
 failing.py      which expressions may fail for some values
 written.py      VALUES as events; column_names.py: numbers for columns of the same name
 time_order.py   whether rows come in order of time
+bounds.py       whether the state of a live query is bounded, and what it keeps
 bind.py         names become typed columns; bind_hints.py: hints where types do not fit
 check.py        what must hold for every plan
 meaning.py      when two plans are the same

@@ -113,14 +113,10 @@ class At:
     """An expression computed at one row of a match: `PREV(LAST(A.price, 1), 2)`.
 
     The row is found in three steps: the first or last row of `variable` (a pattern variable, a
-    subset,
-    or None for all rows of the match); from there `offset` rows of the variable further inside;
-    from
-    there `shift` rows of the partition forward (NEXT), or back if negative (PREV). If there is no
-    such
-    row, the value is null. With `final` the whole match counts, otherwise the match up to the
-    current
-    row. `argument` is computed from that row alone.
+    subset, or None for all rows of the match); from there `offset` rows of the variable further
+    inside; from there `shift` rows of the partition forward (NEXT), or back if negative (PREV). If
+    there is no such row, the value is null. With `final` the whole match counts, otherwise the
+    match up to the current row. `argument` is computed from that row alone.
     """
 
     argument: Expression

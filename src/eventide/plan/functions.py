@@ -40,10 +40,8 @@ class Function:
 
     `takes` completes the sentence "… takes …" in an error. `precedence` orders the infix forms,
     loosest first. `options` are the words that its first argument may be. `reads_times` means that
-    a
-    string literal beside a timestamp is read as a timestamp. `can_fail` means that some values of
-    the
-    right type have no result, as when integers overflow.
+    a string literal beside a timestamp is read as a timestamp. `can_fail` means that some values of
+    the right type have no result, as when integers overflow.
     """
 
     name: str

@@ -60,8 +60,7 @@ def plan_block(
 
     `extras` are further expressions that the SQL around the block needs; they become hidden columns
     unless an item already computes the same. `UnsupportedError` says that our operators cannot do
-    the
-    SELECT.
+    the SELECT.
     """
     windowed = is_windowed(select)
     scope = replace(scope, pseudo=_WINDOW_COLUMNS) if windowed else scope

@@ -20,8 +20,7 @@ def inline_ctes(query: exp.Expr) -> None:
     """Replace each table that a pattern or a join of periods reads by the CTE that it names.
 
     The same goes for a plain SELECT that is all that another SELECT reads, if the other has a
-    window
-    or is its only reader. CTEs that nothing else reads are dropped.
+    window or is its only reader. CTEs that nothing else reads are dropped.
     """
     for node in list(query.find_all(RowPattern, SituationTable)):
         inline_cte(query, node.this)

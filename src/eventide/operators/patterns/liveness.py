@@ -48,8 +48,7 @@ def live_at(
     """Return for every node what the conditions that may come after it read.
 
     `reads` has what the condition of each variable reads once a row is taken as it. A read that is
-    new
-    at a node is passed back to the nodes before it, once.
+    new at a node is passed back to the nodes before it, once.
     """
     nodes = automaton.nodes
     live: list[set[ConditionRead]] = [set() for _ in nodes]

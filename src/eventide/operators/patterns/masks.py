@@ -310,8 +310,7 @@ def unwrapped(expression: Expression, leaves: dict[At, str], taken: frozenset[st
     """Return the expression over the tested row's columns, with values at other rows as columns.
 
     PREV(COALESCE(x, 0)) is null if there is no row before: so the argument is computed first, and
-    then
-    moved.
+    then moved.
     """
     if isinstance(expression, At):
         if not expression.shift:

@@ -130,8 +130,7 @@ class OneRow(Measures):
         """Return the values of an aggregate over paths that share their tails.
 
         The elements made for one match lie together. A path is the tail of such a run, from some
-        element
-        on, then the tail of the run it leads into, and so on: usually two runs.
+        element on, then the tail of the run it leads into, and so on: usually two runs.
         """
         matches = self.matches
         counted = self.naming.chosen(leaf.variable)[matches.node]

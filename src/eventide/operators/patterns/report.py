@@ -51,8 +51,7 @@ class Report:
         """Return the rows of matches, and those in no match.
 
         `matched` marks rows of matches; those of these matches are added. `decided` are the start
-        rows of
-        each key, from the first to the last, from which matches were looked for.
+        rows of each key, from the first to the last, from which matches were looked for.
         """
         if self.shows_unmatched:
             # Matches from earlier rows may reach into the rows owned.

@@ -21,12 +21,9 @@ class MatchState:
     """Rows by key, and what is known of each key.
 
     Key k has `kept[k]` of the rows. The first start row to decide is its row number `begin[k]`;
-    rows
-    before `seen[k]` could be tested at the last step. `whole` says that its first row here is its
-    very
-    first row, `numbers` counts its matches. `matched` marks rows of matches, if the output needs
-    it. A
-    key is `due` when the time of a start row is over.
+    rows before `seen[k]` could be tested at the last step. `whole` says that its first row here is
+    its very first row, `numbers` counts its matches. `matched` marks rows of matches, if the output
+    needs it. A key is `due` when the time of a start row is over.
     """
 
     rows: pa.RecordBatch

@@ -26,9 +26,8 @@ def narrow_rows(plan: Plan) -> Plan:
     """Project(a.x, Join(Filter(a.y > 0, a), b)) -> Project(a.x, Join(Project(…, Filter(…)), b)).
 
     It works below joins and (NOT) EXISTS. It does not work below DISTINCT, EXCEPT and UNION ALL,
-    where
-    all columns of a row matter, nor to the right of a join as of a time, which reads the whole
-    stream.
+    where all columns of a row matter, nor to the right of a join as of a time, which reads the
+    whole stream.
     """
     return _narrow(plan, frozenset(plan.row))
 

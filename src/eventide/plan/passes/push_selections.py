@@ -37,13 +37,10 @@ def push_selections(plan: Plan) -> Plan:
     """Filter(p(a) AND q(a, b), Join(a, b)) -> Filter(q, Join(Filter(p, a), b)).
 
     A condition moves through joins, into the source whose columns it reads; of a join as of a time
-    only
-    into the left source, of an outer join only into one all of whose rows are kept. It moves
-    through
-    unions, DISTINCT, EXCEPT and (NOT) EXISTS; through GROUP BY if it reads only keys; not through
-    ORDER BY … LIMIT. It stops above the windows: windows of time keep nothing, and before other
-    windows
-    a condition would mean something else.
+    only into the left source, of an outer join only into one all of whose rows are kept. It moves
+    through unions, DISTINCT, EXCEPT and (NOT) EXISTS; through GROUP BY if it reads only keys; not
+    through ORDER BY … LIMIT. It stops above the windows: windows of time keep nothing, and before
+    other windows a condition would mean something else.
     """
     plan = _loosened(plan)
     if isinstance(plan, Filter):

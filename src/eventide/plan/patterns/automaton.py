@@ -36,9 +36,8 @@ class Transition:
     """A way on from a node: take a row as `variable` and go to `target`, or be DONE.
 
     `at_start` and `at_end` require the place to be the partition's start or end. `absent` are
-    variables
-    that no row skipped before this step may be. Those in `later` are checked when the match is
-    complete, and see all rows of the variables in `late`.
+    variables that no row skipped before this step may be. Those in `later` are checked when the
+    match is complete, and see all rows of the variables in `late`.
     """
 
     variable: int

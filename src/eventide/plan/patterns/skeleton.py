@@ -2,8 +2,7 @@
 
 Every match of `A (B | C) D* E{2,}` has a row of A, right after it one of B or C, and some rows
 later two consecutive rows of E. A part that may be missing or repeated becomes a gap, which can
-hold
-any rows. So the skeleton allows at least the matches that the pattern does.
+hold any rows. So the skeleton allows at least the matches that the pattern does.
 """
 
 from __future__ import annotations

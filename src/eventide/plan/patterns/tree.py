@@ -87,8 +87,7 @@ class Absent:
     """`NOT B`: none of the rows skipped here satisfies the variable's condition.
 
     `late` are variables that the condition reads and that come later: it is checked when the match
-    is
-    complete, with all of their rows.
+    is complete, with all of their rows.
     """
 
     name: str

@@ -175,8 +175,7 @@ def mask_of_open(mask: int) -> int:
     """Return a mask for periods of which the first is open, with the end of time as its end.
 
     Two open periods then end together. They satisfy a mask if all the relations that they may come
-    to
-    have are in it.
+    to have are in it.
 
     >>> names_of(mask_of_open(SHORTHANDS["intersects"]) & ~SHORTHANDS["intersects"])
     ()

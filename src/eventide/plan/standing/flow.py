@@ -56,8 +56,7 @@ class Flow:
     """The tuples of an edge.
 
     How many come in a second, how many live at a time, which values each column has, and which
-    share
-    goes early.
+    share goes early.
     """
 
     rate: float

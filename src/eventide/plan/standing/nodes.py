@@ -329,10 +329,8 @@ class Standing(Plan):
               something changed
 
     With `slide_us` the answer is that of the last multiple of it. Rows that came and went between
-    two
-    refreshes are not seen; with `restore` they are reported at the next one. `output_window` is
-    over
-    the istream: the answer is the last results, even if they are no longer in the windows.
+    two refreshes are not seen; with `restore` they are reported at the next one. `output_window` is
+    over the istream: the answer is the last results, even if they are no longer in the windows.
     """
 
     source: Plan

@@ -27,8 +27,7 @@ class ColumnValues:
     `distinct` is the number of different values at a time. `even` is the number of equally frequent
     values that would be equal in two rows as often as these are: fewer than `distinct` if some are
     frequent, None if it is the same. `nulls` is the share of rows without a value. `measured` says
-    that
-    all this was counted, not guessed.
+    that all this was counted, not guessed.
     """
 
     distinct: float = DEFAULT_DISTINCT
@@ -67,8 +66,7 @@ class LeafStatistics:
     """What is known of the events of a window.
 
     The rate in a second, the values of columns, by their name in the stream, and the share of
-    events on
-    which conditions are true.
+    events on which conditions are true.
     """
 
     rate: float = DEFAULT_RATE

@@ -17,8 +17,7 @@ def unseen_share(join: WindowJoin, slide_us: int) -> float | None:
     """Return the share of results that come and go between two refreshes, None if unknown.
 
     It is known for windows of constant length over different streams, whose events come steadily
-    and
-    independently. For two windows of one length it is slide / (2 length).
+    and independently. For two windows of one length it is slide / (2 length).
     """
     leaves = [_leaf(source) for source in join.sources]
     lengths = [_length(leaf) for leaf in leaves]
@@ -34,10 +33,8 @@ def _share(lengths: Sequence[int], slide_us: int) -> float:
 
     The last event of a combination meets others of any age, so each has any time left up to its
     window's length; the first to expire ends the result. It is seen if it lives longer than the
-    time to
-    the next refresh, which is anything up to the slide. The number of combinations that an event of
-    a
-    window makes is proportional to the lengths of the others.
+    time to the next refresh, which is anything up to the slide. The number of combinations that an
+    event of a window makes is proportional to the lengths of the others.
 
     >>> _share([60, 60], 10)
     0.08333333333333337

@@ -59,12 +59,9 @@ class Edge:
     """What is known of the tuples that go from one node of a plan to the next.
 
     `lifetime_us` is how long each lives if the pattern is weakest, otherwise the longest possible
-    life;
-    None if there is no such bound. `internal` says that all windows below are internal. `in_order`
-    says
-    that tuples expire in the order in which they come, as those of one time window always do, even
-    if
-    their lifetimes differ.
+    life; None if there is no such bound. `internal` says that all windows below are internal.
+    `in_order` says that tuples expire in the order in which they come, as those of one time window
+    always do, even if their lifetimes differ.
     """
 
     pattern: UpdatePattern
@@ -84,8 +81,7 @@ class Circumstances:
 
     `slide_us` is the multiple to which windows round the coming and going of tuples. With
     `strict_distinct` a value that stays is not emitted again. With `kept`, edges are as operators
-    keep
-    them: internal windows count as the others, because they bound the state just as much.
+    keep them: internal windows count as the others, because they bound the state just as much.
     `all_internal` is set below an output window, which makes all windows internal.
     """
 
@@ -170,8 +166,7 @@ def by_pane(node: GroupAggregate, source: Edge, slide_us: int | None) -> bool:
     """Whether a GROUP BY keeps partial results of panes in place of tuples.
 
     All tuples that expire at the same refresh go as one; only those that may go early have to be
-    kept
-    apart. Values that fade can only be kept by pane.
+    kept apart. Values that fade can only be kept by pane.
     """
     functions = {item.aggregate.function for item in node.aggregates}
     if slide_us is None or source.strict or not functions <= {*BY_PANE}:

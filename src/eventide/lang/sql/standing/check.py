@@ -106,8 +106,7 @@ def check_internal(
     """Return the plan, all its windows internal if those whose events leave are all INTERNAL.
 
     Windows whose events never leave, such as [SINCE …], follow the others. WSTREAM makes all
-    windows
-    internal.
+    windows internal.
     """
     marked = next((each.internal for each in windows if each.internal is not None), None)
     output = report is not None and report.window is not None

@@ -46,8 +46,7 @@ class Planned:
     """A planned query: `names` are its columns; those behind them are only there to order by.
 
     `order`, `limit` and `offset` have to stand around it as SQL: an order without a limit, or a
-    limit
-    without an order, cannot be part of a standing query.
+    limit without an order, cannot be part of a standing query.
     """
 
     plan: Plan
