@@ -1,4 +1,4 @@
-"""What operators write: Arrow streams whose metadata say what wrote them, and lists of such.
+"""The format that operators write: Arrow streams with the writer's name, and lists of such.
 
 It has no checksum of its own: the envelope has one (envelope.py).
 """
@@ -25,10 +25,10 @@ def write_rows(operator: str, rows: pa.RecordBatch, facts: dict[str, int]) -> by
 def read_rows(
     operator: str, written: bytes, schema: pa.Schema
 ) -> tuple[pa.RecordBatch, dict[str, int]]:
-    """Read back what `write_rows` wrote: rows that are whole to the last offset."""
+    """Read back what `write_rows` wrote; all offsets in the rows are checked."""
     try:
         table = pa.ipc.open_stream(written).read_all()
-        # Arrow would follow offsets anywhere; this looks at all of them, and at every text.
+        # Arrow follows offsets anywhere; this checks all of them, and every text.
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         message = f"the state of {operator} is damaged: {error}"
@@ -82,7 +82,7 @@ def split_parts(joined: bytes) -> list[bytes]:
 
 
 def parts_of(name: str, written: bytes, count: int) -> list[bytes]:
-    """Return the parts of a written state, of which there have to be so many."""
+    """Return the parts of a written state; their number is given."""
     parts = split_parts(written)
     if len(parts) != count:
         message = f"the state of {name} has {len(parts)} parts, expected {count}"

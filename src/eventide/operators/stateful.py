@@ -1,4 +1,4 @@
-"""What has a state that can be written out and read back: the same envelope for all."""
+"""Objects with a state that can be written out and read back, in the same envelope for all."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def columns_text(schema: pa.Schema) -> str:
 class Stateful(ABC, Generic[State]):
     """A frozen configuration whose state travels beside it.
 
-    What is made of others, such as a pipeline, writes what these `write`; only the outermost
-    seals it. A dataclass of this kind says by its fields whose its state is.
+    An object made of others, such as a pipeline, writes what these `write`; only the outermost one
+    seals it. The fields of such a dataclass identify the owner of its state.
     """
 
     @cached_property
     def owner(self) -> Owner:
-        """Whose state this is: what it depends on."""
+        """The owner of the state: what the state depends on."""
         node, schema = getattr(self, "node", None), getattr(self, "output_schema", None)
         facts = {} if node is None else {QUERY: describe(node)}
         if schema is not None:
@@ -43,7 +43,7 @@ class Stateful(ABC, Generic[State]):
 
     @abstractmethod
     def initial_state(self) -> State:
-        """Return the state before anything has come."""
+        """Return the state before the first step."""
 
     @abstractmethod
     def write(self, state: State) -> bytes:
@@ -53,7 +53,7 @@ class Stateful(ABC, Generic[State]):
     def read(self, written: bytes) -> State:
         """Read back what `write` wrote.
 
-        The bytes may be anything: what kernels rely on is checked here, for they do not look
+        The bytes may be anything: what kernels rely on is checked here, because they do not check
         whether an index is in range.
         """
 

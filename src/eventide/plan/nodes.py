@@ -1,4 +1,4 @@
-"""Plan nodes: what is done with rows. A closed union of frozen values that refuse to be wrong."""
+"""Plan nodes: what is done with rows. A closed union of frozen values that check themselves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from eventide.schema import DataType
 
 @dataclass(frozen=True, slots=True)
 class WrittenRows:
-    """Events that a query writes down itself, in order of arrival; times are microseconds."""
+    """Events written in the query itself, in order of arrival; times are microseconds."""
 
     columns: tuple[tuple[str, DataType], ...]
     rows: tuple[tuple[object, ...], ...]
@@ -33,7 +33,7 @@ class WrittenRows:
 
 @dataclass(frozen=True, slots=True)
 class Scan(Plan):
-    """The events of a stream, of one span of time, in order of (ts, _seq)."""
+    """The events of a stream, of one period, in order of (ts, _seq)."""
 
     stream: str
     columns: tuple[tuple[str, DataType], ...] = ()
@@ -44,20 +44,20 @@ class Scan(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return dict(self.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Filter(Plan):
-    """The rows on which `condition` is true; neither false nor null will do."""
+    """The rows on which `condition` is true, neither false nor null."""
 
     source: Plan
     condition: Expression
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return self.source.row
 
 
@@ -70,7 +70,7 @@ class Project(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return {item.name: item.type for item in self.items}
 
 
@@ -78,9 +78,9 @@ class Project(Plan):
 class Relational(Plan):
     """Ordinary SQL around our operators: the rest of the query, over their results.
 
-    The text comes in the dialect of each engine that can run it; `inputs` are the names it uses
-    for the plans below. `spark_gap` says why Spark cannot run it, if it cannot; `reason` what of it
-    our own operators cannot do, if that is one expression.
+    The text is given in the dialect of each engine that can run it; `inputs` are the names it uses
+    for the plans below. `spark_gap` says why Spark cannot run it, if it cannot; `reason` is the
+    expression that our own operators cannot do, if it is just one.
     """
 
     inputs: tuple[tuple[str, Plan], ...]
@@ -111,7 +111,7 @@ Node = (
 
 
 def node_of(plan: Plan) -> Node:
-    """Return a plan as one of the nodes that there are, so that mypy sees what a match leaves out.
+    """Return a plan as one of the known nodes, so that mypy sees what a match leaves out.
 
     `tests/plan/test_nodes.py` makes sure that there is no other.
     """

@@ -12,9 +12,9 @@ Row = Mapping[str, DataType]
 
 
 class Plan(ABC):
-    """A node of a plan, with all that is below it: a frozen value.
+    """A node of a plan, with everything below it: a frozen value.
 
-    `plan/nodes.py` lists the nodes that there are. Those of a room are in its own `nodes.py`.
+    `plan/nodes.py` lists all nodes. Those of a room are in its own `nodes.py`.
     """
 
     __slots__ = ()
@@ -22,4 +22,4 @@ class Plan(ABC):
     @property
     @abstractmethod
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""

@@ -1,4 +1,4 @@
-"""Situations as rows: the periods for which conditions hold, each when it is over."""
+"""Situations as rows: the periods in which conditions hold, each when it is over."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from eventide.plan.situations.nodes import Situations
 
 @dataclass(frozen=True)
 class SituationState:
-    """Open situations by key, with parts of the aggregates of each symbol's; the next position."""
+    """Open situations by key, with partial aggregates for each symbol, and the next position."""
 
     keys: KeyLayers[KeyedSituations]
     position: int = 0
@@ -58,7 +58,7 @@ class DeriveSituations(Stateful[SituationState]):
         return SituationState(KeyLayers.of(self.keyed(begun, nothing)))
 
     def keyed(self, state: RunState, parts: tuple[Parts, ...]) -> KeyedSituations:
-        """Return what is known of keys, and when they are due; nothing is counted or confirmed."""
+        """Return the state by key, and when keys are due; here no matches are counted."""
         none = np.zeros(len(state.keys.held), np.int64)
         pending = np.empty((0, len(self.node.situations)), np.int64)
         return KeyedSituations(
@@ -66,7 +66,7 @@ class DeriveSituations(Stateful[SituationState]):
         )
 
     def step(self, state: SituationState, batch: Batch) -> tuple[SituationState, Batch]:
-        """Take a batch in; return the situations that it ends."""
+        """Take a batch; return the situations that it ends."""
         columns = [evaluate(key.expression, batch.rows) for key in self.node.keys]
         taken = state.keys.taken(columns, batch.rows.num_rows, batch.watermark_us)
         before = RunState(taken.part.known, taken.part.runs, state.position)

@@ -1,4 +1,4 @@
-"""What is remembered of situations, by key: a step takes the keys that it is about."""
+"""The state of situations, by key: a step takes the keys that it needs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from eventide.operators.situations.values import Parts
 
 @dataclass(frozen=True)
 class KeyedSituations:
-    """Keys, their runs, and parts of the aggregates of each symbol's, by number of the run.
+    """Keys, their runs, and partial aggregates for each symbol, by number of the run.
 
     `reported` counts the matches of each key. `pending` has the members, by number of the run, of
-    matches that were reported while some went on. Closed runs are needed for `within_us`.
+    matches that were reported while some were open. Closed runs are needed for `within_us`.
     """
 
     known: KeyStates
@@ -52,7 +52,7 @@ class KeyedSituations:
 
     @cached_property
     def due(self) -> Int64s:
-        """When the silence of each key ends its runs, or nothing needs those that are over."""
+        """When the silence of each key ends its runs, or its closed runs are no longer needed."""
         due = np.full(len(self.known.held), NEVER, np.int64)
         if self.within_us is not None:
             over = np.flatnonzero(self.runs.end_pos != NOT_YET)
@@ -74,7 +74,7 @@ class KeyedSituations:
         return order, offsets
 
     def take(self, keys: Int64s) -> Self:
-        """Return what is known of some keys, by number."""
+        """Return the state of some keys, by number."""
         order, offsets = self.by_key
         counts = offsets[1:][keys] - offsets[keys]
         kept = order[ranges(offsets[keys], counts)]

@@ -1,10 +1,10 @@
 """Matches of temporal patterns: situations of a key whose periods lie as the pattern asks.
 
-    events ─ situation_runs: what changed ─ situation_search: matches ─ situation_report: rows
+    events ─ situation_runs: changes ─ situation_search: matches ─ situation_report: rows
 
-The state is the situations that matches may still need (those of the window and the open ones, with
-their aggregates), statistics, and matches that wait to be confirmed. Whatever order situations are
-joined in, the matches are the same.
+The state is the situations that matches may still need (those in the window and the open ones, with
+their aggregates), statistics, and matches that wait to be confirmed. The order in which situations
+are joined does not change the matches.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ from eventide.operators.stateful import Stateful
 from eventide.plan.situations.nodes import TemporalPattern
 
 MOST_PARTS = 8192
-"""So many events of open situations, and some more for each, wait before they are merged."""
+"""This many events of open situations, and some more for each, wait before they are merged."""
 
 
 @dataclass(frozen=True)
 class PatternState:
-    """What is known of keys and their situations, the next position, and statistics.
+    """The state of keys and their situations, the next position, and statistics.
 
-    `least` is how many runs and keys were left when what nobody needs was last dropped, and
-    `dropped_at` the position of that.
+    `least` is how many runs and keys were left when unneeded ones were last dropped, and
+    `dropped_at` the position at that time.
     """
 
     keys: KeyLayers[KeyedSituations]
@@ -128,12 +128,12 @@ class MatchSituations(Stateful[PatternState]):
         reported: Int64s,
         pending: Int64s,
     ) -> KeyedSituations:
-        """Return what is known of keys, and when they are due."""
+        """Return the state by key, and when keys are due."""
         gap_us, within_us = self.node.gap_us, self.node.within_us
         return KeyedSituations(known, runs, parts, reported, pending, gap_us, within_us)
 
     def step(self, state: PatternState, batch: Batch) -> tuple[PatternState, Batch]:
-        """Take a batch in; return the matches that it makes certain."""
+        """Take a batch; return the matches that become certain with it."""
         rows, watermark_us = batch.rows, batch.watermark_us
         columns = [evaluate(key.expression, rows) for key in self.node.keys]
         taken = state.keys.taken(columns, rows.num_rows, watermark_us)
@@ -185,7 +185,7 @@ class MatchSituations(Stateful[PatternState]):
         *,
         spare: bool,
     ) -> KeyedSituations:
-        """Return what is known without what no later event can need, and its parts merged."""
+        """Return the state without what no later event can need, with its parts merged."""
         kept = self.needed(derived, known.pending, watermark_us)
         left, keys = self.derivation.remember(derived, kept, known.reported > 0, spare=spare)
         place = np.full(len(derived.runs), -1, np.int64)
@@ -197,8 +197,8 @@ class MatchSituations(Stateful[PatternState]):
     def needed(self, derived: Derived, pending: Int64s, watermark_us: int) -> Int64s:
         """Return the runs, by number, that later events may need.
 
-        These are the open ones, those inside the window of any later event, and the members of
-        matches that wait to be confirmed.
+        These are the open ones, those in the window of any later event, and the members of matches
+        that wait to be confirmed.
         """
         runs = derived.runs
         is_open = runs.end_pos == NEVER
@@ -245,7 +245,7 @@ class MatchSituations(Stateful[PatternState]):
         pending: Int64s,
         found: Statistics,
     ) -> None:
-        """Refuse a state that is wrong inside: members of matches and orders of joining."""
+        """Refuse a state with wrong members of matches or wrong orders of joining."""
         check_parts(parts, held)
         runs, symbols = held.runs, self.symbols
         require(len(reported) <= len(held.keys.held), "matches of keys that are none")

@@ -1,8 +1,8 @@
-"""Join two tables by the relation of their periods: partners are looked up, never tried.
+"""Join two tables by the relation of their periods: partners are looked up, not tried.
 
-The right rows are put in order of (key, start, end), of (key, end, start), or both; in one of
-these the partners of a left row stand together, or are those of a range that reach far enough.
-So the work is that of sorting, some searches for each left row, and the pairs that come out.
+The right rows are sorted by (key, start, end), by (key, end, start), or both. In one of these
+orders the partners of a left row stand together, or are the rows of a range that reach far enough.
+So the work is that of sorting, a few searches for each left row, and the pairs of the output.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.situations.parts import RowPeriod
 
 MOST_PAIRS = 1 << 20
-"""So many pairs come out at a time, or as many as one left row has."""
+"""This many pairs are emitted at a time, or as many as one left row has."""
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -39,15 +39,15 @@ Side = Literal["start", "end"]
 Value = Literal["start", "end", "least", "most"]
 """A bound of the left period, or a time before or behind all others."""
 Place = tuple[Value, Value, bool]
-"""Where (major, minor) stands in an order; with True, behind those that are equal."""
+"""The place of (major, minor) in an order; with True, behind equal ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartnerSearch:
     """Where the right rows with some relations to a left one stand.
 
-    In order of one bound and then the other, they are those between two places; of these all, or
-    those whose other bound is greater (1) or less (-1) than a bound of the left row.
+    In the order of one bound and then the other, they are those between two places: all of these,
+    or those whose other bound is greater (1) or less (-1) than a bound of the left row.
     """
 
     relations: int
@@ -83,11 +83,12 @@ SEARCHES = (
     PartnerSearch(allen.FINISHED_BY, "end", ("end", "start", True), _PAST_END),
     PartnerSearch(allen.EQUALS, "start", ("start", "end", False), ("start", "end", True)),
 )
-"""Those for several relations come first. Two periods have one relation: no pair comes twice."""
+"""Searches for several relations come first. Two periods have one relation, so no pair comes twice.
+"""
 
 
 def searches_for(mask: int) -> list[PartnerSearch]:
-    """Return searches that together find just the relations of a mask."""
+    """Return searches that together find exactly the relations of a mask."""
     chosen = []
     for search in SEARCHES:
         if search.relations & ~mask == 0:
@@ -107,7 +108,7 @@ class PeriodRows:
 
     @classmethod
     def of(cls, keys: Int32s, start: Int64s, end: Int64s, fit: Bools) -> PeriodRows:
-        """Return the rows that fit; the arrays are those of all rows."""
+        """Return the rows that have a key and a period; the arrays are those of all rows."""
         rows = np.flatnonzero(fit)
         rows = rows[np.lexsort((end[rows], start[rows], keys[rows]))]
         return cls(rows, frozen(keys[rows]), frozen(start[rows]), frozen(end[rows]))
@@ -160,11 +161,11 @@ class Ordered:
 
     @cached_property
     def less(self) -> Int64s:
-        """The tree that finds minor bounds below a limit, all bits of which are turned."""
+        """The tree that finds minor bounds below a limit; all its bits are inverted."""
         return frozen(tree_of(frozen(~self.minor)))
 
     def places(self, wanted: PeriodRows, place: Place) -> Int64s:
-        """Return where a place is for each of the wanted periods."""
+        """Return the place of each of the wanted periods."""
         major, minor, after = place
         found = np.empty(len(wanted.rows), np.int64)
         search_pairs(
@@ -181,7 +182,7 @@ class Ordered:
 
 
 class Partners:
-    """The rows of the right side, among which those of left rows are looked up."""
+    """The rows of the right side, in which the partners of left rows are looked up."""
 
     def __init__(self, right: PeriodRows, keys: int) -> None:
         offsets = frozen(np.searchsorted(right.keys, np.arange(keys + 1)).astype(np.int64))
@@ -211,7 +212,7 @@ class Partners:
 class Range:
     """Where the partners of left rows stand in an order of the right ones: from low to high.
 
-    With `beyond`, a tree and limits, they are those of the range that are above the limit.
+    With `beyond`, a tree and limits, they are the rows of the range above the limit.
     """
 
     left: PeriodRows
@@ -240,7 +241,7 @@ class Range:
             yield self.left.rows[ones + first], self.order.periods.rows[others]
 
     def matched(self) -> Int64s:
-        """Return the numbers of the left rows that have a partner; pairs are not made."""
+        """Return the numbers of the left rows that have a partner, without making pairs."""
         found = self.low < self.high
         if self.beyond is not None:
             any_above(self.beyond[0], self.low, self.high, self.beyond[1], found)
@@ -318,9 +319,9 @@ def numbered_keys(node: PeriodJoin, left: pa.Table, right: pa.Table) -> tuple[In
 def periods_of(
     table: pa.Table, period: RowPeriod, names: list[str], keys: Int32s, open_ends: bool
 ) -> PeriodRows:
-    """Return the rows of a table whose period lasts for a while and whose keys are there.
+    """Return the rows of a table whose period is not empty and whose keys are not null.
 
-    With `open_ends`, the end of time is in the place of an end that is null.
+    With `open_ends`, a null end is replaced by the end of time.
     """
     bounds = [whole(table.column(name)) for name in (period.start, period.end)]
     start, end = map(int64s, bounds)
@@ -335,10 +336,10 @@ def periods_of(
 
 
 def columns_of(table: pa.Table, schema: pa.Schema) -> Mapping[str, pa.Array]:
-    """Return the columns of a table that come out, each in one piece."""
+    """Return the output columns of a table, each in one chunk."""
     return {name: whole(table.column(name)) for name in schema.names if name in table.schema.names}
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column in one piece."""
+    """Return a column in one chunk."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,4 +1,4 @@
-"""What the matcher is given of a temporal pattern: masks of pairs, first guesses, statistics."""
+"""The input of the matcher for a temporal pattern: masks of pairs, first guesses, statistics."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ from eventide.plan.situations.nodes import TemporalPattern
 _SHARES = {BEFORE: 0.445, AFTER: 0.445, DURING: 0.03, CONTAINS: 0.03, EQUALS: 0.0006}
 _SHARES |= {OVERLAPS: 0.01, OVERLAPPED_BY: 0.01}
 _OTHER_SHARE = 0.0049
-"""How often two situations have a relation, before anything is known of them."""
+"""The share of pairs that are assumed to have a relation, before anything is known."""
 
 _SETTLED_BY_END = OVERLAPS | STARTS | DURING | EQUALS | FINISHES | FINISHED_BY
-"""The relations that a can only be known to have to b once a is over."""
+"""The relations of a to b that are only certain once a is over."""
 
 
 @dataclass(frozen=True)
 class PatternTables:
-    """What a pattern asks for.
+    """The constraints of a pattern as arrays.
 
-    Masks of all pairs (at symbol times symbols, plus symbol), which pairs have one, whose first
-    sight can complete a match, whose end, and orders of joining that follow the definitions.
+    Masks of all pairs (at symbol times symbols, plus symbol), which pairs have one, which symbols
+    can complete a match when they are first seen, which when they end, and orders of joining that
+    follow the definitions.
     """
 
     masks: Int64s
@@ -81,7 +82,8 @@ class PatternTables:
 def settled_by_start(mask: int) -> bool:
     """Whether the relation of a situation to another can be certain when it has just begun.
 
-    The other is over by then, or both are open and the mask has all they may become.
+    The other is over by then, or both are open and the mask has all relations they may come to
+    have.
     """
     together, later = GROUPS[1:]
     return bool(mask & (AFTER | MET_BY)) or mask & together == together or mask & later == later
@@ -90,7 +92,7 @@ def settled_by_start(mask: int) -> bool:
 def settled_by_end(mask: int) -> bool:
     """Whether the end of a situation can make its relation to another certain.
 
-    Where the mask has all that two open situations may become, it is certain before.
+    If the mask has all relations that two open situations may come to have, it is certain before.
     """
     undecided = mask
     for group in GROUPS:
@@ -116,7 +118,7 @@ class Statistics:
 
     @classmethod
     def initial(cls, tables: PatternTables, symbols: int) -> Statistics:
-        """Return what is assumed before the first event."""
+        """Return the assumptions before the first event."""
         sizes = np.ones(symbols)
         shares = np.array([share_of(int(mask)) for mask in tables.masks])
         orders = np.empty(symbols * symbols, np.int64)
@@ -132,7 +134,7 @@ class Statistics:
 
     @property
     def moving(self) -> tuple[Floats, Floats, Floats, Floats, Int64s]:
-        """What the matcher brings up to date."""
+        """The averages that the matcher updates."""
         planned = (self.planned_sizes, self.planned_shares)
         return self.sizes, self.shares, *planned, self.counts
 
@@ -149,11 +151,11 @@ class Statistics:
 
 
 def share_of(mask: int) -> float:
-    """Return how often two situations have one of the relations, as far as can be guessed."""
+    """Return the estimated share of pairs that have one of the relations."""
     return sum(_SHARES.get(each, _OTHER_SHARE) for each in relations_of(mask))
 
 
 def fixed_orders(order: tuple[int, ...]) -> Int64s:
-    """Return orders that follow a given one, each after what sets the match off."""
+    """Return orders that follow a given one, each after the symbol that sets the match off."""
     rows = [[anchor, *(each for each in order if each != anchor)] for anchor in range(len(order))]
     return np.array(rows, np.int64).ravel()

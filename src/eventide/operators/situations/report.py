@@ -1,4 +1,4 @@
-"""Rows of matches: values of their situations at the moment of detection, and RETURN over them."""
+"""Rows of matches: values of their situations at the instant of detection, and RETURN over them."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class MatchPartials:
 
 @dataclass(frozen=True)
 class MatchReporter:
-    """How matches become rows.
+    """Turns matches into rows.
 
-    `leaves` are what is computed of single situations, as columns v0, v1, …; `items` are the
-    expressions over them. In a summary, `summed` are aggregates over the matches of a moment, as
-    columns s0, s1, …, and `items` are over those.
+    `leaves` are computed from single situations, as columns v0, v1, …; `items` are the expressions
+    over them. In a summary, `summed` are aggregates over the matches of an instant, as columns s0,
+    s1, …, and `items` are over those.
     """
 
     node: TemporalPattern
@@ -54,14 +54,14 @@ class MatchReporter:
     leaves: tuple[Leaf, ...]
     aggregates: tuple[SymbolAggregates, ...]
     places: tuple[tuple[int, int], ...]
-    """Of each leaf: its symbol, and its number among the symbol's aggregates (or -1)."""
+    """For each leaf: its symbol, and its number among the symbol's aggregates (or -1)."""
     summed: tuple[Aggregate, ...]
     over_matches: SymbolAggregates
     items: tuple[Named, ...]
 
     @classmethod
     def of(cls, node: TemporalPattern, schema: pa.Schema) -> MatchReporter:
-        """Return how the matches of a pattern become rows."""
+        """Return the reporter of a pattern."""
         parts = [part for item in node.returns for part in walk(item.expression)]
         leaves = tuple(
             dict.fromkeys(part for part in parts if isinstance(part, MatchAggregate | PeriodPart))
@@ -104,11 +104,11 @@ class MatchReporter:
 
     @property
     def counts_only(self) -> bool:
-        """Whether nothing but the number of matches is asked for."""
+        """Whether only the number of matches is needed."""
         return bool(self.summed) and all(each.argument is None for each in self.summed)
 
     def report(self, found: SituationMatches, derived: Derived, values: Values) -> pa.RecordBatch:
-        """Return the rows of matches as they are when they are certain."""
+        """Return the rows of matches as they are when they become certain."""
         changes = derived.changes
         if self.counts_only:
             numbers = [pa.array(found.counts)] * len(self.summed)
@@ -120,7 +120,7 @@ class MatchReporter:
         return self.rows(key, ts, columns, derived, over)
 
     def is_open(self, found: SituationMatches, derived: Derived) -> Bools:
-        """Return which matches have a member that goes on when they are certain."""
+        """Return which matches have a member that is open when they become certain."""
         position = derived.changes.position[found.change]
         ends = derived.runs.end_pos[found.members]
         return frozen(np.asarray((ends > position[:, None]).any(axis=1), np.bool_))
@@ -169,7 +169,7 @@ class MatchReporter:
         derived: Derived,
         confirmed: Bools | None = None,
     ) -> pa.RecordBatch:
-        """Return output rows from what the items are over."""
+        """Return output rows, from the columns that the items are over."""
         rows = pa.array(key)
         arrays = [each.take(rows) for each in derived.keys.keys]
         arrays.append(moments(ts))
@@ -179,7 +179,7 @@ class MatchReporter:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def partials(self, found: SituationMatches, derived: Derived, values: Values) -> MatchPartials:
-        """Return the aggregates over matches by change, to be merged with those of other pieces."""
+        """Return the aggregates over matches by change, to be merged with other batches."""
         changes = derived.changes
         position, ts = changes.position[found.change], changes.ts[found.change]
         columns = self.columns(found.members, position, ts, derived, values)

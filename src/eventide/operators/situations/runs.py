@@ -1,7 +1,7 @@
-"""Situations of a batch of events: runs on which conditions hold, and what changed about them.
+"""Situations of a batch of events: runs on which conditions hold, and their changes.
 
 Only changes go on to the matcher. A run that is open at the end of a batch is the same run in the
-next one: the state is the open runs, those that matches may still need, and where each key stands.
+next one: the state is the open runs, those that matches may still need, and the state of each key.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from eventide.plan.situations.parts import Situation
 from eventide.schema import TS
 
 LONGEST_US = 1 << 61
-"""Longer than anything lasts, and still far from the end of 64 bits."""
+"""Longer than any situation, and still far from the end of 64 bits."""
 SPARE = 1024
-"""So many runs, or keys, that need not be remembered are kept before all are dropped at once."""
+"""This many unneeded runs, or keys, are kept before all are dropped at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class KeyStates:
-    """The keys, and of each: bits of its last event, of runs too short to be seen, its time."""
+    """The keys, and for each: bits of its last event, bits of runs too short to count, its time."""
 
     keys: tuple[pa.Array, ...]
     held: Int64s
@@ -114,10 +114,10 @@ class KeyStates:
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """What is remembered: keys, runs that are open or may still be needed, the next position.
+    """The state: keys, runs that are open or may still be needed, the next position.
 
-    `least` is how many runs and keys were left when what nobody needs was last dropped, and
-    `dropped_at` the position of that.
+    `least` is how many runs and keys were left when unneeded ones were last dropped, and
+    `dropped_at` the position at that time.
     """
 
     keys: KeyStates
@@ -129,7 +129,7 @@ class RunState:
 
 @dataclass(frozen=True, slots=True)
 class RunChanges:
-    """What became of runs, in order of position: position, time, run, and what."""
+    """The changes of runs, in order of position: position, time, run, and kind."""
 
     position: Int64s
     ts: Int64s
@@ -139,7 +139,7 @@ class RunChanges:
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """The runs of a step, carried ones first, what changed, and which events are in which run.
+    """The runs of a step, earlier ones first, their changes, and which events are in which run.
 
     `members[s]` are rows of the batch and the run of symbol s that each is in; a row stands at
     position base + 2 row + 1.
@@ -155,9 +155,9 @@ class Derived:
 
 @dataclass(frozen=True)
 class Derivation:
-    """Which runs to follow: the conditions, by which keys, and how long each has to last.
+    """Which runs to follow: the conditions, the keys, and how long each has to last.
 
-    `late` shows runs at their end only. `counted` are the symbols whose events are listed.
+    `late` shows runs only at their end. `counted` are the symbols whose events are listed.
     """
 
     keys: tuple[Named, ...]
@@ -200,7 +200,7 @@ class Derivation:
         columns: Sequence[pa.Array],
         watermark_us: int,
     ) -> Derived:
-        """Follow the runs through a batch of events, whose keys are given, and the silence behind.
+        """Follow the runs through a batch of events with their keys, and the silence behind it.
 
         The state may be of some keys only, among them all of the batch.
         """
@@ -265,7 +265,7 @@ class Derivation:
         return frozen(bits)
 
     def by_key(self, state: RunState, count: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-        """Return where each key stands, in arrays that may be changed; new keys stand nowhere."""
+        """Return the state of each key, in arrays that may be changed; new keys have none."""
         known = len(state.keys.held)
         held, waiting, last_ts = (np.zeros(count, np.int64) for _ in range(3))
         held[:known] = state.keys.held
@@ -278,10 +278,10 @@ class Derivation:
         return held, waiting, last_ts, open_run
 
     def is_due(self, state: RunState, derived: Derived) -> bool:
-        """Whether to drop what nobody needs: not for each event, but once it pays.
+        """Whether to drop unneeded runs and keys now: not for each event, but once it pays.
 
-        That is when there is twice as much, or when as many events have come as have to be looked
-        at: a burst is forgotten though little follows it.
+        It pays when their number has doubled, or when as many events have come as have to be looked
+        at: so a burst is forgotten even if little follows it.
         """
         known = len(derived.runs) + len(derived.keys.held)
         events = (derived.position - state.dropped_at) // 2
@@ -292,8 +292,8 @@ class Derivation:
     ) -> tuple[RunState, Int64s]:
         """Return the state with the runs kept, by number, and the keys that are left, by number.
 
-        Keys that need no memory are dropped, with `spare` only once there are many; `used` ones
-        have to stay.
+        Keys without state are dropped, with `spare` only once there are many; `used` ones have to
+        stay.
         """
         runs, keys = derived.runs.take(kept), derived.keys
         chosen = np.arange(len(keys.held))

@@ -1,6 +1,6 @@
-"""Matches among the runs of a step, some at a time.
+"""Find matches among the runs of a step, some at a time.
 
-Runs are put side by side by key and symbol for the kernel that goes through what changed.
+Runs are grouped by key and symbol for the kernel that goes through the changes.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from eventide.operators.situations.runs import LONGEST_US, Derived, run_codes
 from eventide.plan.situations.nodes import TemporalPattern
 
 ROOM = 1 << 16
-"""So many matches become rows before the search goes on."""
+"""This many matches become rows before the search goes on."""
 MOST_WORK = 20_000_000
-"""So many steps the search takes before it comes back: whoever wants to stop it can."""
+"""The search takes this many steps before it returns, so that it can be interrupted."""
 WORK = 2
-"""Where a search is told how many steps it may take."""
+"""The place of the number of steps that a search may take."""
 NO_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class SituationMatches:
-    """Matches by the numbers of their members' runs, and the change each was certain with.
+    """Matches by the numbers of their members' runs, and the change with which each became certain.
 
-    If only their number is asked for, there are no members, and `counts` has it for each change.
+    If only their number is needed, there are no members, and `counts` has it for each change.
     """
 
     members: Int64s
@@ -42,10 +42,10 @@ class SituationMatches:
 
 @dataclass(frozen=True, slots=True)
 class GroupedRuns:
-    """The runs of a step that can be seen, side by side by key and symbol, in order of time.
+    """The visible runs of a step, grouped by key and symbol, in order of time.
 
-    `shown` are their numbers in the step, `place` where each run of the step stands among them,
-    `group` its key and symbol. Of a group, [lows, highs) could be seen before the step.
+    `shown` are their numbers in the step, `place` is where each run of the step stands among them,
+    `group` its key and symbol. In a group, [lows, highs) were visible before the step.
     """
 
     shown: Int64s
@@ -57,7 +57,7 @@ class GroupedRuns:
 
     @classmethod
     def of(cls, derived: Derived, symbols: int) -> GroupedRuns:
-        """Group the runs of keys about which anything changed."""
+        """Group the runs of keys that changed."""
         runs, keys = derived.runs, len(derived.keys.held)
         group = runs.key * symbols + runs.symbol
         touched = np.zeros(keys, np.bool_)
@@ -82,7 +82,7 @@ class GroupedRuns:
 
 @dataclass(frozen=True)
 class MatchSearch:
-    """How the matches of a pattern are looked for."""
+    """Searches the matches of a pattern."""
 
     node: TemporalPattern
     tables: PatternTables
@@ -96,7 +96,7 @@ class MatchSearch:
         """Yield the matches that changes make certain; with a limit, count them in `reported`."""
         changes = derived.changes
         total = len(changes.position)
-        # The first step goes through even without changes: what it compiles no event waits for.
+        # The first step runs even without changes, so that no event waits for compilation.
         if not total and derived.base:
             return
         symbols = len(self.node.situations)
@@ -144,7 +144,7 @@ class MatchSearch:
 
     @property
     def keeps_all(self) -> bool:
-        """Whether no match may be handed on before the last: which are the first is not known."""
+        """Whether all matches have to be found before it is known which are the first."""
         return self.node.limit is not None
 
     @property
@@ -155,7 +155,7 @@ class MatchSearch:
     def limited(
         self, found: SituationMatches, derived: Derived, reported: Int64s
     ) -> SituationMatches:
-        """Return the matches that a limit leaves: the first ones of each key."""
+        """Return the matches within the limit: the first ones of each key."""
         if self.node.limit is None:
             return found
         runs = derived.runs
@@ -186,7 +186,7 @@ def room_for(matches: int, symbols: int) -> tuple[Int64s, Int64s]:
 
 
 def larger(found: tuple[Int64s, Int64s], count: int) -> tuple[Int64s, Int64s]:
-    """Return what was found with twice the room, if there is none left."""
+    """Return the same arrays with twice the room, if there is none left."""
     members, change = found
     if count < len(change):
         return found

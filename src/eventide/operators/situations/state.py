@@ -52,7 +52,7 @@ def read_runs(written: bytes, derivation: Derivation) -> RunState:
 
 
 def check_runs(state: RunState, derivation: Derivation) -> None:
-    """Refuse keys and runs that do not fit: what is held of a key has an open run."""
+    """Refuse keys and runs that do not fit: a condition that holds for a key has an open run."""
     keys, runs, symbols = state.keys, state.runs, len(derivation.situations)
     count = len(keys.held)
     require_keys(keys.keys, count)

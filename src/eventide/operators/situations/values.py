@@ -1,8 +1,8 @@
-"""Aggregates over the events of situations: at their end, and as they were at a moment before it.
+"""Aggregates over the events of situations: at their end, and at an earlier instant.
 
-A run's aggregate is a partial result that goes on from batch to batch. The events of a batch are
-further partials behind it; all of a run merge to what it is now, the first few of them to what it
-was at an earlier position.
+A run's aggregate is a partial result that continues from batch to batch. The events of a batch are
+further partials behind it. All partials of a run merge to its present value, the first few of them
+to its value at an earlier position.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ class SymbolAggregates:
 
 @dataclass(frozen=True)
 class Parts:
-    """Partials of runs in order of time: the columns, and the number of the run each belongs to.
+    """Partials of runs in order of time: the columns, and the number of the run of each.
 
-    One run may have several. They are merged when they have become many, not for each event.
+    A run may have several. They are merged when they have become many, not for each event.
     """
 
     columns: pa.RecordBatch
@@ -105,7 +105,7 @@ class Parts:
     def by_run(self) -> tuple[Int64s, Int64s]:
         """The parts in order of their runs, and where those of each run begin.
 
-        The last run has no parts, and stands for all that have none.
+        The last run has no parts, and stands for all runs without any.
         """
         order = np.empty(len(self.run), np.int64)
         offsets = np.zeros(int(self.run.max(initial=-1)) + 3, np.int64)
@@ -126,7 +126,7 @@ class Parts:
 class RunValues:
     """The aggregates of the runs of one symbol in a step.
 
-    `position` is where each part stands, for those of earlier batches before all of this one.
+    `position` is where each part stands; parts of earlier batches stand before all of this one.
     """
 
     aggregates: SymbolAggregates
@@ -143,7 +143,7 @@ class RunValues:
         carried: Parts,
         rows: pa.RecordBatch,
     ) -> RunValues:
-        """Return the aggregates of a symbol: what is carried, and the events of this step."""
+        """Return the aggregates of a symbol: earlier parts, and the events of this step."""
         member_row, member_run = derived.members[symbol]
         before = np.full(len(carried.run), -1, np.int64)
         if not len(member_row):
@@ -161,7 +161,7 @@ class RunValues:
     def of_runs(self, runs: Int64s) -> tuple[Int64s, Int64s, Int64s, pa.RecordBatch]:
         """Return the parts of some runs side by side, in order of time.
 
-        That is: the place of every run among them, or -1; where the parts of each begin, and one
+        These are: the place of every run among them, or -1; where the parts of each begin, and one
         more; their positions; and the parts.
         """
         wanted = np.zeros(self.runs, np.bool_)
@@ -183,7 +183,7 @@ class RunValues:
         return Parts(together, np.arange(len(runs)))
 
     def at(self, runs: Int64s, positions: Int64s, is_open: Bools) -> list[pa.Array]:
-        """Return the aggregates of runs: of open ones as they were at positions."""
+        """Return the aggregates of runs; for open ones, as they were at positions."""
         place, offsets, part_pos, parts = self.of_runs(runs)
         number = place[runs]
         until = np.where(is_open, positions, np.iinfo(np.int64).max)

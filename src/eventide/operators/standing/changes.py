@@ -15,18 +15,18 @@ from eventide.kernels.compiled import Int64s
 Int8s = npt.NDArray[np.int8]
 
 NEVER = END_OF_TIME_US
-"""When a tuple expires that does not."""
+"""The expiry of a tuple that never expires."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Tuples that come (sign +1) or go before their time (sign -1), in order of `at`.
+    """Tuples that come (sign +1) or go before they expire (sign -1), in order of `at`.
 
-    A tuple that came at `at` lasts until `exp`; that it goes then is not said again. If it has to
-    go earlier, a row with sign -1 says so: it has the `id`, the `exp` and the values of the one
-    that came, and `at` is the instant at which it goes. An `id` names one living tuple of an edge.
-    Within an instant the order is that in which an operator has to take them; a tuple may come
-    and go in the same instant.
+    A tuple that came at `at` lasts until `exp`; its expiry is not announced. If it has to go
+    earlier, a row with sign -1 says so: it has the `id`, the `exp` and the values of the tuple, and
+    `at` is the instant at which it goes. An `id` names one living tuple of an edge. Within an
+    instant the order is that in which an operator has to take the changes; a tuple may come and go
+    in the same instant.
     """
 
     rows: pa.RecordBatch
@@ -37,14 +37,14 @@ class Changes:
 
     @classmethod
     def nothing(cls, schema: pa.Schema) -> Changes:
-        """Return no changes of rows with these columns."""
+        """Return an empty batch of changes with these columns."""
         none = np.zeros(0, np.int64)
         rows = pa.RecordBatch.from_pylist([], schema=schema)
         return cls(rows, none, none, np.zeros(0, np.int8), none)
 
     @classmethod
     def concat(cls, parts: Sequence[Changes], schema: pa.Schema) -> Changes:
-        """Return parts that follow each other as one."""
+        """Return consecutive parts as one."""
         filled = [part for part in parts if len(part)]
         if len(filled) == 1:
             return filled[0]

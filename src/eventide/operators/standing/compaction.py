@@ -1,7 +1,7 @@
-"""Arrays without the room that was needed once: of what is left, and renumbered.
+"""Shrink arrays that have become too large, and renumber what is left in them.
 
-An operator grows with its largest step, and numbers what it remembers. When only few of the numbers
-are left in use they are given anew from 0 on, in the same order.
+An operator grows with its largest step, and numbers its tuples or groups. When only few of the
+numbers are left in use they are assigned anew from 0 on, in the same order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from eventide.kernels.key_table import COUNT, SMALLEST, KeyTable, copy_keys, emp
 from eventide.kernels.lifetimes.calendar_queue import DUE, Calendar
 
 SLACK = 1024
-"""So little room is never given back."""
+"""Arrays up to this size are never shrunk."""
 
 
 def is_too_roomy(room: int, needed: int) -> bool:
@@ -29,7 +29,7 @@ def new_numbers(kept: Int64s, room: int) -> Int32s:
 
 
 def renumbered(handles: Int32s, numbers: Int32s) -> Int32s:
-    """Return handles by their new numbers; where there was none, there is none."""
+    """Return handles with their new numbers; missing ones stay missing."""
     found = np.full(len(handles), -1, np.int32)
     some = handles >= 0
     found[some] = numbers[handles[some]]
@@ -37,7 +37,7 @@ def renumbered(handles: Int32s, numbers: Int32s) -> Int32s:
 
 
 def compact_table(table: KeyTable, numbers: Int32s | None = None) -> KeyTable:
-    """Return a table as small as it can be, with the new numbers of its handles if there are."""
+    """Return a table as small as possible, with new numbers of its handles if they are given."""
     capacity = SMALLEST
     while capacity < 2 * int(table.facts[COUNT]):
         capacity *= 2
@@ -48,7 +48,7 @@ def compact_table(table: KeyTable, numbers: Int32s | None = None) -> KeyTable:
 
 
 def compact_calendar(calendar: Calendar, kept: Int64s, numbers: Int32s) -> Calendar:
-    """Return the calendar of those handles that are kept; all that are in it have to be."""
+    """Return the calendar of the handles that are kept; these have to include all handles in it."""
     due = np.zeros(len(kept), np.int32)
     count = int(calendar.facts[DUE])
     due[:count] = numbers[calendar.due[:count]]

@@ -1,4 +1,4 @@
-"""Names of tuples: the same however a run is cut into steps, in every process."""
+"""Ids of tuples: the same in every process, however a run is divided into steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def joined_ids(*ids: Int64s) -> Int64s:
 
 
 def _spread(words: Hashes) -> Hashes:
-    """Return other words for words: one to one, without order."""
+    """Return a one-to-one mapping of words to words that does not keep their order."""
     spread = np.empty_like(words)
     spread_words(frozen(words), spread)
     return spread

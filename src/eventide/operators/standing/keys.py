@@ -1,4 +1,4 @@
-"""Keys of changes: those without an answer are left out."""
+"""Keys of changes, without those that are null."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much an operator remembers: living tuples, and bytes of all its arrays and rows."""
+    """The size of an operator's state: living tuples, and bytes of all its arrays and rows."""
 
     tuples: int
     bytes: int
@@ -23,8 +23,8 @@ class Size:
 class StandingOperator(Protocol[State]):
     """A frozen configuration whose state is a value that any engine can keep, dump and load.
 
-    A state is large and changed in place: it belongs to the step it is given to, which returns
-    the state to go on with. Whoever wants to come back to a state dumps it.
+    A state is large and changed in place: it belongs to the step it is given to, which returns the
+    state to go on with. To come back to a state later, dump it.
     """
 
     @property
@@ -39,11 +39,11 @@ class StandingOperator(Protocol[State]):
     def step(
         self, state: State, inputs: tuple[Changes, ...], until_us: int
     ) -> tuple[State, Changes]:
-        """Take in the changes of all inputs at instants before `until_us`.
+        """Take the changes of all inputs at instants before `until_us`.
 
-        All of them: what comes with the next step is at `until_us` or later. What comes out is in
-        order of `at`, all of it before `until_us`, whether it is due to a change or because
-        something expired. How instants are divided among steps changes nothing.
+        All of them: later steps only bring changes at `until_us` or later. The output is in order
+        of `at`, all of it before `until_us`, whether a change or an expiry caused it. How instants
+        are divided among steps changes nothing.
         """
         ...
 

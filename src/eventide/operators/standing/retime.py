@@ -1,4 +1,4 @@
-"""Tuples at the instants of a query that slides, and their ends where every end has to be told."""
+"""Round tuples to the refreshes of a sliding query, and announce their ends where needed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from eventide.schema import MAX_TS_US, MIN_TS_US
 
 @dataclass(frozen=True, slots=True)
 class RetimedState:
-    """Tuples whose instant has not come yet, and those whose end has not been told."""
+    """Tuples whose instant has not come yet, and those whose end has not been announced."""
 
     waiting: Changes
     living: Changes
@@ -32,11 +32,11 @@ class RetimedState:
 
 @dataclass(frozen=True)
 class RetimeTuples(Stateful[RetimedState]):
-    """Rounds the lives of tuples up to multiples of `slide_us`, and tells of their ends.
+    """Rounds the lives of tuples up to multiples of `slide_us`, and announces their ends.
 
-    It stands above a join as of a time, which needs the true times below it and knows nothing of
-    tuples once they have come. With `tells_ends` every end is told, as negative tuples need it.
-    Nothing is taken back below.
+    It stands above a join as of a time, which needs the true times below it and does not keep
+    tuples. With `tells_ends` every end is announced, as negative tuples need it. Nothing is taken
+    back below.
     """
 
     output_schema: pa.Schema
@@ -51,7 +51,7 @@ class RetimeTuples(Stateful[RetimedState]):
     def step(
         self, state: RetimedState, inputs: tuple[Changes, ...], until_us: int
     ) -> tuple[RetimedState, Changes]:
-        """Let go what lies before `until_us`."""
+        """Emit the changes before `until_us`."""
         (given,) = inputs
         retimed = replace(
             given,

@@ -1,4 +1,4 @@
-"""The values of remembered tuples: rows in the order in which they came, found by number."""
+"""The values of an operator's tuples: rows in the order in which they came, found by number."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from eventide.operators.standing.changes import Changes
 
 _SLACK = 1024
 _FEW = 8
-"""Of a log with several chunks, less than one row in so many is taken from each chunk alone."""
+"""If less than one in this many rows is taken, each chunk is searched by itself."""
 
 
 def is_sparse(held: int, living: int) -> bool:
-    """Whether so many rows are remembered beside the living ones that copying those pays."""
+    """Whether so many rows are kept beside the living ones that copying those pays."""
     return held > 2 * living + _SLACK
 
 
 @dataclass(frozen=True)
 class RowLog:
-    """Rows numbered from the first ever; the oldest may be forgotten.
+    """Rows numbered from the first ever; the oldest may be dropped.
 
     They stand in chunks, each at least twice as long as the next, so that adding a batch copies a
-    row a few times in its life and there are never many chunks.
+    row only a few times in its life and there are never many chunks.
     """
 
     schema: pa.Schema
@@ -82,7 +82,7 @@ class RowLog:
         return taken.to_batches()[0]
 
     def _taken_by_chunk(self, places: Int64s) -> pa.RecordBatch:
-        """Return a few rows: Arrow would put all chunks together first to find them."""
+        """Return a few rows; Arrow would first concatenate all chunks to find them."""
         ends = np.cumsum([chunk.num_rows for chunk in self.chunks])
         of_place = np.searchsorted(ends, places, "right")
         order = np.argsort(of_place, kind="stable")
@@ -109,7 +109,7 @@ class RowLog:
         chunks = list(self.chunks[whole:])
         start = int(ends[whole - 1]) if whole else self.start
         if chunks and is_sparse(chunks[0].num_rows, chunks[0].num_rows - (number - start)):
-            # A slice alone would hold on to the memory of the rows before it.
+            # A slice alone would keep the memory of the rows before it.
             rows = chunks[0].slice(number - start)
             chunks[0] = rows.take(pa.array(np.arange(rows.num_rows)))
             start = number

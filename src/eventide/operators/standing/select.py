@@ -1,4 +1,4 @@
-"""Selection and projection of tuples that come and go: no state, no matter how they do."""
+"""Selection and projection of tuples that come and go, without state."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from eventide.plan.standing.nodes import SHOWN
 
 
 class StandingStateless(filter_project.Stateless):
-    """The state of an operator that remembers nothing, of size nothing."""
+    """The state of an operator without state; its size is zero."""
 
     def size(self, state: None) -> Size:  # noqa: ARG002 - the contract of an operator
-        """Return that nothing is remembered."""
+        """Return a size of zero."""
         return Size(0, 0)
 
 
 @dataclass(frozen=True)
 class SelectTuples(StandingStateless):
-    """Lets tuples through on which the condition is true, when they come and when they go."""
+    """Passes the tuples on which the condition is true, when they come and when they go."""
 
     condition: Expression
     output_schema: pa.Schema
@@ -68,7 +68,7 @@ class ProjectTuples(StandingStateless):
         return state, changes.with_rows(rows)
 
     def computed(self, item: Named, rows: pa.RecordBatch) -> pa.Array:
-        """Return the value of an item; a column is handed on as it is."""
+        """Return the value of an item; a column is passed on as it is."""
         if isinstance(item.expression, Column):
             return rows.column(item.expression.name)
         return evaluate(item.expression, rows)
@@ -76,7 +76,7 @@ class ProjectTuples(StandingStateless):
 
 @dataclass(frozen=True)
 class NumberTuples(StandingStateless):
-    """Adds the id of each tuple as its last column, for others to tell equal tuples apart."""
+    """Adds the id of each tuple as its last column, so that equal tuples can be told apart."""
 
     output_schema: pa.Schema
 

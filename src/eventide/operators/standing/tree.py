@@ -19,7 +19,7 @@ from eventide.plan.standing.nodes import Windowed
 from eventide.schema import INT64, SEQ, TIMESTAMP, TS
 
 OnStep = Callable[[int, Changes, float], None]
-"""Hears the number of an operator, what came out of it, and how many seconds that took."""
+"""Called with the number of an operator, its output, and how many seconds it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class TreeState:
 
 @dataclass(frozen=True)
 class StandingTree(Stateful[TreeState]):
-    """Windows, operators above them in an order in which each comes after its inputs, and reports.
+    """The windows, the operators above them, each after its inputs, and the reports.
 
     A state belongs to the step it is given to, as that of each operator does.
     """
@@ -89,7 +89,7 @@ class StandingTree(Stateful[TreeState]):
         until_us: int,
         on_step: OnStep | None = None,
     ) -> tuple[TreeState, pa.RecordBatch]:
-        """Take in the events of each window before `until_us`; return what there is to report."""
+        """Take the events of each window before `until_us`; return the reports."""
         edges: list[Changes] = []
         windows: list[Any] = []
         operators: list[Any] = []
@@ -116,7 +116,7 @@ class StandingTree(Stateful[TreeState]):
     def current(self, state: TreeState, sooner_us: int = 0) -> pa.RecordBatch:
         """Return the answer at the last instant before the last `until_us`.
 
-        With `sooner_us`, as if all rows went by that much sooner.
+        With `sooner_us`, as if all rows expired that much sooner.
         """
         return self.reporter.current(state.report, sooner_us)
 
@@ -144,12 +144,12 @@ class StandingTree(Stateful[TreeState]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What windows and operators are called, by number."""
+        """The names of windows and operators, by number."""
         windows = (f"window {window.node.alias}" for window in self.windows)
         return (*windows, *(placed.name for placed in self.operators))
 
     def sizes(self, state: TreeState) -> tuple[tuple[str, Size], ...]:
-        """Return how much each operator remembers, from the windows to the answer."""
+        """Return the size of each operator's state, from the windows to the answer."""
         windows = [w.size(s) for w, s in zip(self.windows, state.windows, strict=True)]
         operators = [
             placed.operator.size(each)
@@ -159,7 +159,7 @@ class StandingTree(Stateful[TreeState]):
         return tuple(zip((*self.names, "answer"), sizes, strict=True))
 
     def memories(self, state: TreeState) -> tuple[tuple[str, Size], ...]:
-        """Return the sizes of all but the operators that have nothing to remember."""
+        """Return the sizes of all operators that have a state."""
         stateful = (*(each is not None for each in (*state.windows, *state.operators)), True)
         return tuple(size for size, kept in zip(self.sizes(state), stateful, strict=True) if kept)
 

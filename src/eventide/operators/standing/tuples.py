@@ -1,11 +1,11 @@
-"""The tuples that an operator remembers until they go, for what they gave to be taken back.
+"""The tuples that an operator keeps until they go, so that their effect can be taken back.
 
 PassingTuples   none: every end is announced, with the values (execution "negative"), or none comes
 QueuedTuples    in order of expiry, which is that of arrival (pattern WKS)
-PlacedTuples    each in a place of its own; a calendar tells when they expire (WK, STR), or a list
-                that is looked through (execution "direct")
+PlacedTuples    each in a place of its own; a calendar says when they expire (WK, STR), or a list
+                that is searched (execution "direct")
 
-`take` adds changes and returns what comes and goes, in order of time; the places it names are
+`take` adds changes and returns what comes and goes, in order of time; the places it returns are
 valid until the next step.
 """
 
@@ -56,7 +56,7 @@ PARTITIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class GroupedChanges:
-    """Changes, and by row the group and the values by column."""
+    """Changes, and for each row its group and its values by column."""
 
     changes: Changes
     groups: Int32s
@@ -65,7 +65,7 @@ class GroupedChanges:
 
 
 def read_only(operations: Operations, tuples: Tuples) -> tuple[Operations, Tuples]:
-    """Return what kernels only read, in one type: kernels are compiled for each."""
+    """Return arrays that kernels only read in one type: kernels are compiled for each type."""
     return (
         Operations(*(frozen(array) for array in operations)),
         Tuples(
@@ -79,7 +79,7 @@ def read_only(operations: Operations, tuples: Tuples) -> tuple[Operations, Tuple
 
 @dataclass(slots=True)
 class PassingTuples:
-    """Nothing is remembered."""
+    """Keeps nothing."""
 
     living: int = 0
 
@@ -88,7 +88,7 @@ class PassingTuples:
         changes = arrivals.changes
         self.living += int(changes.sign.sum())
         operations = Operations(changes.at, np.arange(len(changes)), changes.sign.astype(np.int64))
-        # No end is looked at: those that there are will be announced.
+        # Ends are not looked at: they will be announced.
         never = np.full(len(changes), NEVER, np.int64)
         return read_only(
             operations, Tuples(never, arrivals.groups, arrivals.values, arrivals.valid)
@@ -96,7 +96,7 @@ class PassingTuples:
 
     @property
     def room(self) -> int:
-        """For how many tuples there is room."""
+        """The number of tuples there is room for."""
         return 0
 
     @property
@@ -105,15 +105,15 @@ class PassingTuples:
         return 0
 
     def compacted(self, numbers: Int32s) -> PassingTuples:  # noqa: ARG002 - no groups are kept
-        """Return the same: nothing is remembered."""
+        """Return the same: nothing is kept."""
         return PassingTuples(self.living)
 
     def arrays(self) -> Arrays:
-        """Return what is remembered."""
+        """Return no arrays."""
         return {"living": np.array([self.living])}
 
     def written(self) -> Arrays:
-        """Return what cannot be made anew."""
+        """Return what cannot be rebuilt."""
         return self.arrays()
 
     def read(self, arrays: Arrays, columns: int) -> PassingTuples:  # noqa: ARG002 - none is kept
@@ -123,7 +123,7 @@ class PassingTuples:
         return PassingTuples(int(living))
 
     def members(self) -> tuple[Int64s, Bools] | None:
-        """Return nothing: it is not remembered which tuples a group has."""
+        """Return nothing: the tuples of a group are not known."""
         return None
 
     def words(self, column: int) -> Int64s:  # noqa: ARG002 - none is kept
@@ -154,12 +154,12 @@ class QueuedTuples:
 
     @property
     def living(self) -> int:
-        """How many are remembered."""
+        """The number of tuples."""
         return self.end - self.start
 
     @property
     def room(self) -> int:
-        """For how many tuples there is room."""
+        """The number of tuples there is room for."""
         return len(self.exps)
 
     @property
@@ -174,7 +174,7 @@ class QueuedTuples:
         return QueuedTuples.of(held)
 
     def take(self, arrivals: GroupedChanges, until_us: int) -> tuple[Operations, Tuples]:
-        """Add tuples behind the others; let those go that expire before `until_us`."""
+        """Add tuples behind the others; remove those that expire before `until_us`."""
         changes = arrivals.changes
         fresh, end = self._make_room(len(changes))
         self.exps[fresh:end] = changes.exp
@@ -203,7 +203,7 @@ class QueuedTuples:
         return self.end, self.end + more
 
     def arrays(self) -> Arrays:
-        """Return what is remembered."""
+        """Return all arrays."""
         held = slice(self.start, self.end)
         return {
             "exps": self.exps[held],
@@ -214,22 +214,22 @@ class QueuedTuples:
 
     @classmethod
     def of(cls, arrays: Arrays) -> QueuedTuples:
-        """Return what `arrays` were of."""
+        """Return the tuples of `arrays`."""
         exps = arrays["exps"]
         return cls(exps, arrays["groups"], arrays["values"], arrays["valid"], end=len(exps))
 
     def written(self) -> Arrays:
-        """Return what cannot be made anew."""
+        """Return what cannot be rebuilt."""
         return self.arrays()
 
     def read(self, arrays: Arrays, columns: int) -> QueuedTuples:
-        """Return what was `written`; refuse what is wrong inside."""
+        """Return the tuples that were `written`; refuse inconsistent ones."""
         check_columns(arrays, arrays["exps"], columns)
         require_ascending(arrays["exps"], "ends of tuples")
         return QueuedTuples.of(arrays)
 
     def members(self) -> tuple[Int64s, Bools]:
-        """Return the group of each tuple, and which of its values there are."""
+        """Return the group of each tuple, and which of its values are not null."""
         held = slice(self.start, self.end)
         return self.groups[held].astype(np.int64), self.valid[:, held]
 
@@ -243,8 +243,8 @@ class QueuedTuples:
 class PlacedTuples:
     """Tuples in places. `free` has the numbers of `facts[1]` free ones; `facts[0]` were used.
 
-    With a calendar, and the places by id if some go before their time; without, `order` has the
-    places of the `facts[2]` living ones as they came.
+    There is a calendar, and the places by id if some go before they expire; without a calendar,
+    `order` has the places of the `facts[2]` living tuples as they came.
     """
 
     tuples: Remembered
@@ -276,7 +276,7 @@ class PlacedTuples:
 
     @property
     def living(self) -> int:
-        """How many are remembered."""
+        """The number of tuples."""
         gone = int(self.tuples.gone.sum())
         return self.used - gone
 
@@ -310,13 +310,13 @@ class PlacedTuples:
         )
 
     def _taken(self) -> Bools:
-        """Say of each place that was ever used whether it is now."""
+        """Return for each place that was ever used whether it is in use."""
         taken = np.ones(int(self.facts[0]), np.bool_)
         taken[self.free[: self.facts[1]]] = False
         return taken
 
     def take(self, arrivals: GroupedChanges, until_us: int) -> tuple[Operations, Tuples]:
-        """Put tuples in places; let those go that expire before `until_us`, or are said to go."""
+        """Put tuples in places; remove those that expire before `until_us` or are taken back."""
         changes = arrivals.changes
         coming = np.flatnonzero(changes.sign > 0)
         if self.calendar is not None:
@@ -359,11 +359,11 @@ class PlacedTuples:
         return read_only(cut, Tuples(self.tuples.exps, self.groups, self.values, self.valid))
 
     def _for_lives_of(self, calendar: Calendar, changes: Changes) -> Calendar:
-        """Return a calendar for lives as long as those that come: no plan tells the longest."""
+        """Return a calendar for the longest life that comes, which the plan does not know."""
         return stretched(calendar, longest_lifetime(changes.at, changes.exp), self._taken())
 
     def _places(self, count: int) -> Int64s:
-        """Take places for so many tuples."""
+        """Take places for this many tuples."""
         again = min(count, int(self.facts[1]))
         self.facts[1] -= again
         reused = self.free[self.facts[1] : self.facts[1] + again].copy()
@@ -376,7 +376,7 @@ class PlacedTuples:
         return np.concatenate([reused, np.arange(first, room)])
 
     def arrays(self) -> Arrays:
-        """Return what is remembered."""
+        """Return all arrays."""
         found: dict[str, npt.NDArray[Any]] = {
             **prefixed("tuples", self.tuples._asdict()),
             **prefixed("by_id", self.by_id._asdict()),
@@ -393,7 +393,7 @@ class PlacedTuples:
         return found
 
     def written(self) -> Arrays:
-        """Return what cannot be made anew of tuples without spare room."""
+        """Return what cannot be rebuilt, of tuples without spare room."""
         return {
             **self.tuples._asdict(),
             "groups": self.groups,
@@ -403,7 +403,7 @@ class PlacedTuples:
         }
 
     def read(self, arrays: Arrays, columns: int) -> PlacedTuples:
-        """Return what was `written`; this one is empty. Refuse what is wrong inside."""
+        """Return the tuples that were `written`; this object is empty. Refuse inconsistent ones."""
         ids, exps, gone = arrays["ids"], arrays["exps"], arrays["gone"]
         check_columns(arrays, exps, columns)
         require_lengths(len(exps), (ids, gone), "tuples")
@@ -439,7 +439,7 @@ class PlacedTuples:
         )
 
     def members(self) -> tuple[Int64s, Bools]:
-        """Return the group of each living tuple, and which of its values there are."""
+        """Return the group of each living tuple, and which of its values are not null."""
         living = self.tuples.gone == 0
         return self.groups[living].astype(np.int64), self.valid[:, living]
 
@@ -453,14 +453,14 @@ HeldTuples = PassingTuples | QueuedTuples | PlacedTuples
 
 
 def knows_ends(edge: Edge, execution: Execution) -> bool:
-    """Whether tuples go when they said they would, and `take` tells when that is."""
+    """Whether tuples go when they expire, and `take` returns when that is."""
     if edge.pattern == UpdatePattern.MONOTONIC:
         return True
     return edge.pattern != UpdatePattern.STRICT and execution != "negative"
 
 
 def remembering(edge: Edge, execution: Execution, columns: int) -> HeldTuples:
-    """Return how the tuples of an edge are remembered."""
+    """Return the structure in which the tuples of an edge are kept."""
     strict = edge.pattern == UpdatePattern.STRICT
     if execution == "negative" or edge.pattern == UpdatePattern.MONOTONIC:
         return PassingTuples()

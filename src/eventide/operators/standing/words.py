@@ -11,7 +11,7 @@ from eventide.operators.fingerprints import fingerprints
 
 LOW_63 = np.int64(2**63 - 1)
 RELATIVE_ERROR = 0.01
-"""How far a value of a bucket may be from what stands for the bucket."""
+"""How far a value of a bucket may be from the one that represents the bucket."""
 GAMMA = (1.0 + RELATIVE_ERROR) / (1.0 - RELATIVE_ERROR)
 MIDDLE = 40_000
 """Buckets of values above zero have keys around this one, those below around its negative."""
@@ -54,7 +54,7 @@ def bucket_keys(values: pa.Array) -> Int64s:
 
 
 def bucket_values(keys: Int64s) -> Floats:
-    """Return the number that stands for each bucket."""
+    """Return the number that represents each bucket."""
     sizes = np.abs(keys)
     with np.errstate(over="ignore"):
         middle = np.exp((sizes - MIDDLE) * np.log(GAMMA)) * (2.0 / (GAMMA + 1.0))

@@ -1,14 +1,14 @@
-"""Windows by count: so many events of a key, however long they take.
+"""Windows by count: a number of events of a key, however long they take.
 
     event   0  1  2  3  4  5  6  7      size 4, slide 2: panes of 2 events
             |-a-| |-b-| |-c-| |-d-|
             [ a    b ]                  a window merges the panes it covers
                   [ b    c ]
 
-An event's place among those of its key is known when it comes, for events come in order of
-(ts, seq): live, they are let go only when the watermark has passed them. So a window is complete
+An event's place among those of its key is known when it comes, because events come in order of
+(ts, seq): live, they are released only when the watermark has passed them. So a window is complete
 with its last event. The state is a counter for each key, and the partials of panes that windows
-still need. A key that stands where it began, between two windows that share no event, is forgotten.
+still need. A key between two windows that share no event is as at the beginning, and is forgotten.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from eventide.operators.stateful import Stateful
 from eventide.plan.windows.nodes import CountWindow, WindowAggregate
 
 BOUNDS = (FirstOrLast(pa.timestamp("us"), first=True), FirstOrLast(pa.timestamp("us"), first=False))
-"""A window's bounds are two aggregates more: the times of its first and of its last event."""
+"""A window's bounds are two more aggregates: the times of its first and of its last event."""
 PLACE = ("key", "pane")
 """The first columns of a partial: the row of its key among the counters, and its pane."""
 
@@ -58,7 +58,7 @@ class CountState:
 
     @cached_property
     def due(self) -> Int64s:
-        """When keys have to be looked at: only their events change anything."""
+        """When keys have to be looked at: never, as only their own events change anything."""
         return np.full(self.counters.num_rows, NEVER, np.int64)
 
     @property
@@ -76,7 +76,7 @@ class CountState:
         return order, offsets
 
     def take(self, keys: Int64s) -> Self:
-        """Return what is known of some keys, by number."""
+        """Return the state of some keys, by number."""
         order, offsets = self.by_key
         counts = offsets[1:][keys] - offsets[keys]
         places = order[ranges(offsets[keys], counts)]
@@ -103,8 +103,8 @@ def numbered(partials: pa.RecordBatch, keys: Int32s) -> pa.RecordBatch:
 class Panes:
     """Merged partials: one for each pane and key, the panes of a key ascending.
 
-    `ended` are the rows, of those that were merged, with which each pane ended: they ascend with
-    the order in which panes were completed.
+    `ended` are the rows, of those that were merged, with which each pane ended: they ascend in the
+    order in which panes were completed.
     """
 
     partials: pa.RecordBatch
@@ -138,9 +138,9 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
 
     @property
     def pane_size(self) -> int:
-        """The longest run of events that every window covers wholly or not at all.
+        """The longest run of events that every window covers entirely or not at all.
 
-        Where windows leave gaps, a pane is a window with the gap behind it.
+        If there are gaps between windows, a pane is a window with the gap behind it.
         """
         size, slide = self.window.size, self.window.slide
         return slide if slide >= size else math.gcd(size, slide)
@@ -157,7 +157,7 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
     def step(
         self, layers: KeyLayers[CountState], batch: Batch
     ) -> tuple[KeyLayers[CountState], Batch]:
-        """Take a batch in; return the windows that are full with it."""
+        """Take a batch; return the windows that it fills."""
         rows = batch.rows
         if rows.num_rows == 0:
             nothing = pa.RecordBatch.from_pylist([], schema=self.output_schema)
@@ -183,7 +183,7 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
 
     @property
     def forgets_keys(self) -> bool:
-        """Whether a key stands where it began after each slide: no event is in two windows."""
+        """Whether a key is as at the beginning after each slide: no event is in two windows."""
         return bool(self.node.keys) and self.window.slide >= self.window.size
 
     def write(self, layers: KeyLayers[CountState]) -> bytes:
@@ -202,7 +202,7 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
         return KeyLayers.of(CountState(counters, partials))
 
     def check(self, counters: pa.RecordBatch, partials: pa.RecordBatch) -> None:
-        """Refuse what was never counted: each key has the panes since its first open window."""
+        """Refuse impossible counts: each key has the panes since its first open window."""
         seen = filled(counters.column("seen"), "counts of events")
         require_within(seen, 0, 2**62, "counts of events")
         require_keys(counters.columns[:-1], len(seen))
@@ -217,12 +217,12 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
         require((panes[order] == expected).all(), "panes that do not follow each other")
 
     def full(self, seen: Int64s) -> Int64s:
-        """Return how many windows of each key are full once so many of its events have come."""
+        """Return how many windows of each key are full after that many of its events."""
         full: Int64s = np.maximum(0, (seen - self.window.size) // self.window.slide + 1)
         return full
 
     def lift(self, rows: pa.RecordBatch, codes: Int32s, numbers: Int64s) -> pa.RecordBatch:
-        """Return the partial of each event alone; those between windows are left out."""
+        """Return the partial of each single event; those between windows are left out."""
         arrays = [pa.array(codes), pa.array(numbers // self.pane_size)]
         arguments = [item.aggregate.argument for item in self.node.aggregates]
         for accumulator, argument in zip(self.accumulators, (None, None, *arguments), strict=True):

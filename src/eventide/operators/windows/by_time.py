@@ -5,8 +5,8 @@
           [ a    b  )                   a window merges the panes it covers
                [ b    c  )
 
-Events are reduced to one partial for each pane and key as they come; a window is put together
-from its panes when the watermark reaches its end. The state is the table of partials.
+Events are reduced to one partial for each pane and key as they come; a window is merged from its
+panes when the watermark reaches its end. The state is the table of partials.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class AggregateWindows(Stateful[WindowState]):
 
     @property
     def pane_us(self) -> int:
-        """The longest period that every window covers wholly or not at all."""
+        """The longest period that every window covers entirely or not at all."""
         return math.gcd(self.window.size_us, self.window.slide_us)
 
     def initial_state(self) -> WindowState:
@@ -88,7 +88,7 @@ class AggregateWindows(Stateful[WindowState]):
         return WindowState(pa.RecordBatch.from_pylist([], schema=self.partial_schema))
 
     def step(self, state: WindowState, batch: Batch) -> tuple[WindowState, Batch]:
-        """Take a batch in; return the windows that end at or before its watermark."""
+        """Take a batch; return the windows that end at or before its watermark."""
         partials = concat_batches([state.partials, self.lift(batch.rows)], self.partial_schema)
         merged_rows = state.merged_rows
         closes = self.closes_window(partials, state, batch.watermark_us)
@@ -252,11 +252,11 @@ class AggregateWindows(Stateful[WindowState]):
         return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
 
     def still_needed(self, partials: pa.RecordBatch, closed_us: int) -> pa.RecordBatch:
-        """Drop the panes that lie in closed windows only."""
+        """Drop the panes that lie only in closed windows."""
         window = self.window
         next_start = next_end(closed_us, window.size_us, window.slide_us) - window.size_us
         panes = int64s(partials.column("pane"))
-        # Panes ascend, so what is still needed is a tail.
+        # Panes ascend, so those still needed are a tail.
         return partials.slice(int(np.searchsorted(panes, next_start)))
 
 

@@ -3,8 +3,8 @@
     ts     0   4   7   9   15       RANGE 5: the frame of the event at 9 is [4, 9]
            a   b   c   d   e        e's frame is [10, 15], e alone
 
-An event leaves with its aggregates once the watermark has passed it, for only then are all its
-peers known. The state is the events that wait for that, and by key those that later frames can
+An event leaves with its aggregates once the watermark has passed it, because only then all its
+peers are known. The state is the events that wait for that, and by key those that later frames can
 still reach.
 """
 
@@ -80,7 +80,7 @@ class FrameRows:
 
     @cached_property
     def due(self) -> Int64s:
-        """When no frame reaches the last row of each key any more."""
+        """When the last row of each key is out of reach of all frames."""
         by_key = self.encoded[1]
         due = np.full(len(by_key.offsets) - 1, NEVER, np.int64)
         if isinstance(self.node.frame, RangeFrame) and self.rows.num_rows:
@@ -90,7 +90,7 @@ class FrameRows:
 
     @property
     def weight(self) -> int:
-        """How many rows there are; every key has some."""
+        """The number of rows; every key has some."""
         return int(self.rows.num_rows)
 
     def take(self, keys: Int64s) -> Self:
@@ -141,7 +141,7 @@ class AggregateFrames(Stateful[SlidingState]):
         return SlidingState(KeyLayers.of(FrameRows(nothing, self.node)), nothing)
 
     def step(self, state: SlidingState, batch: Batch) -> tuple[SlidingState, Batch]:
-        """Take a batch in; return the events that its watermark has passed."""
+        """Take a batch; return the events that its watermark has passed."""
         watermark_us = batch.watermark_us
         rows = concat_batches([state.waiting, batch.rows], self.source_schema)
         count = rows.num_rows
@@ -172,11 +172,11 @@ class AggregateFrames(Stateful[SlidingState]):
         ts, done = times_of(rows), facts["done"]
         require(0 <= done <= rows.num_rows, f"{done} of {rows.num_rows} events have left")
         left = FrameRows(rows.slice(0, done), self.node)
-        # Layers leave keys in any order; only the events of one key follow each other in time.
+        # Layers leave keys in any order; only the events of one key are in order of time.
         by_key = left.encoded[1]
         starts = by_key.offsets[1:-1]
         require_ascending_in_runs(ts[by_key.order], starts, "times of events of a key")
-        # What waits comes behind all that has left.
+        # Waiting events come behind all that have left.
         newest = ts[:done].max(initial=MIN_TS_US)
         require_ascending(np.append(newest, ts[done:]), "times of events that wait")
         return SlidingState(KeyLayers.of(left), rows.slice(done))

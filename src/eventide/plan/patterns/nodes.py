@@ -37,24 +37,24 @@ class MatchRecognize(Plan):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The pattern's variables, as the pattern spells them, in order of first sight."""
+        """The pattern's variables, as the pattern spells them, in order of first occurrence."""
         return variables_of(self.pattern)
 
     @property
     def all_rows(self) -> bool:
-        """Whether matched rows come out one by one."""
+        """Whether the output has the matched rows one by one."""
         return self.output != "one row"
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         columns = {key.name: key.type for key in self.keys}
         measures = {item.name: item.type for item in self.measures}
         if self.timeout_rows:
             measures[TIMED_OUT] = BOOL
         if not self.all_rows:
             return {**columns, **measures}
-        # As the standard has it: keys, what is ordered by, measures, and the rest of the row.
+        # As in the standard: keys, columns of the order, measures, and the rest of the row.
         source = self.source.row
         ordered = [item.expression for item in self.order] or [Column(TS)]
         names = [each.name for each in ordered if isinstance(each, Column)]

@@ -22,12 +22,13 @@ Detection = Choice["early", "final"]
 
 @dataclass(frozen=True, slots=True)
 class Situations(Plan):
-    """The periods for which conditions hold, of each key: [start_ts, end_ts), when they are over.
+    """The periods in which conditions hold, of each key: [start_ts, end_ts), when they are over.
 
-    A situation is as many events of a key in a row as its condition is true on. It begins with
-    the first and ends with the first event on which it is not true; events of one key at the same
-    time count one after the other. A key that is silent for longer than `gap_us` ends all its
-    situations that long after its last event. `aggregates` are over the events of the situation.
+    A situation covers consecutive events of a key on which its condition is true. It begins with
+    the first of them and ends with the first event on which the condition is not true; events of
+    one key at the same time count one after the other. If a key is silent for longer than `gap_us`,
+    all its situations end that long after its last event. `aggregates` are over the events of the
+    situation.
     """
 
     source: Plan
@@ -39,7 +40,7 @@ class Situations(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return {
             **{key.name: key.type for key in self.keys},
             SITUATION: STRING,
@@ -51,15 +52,15 @@ class Situations(Plan):
 
 @dataclass(frozen=True, slots=True)
 class TemporalPattern(Plan):
-    """Situations of a key, one of each kind, whose periods have the relations asked for.
+    """Situations of a key, one of each kind, whose periods have the required relations.
 
     Every such combination is a match. `early` reports it at the first event after which it is
-    certain, `final` when all its situations are over; `ts` is that moment, and no situation began
+    certain, `final` when all its situations are over; `ts` is that instant, and no situation began
     longer than `within_us` before it. `returns` are over `MatchAggregate` and `PeriodPart` of the
-    situations, as they are at that moment. With `confirm`, a match that was reported while some
-    situation went on is reported again when all are over. Items with an `Aggregate` are over all
-    matches of a key at a moment, one row for each. `limit` is how many matches of a key are
-    reported, the first ones.
+    situations, as they are at that instant. With `confirm`, a match that was reported while a
+    situation was open is reported again when all are over. Items with an `Aggregate` are over all
+    matches of a key at an instant, with one row for each instant. `limit` is how many matches of a
+    key are reported, the first ones.
     """
 
     source: Plan
@@ -76,14 +77,14 @@ class TemporalPattern(Plan):
 
     @property
     def is_summary(self) -> bool:
-        """Whether rows are over all matches of a key at a moment, not over one match."""
+        """Whether a row is over all matches of a key at an instant, not over one match."""
         return any(
             isinstance(part, Aggregate) for item in self.returns for part in walk(item.expression)
         )
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         columns = {key.name: key.type for key in self.keys} | {TS: TIMESTAMP}
         columns |= {item.name: item.type for item in self.returns}
         return columns | {CONFIRMED: BOOL} if self.confirm else columns
@@ -91,15 +92,15 @@ class TemporalPattern(Plan):
 
 @dataclass(frozen=True, slots=True)
 class PeriodJoin(Plan):
-    """Pairs of rows of two plans with equal keys whose periods have a relation asked for.
+    """Pairs of rows of two plans with equal keys whose periods have one of the required relations.
 
-    `mask` has the relations of `plan.allen` that the period of the left row may have to that of
-    the right one. Null keys are equal to nothing; periods that end before they last, or with a
-    bound that is null, relate to nothing. With `open_ends`, one without an end goes on: it has the
-    relations that it will have whenever it ends. Of kind "left", a left row without a partner
-    comes once, beside nulls; "semi" and "anti" are the left rows with and without a partner, each
-    once. The two plans share no name; `columns` are those that come out. It stands below a
-    `Relational` or another join of periods, nowhere else.
+    `mask` has the relations of `plan.allen` that the period of the left row may have to that of the
+    right one. Null keys equal nothing; empty periods, and periods with a null bound, have no
+    relation. With `open_ends`, a period without an end is open: it has the relations that it will
+    have whenever it ends. Kind "left" adds left rows without a partner, once, beside nulls; "semi"
+    and "anti" are the left rows with and without a partner, each once. The two plans share no name;
+    `columns` are those of the output. The node stands only below a `Relational` or another join of
+    periods.
     """
 
     left: Plan
@@ -115,6 +116,6 @@ class PeriodJoin(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         both = {**self.left.row, **self.right.row}
         return {name: both[name] for name in self.columns}

@@ -40,7 +40,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class CountWindow:
-    """The events number i·slide … i·slide + size - 1 of a key, for every i; numbers begin at 0."""
+    """The events i·slide … i·slide + size - 1 of a key, for every i; they are numbered from 0."""
 
     size: int
     slide: int
@@ -71,7 +71,7 @@ class WindowAggregate(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         return {
             **{key.name: key.type for key in self.keys},
             WINDOW_START: TIMESTAMP,
@@ -98,6 +98,6 @@ class SlidingAggregate(Plan):
 
     @property
     def row(self) -> Row:
-        """The columns that come out."""
+        """The columns of the output."""
         added = {item.name: item.aggregate.type for item in self.aggregates}
         return {**self.source.row, **added}

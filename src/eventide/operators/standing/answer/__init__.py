@@ -1,1 +1,1 @@
-"""The answer of a standing query, and what of it is emitted."""
+"""The answer of a standing query, and its reports."""

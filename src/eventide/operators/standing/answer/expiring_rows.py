@@ -1,8 +1,8 @@
-"""An answer whose rows know when they end, and of which nobody asks when each of them left.
+"""An answer whose rows know when they expire, for queries that do not report when each row left.
 
 Rows stay as they came, batch behind batch; nothing is done when one expires. Only when half of a
-run has expired is it copied without those, so that no more than about twice the living rows
-are held, and a row is copied about once in its life.
+run has expired, it is copied without the expired rows. So at most about twice the living rows are
+held, and a row is copied about once in its life.
 
     run         ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇│▇▇▇▇▇▇▇▇│▇▇▇▇
     expired      ×× × ×  ××   ×     ×              half of the first: time to copy it
@@ -26,16 +26,16 @@ from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 
 LONG = 1 << 14
-"""A run of so many rows is long enough: it is not put together with others."""
+"""A run of this many rows is long enough: it is not merged with others."""
 SAMPLED = 8
-"""One row in so many tells when about half of a run has expired."""
+"""One row in this many is sampled to know when about half of a run has expired."""
 
 _ENDS = pa.schema([("exp", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiringRun:
-    """Rows that came behind each other, when they expire, and when about half of them have."""
+    """Consecutive rows, when they expire, and when about half of them have."""
 
     rows: pa.RecordBatch
     exps: Int64s
@@ -66,9 +66,9 @@ class ExpiringRun:
 
 
 def put_together(runs: Sequence[ExpiringRun]) -> tuple[ExpiringRun, ...]:
-    """Return the same rows in few runs: short ones only if each is twice as long as the next.
+    """Return the same rows in few runs: each is at least twice as long as the next, or long enough.
 
-    Thus a row is copied a few times until it stands in a long one.
+    So a row is copied a few times until it is in a long run.
     """
     merged: list[ExpiringRun] = []
     for each in runs:
@@ -83,7 +83,7 @@ def put_together(runs: Sequence[ExpiringRun]) -> tuple[ExpiringRun, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringState:
-    """Rows in the order in which they came, and the first instant not yet taken in."""
+    """Rows in the order in which they came, and the end of the last step."""
 
     runs: tuple[ExpiringRun, ...]
     until_us: int
@@ -91,7 +91,7 @@ class ExpiringState:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringRows(Stateful[ExpiringState]):
-    """The living rows of an answer from which nothing goes before its time."""
+    """The living rows of an answer from which no row goes before it expires."""
 
     schema: pa.Schema
 
@@ -105,7 +105,7 @@ class ExpiringRows(Stateful[ExpiringState]):
         return ExpiringState((), START_OF_TIME_US)
 
     def step(self, state: ExpiringState, changes: Changes, until_us: int) -> ExpiringState:
-        """Take in the changes before `until_us`, all of which come."""
+        """Take the changes before `until_us`, all of which come."""
         kept = [each.trimmed(until_us - 1) for each in state.runs]
         runs = [each for each in kept if each is not None]
         if len(changes):
@@ -113,9 +113,9 @@ class ExpiringRows(Stateful[ExpiringState]):
         return ExpiringState(put_together(runs), until_us)
 
     def current(self, state: ExpiringState, sooner_us: int = 0) -> pa.RecordBatch:
-        """Return the rows that live at the last instant taken in, in the order they came.
+        """Return the rows that live at the last instant, in the order in which they came.
 
-        As if all expired by `sooner_us` sooner.
+        With `sooner_us`, as if all expired that much sooner.
         """
         living = [each.living(state.until_us - 1 + sooner_us) for each in state.runs]
         return concat_batches(living, self.schema)

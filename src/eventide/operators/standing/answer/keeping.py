@@ -1,7 +1,7 @@
-"""Structures that know which rows of an answer live: which one suits depends on how rows leave.
+"""Structures that know which rows of an answer live; the best one depends on how rows leave.
 
-Rows are known by their number in a log of values. A structure belongs to the view that holds it
-and is changed in place; what it cannot hold it is rebuilt for.
+Rows are known by their number in a log of values. A structure belongs to the view that holds it and
+is changed in place; when it has no room left, it is rebuilt.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from eventide.operators.standing.compaction import is_too_roomy
 from eventide.operators.standing.row_log import RowLog, is_sparse
 
 Structure = Literal["append", "ring", "calendar", "calendar and ids", "ids", "list"]
-"""How rows leave: never; in the order in which they came; when they expire; that, or before if a
-negative says so; only if a negative says so; when a list that is looked through shows it."""
+"""How rows leave: never; in the order in which they came; when they expire; when they expire, or
+earlier if a negative tuple says so; only if a negative tuple says so; when a list is searched for
+expired rows."""
 
 SMALLEST = 64
 FEWEST_PARTITIONS, MOST_PARTITIONS = 16, 4096
@@ -61,7 +62,7 @@ class Deaths:
         return len(self.numbers)
 
     def in_order(self) -> Deaths:
-        """Return them in order of time, those of one instant in that in which they came."""
+        """Return them in order of time, those of one instant in the order in which they came."""
         order = np.lexsort((self.numbers, self.at))
         return Deaths(self.numbers[order], self.at[order])
 
@@ -75,7 +76,7 @@ class Keeping(Protocol):
         ...
 
     def take(self, incoming: Incoming, clock: int) -> Deaths:
-        """Take in changes up to `clock`, at which the next step has not begun."""
+        """Take changes before `clock`."""
         ...
 
     def kept(self) -> LivingRows:
@@ -83,7 +84,7 @@ class Keeping(Protocol):
         ...
 
     def tidy(self, log: RowLog) -> RowLog:
-        """Return the log without the values of rows that are gone, if it pays to forget them."""
+        """Return the log without the values of rows that have gone, if dropping them pays."""
         ...
 
     @property
@@ -107,7 +108,7 @@ def new_keeping(structure: Structure, partitions: int | None) -> Keeping:
 
 
 def power_of_two(least: int) -> int:
-    """Return the smallest power of two that is at least so much."""
+    """Return the smallest power of two that is at least this number."""
     return 1 << max(0, least - 1).bit_length()
 
 
@@ -129,7 +130,7 @@ def _left(departed: Departed, count: int) -> Deaths:
 
 @dataclass(slots=True)
 class KeptForever:
-    """Rows that never leave: to know how many there are is enough."""
+    """Rows that never leave: their number is enough."""
 
     count: int = 0
 
@@ -155,7 +156,7 @@ class KeptForever:
 
 @dataclass(slots=True)
 class KeptInRing:
-    """Expiries in a ring, the first to come being the first to leave."""
+    """Expiries in a ring: the first row to come is the first to leave."""
 
     exps: Int64s
     facts: Int64s
@@ -243,7 +244,7 @@ class KeptInList:
 
 @dataclass(slots=True)
 class KeptByHandle:
-    """Rows with handles: a calendar says which expire, a table which one has an id."""
+    """Rows with handles: a calendar says which expire, a table finds them by id."""
 
     by_exp: bool
     by_id: bool
@@ -294,7 +295,7 @@ class KeptByHandle:
         return handles[np.argsort(self.rows.numbers[handles])]
 
     def _make_room(self, incoming: Incoming, came: int) -> None:
-        """See to it that there are handles for all rows that come, and slots for their expiry."""
+        """Make room: handles for all rows that come, and slots for their expiry."""
         if self.by_exp:
             span = longest_lifetime(incoming.at, incoming.exp)
             if span > self.span_us:
@@ -307,7 +308,7 @@ class KeptByHandle:
             self.table = roomy(self.table, came)
 
     def _rebuild(self, more: int) -> None:
-        """Keep the same rows with room for more; handles of rows that are gone become free."""
+        """Keep the same rows with room for more; handles of rows that have gone become free."""
         kept = self.kept()
         count = len(kept.numbers)
         self._clear(power_of_two(2 * (count + more)))
@@ -323,7 +324,7 @@ class KeptByHandle:
             self.calendar,
             self.table,
             self.rows,
-            # As long as nothing that has come expires, the calendar need not be asked.
+            # As long as no row can have expired, the calendar need not be searched.
             self.by_exp and self.span_us > 0,
             self.by_id,
             incoming,
@@ -333,7 +334,7 @@ class KeptByHandle:
         return _left(departed, left)
 
     def _clear(self, capacity: int) -> None:
-        """Have only free handles."""
+        """Free all handles."""
         capacity = max(SMALLEST, capacity)
         slots = power_of_two(capacity // ROOM_OF_A_SLOT)
         slots = self.partitions or min(max(slots, FEWEST_PARTITIONS), MOST_PARTITIONS)

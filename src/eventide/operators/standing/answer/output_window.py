@@ -1,4 +1,4 @@
-"""Windows over the births of results: the answer is the last of them, whatever becomes of them."""
+"""Windows over the births of results: the answer is the last births, even of results now gone."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from eventide.operators.standing.row_log import RowLog
 
 
 def lasting(births: Changes, exp: Int64s) -> Changes:
-    """Return births of rows that last until `exp`, be their parts where they may."""
+    """Return births of rows that last until `exp`, no matter when their parts expire."""
     return Changes(births.rows, births.at, exp, births.sign, births.id)
 
 
 @dataclass(frozen=True, slots=True)
 class LastBirths:
-    """The last `count` births. Of those of one instant, the later in order stay."""
+    """The last `count` births. Among those of one instant, the later in order stay."""
 
     count: int
 
@@ -28,13 +28,13 @@ class LastBirths:
         return np.arange(max(0, log.end - self.count), log.end)
 
     def step(self, log: RowLog, births: Changes) -> tuple[RowLog, Changes]:
-        """Take in births; return also who comes into the window and who leaves it."""
+        """Take births; return also the rows that come into the window and leave it."""
         end = log.end
         log = log.append(births.rows)
         numbers = np.arange(end, log.end)
         leaving = np.arange(max(0, end - self.count), max(0, log.end - self.count))
         left_at = births.at[leaving + self.count - end]
-        # What leaves at the instant at which it came is never seen.
+        # A row that leaves at the instant at which it came is never seen.
         came_at = np.full(len(leaving), -NEVER, np.int64)
         came_at[leaving >= end] = births.at[leaving[leaving >= end] - end]
         unseen = leaving[came_at == left_at]

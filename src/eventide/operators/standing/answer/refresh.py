@@ -27,7 +27,7 @@ from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.schema import MAX_TS_US, MIN_TS_US
 
 MOST_ROWS = 50_000_000
-"""A step reports no more rows of whole answers than this: some gigabytes."""
+"""The largest number of rows of whole answers that a step reports: some gigabytes."""
 
 _TIMES = pa.schema([("at", pa.int64()), ("exp", pa.int64())])
 
@@ -38,7 +38,7 @@ def refresh_of(instants: Int64s, slide_us: int) -> Int64s:
 
 
 def has_refresh(since_us: int, until_us: int, slide_us: int) -> bool:
-    """Whether a refresh is in [since_us, until_us)."""
+    """Whether there is a refresh in [since_us, until_us)."""
     return -(-since_us // slide_us) * slide_us < until_us
 
 
@@ -46,7 +46,7 @@ def has_refresh(since_us: int, until_us: int, slide_us: int) -> bool:
 class Lifetimes:
     """Rows that lived in a step, in the order in which they came.
 
-    What was there before came at its first instant, what is still there goes at its end.
+    Rows from before came at its first instant; rows that still live go at its end.
     """
 
     numbers: Int64s
@@ -64,19 +64,19 @@ class Lifetimes:
         order = np.argsort(numbers)
         numbers, died = numbers[order], died[order]
         first = int(np.searchsorted(numbers, before.log.end))
-        # All rows of the step are here: whoever came in it lives or died.
+        # All rows of the step are here: a row that came in it lives or died.
         born = np.full(len(numbers), before.until_us, np.int64)
         born[first:] = changes.at[changes.sign > 0]
         return cls(numbers, born, died)
 
     def at_instants(self, instants: Int64s) -> tuple[Int64s, Int64s]:
-        """Return (instant, number) of each row that is there after each of these instants."""
+        """Return (instant, number) of each row that lives after each of these instants."""
         first, last = np.searchsorted(instants, self.born), np.searchsorted(instants, self.died)
         places, numbers = self._spread(first, last)
         return instants[places], numbers
 
     def at_refreshes(self, slide_us: int) -> tuple[Int64s, Int64s]:
-        """Return (instant, number) of each row that is there after each refresh."""
+        """Return (instant, number) of each row that lives after each refresh."""
         first, last = refresh_of(self.born, slide_us), refresh_of(self.died, slide_us)
         places, numbers = self._spread(first, last)
         return places * slide_us, numbers
@@ -118,7 +118,7 @@ class Waiting:
         return Waiting(self.log.append(rows), *times)
 
     def reported(self, slide_us: int, until_us: int) -> tuple[Waiting, Due]:
-        """Return who still waits, and whose refresh is before `until_us`."""
+        """Return the births that still wait, and those whose refresh is before `until_us`."""
         refreshes = refresh_of(self.at, slide_us) * slide_us
         count = int(np.searchsorted(refreshes, until_us))
         first = self.log.end - len(self.at)
@@ -160,10 +160,10 @@ class Due:
     exp: Int64s
 
     def gone(self, contents: pa.RecordBatch, contents_at: Int64s, *, strict: bool) -> Bools:
-        """Say which are gone at their refresh, whose contents are given.
+        """Return which are gone at their refresh, whose contents are given.
 
-        Where rows go before their time, of equal ones the oldest goes first: those are gone that
-        are more than the contents have of their like.
+        Where rows may go before they expire, the oldest of equal rows goes first: the births that
+        are gone are those beyond the number of equal rows in the contents.
         """
         if not strict:
             return self.exp <= self.at

@@ -1,4 +1,4 @@
-"""The root of a standing query: what of its answer is told, and when."""
+"""The root of a standing query: which changes of its answer are reported, and when."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from eventide.schema import TIMESTAMP
 
 @dataclass(slots=True)
 class ReportState:
-    """What is remembered, of each kind only if it is needed.
+    """The state; each part only if it is needed.
 
-    The rows of the edge, where births have to be told from what is there already; the answer, with
-    who leaves it or without; the rows of a window over the last births; births that wait for a
-    refresh.
+    The rows of the edge, where births have to be told from rows that were there already; the
+    answer, with the rows that leave it or without; the rows of a window over the last births;
+    births that wait for a refresh.
     """
 
     edge: ViewState | None
@@ -47,13 +47,13 @@ class ReportState:
 
 @dataclass(frozen=True)
 class Reporter(Stateful[ReportState]):
-    """Turns the changes that come over the uppermost edge of a plan into reports.
+    """Turns the changes on the topmost edge of a plan into reports.
 
     `answer_schema` has the columns of the answer, `edge` says how its rows come and go as the
     operators keep them. With `all_internal` rows only come. With `shown` there is one more column,
-    "_shown", which says until when a row is in the answer. What is asked for is as in the plan
-    node `Standing`. Without `keeps_answer`, the answer is kept only if reports need it. `settled`
-    says that at no instant a row comes that is like one that goes, and that goers come first.
+    "_shown", which says until when a row is in the answer. The report is as in the plan node
+    `Standing`. Without `keeps_answer`, the answer is kept only if reports need it. `settled` says
+    that at no instant a row comes that equals one that goes, and that rows that go come first.
     """
 
     answer_schema: pa.Schema
@@ -105,7 +105,7 @@ class Reporter(Stateful[ReportState]):
     def step(
         self, state: ReportState, changes: Changes, until_us: int
     ) -> tuple[ReportState, pa.RecordBatch]:
-        """Take in all changes before `until_us` not given before; return what is told of them."""
+        """Take all changes before `until_us` not given before; return the reports."""
         changes = self._external(changes)
         if self._only_births:
             changes = self._births(state, changes, until_us)
@@ -125,7 +125,7 @@ class Reporter(Stateful[ReportState]):
     def current(self, state: ReportState, sooner_us: int = 0) -> pa.RecordBatch:
         """Return the answer at the last instant before the last `until_us`.
 
-        With `sooner_us`, as if all rows went by that much sooner: where it is known when they go.
+        With `sooner_us`, as if all rows expired that much sooner, where it is known when they do.
         """
         if self._last_births is not None and state.last is not None:
             return state.last.take(self._last_births.living(state.last))
@@ -200,7 +200,7 @@ class Reporter(Stateful[ReportState]):
 
     @property
     def _strict(self) -> bool:
-        """Whether rows of the answer may go before their time."""
+        """Whether rows of the answer may go before they expire."""
         return self._answer_edge.pattern == UpdatePattern.STRICT
 
     @cached_property
@@ -232,7 +232,7 @@ class Reporter(Stateful[ReportState]):
 
     @cached_property
     def _keeps_answer(self) -> bool:
-        """Whether the answer is kept, be it for reports or for whoever asks for it."""
+        """Whether the answer is kept, for reports or for `current`."""
         lasting_rows = self._answer_edge.pattern == UpdatePattern.MONOTONIC
         needed = (
             self.report == "rstream"
@@ -243,8 +243,8 @@ class Reporter(Stateful[ReportState]):
 
     @cached_property
     def _structure(self) -> Structure:
-        """How the answer is kept if it matters who leaves it."""
-        # Nobody announces that rows expire which last longer than their parts.
+        """How the answer is kept if it matters which rows leave it."""
+        # Expiries are not announced for rows that last longer than their parts.
         own = self.execution == "negative" and (self._only_births or self.shown)
         return structure_for(self._answer_edge, "aware" if own else self.execution)
 
@@ -261,13 +261,13 @@ class Reporter(Stateful[ReportState]):
 
     @cached_property
     def _answer_view(self) -> View | None:
-        """The rows of the answer, if they are needed and it matters who leaves."""
+        """The rows of the answer, if they are needed and it matters which rows leave."""
         if not self._keeps_answer or self._expiring_rows is not None:
             return None
         return View(self.answer_schema, self._structure, self.partitions)
 
     def _external(self, changes: Changes) -> Changes:
-        """Return changes that end when those of their parts do whose windows are not internal."""
+        """Return changes that expire with those of their parts whose windows are not internal."""
         if not self.shown:
             return changes
         changes = changes.take(np.flatnonzero(changes.sign > 0))
@@ -276,7 +276,7 @@ class Reporter(Stateful[ReportState]):
         return lasting(changes.with_rows(rows), exp)
 
     def _births(self, state: ReportState, changes: Changes, until_us: int) -> Changes:
-        """Return the births alone; each lasts for ever, or for the time of the output window."""
+        """Return only the births; each lasts for ever, or for the length of the output window."""
         if self._edge_view is not None and state.edge is not None:
             edge, net, _ = net_turnover(self._edge_view, state.edge, changes, until_us)
             state.edge = self._edge_view.tidied(edge)
@@ -288,12 +288,12 @@ class Reporter(Stateful[ReportState]):
         return lasting(births, np.full(len(births), NEVER, np.int64))
 
     def _take_expiring(self, state: ReportState, changes: Changes, until_us: int) -> None:
-        """Take changes into an answer that is kept without who leaves it."""
+        """Take changes into an answer that is kept without the rows that leave it."""
         if self._expiring_rows is not None and state.expiring is not None:
             state.expiring = self._expiring_rows.step(state.expiring, changes, until_us)
 
     def _changes(self, state: ReportState, changes: Changes, until_us: int) -> pa.RecordBatch:
-        """Return the changes of the answer; that a row expires is not told."""
+        """Return the changes of the answer; expiries are not reported."""
         self._take_expiring(state, changes, until_us)
         if self._answer_view is not None and state.answer is not None:
             answer, _ = self._answer_view.step(state.answer, changes, until_us)
@@ -309,7 +309,7 @@ class Reporter(Stateful[ReportState]):
         return pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
 
     def _turnover(self, state: ReportState, changes: Changes, until_us: int) -> pa.RecordBatch:
-        """Return who was born, or who died; some wait for the next refresh before they are told."""
+        """Return the rows that were born, or that died; some wait for the next refresh."""
         births = np.flatnonzero(changes.sign > 0)
         self._take_expiring(state, changes, until_us)
         if self._answer_view is not None and state.answer is not None:
@@ -366,7 +366,7 @@ class Reporter(Stateful[ReportState]):
         return self._told(both.take(pa.array(order)), at[order], live[order])
 
     def _told(self, rows: pa.RecordBatch, at: Int64s, live: Bools | None = None) -> pa.RecordBatch:
-        """Return rows with the instant at which something is told of them."""
+        """Return rows with the instant at which they are reported."""
         told = [_times(at)] if live is None else [_times(at), pa.array(live)]
         return pa.RecordBatch.from_arrays([*told, *rows.columns], schema=self.output_schema)
 

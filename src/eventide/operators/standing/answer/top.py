@@ -1,4 +1,4 @@
-"""ORDER BY … LIMIT n of a standing query: the first rows of those that live.
+"""ORDER BY … LIMIT n of a standing query: the first of the living rows.
 
 All living rows are kept in order. A row that leaves the front while it lives is taken back, and
 comes again if it returns there.
@@ -44,14 +44,14 @@ from eventide.schema import MAX_TS_US, MIN_TS_US
 
 ROOM = 4096
 BORN, ID, NUMBER, EXP = -4, -3, -2, -1
-"""What stands behind the words of the order: when a row came, its id, the number of its values, and
-when it goes."""
+"""The words behind those of the order: when a row came, its id, the number of its values, and when
+it goes."""
 _LIVES = pa.schema([(name, pa.int64()) for name in ("born", "id", "exp")])
 
 
 @dataclass(slots=True)
 class TopState:
-    """Living rows by place, their order, their values, and the texts that they are ordered by."""
+    """Living rows by place, their order, their values, and the texts by which they are ordered."""
 
     tuples: PlacedTuples
     ranking: Ranking
@@ -94,7 +94,7 @@ class FirstRows(Stateful[TopState]):
 
     @property
     def depth(self) -> int:
-        """How many words the order looks at: of the keys, then when a row came and its id."""
+        """How many words the order compares: those of the keys, then when a row came and its id."""
         return 2 * len(self.node.order) + 2
 
     def initial_state(self) -> TopState:
@@ -113,18 +113,18 @@ class FirstRows(Stateful[TopState]):
     def step(
         self, state: TopState, inputs: tuple[Changes, ...], until_us: int
     ) -> tuple[TopState, Changes]:
-        """Take in changes; return the rows that come to the front and leave it."""
+        """Take changes; return the rows that come to the front and leave it."""
         changes = inputs[0]
         return state, self._turns(state, self._arrivals(state, changes, changes.at), until_us)
 
     def _turns(self, state: TopState, arrivals: GroupedChanges, until_us: int) -> Changes:
-        """Take in arrivals; return the rows that come to the front and leave it."""
+        """Take arrivals; return the rows that come to the front and leave it."""
         operations, tuples = state.tuples.take(arrivals, until_us)
         order, shown, marks, facts = state.ranking
         order, marks = (longer(array, len(tuples.groups)) for array in (order, marks))
         state.ranking = Ranking(order, shown, marks, facts)
         exps = tuples.values[EXP]
-        # Where all ends are announced, those of the front are as well.
+        # If all ends are announced, those of the front are as well.
         ends = np.full(len(exps), NEVER) if self.execution == "negative" else exps
         out = Turns(*(np.empty(ROOM + 2 * self.node.count, np.int64) for _ in range(3)))
         facts[NEXT], parts, done = 0, [], False
@@ -148,7 +148,7 @@ class FirstRows(Stateful[TopState]):
         return found
 
     def _arrivals(self, state: TopState, changes: Changes, born: Int64s) -> GroupedChanges:
-        """Return changes with the words of their order and what else is to be remembered.
+        """Return changes with the words of their order and the other words of a row.
 
         `born` is when their rows came.
         """
@@ -178,11 +178,11 @@ class FirstRows(Stateful[TopState]):
         return texts
 
     def _learn(self, state: TopState, rows: pa.RecordBatch) -> None:
-        """Add the texts of rows that come; those that live are ranked again if there are new."""
+        """Add the texts of rows that come; if some are new, the living rows are ranked again."""
         known, state.texts = state.texts, self._with_texts(state.texts, rows)
         if state.texts is known or len(known) == 0:
             return
-        # Texts keep their numbers: only their ranks are others now.
+        # Texts keep their numbers: only their ranks change.
         ranks = np.zeros(len(known) + 1, np.int64)
         ranks[known.ranks + 1] = state.texts.ranks[: len(known)] + 1
         places = state.living
@@ -191,7 +191,7 @@ class FirstRows(Stateful[TopState]):
             state.tuples.values[2 * i + 1, places] = np.sign(words) * ranks[np.abs(words)]
 
     def _forget(self, state: TopState) -> None:
-        """Drop the values of rows that are gone, and the texts that only they had."""
+        """Drop the values of rows that have gone, and the texts that only they had."""
         places = state.living
         if is_sparse(state.rows.size, len(places)):
             numbers = state.tuples.values[NUMBER, places]
@@ -218,7 +218,7 @@ class FirstRows(Stateful[TopState]):
         return join_parts([write_rows(f"{name}, lives", known, {}), write_rows(name, rows, {})])
 
     def read(self, written: bytes) -> TopState:
-        """Read back what `write` wrote: the rows come again, all in the last instant.
+        """Read back what `write` wrote: the rows come again, all at the last instant.
 
         They come in order, so that none has to be moved for another.
         """
@@ -248,8 +248,8 @@ class FirstRows(Stateful[TopState]):
 def order_words(key: OrderKey, values: pa.Array, texts: Texts) -> tuple[Int64s, Int64s]:
     """Return two words for each value that together compare as ORDER BY wants it.
 
-    The second of a text is its rank from one on, negative if descending: so a new rank can be given
-    without looking at the text.
+    The second word of a text is its rank, from one on, negative if descending: so a new rank can be
+    set without looking at the text.
     """
     valid = values.is_valid().to_numpy(zero_copy_only=False)
     match key.expression.type.kind:

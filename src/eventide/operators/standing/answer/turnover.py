@@ -1,4 +1,4 @@
-"""What of the coming and going of rows is seen from outside: the net effect of each instant."""
+"""The coming and going of rows as seen from outside: the net effect of each instant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from eventide.operators.standing.changes import Changes
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """Rows that come or go. They are alike if their values are, and their `exp`."""
+    """Rows that come or go. Two are alike if their values and their `exp` are equal."""
 
     rows: pa.RecordBatch
     at: Int64s
@@ -35,7 +35,7 @@ class Turnover:
 
 
 def left_over(signed: Signed) -> Bools:
-    """Say which rows remain when those of an instant that come and go and are alike cancel out."""
+    """Return which rows remain when equal rows that come and go at one instant cancel out."""
     fingers = fingerprints(signed.rows.columns, signed.rows.num_rows)
     order = sorting_order(signed.at)
     places: Int64s | slice = slice(None) if order is None else order
@@ -54,7 +54,7 @@ def left_over(signed: Signed) -> Bools:
 
 
 def contested(at: Int64s, sign: Int8s) -> Int64s:
-    """Return the places of what happens at an instant at which rows both come and go.
+    """Return the places of changes at instants at which rows both come and go.
 
     `at` is in order.
     """
@@ -65,9 +65,9 @@ def contested(at: Int64s, sign: Int8s) -> Int64s:
 
 
 def net_changes(changes: Changes) -> Changes:
-    """Return the changes that an instant makes in all, what goes first.
+    """Return the net changes of each instant, rows that go first.
 
-    Whoever takes back a row that is said to go finds it, for it was there before the instant.
+    A row that goes was there before the instant, so the operator that takes it back finds it.
     """
     places = contested(changes.at, changes.sign)
     if not len(places):
@@ -85,9 +85,9 @@ def net_changes(changes: Changes) -> Changes:
 def net_turnover(
     view: View, state: ViewState, changes: Changes, until_us: int
 ) -> tuple[ViewState, Turnover, Deaths]:
-    """Take the changes of a step into the view; a row that is replaced by its like stays.
+    """Take the changes of a step into the view; a row that is replaced by an equal one stays.
 
-    Also returned is who died by name, be it that another one like it was born at that instant.
+    Return also the rows that died by id, even if an equal row was born at that instant.
     """
     state, deaths = view.step(state, changes, until_us)
     births = np.flatnonzero(changes.sign > 0)

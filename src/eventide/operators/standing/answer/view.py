@@ -78,7 +78,7 @@ class View(Stateful[ViewState]):
         return ViewState(RowLog.empty(self.schema), keeping, START_OF_TIME_US)
 
     def step(self, state: ViewState, changes: Changes, until_us: int) -> tuple[ViewState, Deaths]:
-        """Take in the changes before `until_us`; return also who left, and when.
+        """Take the changes before `until_us`; return also the rows that left, and when.
 
         The rows that came have the numbers from the end of the log on. The values of those that
         left can be taken from the log until it is `tidied`.

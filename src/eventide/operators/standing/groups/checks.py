@@ -1,7 +1,7 @@
-"""Refuses written groups that are wrong inside: kernels go where their numbers send them.
+"""Refuse written groups that are inconsistent: kernels follow the numbers in them without checks.
 
-Groups are written without spare room, one slab behind the other: where each begins follows from how
-long those before it are.
+Groups are written without spare room, one slab behind the other: where each begins follows from the
+lengths of those before it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def check_groups(groups: Groups, empty: Groups) -> None:
 
 
 def check_slabs(slabs: Slabs, kinds: Int64s) -> None:
-    """Refuse slabs that do not lie one behind the other, or do not hold what their kind wants."""
+    """Refuse slabs that do not lie one behind the other, or whose contents do not fit."""
     words, notes, block = slabs.words, slabs.notes, int(slabs.facts[BLOCK])
     require(words.dtype == notes.dtype == np.int64, "slabs of other types")
     require(words.ndim == 1 and notes.shape == (len(kinds), 4), "slabs of other shapes")
@@ -93,7 +93,7 @@ def check_ascending(words: Int64s, starts: Int64s, lengths: Int64s, step: int) -
 
 
 def check_directory(slabs: Slabs, owner: int, place: int) -> int:
-    """Refuse a directory that does not name the blocks from a place on; return where they end."""
+    """Refuse a directory that does not list the blocks from a place on; return where they end."""
     words, block = slabs.words, int(slabs.facts[BLOCK])
     start, room, length, _ = (int(note) for note in slabs.notes[owner])
     width, blocks = (room - HEADER) >> 2, int(words[start])
@@ -123,7 +123,7 @@ def check_joined(words: Int64s, starts: Int64s, counts: Int64s) -> None:
 
 
 def check_counted(groups: Groups, slabs: Slabs, kinds: Int64s) -> None:
-    """Refuse parts of which other values are counted than are there."""
+    """Refuse parts whose counted values are not those that are there."""
     counted = groups.tallies[:, :, VALUES].ravel()
     require_within(counted, 0, 2**62, "counts of values")
     lengths, starts = slabs.notes[:, LENGTH], slabs.notes[:, START]
@@ -139,7 +139,7 @@ def check_counted(groups: Groups, slabs: Slabs, kinds: Int64s) -> None:
 
 
 def without_lists(slabs: Slabs, kinds: Int64s) -> Slabs:
-    """Return slabs without lists of the most frequent values: these are made anew when read."""
+    """Return slabs without lists of the most frequent values, which are rebuilt when read."""
     listed = np.isin(kinds, (LISTED, LISTED_TEXTS))
     notes = slabs.notes.copy()
     notes[listed, LENGTH] = notes[listed, BASE] = 0

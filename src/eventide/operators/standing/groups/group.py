@@ -6,10 +6,9 @@
                     +a 2     -a 2
                              +a 1
 
-The kernels are in kernels/aggregates. Sums are exact whatever comes and goes (exact_sums.py).
-Medians, distinct and frequent values come from the values of each group in order
-(sorted_blocks.py), and so do extremes, unless it is known when each value goes: then few have to
-be kept (skyline.py).
+The kernels are in kernels/aggregates. Sums stay exact when values come and go (exact_sums.py).
+Medians, distinct and frequent values come from the sorted values of each group (sorted_blocks.py).
+So do extremes, unless it is known when each value goes: then few have to be kept (skyline.py).
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _TEXTS = pa.schema([("text", pa.string())])
 
 @dataclass(frozen=True)
 class AggregateGroups(Stateful[GroupState]):
-    """Keeps up the rows of groups; `edge` says how the tuples that come in will go."""
+    """Maintains the rows of groups; `edge` says how the tuples of the input will go."""
 
     node: GroupAggregate
     edge: Edge
@@ -58,7 +57,7 @@ class AggregateGroups(Stateful[GroupState]):
 
     @cached_property
     def plan(self) -> GroupPlan:
-        """What is kept and read."""
+        """What is kept and read for each group."""
         ends = knows_ends(self.edge, self.execution)
         return GroupPlan.of(self.node.aggregates, knows_ends=ends)
 
@@ -81,7 +80,7 @@ class AggregateGroups(Stateful[GroupState]):
     def step(
         self, state: GroupState, inputs: tuple[Changes, ...], until_us: int
     ) -> tuple[GroupState, Changes]:
-        """Take in changes; return the rows that go and come."""
+        """Take changes; return the rows that go and come."""
         changes = inputs[0]
         keys = [one_spelling(evaluate(key.expression, changes.rows)) for key in self.node.keys]
         prints = fingerprints(keys, len(changes))

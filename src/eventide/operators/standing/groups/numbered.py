@@ -1,4 +1,4 @@
-"""Groups of a GROUP BY: numbered by their keys, each with slabs for what is kept of it."""
+"""Groups of a GROUP BY: numbered by their keys, each with slabs for its aggregates."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from eventide.operators.standing.row_log import RowLog, is_sparse
 
 TALLIES = 4
 PIECE = 1024
-"""So many rows at least are looked up at once."""
+"""At least this many rows are looked up at once."""
 
 
 def no_groups(parts: int, width: int) -> Groups:
-    """Return no groups, with so many parts each and rows of so many words."""
+    """Return no groups, with this many parts each and rows of this many words."""
     return Groups(
         np.zeros((0, HEAD + width), np.int64),
         np.zeros((0, parts, TALLIES), np.int64),
@@ -45,7 +45,7 @@ def no_groups(parts: int, width: int) -> Groups:
 
 
 class Compacted(NamedTuple):
-    """Groups without spare room, the old numbers of those that are kept, and the new of all."""
+    """Groups without spare room, the old numbers of those kept, and the new numbers of all."""
 
     table: KeyTable
     groups: Groups
@@ -82,7 +82,7 @@ class NumberedGroups:
         of_row = np.empty(count, np.int32)
         rows, new = np.empty(count, np.int64), np.empty(count, np.int64)
         while start < count:
-            # Piece by piece: room for a whole batch of new keys would be most of a small state.
+            # Batch by batch: room for a whole batch of new keys would be most of a small state.
             end = min(count, start + max(PIECE, len(self.table.handles) // 4))
             self.table = roomy(self.table, end - start)
             first, second = prints.first[start:end], prints.second[start:end]
@@ -103,7 +103,7 @@ class NumberedGroups:
         return of_row, new
 
     def _make_room(self) -> None:
-        """Have arrays as long as there are groups."""
+        """Make arrays as long as there are groups."""
         wanted = int(self.groups.facts[GROUPS])
         if wanted <= len(self.groups.about):
             return
@@ -114,7 +114,7 @@ class NumberedGroups:
         self.numbers = longer(self.numbers, wanted)
 
     def forget(self, candidates: Int64s) -> None:
-        """Free the numbers of those groups that have no rows, and keys that nobody needs."""
+        """Free the numbers of groups without rows, and drop keys that are no longer needed."""
         free_empty_groups(self.table, self.groups, frozen(candidates))
         if is_sparse(self.keys.size, self.living):
             left = self.living_groups()

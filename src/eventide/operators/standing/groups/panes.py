@@ -1,9 +1,10 @@
 """GROUP BY of a standing query with sketches: panes that are merged at every refresh.
 
-Also which operator a GROUP BY has: with panes wherever that is enough.
+Also chooses the operator of a GROUP BY: with panes wherever they are enough.
 
-With SLIDE, tuples come and go at refreshes alone. Those of a group that come and go together are a
-pane, of which only partial results are kept; the row of a group is what its living panes make.
+With SLIDE, tuples come and go only at refreshes. The tuples of a group that come and go together
+are a pane, of which only partial results are kept; the row of a group is merged from its living
+panes.
 
     refresh     0    10    20    30    40       RANGE 30 SLIDE 10
     pane        ├─a───────────────┤
@@ -52,7 +53,7 @@ def group_operator(
 ) -> AggregateGroups | AggregatePanes | AggregateSlides:
     """Return the operator of a GROUP BY: with panes if there are any and they are enough.
 
-    Other executions keep all tuples, as it is done elsewhere, unless that is not possible.
+    Other executions keep all tuples, as other systems do, unless that is not possible.
     """
     functions = {item.aggregate.function for item in node.aggregates}
     for item in node.aggregates:
@@ -71,7 +72,7 @@ def group_operator(
 
 @dataclass(frozen=True, slots=True)
 class PaneState:
-    """Living panes, the entries of each sketch in order of pane, and the rows shown."""
+    """Living panes, the entries of each sketch in order of pane, and the rows in the answer."""
 
     panes: pa.RecordBatch
     entries: tuple[pa.RecordBatch, ...]
@@ -80,7 +81,7 @@ class PaneState:
 
 @dataclass(frozen=True)
 class AggregatePanes(Stateful[PaneState]):
-    """Keeps up the rows of groups from panes; instants are multiples of `slide_us`."""
+    """Maintains the rows of groups from panes; instants are multiples of `slide_us`."""
 
     node: GroupAggregate
     edge: Edge
@@ -124,7 +125,7 @@ class AggregatePanes(Stateful[PaneState]):
 
     @cached_property
     def shown_schema(self) -> pa.Schema:
-        """The columns of rows shown: fingerprints of key and row, the id, the row."""
+        """The columns of rows in the answer: fingerprints of key and row, the id, the row."""
         words = [pa.field(f"_{i}", WORD) for i in range(5)]
         rows = [pa.field(f"row{i}", kind) for i, kind in enumerate(self.output_schema.types)]
         return pa.schema(words + rows)
@@ -142,8 +143,8 @@ class AggregatePanes(Stateful[PaneState]):
     def step(
         self, state: PaneState, inputs: tuple[Changes, ...], until_us: int
     ) -> tuple[PaneState, Changes]:
-        """Take in changes; return the rows that go and come at each refresh."""
-        # Where ends are announced they are known already: panes go when it is time.
+        """Take changes; return the rows that go and come at each refresh."""
+        # Announced ends are known already: panes expire by themselves.
         changes = inputs[0].take(np.flatnonzero(inputs[0].sign > 0))
         state = self._added(state, changes)
         at, exp = _words(state.panes, "at"), _words(state.panes, "exp")
@@ -241,7 +242,7 @@ class AggregatePanes(Stateful[PaneState]):
         return new, changes
 
     def _kept(self, state: PaneState, living: Int64s) -> PaneState:
-        """Return the state with these panes alone."""
+        """Return the state with only these panes."""
         numbers = np.full(state.panes.num_rows, -1, np.int64)
         numbers[living] = np.arange(len(living))
         entries = []
@@ -270,7 +271,7 @@ class AggregatePanes(Stateful[PaneState]):
         return state
 
     def _check(self, state: PaneState) -> None:
-        """Refuse panes without times or names, and entries of sketches that are of no pane."""
+        """Refuse panes without times or names, and entries of sketches without a pane."""
         for words in (state.panes.columns[:4], state.shown.columns[:5]):
             for column in words:
                 filled(column, "names of panes and rows")
@@ -283,7 +284,7 @@ class AggregatePanes(Stateful[PaneState]):
             sketch.check(entries)
 
     def size(self, state: PaneState) -> Size:
-        """Return how much is remembered: panes, and bytes."""
+        """Return the size of the state: panes, and bytes."""
         held = (state.panes, state.shown, *state.entries)
         return Size(state.panes.num_rows, sum(rows.nbytes for rows in held))
 
@@ -312,6 +313,6 @@ def _renumbered(entries: pa.RecordBatch, panes: Int64s) -> pa.RecordBatch:
 
 
 def _names(shown: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-    """Return group and row of what is shown as one value each."""
+    """Return group and row of what is in the answer as one value each."""
     words = np.stack([_words(shown, f"_{i}") for i in range(4)], axis=1)
     return np.ascontiguousarray(words).view("i8,i8,i8,i8").ravel()

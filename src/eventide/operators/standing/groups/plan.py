@@ -1,4 +1,4 @@
-"""What the aggregates of a GROUP BY keep, read and show: columns, parts, readers.
+"""What the aggregates of a GROUP BY keep and read: columns, parts, readers.
 
 A column is a word for each tuple, made from an expression. A part is what is kept of a column for
 each group; aggregates of the same argument share parts. A reader writes an aggregate's words.
@@ -28,9 +28,9 @@ from eventide.plan.render import render
 from eventide.schema import DataType
 
 LONGEST_WORD = 18
-"""Decimals of so many digits are integers of 64 bits."""
+"""Decimals of up to this many digits are integers of 64 bits."""
 MOST_AGGREGATES = 63
-"""A word says which of them are null."""
+"""One word says which of them are null."""
 MOST_LISTED = 1000
 
 Form = Literal["any", "integer", "double", "text", "bucket"]
@@ -38,13 +38,13 @@ Form = Literal["any", "integer", "double", "text", "bucket"]
 
 @dataclass(frozen=True, slots=True)
 class WordColumn:
-    """A word for each tuple: an expression, and what is made of its value."""
+    """A word for each tuple: an expression, and how its value becomes a word."""
 
     expression: Expression
     form: Form
 
     def words(self, rows: pa.RecordBatch) -> tuple[Int64s, Bools, pa.Array]:
-        """Return the words, where there is a value, and the values."""
+        """Return the words, whether there is a value, and the values."""
         values = evaluate(self.expression, rows)
         valid = values.is_valid().to_numpy(zero_copy_only=False)
         match self.form:
@@ -79,7 +79,7 @@ class Reader:
 
     @property
     def scale(self) -> float:
-        """What words of decimals are divided by."""
+        """The divisor of words of decimals."""
         return 10.0**self.argument.scale
 
 
@@ -88,7 +88,7 @@ class GroupPlan:
     """Columns, parts and readers of a list of aggregates."""
 
     knows_ends: bool = False
-    """Whether it is known of each tuple that comes when it will go."""
+    """Whether each tuple knows when it comes when it will go."""
     columns: list[WordColumn] = field(default_factory=list)
     parts: list[tuple[int, int]] = field(default_factory=list)
     readers: list[Reader] = field(default_factory=list)
@@ -96,7 +96,7 @@ class GroupPlan:
 
     @classmethod
     def of(cls, aggregates: tuple[NamedAggregate, ...], *, knows_ends: bool = False) -> GroupPlan:
-        """Return the plan of these aggregates; an error if one cannot be kept up."""
+        """Return the plan of these aggregates; an error if one cannot be maintained."""
         if len(aggregates) > MOST_AGGREGATES:
             message = f"a GROUP BY of a standing query has at most {MOST_AGGREGATES} aggregates"
             raise UnsupportedError(message, hint="ask two queries")
@@ -160,7 +160,7 @@ class GroupPlan:
             case "avg":
                 kind, part = reading.DOUBLE_MEAN, self._part(parts.DOUBLES, aggregate, "double")
             case "stddev":
-                # The sum of squares is looked for behind the sum.
+                # The sum of squares is expected behind the sum.
                 part = self._pair(parts.DOUBLES, parts.SQUARES, aggregate, "double")
                 kind, width = reading.DEVIATION, 5
             case "min" | "max":
@@ -177,7 +177,7 @@ class GroupPlan:
             case "top_k" if argument is None or argument.type.kind != "binary":
                 form = self._any_form(aggregate)
                 kind = reading.FREQUENT_TEXT if form == "text" else reading.FREQUENT
-                # The list of the most frequent is looked for behind the values.
+                # The list of the most frequent values is expected behind the values.
                 listed = parts.LISTED_TEXTS if form == "text" else parts.LISTED
                 part = self._pair(parts.SORTED, listed, aggregate, form)
                 width = 2 * _count(aggregate) + 1
@@ -200,7 +200,7 @@ class GroupPlan:
         return read, self._part(parts.SORTED, aggregate, form)
 
     def _word_form(self, aggregate: Aggregate) -> Form:
-        """Return the form in which values are in order and can be added up."""
+        """Return the form in which values are in order and can be added."""
         form = self._any_form(aggregate)
         if form == "text":
             raise _not_kept(aggregate)

@@ -72,7 +72,7 @@ def _deviations(words: Int64s) -> pa.Array:
 
 
 def ranking(words: Int64s, kind: pa.DataType, texts: Texts | None) -> pa.Array:
-    """Return lists of values and counts as JSON text, from how many there are and those."""
+    """Return lists of values and counts as JSON text, from their lengths and contents."""
     lengths, values, counts = words[0], words[1::2].T, words[2::2].T
     listed = np.arange(values.shape[1]) < lengths[:, None]
     found = values[listed]
@@ -81,7 +81,7 @@ def ranking(words: Int64s, kind: pa.DataType, texts: Texts | None) -> pa.Array:
 
 
 def listed_as_json(lengths: Int64s, values: pa.Array, counts: pa.Array) -> pa.Array:
-    """Return lists of pairs as JSON text; so many of the pairs belong to each."""
+    """Return lists of pairs as JSON text, given how many of the pairs belong to each."""
     amounts = counts.cast(pa.string())
     pairs = pc.binary_join_element_wise("[", as_json(values), ", ", amounts, "]", "")
     offsets = np.zeros(len(lengths) + 1, np.int32)

@@ -1,4 +1,4 @@
-"""Sketches of panes: of the tuples of a group that come together. They merge when read.
+"""Sketches of panes: of the tuples of a group that come together. They are merged when read.
 
 A sketch is columns of entries, each with the number of its pane: one entry for a HyperLogLog, one
 for each frequent value otherwise.
@@ -40,7 +40,7 @@ class DistinctSketch:
         return pa.schema([("pane", pa.int64()), ("registers", pa.binary(REGISTERS))])
 
     def lift(self, values: pa.Array, panes: Int64s, count: int) -> pa.RecordBatch:
-        """Return the sketches of so many panes."""
+        """Return the sketches of this many panes."""
         registers = np.zeros((count, REGISTERS), np.uint8)
         prints = fingerprints([values], len(values))
         words = prints.first ^ prints.second
@@ -60,7 +60,7 @@ class DistinctSketch:
         return pa.array(np.rint(counts).astype(np.int64))
 
     def check(self, entries: pa.RecordBatch) -> None:
-        """Refuse registers that no values have left behind."""
+        """Refuse registers that no values can have produced."""
         column = entries.column("registers")
         require(column.null_count == 0, "a sketch without registers")
         data = np.frombuffer(column.buffers()[1], np.uint8)
@@ -71,8 +71,8 @@ class DistinctSketch:
 class FrequentSketch:
     """The most frequent values of each pane, with their counts.
 
-    A pane keeps `counters` values, at least 256. What a count of the whole misses is at most, for
-    each pane, the smallest count that was kept: less than tuples / counters in all.
+    A pane keeps `counters` values, at least 256. A count of the whole misses at most, for each
+    pane, the smallest count that was kept: less than tuples / counters in all.
     """
 
     kind: pa.DataType
@@ -96,7 +96,7 @@ class FrequentSketch:
         return self._first(one_spelling(values.filter(present)), owners, ones, self.counters)
 
     def check(self, entries: pa.RecordBatch) -> None:
-        """Refuse values that are none, or that were never counted."""
+        """Refuse null values, and values that were never counted."""
         require(entries.column("value").null_count == 0, "a null among frequent values")
         require_within(filled(entries.column("count"), "counts"), 1, 2**62, "counts of values")
 

@@ -1,7 +1,7 @@
-"""The slabs of groups: how much of them is needed, the same without the rest, and what is in them.
+"""The slabs of groups: how much room they need, compact copies, and their contents.
 
-Sums need all of their slab. Values in order need room for as many as there are; if these are many
-they stand in blocks, which a directory names (kernels/aggregates/sorted_blocks.py).
+Sums need all of their slab. Sorted values need room for as many as there are; if these are many,
+they stand in blocks, which a directory lists (kernels/aggregates/sorted_blocks.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Pieces(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """Blocks: whose, at which word its start is noted, the start, and how many values it has."""
+    """Blocks: their owner, at which word the start is noted, the start, the number of values."""
 
     owners: Int64s
     named: Int64s
@@ -37,7 +37,7 @@ class Blocks(NamedTuple):
 
 
 def spread(starts: Int64s, lengths: Int64s) -> Int64s:
-    """Return so many places from each start on, one after the other."""
+    """Return this many places from each start on, one after the other."""
     behind = np.cumsum(lengths)
     within = np.repeat(starts - behind + lengths, lengths)
     return within + np.arange(len(within))
@@ -54,7 +54,7 @@ def blocks_of(slabs: Slabs, notes: Int64s, kinds: Int64s) -> Blocks:
 
 
 def owned(slabs: Slabs, notes: Int64s, kinds: Int64s) -> Pieces:
-    """Return the slabs of owners with these notes; those of lists no longer than they need."""
+    """Return the slabs of owners with these notes; those of lists no longer than needed."""
     lines = np.isin(kinds, LINES)
     whole = ~(lines | np.isin(kinds, LISTS))
     whole |= (kinds == SORTED) & (notes[:, ROOM] > slabs.facts[BLOCK])
@@ -76,7 +76,7 @@ def needed_words(slabs: Slabs, notes: Int64s, kinds: Int64s) -> int:
 
 
 def compact_slabs(slabs: Slabs, notes: Int64s, kinds: Int64s) -> Slabs:
-    """Return a pool of the slabs of these owners alone, one behind the other."""
+    """Return a pool with only the slabs of these owners, one behind the other."""
     blocks, slab = blocks_of(slabs, notes, kinds), owned(slabs, notes, kinds)
     full = np.full(len(blocks.starts), slabs.facts[BLOCK])
     sources = np.concatenate([slab.starts, blocks.starts])
@@ -97,7 +97,7 @@ def compact_slabs(slabs: Slabs, notes: Int64s, kinds: Int64s) -> Slabs:
 
 
 def sorted_words(slabs: Slabs, owners: Int64s) -> Int64s:
-    """Return the values that these owners have in order."""
+    """Return the sorted values of these owners."""
     notes, kinds = slabs.notes[owners], np.full(len(owners), SORTED)
     blocks = blocks_of(slabs, notes, kinds)
     few = notes[:, ROOM] <= slabs.facts[BLOCK]

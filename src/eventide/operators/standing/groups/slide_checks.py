@@ -1,4 +1,4 @@
-"""Refuses written panes that are wrong inside: kernels go where their numbers send them."""
+"""Refuse written panes that are inconsistent: kernels follow the numbers in them without checks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Entries(NamedTuple):
 
 
 def check_lists(slabs: Slabs, plan: SlidePlan, count: int) -> Entries:
-    """Refuse lists that are not of whole entries in order of expiry; return those of panes."""
+    """Refuse lists that are not whole entries in order of expiry; return those of panes."""
     found = [np.zeros((0, plan.entry_words), np.int64)]
     groups = [np.zeros(0, np.int64)]
     for part, each in enumerate(plan.parts):
@@ -54,7 +54,7 @@ def check_lists(slabs: Slabs, plan: SlidePlan, count: int) -> Entries:
 
 
 def check_queue(words: Int64s, plan: SlidePlan, count: int) -> Entries:
-    """Refuse a queue that is not of whole entries of groups in order; return them."""
+    """Refuse a queue that does not consist of whole entries of groups in order; return them."""
     width = plan.entry_words
     require(words.dtype == np.int64 and words.ndim == 1, "a queue of another type")
     require(plan.queues or not len(words), "a queue, though panes stand in lists")
@@ -67,7 +67,7 @@ def check_queue(words: Int64s, plan: SlidePlan, count: int) -> Entries:
 
 
 def check_entries(entries: Entries, plan: SlidePlan, groups: Groups, slabs: Slabs) -> None:
-    """Refuse entries of other rows than their groups have, or without digits to subtract them."""
+    """Refuse entries that do not fit the rows of their groups, or cannot be subtracted exactly."""
     count, kept = len(groups.about), plan.kept
     rows = kept.entry[1]
     if rows >= 0:
@@ -92,7 +92,7 @@ def check_entries(entries: Entries, plan: SlidePlan, groups: Groups, slabs: Slab
 
 
 def check_ring(dues: Int64s, due: Int64s, facts: Int64s, slots: int, slide_us: int) -> None:
-    """Refuse a ring of other slots than its groups are due in."""
+    """Refuse a ring whose slots do not fit when its groups are due."""
     require(facts.dtype == np.int64 and facts.shape == (6,), "a ring of other facts")
     require(FEWEST <= slots <= MOST and slots & (slots - 1) == 0, f"a ring of {slots} slots")
     width = int(facts[0])

@@ -1,4 +1,4 @@
-"""What a GROUP BY of a query that slides keeps of each pane and group, and what it reads."""
+"""What a GROUP BY of a sliding query keeps of each pane and group, and what it reads."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ WORDS = {
     FADING: 1,
     FADING_ONES: 1,
 }
-"""How many words of an entry a part takes: a count and a sum, or what fades."""
+"""How many words of an entry a part takes: a count and a sum, or a decayed value."""
 
 _READ = {"decayed_count": FADED_COUNT, "decayed_sum": FADED_SUM, "decayed_avg": FADED_MEAN}
 
 
 @dataclass(frozen=True, slots=True)
 class KeptPart:
-    """What is kept of a column: the kind, the column or -1, and for what fades the rest."""
+    """What is kept of a column: the kind, the column or -1, and the rest for decayed values."""
 
     kind: int
     column: int
@@ -50,7 +50,7 @@ class KeptPart:
 
 @dataclass(slots=True)
 class SlidePlan:
-    """Columns, parts and readers of a list of aggregates that panes can be kept of."""
+    """Columns, parts and readers of a list of aggregates that can be kept by pane."""
 
     columns: list[WordColumn] = field(default_factory=list)
     parts: list[KeptPart] = field(default_factory=list)
@@ -63,7 +63,7 @@ class SlidePlan:
 
     @classmethod
     def of(cls, aggregates: tuple[NamedAggregate, ...], *, in_order: bool) -> SlidePlan:
-        """Return the plan of these aggregates; an error if one cannot be kept up.
+        """Return the plan of these aggregates; an error if one cannot be maintained.
 
         `in_order` says that tuples expire in the order in which they come.
         """
@@ -84,12 +84,12 @@ class SlidePlan:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether somebody asks how many rows a group has."""
+        """Whether an aggregate needs the number of rows of a group."""
         return any(kind == reading.ROWS for kind, _ in self.kinds)
 
     @property
     def fades(self) -> bool:
-        """Whether something changes with every refresh."""
+        """Whether a value changes with every refresh."""
         return any(part.time >= 0 for part in self.parts)
 
     @property
@@ -99,7 +99,7 @@ class SlidePlan:
 
     @property
     def slabs(self) -> Int64s:
-        """How much of the slab of a part is needed: of lists what they have, of sums all."""
+        """How much of the slab of a part is needed: the contents of lists, all of sums."""
         return np.where(self.lists, totals.BUCKETS, totals.DOUBLES)
 
     @property
@@ -133,7 +133,7 @@ class SlidePlan:
         )
 
     def _add(self, item: NamedAggregate) -> None:
-        """Add an aggregate that is kept without panes as well: the same words make the same row."""
+        """Add an aggregate that is also kept without panes: the same words make the same row."""
         alone = GroupPlan.of((item,))
         reader = alone.readers[0]
         parts = [
@@ -163,7 +163,7 @@ class SlidePlan:
     def _read(
         self, aggregate: Aggregate, kind: int, parts: list[KeptPart], shown: int, width: int
     ) -> None:
-        """Add a reader of parts that stand one behind the other."""
+        """Add a reader of consecutive parts."""
         self.kinds.append((kind, self._place(parts)))
         self.readers.append(Reader(aggregate, shown, 0, self.width, width))
         self.width += width

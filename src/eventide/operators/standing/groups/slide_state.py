@@ -1,4 +1,4 @@
-"""What a GROUP BY of a query that slides remembers: groups, their totals, and their panes."""
+"""The state of a GROUP BY of a sliding query: groups, their totals, and their panes."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ from eventide.operators.standing.row_log import RowLog
 from eventide.schema import MAX_TS_US, MIN_TS_US
 
 _TOLD = [DUE, UNTIL, LAST]
-"""What is written of the times of groups: where they stand in lists is made anew."""
+"""What is written of the times of groups; their places in lists are rebuilt."""
 FEW = 64
-"""A queue has room for so many entries at least."""
+"""A queue has room for at least this many entries."""
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class SlideState(NumberedGroups):
     ring: Ring
     queue: Queue
     unchecked: int = 0
-    """How many tuples came since it was looked how much of the slabs is in use."""
+    """How many tuples came since the use of the slabs was last measured."""
 
     @classmethod
     def empty(cls, plan: SlidePlan, keys: pa.Schema, slide_us: int) -> SlideState:
@@ -94,14 +94,14 @@ class SlideState(NumberedGroups):
         return queued + int((lengths // words)[:, plan.lists].sum())
 
     def timed(self, prints: Fingerprints, keys: pa.RecordBatch) -> tuple[Int32s, Int64s]:
-        """Return the group of each row, and the groups that are new, of which nothing is due."""
+        """Return the group of each row, and the groups that are new, for which nothing is due."""
         of_row, new = self.numbered(prints, keys)
         self.times = longer(self.times, len(self.groups.about))
         self.times[new, DUE], self.times[new, LAST] = NEVER, -1
         return of_row, new
 
     def lengthen(self, width: int) -> None:
-        """Have room behind the queue for more entries of so many words."""
+        """Make room behind the queue for more entries of this many words."""
         front, end, _ = self.queue.facts
         # With half of it as spare room, an entry is moved twice before it goes.
         held = int(end - front) // width
@@ -114,10 +114,10 @@ class SlideState(NumberedGroups):
         return Queue(words, np.array([0, end - front, offset + front], np.int64))
 
     def stretch(self, changes: Changes, slide_us: int) -> None:
-        """Have a ring for lives as long as those that come."""
+        """Make a ring long enough for the longest life that comes."""
         lifetime = longest_lifetime(changes.at, changes.exp)
         if lifetime > spanned(self.ring):
-            # A bit longer than needed, so that lives that grow slowly seldom lead here.
+            # A bit longer than needed, so that slowly growing lives seldom lead here.
             wider = empty_ring(slide_us, (lifetime + lifetime // 4) // slide_us)
             before, width = self.ring.facts, wider.facts[WIDTH]
             wider.facts[:] = before
@@ -136,11 +136,11 @@ class SlideState(NumberedGroups):
         return due, alive
 
     def fitted(self, arrivals: int, plan: SlidePlan) -> SlideState:
-        """Return the state after so many arrivals; without the spare room if that is most of it."""
+        """Return the state after this many arrivals, without spare room if that is most of it."""
         room = len(self.groups.about)
         front, end, _ = self.queue.facts
         queued = int(end - front)
-        # New numbers of groups have to be told to all panes: that has to be worth it.
+        # Renumbering groups changes all panes, so it has to pay.
         if is_too_roomy(room, self.living + queued // 64 + arrivals):
             return self.compacted(plan)
         if is_too_roomy(len(self.queue.words), queued + PIECE):
@@ -148,7 +148,7 @@ class SlideState(NumberedGroups):
         if is_too_roomy(len(self.table.handles) // 2, self.living + PIECE):
             self.table = compact_table(self.table)
         self.unchecked += arrivals
-        # To look at the slabs takes as long as there are groups: so many tuples come first.
+        # Looking at the slabs takes time proportional to the groups: as many tuples come first.
         if self.unchecked > room // 4 + 4 * arrivals:
             self.unchecked = 0
             notes = self.slabs.notes
@@ -177,7 +177,7 @@ class SlideState(NumberedGroups):
         )
 
     def arrays(self) -> Arrays:
-        """Return all arrays; the keys are rows and stand elsewhere."""
+        """Return all arrays; the keys are rows and are kept elsewhere."""
         return {
             **prefixed("table", self.table._asdict()),
             **prefixed("groups", self.groups._asdict()),
@@ -189,7 +189,7 @@ class SlideState(NumberedGroups):
         }
 
     def written(self) -> Arrays:
-        """Return what cannot be made anew of a state without spare room."""
+        """Return what cannot be rebuilt, of a state without spare room."""
         due, alive = self._orders()
         return {
             "about": self.groups.about,
@@ -206,7 +206,7 @@ class SlideState(NumberedGroups):
         }
 
     def read(self, arrays: Arrays, plan: SlidePlan, keys: RowLog, slide_us: int) -> SlideState:
-        """Return the state that was `written`; this one is empty. Refuse what is wrong inside."""
+        """Return the state that was `written`; this one is empty. Refuse inconsistent ones."""
         about, told = arrays["about"], arrays["times"]
         count, kinds = len(about), np.tile(plan.slabs, len(about))
         facts = np.array([count, 0], np.int64)
@@ -242,7 +242,7 @@ class SlideState(NumberedGroups):
         return SlideState(table, groups, slabs, keys, numbers, times, ring, held)
 
     def _ring_of(self, arrays: Arrays, slots: int, dues: Int64s) -> Ring:
-        """Return an empty ring as it was written; the first slot is that of who is due first."""
+        """Return an empty ring as it was written; its first slot is that of the group due first."""
         width, _, _, clock, moving, _ = arrays["ring"].tolist()
         require_within(np.array([moving]), 0, 2, "whether values fade")
         never = int(self.ring.facts[CLOCK])

@@ -1,8 +1,8 @@
-"""GROUP BY of a query that slides: partial results of panes in place of tuples.
+"""GROUP BY of a sliding query: partial results of panes in place of tuples.
 
-With SLIDE, tuples come and go at refreshes alone. All that a group has until the same refresh is a
-pane, and only a partial result of it is kept (kernels/panes/panes.py): memory goes with the panes
-in use, of which there are never more than tuples.
+With SLIDE, tuples come and go only at refreshes. All tuples of a group that go at the same refresh
+are a pane, and only a partial result of it is kept (kernels/panes/panes.py): memory is proportional
+to the panes in use, never more than the number of tuples.
 
     tuples      a├────────────────┤              RANGE 30 SLIDE 10, SUM
                 b├────────────────┤              until 40: a + b, until 50: c + d
@@ -56,14 +56,14 @@ from eventide.plan.standing.nodes import GroupAggregate
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 
 FEWEST_ROWS = 64
-"""Room for so many rows is there in any case."""
+"""There is always room for this many rows."""
 
 
 @dataclass(frozen=True)
 class AggregateSlides(Stateful[SlideState]):
-    """Keeps up the rows of groups from panes; instants are multiples of `slide_us`.
+    """Maintains the rows of groups from panes; instants are multiples of `slide_us`.
 
-    No tuple goes before its time: its end, which it knows when it comes, says which pane it is in.
+    No tuple goes before it expires: its expiry, known when it comes, decides its pane.
     """
 
     node: GroupAggregate
@@ -84,7 +84,7 @@ class AggregateSlides(Stateful[SlideState]):
 
     @cached_property
     def plan(self) -> SlidePlan:
-        """What is kept and read."""
+        """What is kept and read for each group."""
         return SlidePlan.of(self.node.aggregates, in_order=self.edge.in_order)
 
     @cached_property
@@ -104,10 +104,10 @@ class AggregateSlides(Stateful[SlideState]):
     def step(
         self, state: SlideState, inputs: tuple[Changes, ...], until_us: int
     ) -> tuple[SlideState, Changes]:
-        """Take in changes; return the rows that go and come."""
+        """Take changes; return the rows that go and come."""
         changes = inputs[0]
         if (changes.sign < 0).any():
-            # Where ends are announced they are known already: panes go when it is time.
+            # Announced ends are known already: panes expire by themselves.
             changes = changes.take(np.flatnonzero(changes.sign > 0))
         keys = [one_spelling(evaluate(key.expression, changes.rows)) for key in self.node.keys]
         prints = fingerprints(keys, len(changes))
@@ -138,7 +138,7 @@ class AggregateSlides(Stateful[SlideState]):
         return Unfolded(facts, touched, emptied, np.zeros(self.plan.width, np.int64))
 
     def _folded(self, state: SlideState, arrived: Arrived, done: Unfolded, until_us: int) -> Int64s:
-        """Take arrivals in; return words of the rows that come and go, by column."""
+        """Take arrivals; return words of the rows that come and go, by column."""
         rows = FEWEST_ROWS + 2 * len(arrived.at)
         out = np.empty((OUT_HEAD + self.plan.width, rows), np.int64)
         groups, times, ring = state.groups, state.times, state.ring
@@ -191,5 +191,5 @@ class AggregateSlides(Stateful[SlideState]):
         return self.initial_state().read(read_arrays(name, first), self.plan, keys, self.slide_us)
 
     def size(self, state: SlideState) -> Size:
-        """Return how much is remembered: partial results, and bytes."""
+        """Return the size of the state: partial results, and bytes."""
         return Size(state.entries(self.plan), state.nbytes)

@@ -1,4 +1,4 @@
-"""What a GROUP BY of a standing query remembers: groups, their parts, and tuples until they go."""
+"""The state of a GROUP BY of a standing query: groups, their parts, and tuples until they go."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class GroupState(NumberedGroups):
     tuples: HeldTuples
     texts: Texts
     unchecked: int = 0
-    """How many tuples came and went since it was looked how much of the slabs is in use."""
+    """How many tuples came and went since the use of the slabs was last measured."""
 
     @classmethod
     def empty(cls, parts: int, width: int, keys: pa.Schema, tuples: HeldTuples) -> GroupState:
-        """Return the state without groups, whose rows have so many words."""
+        """Return the state without groups, with rows of this many words."""
         log, none = RowLog.empty(keys), np.zeros(0, np.int64)
         groups, slabs = no_groups(parts, width), empty_slabs()
         return cls(empty_table(), groups, slabs, log, none, tuples, Texts.empty())
@@ -55,7 +55,7 @@ class GroupState(NumberedGroups):
         return int(arrays + self.keys.nbytes + self.texts.texts.nbytes)
 
     def widen(self, kind: int, owner: int, word: int) -> None:
-        """Make room for a value of a part of this kind; in the pool, or for those in order also."""
+        """Make room for a value of a part of this kind, in the pool or among sorted values."""
         if kind != SORTED:
             self.slabs = with_room(self.slabs)
             return
@@ -63,19 +63,19 @@ class GroupState(NumberedGroups):
             self.slabs = with_room(self.slabs)
 
     def forget_texts(self, parts: list[int]) -> None:
-        """Drop texts that no group has; those of the parts are listed."""
+        """Drop texts that no group has; the parts with texts are given."""
         if not is_sparse(len(self.texts), self.texts.kept):
             return
         owners = self.living_groups()[:, None] * self.groups.tallies.shape[1] + parts
         self.texts = self.texts.of_use(sorted_words(self.slabs, owners.ravel()))
 
     def fitted(self, operations: int, kinds: Int64s) -> GroupState:
-        """Return the state after so many operations; without the spare room if that is most of it.
+        """Return the state after this many operations, without spare room if that is most of it.
 
-        Room for as many operations again is not spare. Parts are of these kinds.
+        Room for as many operations again does not count as spare. `kinds` are those of the parts.
         """
         tuples, room = self.tuples, len(self.groups.about)
-        # New numbers of groups have to be told to all tuples: that has to be worth it.
+        # Renumbering groups changes all tuples, so it has to pay.
         if is_too_roomy(room, self.living + tuples.used // 16 + operations):
             return self.compacted(kinds)
         if is_too_roomy(tuples.room, tuples.used + operations):
@@ -83,7 +83,8 @@ class GroupState(NumberedGroups):
         if is_too_roomy(len(self.table.handles) // 2, self.living + operations):
             self.table = compact_table(self.table)
         self.unchecked += operations
-        # To look at the slabs takes as long as there are groups: so many tuples come and go first.
+        # Looking at the slabs takes time proportional to the groups: as many tuples come and go
+        # first.
         if self.unchecked > room // 4 + 4 * operations:
             self.unchecked = 0
             notes = self.slabs.notes
@@ -102,7 +103,7 @@ class GroupState(NumberedGroups):
         )
 
     def arrays(self) -> Arrays:
-        """Return all arrays; the keys are rows and stand elsewhere."""
+        """Return all arrays; the keys are rows and are kept elsewhere."""
         return {
             **prefixed("table", self.table._asdict()),
             **prefixed("groups", self.groups._asdict()),
@@ -112,7 +113,7 @@ class GroupState(NumberedGroups):
         }
 
     def written(self) -> Arrays:
-        """Return what cannot be made anew of a state without spare room."""
+        """Return what cannot be rebuilt, of a state without spare room."""
         return {
             "about": self.groups.about,
             "tallies": self.groups.tallies,
@@ -122,7 +123,7 @@ class GroupState(NumberedGroups):
         }
 
     def read(self, arrays: Arrays, plan: GroupPlan, keys: RowLog, texts: pa.Array) -> GroupState:
-        """Return the state that was `written`; this one is empty. Refuse what is wrong inside."""
+        """Return the state that was `written`; this one is empty. Refuse inconsistent ones."""
         about, kinds = arrays["about"], np.tile(plan.kinds[:, 0], len(arrays["about"]))
         facts = np.array([len(about), 0], np.int64)
         groups = Groups(about, arrays["tallies"], np.zeros(len(about), np.int64), facts)
@@ -154,5 +155,5 @@ class GroupState(NumberedGroups):
 
 
 def about_parts(groups: Groups) -> int:
-    """Return of how many parts each group is."""
+    """Return the number of parts of each group."""
     return int(groups.tallies.shape[1])

@@ -1,4 +1,4 @@
-"""Texts by their fingerprint, and the order they are in: for aggregates that show some of them."""
+"""Texts by their fingerprint, and their order, for aggregates that return texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Texts:
     texts: pa.Array
     ranks: Int64s
     kept: int = 0
-    """How many there were after the last time that unused ones were dropped."""
+    """How many there were after unused ones were last dropped."""
 
     @classmethod
     def empty(cls) -> Texts:
@@ -30,7 +30,7 @@ class Texts:
 
     @classmethod
     def of(cls, words: Int64s, texts: pa.Array) -> Texts:
-        """Return these texts, all different."""
+        """Return these texts, which are all different."""
         table = roomy(empty_table(), len(words))
         put_numbers(table, frozen(words), 0)
         return cls(table, texts, _ranks(texts), len(words))
@@ -63,7 +63,7 @@ class Texts:
         return self.ranks[numbers]
 
     def of_use(self, words: Int64s) -> Texts:
-        """Return the texts with these fingerprints alone."""
+        """Return only the texts with these fingerprints."""
         distinct = np.unique(words)
         return Texts.of(distinct, self.named(distinct))
 

@@ -1,4 +1,4 @@
-"""Joins as of a time: each tuple with what a relation, or the past of a stream, says just then."""
+"""Joins as of a time: each tuple with the rows of a relation, or the past of a stream, then."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from eventide.plan.expressions import Expression
 
 @dataclass(frozen=True)
 class JoinAsOf(Stateful[JoinMemory]):
-    """Joins tuples that come from the left with what the right holds at that instant.
+    """Joins tuples of the left input with the rows on the right at that instant.
 
     With `newest` the right is a stream, and its newest event of each key counts; otherwise it is
-    whatever has come and not gone. With `strict` that is as it was before the instant. What the
-    right does later changes nothing, and a tuple of the left is not remembered: that it goes, the
-    operator above tells by its expiry.
+    all tuples that have come and not gone. With `strict` they are as before the instant. Later
+    changes on the right change nothing, and tuples of the left are not kept: the operator above
+    knows from their expiry when they go.
     """
 
     right_schema: pa.Schema
@@ -61,7 +61,7 @@ class JoinAsOf(Stateful[JoinMemory]):
     def step(
         self, state: JoinMemory, inputs: tuple[Changes, ...], until_us: int
     ) -> tuple[JoinMemory, Changes]:
-        """Join what comes from the left."""
+        """Join the tuples that come from the left."""
         left, right = inputs
         left = left.take(np.flatnonzero(left.sign > 0))
         right, right_keys = without_null(right, self.keys_of(self.right_keys, right))
@@ -86,7 +86,7 @@ class JoinAsOf(Stateful[JoinMemory]):
         numbers: Int64s,
     ) -> Int64s:
         """Return both sides in the order in which they meet."""
-        # A null key is no fingerprint of any that is held.
+        # A null key equals no fingerprint.
         second = np.where(left_keys.null, -1, left_keys.second)
         held = Sided((right_keys.first, right_keys.second), right, numbers)
         probing = Sided((left_keys.first, second), left, np.arange(len(left)))

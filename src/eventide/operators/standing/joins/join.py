@@ -44,13 +44,13 @@ from eventide.plan.standing.join_statistics import Look, Observed, after_look, i
 from eventide.plan.standing.nodes import SHOWN, Band
 
 ROOM = 1 << 16
-"""So many results are written before they are put together as rows."""
+"""This many results are found before they are put together as rows."""
 LOW_BITS = (1 << 22) - 1
 """Of a key, to sort by: two digits of the sort, and more than the keys of a step."""
 NAN_CELL = 2**62 + 3
 """Of a join by a band: the cell of NaN, which is not beside that of any number."""
 SWEEP_SHARE = 20
-"""Joins in the direct execution look through their tuples so many times in a window's length."""
+"""In the direct execution, joins search their tuples this many times in a window's length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class JoinSide:
 
 @dataclass(frozen=True, slots=True)
 class JoinState:
-    """What is remembered, and what was seen of how sides are probed."""
+    """The tuples, and statistics of how sides are probed."""
 
     memory: JoinMemory
     observed: Observed
@@ -116,7 +116,7 @@ class JoinWindows(Stateful[JoinState]):
             return "swept"
         if side.in_order and not side.strict:
             return "ring"
-        # A calendar needs a bound of lifetimes, and a clock that goes with the tuples.
+        # A calendar needs an upper bound of lifetimes, and a clock that goes with the tuples.
         unclocked = self.lazy or self.lazy_expiry
         return "swept" if unclocked or side.lifetime_us is None else "calendar"
 
@@ -141,7 +141,7 @@ class JoinWindows(Stateful[JoinState]):
 
     def initial_state(self) -> JoinState:
         """Return the state before the first instant."""
-        # Nothing is known yet: all sides are taken to be alike.
+        # Nothing is known yet: all sides are assumed to be alike.
         alike = JoinInput(1.0, max(self.span_us, 1) / 1e6, 1000.0)
         observed = Observed.initial([alike] * len(self.sides))
         if self.orders is not None:
@@ -152,7 +152,7 @@ class JoinWindows(Stateful[JoinState]):
     def step(
         self, state: JoinState, inputs: tuple[Changes, ...], until_us: int
     ) -> tuple[JoinState, Changes]:
-        """Join what comes with what is remembered."""
+        """Join the changes with the tuples in the state."""
         memory, sided = self.remembered(state.memory, inputs)
         come = [len(changes) for changes in sided]
         memory = memory.roomy(come, fits_buckets=not self.buckets)
@@ -171,22 +171,22 @@ class JoinWindows(Stateful[JoinState]):
         return self.looked(self.fitted(after, sum(come))), found
 
     def fitted(self, state: JoinState, arrived: int) -> JoinState:
-        """Return the state with a pool that is not mostly spare room, after so many arrivals."""
+        """Return the state with a pool that is not mostly spare room, after this many arrivals."""
         memory = state.memory
         if not is_too_roomy(memory.pool, memory.pooled + arrived):
             return state
-        # What is read back has no more room than it needs.
+        # A state that was read has no more room than it needs.
         loaded = self.read(self.write(state)).memory
         return replace(state, memory=loaded.looked_at_as(memory))
 
     def clock_us(self, until_us: int) -> int:
-        """Return the instant before which nothing will come: tuples that expire then can go."""
+        """Return the instant before which nothing will come: tuples that expire by then can go."""
         if self.slide_us is None or until_us == NEVER:
             return until_us - 1
         return -(-until_us // self.slide_us) * self.slide_us
 
     def looked(self, state: JoinState) -> JoinState:
-        """Return the state with orders as good as what was seen allows."""
+        """Return the state with the best orders for the statistics so far."""
         memory = state.memory
         if (
             self.orders is not None
@@ -206,11 +206,11 @@ class JoinWindows(Stateful[JoinState]):
     def remembered(
         self, memory: JoinMemory, inputs: tuple[Changes, ...]
     ) -> tuple[JoinMemory, list[Sided]]:
-        """Return the memory with the values of what comes, and all changes that may join."""
+        """Return the memory with the values of the changes, and all changes that may join."""
         logs = list(memory.logs)
         sided: list[Sided] = []
         for number, (side, given) in enumerate(zip(self.sides, inputs, strict=True)):
-            # What has a null key joins with nothing, now and later.
+            # A tuple with a null key joins with nothing, now and later.
             changes, keys = without_null(given, self.keys_of(number, side, given))
             numbers, logs[number] = numbered(logs[number], changes)
             sided.append(self.sided(number, changes, keys, numbers))
@@ -250,7 +250,7 @@ class JoinWindows(Stateful[JoinState]):
         return Sided((keys.first[places] + beside, keys.second[places]), thrice, numbers[places])
 
     def found_together(self, memory: JoinMemory, sided: list[Int64s]) -> JoinRoom:
-        """Return all results of a step in order of time: side after side, key after key."""
+        """Return all results of a step in order of time, joined side by side and key by key."""
         rooms: list[JoinRoom] = []
         for changes in map(frozen, sided):
             insert_all(memory.state, changes)
@@ -262,7 +262,7 @@ class JoinWindows(Stateful[JoinState]):
         return JoinRoom._make(column[order] for column in joined)
 
     def found(self, memory: JoinMemory, changes: Int64s, *, grouped: bool) -> Iterator[JoinRoom]:
-        """Yield the results of changes, piece by piece, in the order in which they are found."""
+        """Yield the results of changes, batch by batch, in the order in which they are found."""
         sides = len(self.sides)
         room = empty_room(ROOM, sides)
         expiring = not grouped and not self.lazy_expiry
@@ -329,13 +329,13 @@ class JoinWindows(Stateful[JoinState]):
 
 
 def empty_room(size: int, sides: int) -> JoinRoom:
-    """Return room for so many results."""
+    """Return room for this many results."""
     at, exp, ids = (np.empty(size, np.int64) for _ in range(3))
     return JoinRoom(np.empty((size, sides), np.int64), at, exp, ids, np.empty(size, np.int8))
 
 
 def in_time(words: Int64s, ends: Int64s) -> Int64s:
-    """Return the changes of all sides in order of time; those of each are, and end so."""
+    """Return the changes of all sides in order of time; those of each side already are."""
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
     if np.count_nonzero(ends > starts) <= 1:
         return frozen(words)
@@ -345,16 +345,16 @@ def in_time(words: Int64s, ends: Int64s) -> Int64s:
 
 
 def by_key(changes: Int64s) -> Int64s:
-    """Return the changes of a side with those of one key beside each other.
+    """Return the changes of a side with those of one key next to each other.
 
-    Others that have the low bits of their keys in common may stand between them. That does no
-    harm: they are joined in more than one go.
+    Other keys with the same low bits may stand between them. That does no harm: then they are
+    joined in several goes.
     """
     return frozen(changes[places_in_order(changes[:, KEY1] & LOW_BITS)])
 
 
 def places_in_order(numbers: Int64s) -> Int64s:
-    """Return where the numbers are in ascending order, equal ones as they stand."""
+    """Return the places in ascending order of their numbers; equal ones stay in order."""
     ordered, places = np.empty_like(numbers), np.empty_like(numbers)
     sort_pairs(frozen(numbers), frozen(np.arange(len(numbers))), ordered, places)
     return places

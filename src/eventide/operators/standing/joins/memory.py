@@ -1,4 +1,4 @@
-"""What a join over windows remembers: the tuples of all sides, and their values by side."""
+"""The state of a join over windows: the tuples of all sides, and their values by side."""
 
 from __future__ import annotations
 
@@ -96,10 +96,9 @@ class JoinMemory:
         buckets: int | None = None,
         sweep_us: int = 0,
     ) -> JoinMemory:
-        """Return a memory without tuples; a number of buckets stays as it is if given.
+        """Return a memory without tuples; a given number of buckets is fixed.
 
-        Tuples live up to `span_us`, or never expire; those that are looked through are so every
-        `sweep_us`.
+        Tuples live up to `span_us`, or never expire; lists are searched every `sweep_us`.
         """
         count = len(schemas)
         sides = np.zeros((count + 1, SIDE_WORDS), np.int64)
@@ -107,9 +106,9 @@ class JoinMemory:
             sides[side, POLICY], sides[side, BY_ID] = POLICIES[rule.policy], rule.by_id
             sides[side, MASK] = -1
         sides[count, FREE] = -1
-        # Tuples are looked through for the first time when the first one comes.
+        # Tuples are searched for the first time when the first one comes.
         sides[count, SWEPT_AT], sides[count, SWEEP_US] = -(2**62), sweep_us
-        # Where nothing expires by itself, everything is taken back, also at the end of its life.
+        # Where nothing expires by itself, every end is announced, also at the end of a life.
         sides[count, LAPSES] = any(rule.policy != "kept" or not rule.by_id for rule in rules)
         sides[count, RINGS] = all(rule.policy == "ring" for rule in rules)
         others = [[other for other in range(count) if other != side] for side in range(count)]
@@ -125,13 +124,13 @@ class JoinMemory:
         return cls(state, tuple(RowLog.empty(schema) for schema in schemas), -(2**63))
 
     def with_orders(self, orders: tuple[tuple[int, ...], ...]) -> JoinMemory:
-        """Return the memory with sides probed in other orders, and counted anew."""
+        """Return the memory with other orders of probing, and new counters."""
         self.state.sides[:-1, PROBES:] = 0
         state = self.state._replace(orders=np.array(orders, np.int64))
         return replace(self, state=state)
 
     def looked_at_as(self, other: JoinMemory) -> JoinMemory:
-        """Return the memory with the orders of another, and what was seen in these."""
+        """Return the memory with the orders and counters of another."""
         self.state.sides[:-1, PROBES:] = other.state.sides[:-1, PROBES:]
         return replace(self, state=self.state._replace(orders=other.state.orders))
 
@@ -156,9 +155,9 @@ class JoinMemory:
         return self.state.sides[:-1, PROBES:]
 
     def roomy(self, more: Sequence[int], *, fits_buckets: bool) -> JoinMemory:
-        """Return the memory with room for so many more tuples of each side.
+        """Return the memory with room for this many more tuples of each side.
 
-        With `fits_buckets` there are as many buckets as suit these, or some more.
+        With `fits_buckets` the number of buckets fits these, or is a bit larger.
         """
         state = with_room(self.state, more)
         most = max(int(count) + come for count, come in zip(self.counts, more, strict=True))
@@ -219,7 +218,7 @@ class JoinMemory:
         log, about = self.logs[side], self.state.sides[side]
         require_lengths(words.num_rows, values.columns, "tuples and their values")
         at, exp, ids = (filled(words.column(name), "tuples") for name in ("at", "exp", "id"))
-        if about[POLICY] == CALENDAR:  # others let tuples stay for a while when they have gone
+        if about[POLICY] == CALENDAR:  # others keep tuples for a while after they go
             require_living(exp, until_us)
         require_within(at, MIN_TS_US - LONGEST_US, max(until_us, MIN_TS_US), "births of tuples")
         if about[POLICY] == RING:

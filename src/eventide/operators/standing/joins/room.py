@@ -1,4 +1,4 @@
-"""Room for the tuples that a join over windows remembers: a pool, and a ring for some sides."""
+"""Room for the tuples that a join over windows keeps: a pool, and a ring for some sides."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from eventide.operators.standing.answer.keeping import power_of_two
 
 FEWEST = 64
 MOSTLY_EMPTY = 8
-"""A ring that is so many times as long as it has to be is made shorter; buckets are made fewer."""
+"""A ring that is this many times longer than needed is shortened; buckets are reduced."""
 
 
 def rows_on_lines(count: int) -> Int64s:
-    """Return tuples of zeros, each of which lies in one line of the cache."""
+    """Return zeroed tuples, each of which lies in one cache line."""
     words = np.zeros((count + 1) * WORDS, np.int64)
     skipped = -(words.ctypes.data // words.itemsize) % WORDS
     return words[skipped : skipped + count * WORDS].reshape(count, WORDS)
@@ -45,7 +45,7 @@ def numbers_in_ring(about: Int64s) -> Int64s:
 
 
 def with_room(state: JoinState, more: Sequence[int]) -> JoinState:
-    """Return the state with room for so many more tuples of each side."""
+    """Return the state with room for this many more tuples of each side."""
     sides, come = state.sides, np.array(more, np.int64)
     ringed = sides[:-1, POLICY] == RING
     pooled = int(come[~ringed].sum())
@@ -60,7 +60,7 @@ def with_room(state: JoinState, more: Sequence[int]) -> JoinState:
 
 
 def _lengths(lengths: Int64s, needed: Int64s) -> Int64s:
-    """Return how long rings should be that are so long and need room for so many."""
+    """Return the new lengths of rings, given their lengths and the room they need."""
     least = np.array([power_of_two(max(FEWEST, count)) for count in needed.tolist()], np.int64)
     fitting = (lengths >= needed) & (lengths <= MOSTLY_EMPTY * least)
     return np.where(fitting, lengths, np.maximum(least, np.minimum(2 * least, lengths)))
@@ -82,7 +82,7 @@ def _moved(state: JoinState, pool: int, lengths: Int64s) -> JoinState:
     newer[:held] = state.newer
     if pool > held:
         tuples[held:pool, SIDE] = DEAD
-        # The new ones are taken first, one after the other.
+        # The new handles are used first, one after the other.
         tuples[held:pool, NEXT] = np.arange(held + 1, pool + 1)
         tuples[pool - 1, NEXT] = sides[-1, FREE]
         sides[-1, FREE], sides[-1, FREE_COUNT] = held, sides[-1, FREE_COUNT] + pool - held

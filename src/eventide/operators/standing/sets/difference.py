@@ -1,7 +1,7 @@
-"""EXCEPT ALL: each row as often as the left side has it more often than the right one.
+"""EXCEPT ALL: a row that is m times left and n times right is m - n times in the answer.
 
-Of the left tuples with equal values, those are in the answer that expire first: when the right
-side grows, the one to take back is the one that would stay longest, and the others lapse unsaid.
+Among left tuples with equal values, those that expire first are in the answer: when the right side
+grows, the one that would stay longest is taken back, and the others expire unannounced.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DifferenceOperator(FollowsSides):
 
     @property
     def sides(self) -> Sides:
-        """How the sides are followed."""
+        """The rule for the two sides."""
         name = "EXCEPT ALL"
         return Sides(name, self.schema, DIFFERENCE, self.execution, self.left, self.right)
 

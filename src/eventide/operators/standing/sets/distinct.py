@@ -1,13 +1,14 @@
-"""DISTINCT: one row for each different one. Three forms, all with the same answer.
+"""DISTINCT: one row for each different one. There are three forms, all with the same answer.
 
-    successors   for inputs whose tuples go when they expire and not before: of each value the
-                 tuple in the answer, and the one that lives longest of those that came since;
+    successors   for inputs whose tuples go when they expire and not before: keeps of each value the
+                 tuple in the answer, and the one of those that came since that lives longest;
                  nothing is ever taken back
-    counted      how many tuples of each value live: a value comes with the first and is taken
-                 back with the last, so that what goes on is not born again
-    stored       all tuples: when the one in the answer goes, the oldest other one takes its place
+    counted      counts the living tuples of each value: a value comes with the first and is taken
+                 back with the last, so that a value that stays is not emitted again
+    stored       keeps all tuples: when the one in the answer goes, the oldest other one takes its
+                 place
 
-In direct and negative execution, successors have nothing to go by.
+The form with successors does not work in direct and negative execution.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class SuccessorDistinct(Stateful[ShownState]):
     def step(
         self, state: ShownState, inputs: tuple[Changes, ...], until_us: int
     ) -> tuple[ShownState, Changes]:
-        """Take in the tuples that come at instants before `until_us`."""
+        """Take the tuples that come at instants before `until_us`."""
         (changes,) = inputs
         assert not len(changes) or changes.sign.min() > 0, "tuples go before their time"
         words = fingerprints(changes.rows.columns, len(changes))
@@ -102,12 +103,12 @@ class SuccessorDistinct(Stateful[ShownState]):
             shown.next_rows[following] = np.arange(len(showing), log.end)
         after = ShownState(shown, log, until_us)
         if is_too_roomy(len(shown.rows), living + len(changes)):
-            # What is read back has no more room than it needs.
+            # A state that was read has no more room than it needs.
             after = self.read(self.write(after))
         return after, out
 
     def write(self, state: ShownState) -> bytes:
-        """Write the state out: the tuples that are shown, then their successors."""
+        """Write the state out: the tuples in the answer, then their successors."""
         shown = state.shown
         showing, following = _handles(shown)
         both = np.concatenate((showing, following))
@@ -151,7 +152,7 @@ class SuccessorDistinct(Stateful[ShownState]):
 
 @dataclass(frozen=True)
 class WholeDistinct(FollowsSides):
-    """DISTINCT that knows of all living tuples: it counts them, or stores them."""
+    """DISTINCT that knows all living tuples: it counts them, or stores them."""
 
     schema: pa.Schema
     form: Literal["counted", "stored"]
@@ -160,7 +161,7 @@ class WholeDistinct(FollowsSides):
 
     @property
     def sides(self) -> Sides:
-        """How the sides are followed."""
+        """The rule for the two sides."""
         name = f"{_NAME}, {self.form}"
         if self.form == "counted":
             return Sides(name, self.schema, VALUE, self.execution, right=self.edge)
@@ -169,7 +170,7 @@ class WholeDistinct(FollowsSides):
     def step(
         self, state: SidesState, inputs: tuple[Changes, ...], until_us: int
     ) -> tuple[SidesState, Changes]:
-        """Take in the changes at instants before `until_us`."""
+        """Take the changes at instants before `until_us`."""
         (changes,) = inputs
         given = (changes, fingerprints(changes.rows.columns, len(changes)))
         nothing = (Changes.nothing(self.schema), fingerprints((), 0))
@@ -203,6 +204,6 @@ def _living(shown: kernels.Shown) -> int:
 
 
 def _handles(shown: kernels.Shown) -> tuple[Int64s, Int64s]:
-    """Return the handles of values that are shown, and of those with a successor."""
+    """Return the handles of values in the answer, and of those with a successor."""
     later = shown.next_exps > shown.calendar.exps
     return np.flatnonzero(shown.alive), np.flatnonzero(shown.alive & later)

@@ -1,7 +1,6 @@
-"""EXISTS and NOT EXISTS: left rows whose key the right side has, or has not.
+"""EXISTS and NOT EXISTS: left rows whose key the right side has, or does not have.
 
-A key that is null is equal to nothing: such right rows are not looked at, and such left rows are
-always without a partner.
+A null key equals nothing: such right rows are ignored, and such left rows never have a partner.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class ExistenceOperator(FollowsSides):
 
     @property
     def sides(self) -> Sides:
-        """How the sides are followed."""
+        """The rule for the two sides."""
         rule = ABSENT if self.negated else PRESENT
         name = "NOT EXISTS" if self.negated else "EXISTS"
         return Sides(name, self.schema, rule, self.execution, self.left, self.right)

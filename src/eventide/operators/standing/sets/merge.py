@@ -14,10 +14,10 @@ from eventide.operators.standing.select import StandingStateless
 
 @dataclass(frozen=True)
 class MergeOperator(StandingStateless):
-    """Changes of all inputs, those of one instant in order of the inputs; it remembers nothing.
+    """Changes of all inputs, those of one instant in order of the inputs; it has no state.
 
-    The columns are those of the first input, matched by place. Ids are mixed with the number of
-    the input, for a stream may come in more than once.
+    The columns are those of the first input, matched by place. Ids are mixed with the number of the
+    input, because a stream may be several inputs.
     """
 
     schema: pa.Schema

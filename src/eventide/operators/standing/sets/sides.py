@@ -1,8 +1,7 @@
-"""What DISTINCT, EXCEPT ALL and EXISTS have in common: tuples of two sides, counted by value.
+"""The state that DISTINCT, EXCEPT ALL and EXISTS share: tuples of two sides, counted by value.
 
-The kernel is kernels/lifetimes/two_sides.py; here the values of the tuples are remembered, room
-is made for what comes, and states are written out: the living tuples, which are taken in again
-to load.
+The kernel is kernels/lifetimes/two_sides.py. This module keeps the values of the tuples, makes room
+for new ones, and writes states out: the living tuples, which are taken in again to load.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ _COUNTED = pa.schema(
 
 
 PLAIN = Edge(UpdatePattern.WEAK, None)
-"""An input whose tuples go when they expire, whenever that is."""
+"""An input whose tuples go when they expire, in any order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class SidesState:
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """How two sides are followed: the rule of kernels/lifetimes/two_sides.py, and what comes in."""
+    """How two sides are followed: the rule of kernels/lifetimes/two_sides.py, and the inputs."""
 
     name: str
     schema: pa.Schema
@@ -137,11 +136,11 @@ class Sides:
         return self._compacted(SidesState(sides, log, until_us), sum(map(len, changes))), out
 
     def _compacted(self, state: SidesState, arrived: int) -> SidesState:
-        """Return the state without most of the room that nobody needs, after so many arrivals."""
+        """Return the state without most of the spare room, after this many arrivals."""
         facts = state.sides.facts
         held = int(facts[ALL_LEFTS] + facts[ALL_RIGHTS])
         if is_too_roomy(len(state.sides.tuples), held + arrived):
-            # What is read back has no more room than it needs.
+            # A state that was read has no more room than it needs.
             return self.read(self.write(state))
         living = int(facts[VALUES_USED] - facts[FREE_VALUES])
         if not self._of_values:
@@ -217,7 +216,7 @@ class Sides:
             handles = sides.tuples[found, OF]
             exp, id_ = sides.tuples[found, EXP], sides.tuples[found, ID]
             copies = np.ones(len(handles), np.int64)
-        # Values are met again in the order of their rows.
+        # Values are assigned handles again in the order of their rows.
         order = np.argsort(places[handles], kind="stable")
         words = sides.values[handles[order]]
         return (
@@ -230,7 +229,7 @@ class Sides:
         )
 
     def read(self, written: bytes) -> SidesState:
-        """Read back what `write` wrote: the living tuples come again, all in the last instant."""
+        """Read back what `write` wrote: the living tuples come again, all at the last instant."""
         first, second, third = parts_of(self.name, written, 3)
         values, facts = read_rows(self.name, first, self.schema)
         kept = _columns(read_rows(f"{self.name}, left", second, _KEPT)[0])
@@ -247,7 +246,7 @@ class Sides:
         sides = state.sides
         if values.num_rows or len(right.at):
             sides, _ = _follow(sides, left, right, until_us)
-        # They keep the ids they have in the answer; handles are given in order.
+        # They keep the ids that they have in the answer; handles are assigned in order.
         if self._of_values:
             sides.values[: len(told), VALUE_TOLD] = told
         else:
@@ -255,7 +254,7 @@ class Sides:
         return SidesState(sides, log, until_us)
 
     def _check(self, rows: int, kept: list[Int64s], counted: list[Int64s], until_us: int) -> None:
-        """Refuse tuples without a row, that have gone, or that are too many to be true."""
+        """Refuse tuples without a row, tuples that have gone, and impossible counts."""
         require_lengths(rows, (kept[0],), "tuples and their rows")
         require_living(kept[2], until_us)
         require_living(counted[2], until_us)
@@ -266,14 +265,14 @@ class Sides:
 
 
 class FollowsSides(Stateful[SidesState]):
-    """An operator all of whose state is that of its sides."""
+    """An operator whose whole state is that of its sides."""
 
     schema: pa.Schema
 
     @property
     @abstractmethod
     def sides(self) -> Sides:
-        """How the sides are followed."""
+        """The rule for the two sides."""
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -298,7 +297,7 @@ class FollowsSides(Stateful[SidesState]):
 
 
 def told_changes(told: Emitted, log: RowLog) -> Changes:
-    """Return what a kernel told with the values of its rows."""
+    """Return the changes that a kernel emitted, with the values of its rows."""
     return Changes(log.take(told.rows), told.at, told.exp, told.sign, told.id)
 
 

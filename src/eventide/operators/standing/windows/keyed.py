@@ -1,6 +1,6 @@
-"""Windows whose tuples go because others come, or do not: the last rows, and sessions.
+"""Windows whose tuples go because others come, or do not come: the last rows, and sessions.
 
-How long a tuple stays is not known when it comes, so its end is always told.
+It is not known how long a tuple stays when it comes, so its end is always announced.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from eventide.schema import TS
 
 @dataclass(frozen=True, slots=True)
 class KeyedState:
-    """The tuples, their keys, and the one whose session is the next that may end."""
+    """The tuples, their keys, and the tuple whose session is the next that may end."""
 
     log: TupleLog
     keys: WindowKeys
     watched: int = 0
 
     def compacted(self) -> KeyedState:
-        """Return the state with the living tuples alone, if there are too many others."""
+        """Return the state with only the living tuples, if there are too many others."""
         if not is_sparse(self.log.count, self.log.living):
             return self
         log, renumbered = self.log.compacted()
@@ -64,25 +64,26 @@ class KeyedState:
 
 @dataclass(frozen=True)
 class KeyedWindow(LeafWindow, Stateful[KeyedState]):
-    """What the windows of this file have in common."""
+    """The base of the windows of this file."""
 
     @property
     @abstractmethod
     def keys(self) -> tuple[str, ...]:
-        """The columns by which the events are divided."""
+        """The columns that partition the events."""
 
     @property
     def deleted(self) -> str | None:
-        """The column that says of an event that it only removes."""
+        """The column that is true for an event that only removes another."""
         return None
 
     @abstractmethod
     def keep(
         self, state: KeyedState, arrivals: Arrivals, start: int, until_us: int
     ) -> tuple[int, int, int]:
-        """Let arrivals in, from `start` on, and say who leaves because of them.
+        """Add arrivals from `start` on, and find the tuples that leave because of them.
 
-        Return the first for which there is no room or -1, how many are leaving and who is watched.
+        Return the first arrival without room or -1, the number of tuples leaving, and the one
+        watched.
         """
 
     def initial_state(self) -> KeyedState:
@@ -93,7 +94,7 @@ class KeyedWindow(LeafWindow, Stateful[KeyedState]):
     def step(
         self, state: KeyedState, rows: pa.RecordBatch, until_us: int
     ) -> tuple[KeyedState, Changes]:
-        """Take in the events at instants before `until_us`."""
+        """Take the events at instants before `until_us`."""
         log, ts, ids, there = state.log, int64s(rows.column(TS)), self.ids(rows), None
         numbers = np.arange(log.count, log.count + len(ts))
         if self.deleted is not None:
@@ -126,7 +127,7 @@ class KeyedWindow(LeafWindow, Stateful[KeyedState]):
         return state.log.write(self.label)
 
     def read(self, written: bytes) -> KeyedState:
-        """Read back what `write` wrote: let in again the tuples that have no end yet."""
+        """Read back what `write` wrote: add the tuples without an end again."""
         state = self.initial_state()
         log = state.log.read(self.label, written)
         numbers = np.flatnonzero(log.facts[DIES, : log.count] == NEVER)
@@ -144,7 +145,7 @@ class KeyedWindow(LeafWindow, Stateful[KeyedState]):
 
 @dataclass(frozen=True)
 class LastRows(KeyedWindow):
-    """ROWS: the last events of each key; relations, whose events may only remove one."""
+    """ROWS: the last events of each key; also relations, whose events may only remove one."""
 
     @property
     def window(self) -> RowsWindow:
@@ -154,12 +155,12 @@ class LastRows(KeyedWindow):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns by which the events are divided."""
+        """The columns that partition the events."""
         return self.window.keys
 
     @property
     def deleted(self) -> str | None:
-        """The column that says of an event that it only removes."""
+        """The column that is true for an event that only removes another."""
         return self.window.deleted
 
     def keep(
@@ -169,7 +170,7 @@ class LastRows(KeyedWindow):
         start: int,
         until_us: int,  # noqa: ARG002
     ) -> tuple[int, int, int]:
-        """Let arrivals in, from `start` on; each drives out the oldest of its key."""
+        """Add arrivals from `start` on; each removes the oldest of its key."""
         log, count = state.log, min(self.window.count, NEVER)
         start, leaving = keep_last(arrivals, start, count, log.facts, state.keys, log.leaving)
         return start, leaving, state.watched
@@ -187,13 +188,13 @@ class SessionRows(KeyedWindow):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The columns by which the events are divided."""
+        """The columns that partition the events."""
         return self.window.keys
 
     def keep(
         self, state: KeyedState, arrivals: Arrivals, start: int, until_us: int
     ) -> tuple[int, int, int]:
-        """Let arrivals in, from `start` on, and end the sessions that end before `until_us`."""
+        """Add arrivals from `start` on, and end the sessions that end before `until_us`."""
         log, bounds = state.log, (min(self.window.gap_us, NEVER), until_us, state.log.count)
         return keep_sessions(
             arrivals, start, bounds, log.facts, state.keys, log.leaving, state.watched

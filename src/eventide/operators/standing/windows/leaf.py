@@ -1,4 +1,4 @@
-"""What all windows of a standing query have in common: where they stand, and what comes out."""
+"""The base of all windows of a standing query: their place in it, and their output."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from eventide.schema import SEQ
 class LeafWindow:
     """A window, the leaf of a query with this number, and how the query is executed.
 
-    With `slide_us` all instants are rounded up to its multiples. With `shown` rows have a column
-    more. What a window gives out within an instant: first what goes, then what comes, each in
+    With `slide_us` all instants are rounded up to its multiples. With `shown` rows have one more
+    column. Within an instant a window first emits the tuples that go, then those that come, each in
     order of arrival.
     """
 
@@ -47,12 +47,12 @@ class LeafWindow:
 
     @cached_property
     def label(self) -> str:
-        """Whose state it is: that of no other window will do."""
+        """The owner of the state: no other window can read it."""
         slide = "" if self.slide_us is None else f" SLIDE {self.slide_us}"
         return f"leaf {self.number}, {self.node.window}{slide}, {self.execution}"
 
     def values(self, rows: pa.RecordBatch, places: Bools | None = None) -> pa.RecordBatch:
-        """Return the values of events, of some of them if told which."""
+        """Return the values of events, or of some of them."""
         columns = [rows.column(name) for name in self.node.source.row]
         values = pa.RecordBatch.from_arrays(columns, schema=self.value_schema)
         return values if places is None else values.filter(pa.array(places))
@@ -70,7 +70,7 @@ class LeafWindow:
         return pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
 
     def changes(self, log: TupleLog, told: EmittedTuples, exp: Int64s) -> Changes:
-        """Return what a log tells of as what comes out."""
+        """Return the output of a log as changes."""
         if not len(told.numbers):
             return Changes.nothing(self.output_schema)
         rows = self.with_shown(log.values.take(told.numbers), exp)

@@ -1,4 +1,4 @@
-"""The tuples a window remembers: in order of arrival, until it has told all there is to tell."""
+"""The tuples of a window, in order of arrival, until all their changes have been emitted."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from eventide.schema import MAX_TS_US, MIN_TS_US
 
 FEWEST = 16
 OWN_COLUMNS = (("_id", ID), ("_ts", TS), ("_dies", DIES))
-"""What is dumped of a tuple beside its values."""
+"""The columns of a dumped tuple beside its values."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmittedTuples:
-    """What comes out: tuples by number, when they come (+1) or go (-1), in order."""
+    """The output: tuples by number, when they come (+1) or go (-1), in order."""
 
     numbers: Int64s
     at: Int64s
@@ -43,8 +43,8 @@ class EmittedTuples:
 class TupleLog:
     """Tuples by number, with what is known of each (rows of `facts`, see the kernels).
 
-    Of the tuples, the first `come` have been told of. Of those that leave, `leaving`, the first
-    `gone` have. With `stays` a tuple is remembered until it has gone, otherwise until it has come.
+    The first `come` of the tuples have been emitted. Of those that leave, `leaving`, the first
+    `gone` have been. With `stays` a tuple is kept until it has gone, otherwise until it has come.
     Instants are multiples of `slide_us`, if there is one.
     """
 
@@ -66,7 +66,7 @@ class TupleLog:
 
     @property
     def living(self) -> int:
-        """How many tuples there is still something to tell of."""
+        """The number of tuples with changes still to be emitted."""
         return self.count - (self.gone if self.stays else self.come)
 
     @property
@@ -93,7 +93,7 @@ class TupleLog:
         return replace(self, leaving=self.leaving + len(known))
 
     def now_leave(self, leaving: int) -> TupleLog:
-        """Return the log with so many leaving, the new ones at instants yet to be rounded."""
+        """Return the log with this many leaving, the new ones at instants yet to be rounded."""
         facts = self.facts
         new = facts[LEAVING, self.leaving : leaving]
         facts[DIES, new] = rounded_up(facts[DIES, new], self.slide_us)
@@ -102,7 +102,7 @@ class TupleLog:
     def tell(self, until_us: int) -> tuple[TupleLog, EmittedTuples]:
         """Return the log after all instants before `until_us`, and what came and went in them.
 
-        What goes within the instant in which it came is not mentioned.
+        A tuple that goes within the instant in which it came is not emitted.
         """
         last = until_us - 1 if self.slide_us is None else self.last_multiple(until_us)
         waiting = self.facts[TS, self.come : self.count]
@@ -123,12 +123,12 @@ class TupleLog:
         return (until_us - 1) // self.slide_us * self.slide_us
 
     def seen(self, numbers: Int64s) -> Int64s:
-        """Return the places of those tuples that do not go in the instant in which they come."""
+        """Return the places of tuples that do not go in the instant in which they come."""
         born = rounded_up(self.facts[TS, numbers], self.slide_us)
         return np.flatnonzero(born < self.facts[DIES, numbers])
 
     def compacted(self) -> tuple[TupleLog, Int64s]:
-        """Return the log of the living alone, and how many of them are before each number."""
+        """Return the log of only the living tuples, and how many of them are before each number."""
         keep = np.arange(self.count) >= self.come
         if self.stays:
             keep = self.facts[DIES, : self.count] >= self.until_us
@@ -184,7 +184,7 @@ class TupleLog:
 
 
 def in_order(going: Int64s, went_at: Int64s, coming: Int64s, came_at: Int64s) -> EmittedTuples:
-    """Return what goes and what comes as one, in order of instants; what goes is first in each."""
+    """Return what goes and what comes as one, in order of instants; in each, what goes is first."""
     numbers, at = np.concatenate([going, coming]), np.concatenate([went_at, came_at])
     sign = np.repeat(np.array([-1, 1], np.int8), [len(going), len(coming)])
     if not len(going):

@@ -22,10 +22,10 @@ from eventide.schema import TS
 
 @dataclass(frozen=True)
 class TimeWindowRows(LeafWindow, Stateful[TupleLog]):
-    """Tells of each event once, with its expiry; nothing is remembered.
+    """Emits each event once, with its expiry, and keeps nothing.
 
-    Except when executed with negative tuples: then events are remembered until they expire, which
-    is told as well. Where the query slides, they are also remembered until its next refresh.
+    With negative tuples, events are kept until they expire, which is announced as well. If the
+    query slides, they are also kept until its next refresh.
     """
 
     @property
@@ -36,7 +36,7 @@ class TimeWindowRows(LeafWindow, Stateful[TupleLog]):
 
     @property
     def stays(self) -> bool:
-        """Whether an event is remembered until it expires."""
+        """Whether an event is kept until it expires."""
         expires = isinstance(self.node.window, RangeWindow | PeriodWindow)
         return self.execution == "negative" and expires
 
@@ -47,7 +47,7 @@ class TimeWindowRows(LeafWindow, Stateful[TupleLog]):
     def step(
         self, state: TupleLog, rows: pa.RecordBatch, until_us: int
     ) -> tuple[TupleLog, Changes]:
-        """Take in the events at instants before `until_us`."""
+        """Take the events at instants before `until_us`."""
         ts = int64s(rows.column(TS))
         exp = rounded_up(expiries(self.window, ts), self.slide_us)
         inside = members(self.window, ts)

@@ -1,4 +1,4 @@
-"""The instants of windows: when a tuple is seen, and when it expires."""
+"""The instants of windows: when a tuple becomes visible, and when it expires."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from eventide.operators.standing.changes import NEVER
 from eventide.plan.standing.nodes import PeriodWindow, RangeWindow, SinceWindow, Unbounded
 
 TimeWindow = Unbounded | RangeWindow | PeriodWindow | SinceWindow
-"""Windows that know of each tuple on arrival until when it is in."""
+"""Windows in which each tuple knows its expiry when it arrives."""
 
 
 def later(times: Int64s, by: Int64s | int) -> Int64s:
-    """Return times moved by what is not negative; what would lie beyond time is never."""
+    """Return times moved forward; one that would lie beyond the end of time is never."""
     if times.max(initial=0) <= NEVER - np.max(by, initial=0):
         return times + by
     room = np.int64(NEVER) - np.maximum(times, 0)
