@@ -115,6 +115,26 @@ def test_pairs_come_some_at_a_time(left: Rows, right: Rows, most: int) -> None:
         assert bag(joined(NODE, left, right)) == bag(join_by_trying(NODE, left, right))
 
 
+@settings(deadline=None)  # the first example waits for the compiler
+@given(left=rows_of("a"), right=rows_of("b"), most=st.integers(1, 9), kind=KINDS)
+def test_long_texts_come_some_at_a_time(left: Rows, right: Rows, most: int, kind: PairKind) -> None:
+    node = replace(BY_NOTHING, kind=kind, columns=("a_n", "a_car"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(period_join, "BLOCK_BYTES", most)
+        patch.setattr(period_join, "MOST_TEXT", 0)
+        schema = pa.schema([(name, kind.arrow) for name, kind in node.row.items()])
+        found = list(join_periods(node, table_of(left, LEFT), table_of(right, RIGHT), schema))
+    rows = [row for batch in found for row in batch.to_pylist()]
+    assert bag(rows) == bag(join_by_trying(node, left, right))
+    # A row takes one, and one more for its letter; a row that is longer comes alone.
+    sizes = [
+        batch.num_rows + len("".join(filter(None, batch["a_car"].to_pylist()))) for batch in found
+    ]
+    assert all(
+        size <= most or batch.num_rows == 1 for size, batch in zip(sizes, found, strict=True)
+    )
+
+
 @given(mask=st.integers(1, ANY))
 def test_searches_find_every_relation_once(mask: int) -> None:
     found = [search.relations for search in searches_for(mask)]

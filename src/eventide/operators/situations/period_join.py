@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
@@ -25,13 +26,15 @@ from eventide.kernels.joins.periods import (
     search_pairs,
     tree_of,
 )
-from eventide.operators.columns import encode_keys
+from eventide.operators.columns import BLOCK_BYTES, encode_keys
 from eventide.plan.situations import allen
 from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.situations.parts import RowPeriod
 
 MOST_PAIRS = 1 << 20
 """This many pairs are emitted at a time, or as many as one left row has."""
+MOST_TEXT = (1 << 31) - 1
+"""This many bytes of text fit into an Arrow column whose type is not a large one."""
 
 _LEAST, _MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -268,13 +271,29 @@ def join_periods(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join of two tables, in no particular order."""
     columns = {**columns_of(left, schema), **columns_of(right, schema)}
+    lengths = {name: lengths_of(column) for name, column in columns.items()}
 
-    def rows(own: pa.Array, partner: pa.Array) -> pa.RecordBatch:
-        taken = [
-            columns[name].take(own if name in left.schema.names else partner)
-            for name in schema.names
-        ]
-        return pa.RecordBatch.from_arrays(taken, schema=schema)
+    def bytes_of(own: Int64s, partner: Int64s | None) -> Int64s:
+        sizes = np.ones(len(own), np.int64)
+        for name, long in lengths.items():
+            if long is not None and name in left.schema.names:
+                sizes += long[own]
+            elif long is not None and partner is not None:
+                sizes += long[partner]
+        return sizes
+
+    def rows(own: Int64s, partner: Int64s | None) -> Iterator[pa.RecordBatch]:
+        ones = pa.array(own)
+        others = pa.nulls(len(own), pa.int64()) if partner is None else pa.array(partner)
+        for first, last in pieces(bytes_of(own, partner), BLOCK_BYTES):
+            sides = ones.slice(first, last - first), others.slice(first, last - first)
+            taken = [
+                columns[field.name]
+                .take(sides[0] if field.name in left.schema.names else sides[1])
+                .cast(field.type)
+                for field in schema
+            ]
+            yield pa.RecordBatch.from_arrays(taken, schema=schema)
 
     lonely = np.ones(left.num_rows, np.bool_)
     for found in looked_up(node, left, right):
@@ -283,11 +302,11 @@ def join_periods(
             continue
         for ones, others in found.pairs():
             lonely[ones] = False
-            yield rows(pa.array(ones), pa.array(others))
+            yield from rows(ones, others)
     if node.kind != "inner":
-        alone = pa.array(np.flatnonzero(~lonely if node.kind == "semi" else lonely))
+        alone = np.flatnonzero(~lonely if node.kind == "semi" else lonely)
         if len(alone):
-            yield rows(alone, pa.nulls(len(alone), pa.int64()))
+            yield from rows(alone, None)
 
 
 def looked_up(node: PeriodJoin, left: pa.Table, right: pa.Table) -> Iterator[Range]:
@@ -309,8 +328,8 @@ def looked_up(node: PeriodJoin, left: pa.Table, right: pa.Table) -> Iterator[Ran
 def numbered_keys(node: PeriodJoin, left: pa.Table, right: pa.Table) -> tuple[Int32s, int]:
     """Return the keys of all left rows, then all right rows, as numbers, and how many there are."""
     columns = [
-        pa.concat_arrays([whole(left.column(one)), whole(right.column(other))])
-        for one, other in node.keys
+        whole(pa.chunked_array([*one.chunks, *other.chunks], one.type))
+        for one, other in ((left.column(one), right.column(other)) for one, other in node.keys)
     ]
     keys, _, count = encode_keys(columns, left.num_rows + right.num_rows)
     return keys, count
@@ -341,5 +360,20 @@ def columns_of(table: pa.Table, schema: pa.Schema) -> Mapping[str, pa.Array]:
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column in one chunk."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    """Return a column as one array, of a large type if it holds more than 2 GB of text."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    if column.nbytes > MOST_TEXT and pa.types.is_string(column.type):
+        column = column.cast(pa.large_string())
+    return column.combine_chunks()
+
+
+def lengths_of(column: pa.Array) -> Int64s | None:
+    """Return how long the texts of a column are, None if any million of them fit together."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return None
+    lengths = pc.fill_null(pc.binary_length(column), 0)
+    longest = pc.max(lengths).as_py() or 0
+    if longest * MOST_PAIRS < BLOCK_BYTES:
+        return None
+    return frozen(lengths.to_numpy(zero_copy_only=False).astype(np.int64))
