@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from eventide.batch import ALL_TIME, Batch, TimeRange
 from eventide.errors import PlanError, UnsupportedError
+from eventide.operators.columns import results_that_fit
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.filter_project import FilterRows, ProjectRows, Stateless
 from eventide.operators.operator import Operator
@@ -119,9 +120,10 @@ class Pipeline(Stateful[States]):
     def step(self, states: States, batch: Batch) -> tuple[States, Batch]:
         """Send a batch through all operators."""
         after: list[Any] = []
-        for operator, state in zip(self.operators, states, strict=True):
-            state_after, batch = operator.step(state, batch)
-            after.append(state_after)
+        with results_that_fit():
+            for operator, state in zip(self.operators, states, strict=True):
+                state_after, batch = operator.step(state, batch)
+                after.append(state_after)
         return tuple(after), batch
 
     def write(self, state: States) -> bytes:

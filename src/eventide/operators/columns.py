@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import one_spelling
+from eventide.errors import EvaluationError
 from eventide.kernels.aggregates.extremes import first_by_group
 from eventide.kernels.compiled import Int32s, frozen
 
 BLOCK_BYTES = 128 << 20
 """Batches are not concatenated beyond this size: a column of text holds at most 2 GiB."""
+
+
+_FEWER = "select fewer or shorter columns, or keep less in a window"
+
+
+@contextmanager
+def results_that_fit() -> Iterator[None]:
+    """Say what is too much if the rows of one step hold more text than a column can."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowCapacityError) as error:
+        if "overflow" not in str(error) and not isinstance(error, pa.ArrowCapacityError):
+            raise
+        message = "the rows of one step hold more than 2 GiB of text in a column"
+        raise EvaluationError(message, hint=_FEWER) from error
 
 
 def concat_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.operators.columns import results_that_fit
 from eventide.operators.standing.answer.report import Reporter
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.operator import Size, StandingOperator
@@ -99,18 +100,19 @@ class StandingTree(Stateful[TreeState]):
                 on_step(len(edges), out, perf_counter() - started)
             edges.append(out)
 
-        for window, before, events in zip(self.windows, state.windows, rows, strict=True):
-            started = perf_counter()
-            after, out = window.step(before, events, until_us)
-            windows.append(after)
-            told(out, started)
-        for placed, before in zip(self.operators, state.operators, strict=True):
-            started = perf_counter()
-            inputs = tuple(edges[number] for number in placed.inputs)
-            after, out = placed.operator.step(before, inputs, until_us)
-            operators.append(after)
-            told(out, started)
-        report, reported = self.reporter.step(state.report, edges[-1], until_us)
+        with results_that_fit():
+            for window, before, events in zip(self.windows, state.windows, rows, strict=True):
+                started = perf_counter()
+                after, out = window.step(before, events, until_us)
+                windows.append(after)
+                told(out, started)
+            for placed, before in zip(self.operators, state.operators, strict=True):
+                started = perf_counter()
+                inputs = tuple(edges[number] for number in placed.inputs)
+                after, out = placed.operator.step(before, inputs, until_us)
+                operators.append(after)
+                told(out, started)
+            report, reported = self.reporter.step(state.report, edges[-1], until_us)
         return TreeState(tuple(windows), tuple(operators), report), reported
 
     def current(self, state: TreeState, sooner_us: int = 0) -> pa.RecordBatch:

@@ -19,7 +19,7 @@ from eventide.engines.history.patterns.slices import matcher_of
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
 from eventide.kernels.ordering import ranges
-from eventide.operators.columns import encode_keys
+from eventide.operators.columns import encode_keys, results_that_fit
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.filter_project import FilterRows
 from eventide.operators.patterns.match import MatchRows
@@ -220,8 +220,9 @@ def matched(pipeline: Pipeline, matcher: MatchRows, stretches: Stretches) -> lis
         return []
     above = pipeline.above(pipeline.operators.index(matcher) + 1)
     results = []
-    for rows in matcher.rows_in(stretches):
-        _, batch = above.step(above.initial_state(), Batch(rows, END_OF_TIME_US))
-        if batch.rows.num_rows:
-            results.append(batch.rows)
+    with results_that_fit():
+        for rows in matcher.rows_in(stretches):
+            _, batch = above.step(above.initial_state(), Batch(rows, END_OF_TIME_US))
+            if batch.rows.num_rows:
+                results.append(batch.rows)
     return results

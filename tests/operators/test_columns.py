@@ -1,0 +1,35 @@
+"""Columns that hold too much are refused in words of ours."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import eventide as ev
+from eventide.errors import EvaluationError
+from eventide.operators.columns import results_that_fit
+
+
+def test_other_errors_of_arrow_stay_what_they_are() -> None:
+    with pytest.raises(pa.ArrowInvalid, match="Failed to parse"), results_that_fit():
+        pa.array(["x"]).cast(pa.int64())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a.note FROM x [RANGE 1 HOUR] a JOIN y [RANGE 1 HOUR] b ON a.k = b.k",
+        """SELECT * FROM x MATCH_RECOGNIZE (
+             MEASURES A.note AS note PATTERN (A B) STRATEGY skip_till_any)""",
+    ],
+    ids=["join", "pattern"],
+)
+def test_more_text_than_a_column_holds_is_an_error_of_ours(text: str) -> None:
+    count = 80
+    rows = pa.table(
+        {"ts": np.arange(count) * 1000, "k": [1] * count, "note": ["·" * 500_000] * count}
+    )
+    with pytest.raises(EvaluationError, match="more than 2 GiB of text") as refused:
+        ev.sql(text, x=rows, y=rows.select(["ts", "k"])).to_arrow()
+    assert refused.value.hint is not None
