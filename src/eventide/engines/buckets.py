@@ -1,7 +1,7 @@
-"""Rows by bucket of keys: how work is spread where keys are not kept together.
+"""Rows by bucket of keys, to distribute work where rows of a key are not stored together.
 
-A bucket is a number made from a row's key, the same on every machine. Rows of one bucket travel
-as one block of bytes, so that moving them costs nothing for each row.
+A bucket is a number computed from a row's key, the same on every machine. Rows of one bucket travel
+as one block of bytes, so that moving them has no cost for each row.
 """
 
 from __future__ import annotations

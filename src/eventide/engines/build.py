@@ -46,7 +46,7 @@ OneSource = (
     | Situations
     | TemporalPattern
 )
-"""What a pipeline consists of above its scan."""
+"""The operators of a pipeline above its scan."""
 
 States = tuple[Any, ...]
 """The state of each operator of a pipeline, in order."""
@@ -59,7 +59,7 @@ class Pipeline(Stateful[States]):
     scan: Scan
     operators: tuple[Operator[Any], ...]
     entered: pa.Schema | None = None
-    """The columns that come in, where they are not the scan's."""
+    """The input columns, if they are not those of the scan."""
 
     @cached_property
     def owner(self) -> Owner:
@@ -81,12 +81,12 @@ class Pipeline(Stateful[States]):
 
     @property
     def filters(self) -> tuple[Operator[None], ...]:
-        """The operators right above the scan that leave rows as they are, or out."""
+        """The operators right above the scan that only filter rows."""
         return tuple(takewhile(lambda each: isinstance(each, FilterRows), self.operators))
 
     @property
     def stateless(self) -> tuple[Operator[None], ...]:
-        """The operators below the first one that remembers anything."""
+        """The operators below the first one with state."""
         kept: list[Operator[None]] = []
         for operator in self.operators:
             if not isinstance(operator, Stateless):
@@ -95,17 +95,17 @@ class Pipeline(Stateful[States]):
         return tuple(kept)
 
     def above(self, operators: int) -> Pipeline:
-        """Return the pipeline without its lowest operators: its input is what they hand over."""
+        """Return the pipeline without its lowest operators: their output is its input."""
         entered = self.operators[operators - 1].output_schema if operators else self.entered
         return Pipeline(self.scan, self.operators[operators:], entered)
 
     def lowest(self, operators: int) -> Pipeline:
-        """Return the pipeline of the lowest operators alone."""
+        """Return the pipeline of only the lowest operators."""
         return Pipeline(self.scan, self.operators[:operators], self.entered)
 
     @property
     def input_schema(self) -> pa.Schema:
-        """The columns the scan hands over, or what is below this pipeline."""
+        """The columns of the scan, or of what is below this pipeline."""
         return self.entered or arrow_schema(self.scan.row)
 
     @property
@@ -144,7 +144,7 @@ def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1) ->
     """Return the pipeline of a plan over one scan; its operators may use some threads.
 
     With `owned`, the highest window, frame or pattern reports only what starts or stands there; see
-    slices.py. Those below it report all they read, for its own frames reach back into the halo.
+    slices.py. Those below it report all they read, because its own frames reach back into the halo.
     """
     match plan:
         case Scan():
@@ -166,7 +166,7 @@ def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1) ->
 
 
 def _not_live(reason: UnsupportedError) -> UnsupportedError:
-    """Return the error for a query that would be live but for one expression."""
+    """Return the error for a query that could run live but for one expression."""
     message = f"{reason.message}, so this query does not run live"
     hint = "docs/sql.md lists the functions that are ours; ask it over history"
     error = UnsupportedError(message, span=reason.span, hint=hint)
@@ -193,7 +193,7 @@ def _joins_no_stream() -> UnsupportedError:
 
 
 def build_live_pipeline(plan: Plan) -> Pipeline:
-    """Return the pipeline of a plan that can run without an end, or say why it cannot."""
+    """Return the pipeline of a plan that can run without an end; an error says why it cannot."""
     pipeline = build_pipeline(plan)
     for operator in pipeline.operators:
         if isinstance(operator, OrderRows) and not operator.in_time:
@@ -235,10 +235,10 @@ def build_operators(
 
 
 def common_keys(plan: Plan) -> tuple[Expression, ...]:
-    """Return the keys by which a plan's rows may be spread: those that all its operators share.
+    """Return the keys by which a plan's rows may be distributed: those all its operators share.
 
-    They are expressions over the rows that the lowest operator with state takes. None at all
-    means that the rows belong together.
+    They are expressions over the input rows of the lowest operator with state. If there are none,
+    all rows belong together.
     """
     match plan:
         case (
@@ -274,14 +274,14 @@ def keys_over_scan(plan: Plan) -> tuple[Expression, ...]:
 
 
 def substituted(expression: Expression, items: Mapping[str, Expression]) -> Expression:
-    """Return the expression with columns replaced by what they were computed from."""
+    """Return the expression with columns replaced by their expressions."""
     if isinstance(expression, Column):
         return items[expression.name]
     return rebuild(expression, lambda part: substituted(part, items))
 
 
 def keeps_state(plan: Plan) -> bool:
-    """Whether an operator of a plan over one scan remembers earlier rows."""
+    """Whether an operator of a plan over one scan has state."""
     match plan:
         case Scan():
             return False

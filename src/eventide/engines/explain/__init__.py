@@ -1,7 +1,7 @@
-"""How a query is answered, looked at from outside.
+"""How a query is answered, for explain.
 
-explained.py   the ways considered and what they took; text.py says it
-situations.py  what is said of temporal patterns
-placement.py   where a plan would run, and how it is spread
-leaf_strip.py  the leaves of a stream along its time, for the picture
+explained.py   the ways considered and what they cost; text.py: the same as text
+situations.py  the part about temporal patterns
+placement.py   where a plan would run, and how it is distributed
+leaf_strip.py  the leaves of a stream over time, for the picture
 """

@@ -1,4 +1,4 @@
-"""How a query is answered, looked at from outside: ways, conditions, and what it really took."""
+"""How a query is answered, for explain: ways, conditions, and the measured cost."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource
 
 WORTH_IT = 0.7
-"""An index is recommended if the query would take no more than this share of its time."""
+"""An index is recommended if it would reduce the time of the query to this share."""
 
 
 @dataclass(frozen=True)
 class Considered:
-    """A condition that indexes can be asked for, and what that takes."""
+    """A condition that can be looked up in an index, and what that costs."""
 
     condition: Condition
     text: str
@@ -49,21 +49,21 @@ class Considered:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """An index that a stream does not have, and what the query would take with it."""
+    """An index that a stream does not have, and what the query would cost with it."""
 
     stream: str
     attribute: str
     seconds: float
     missing: bool
-    """The stream keeps such an index, but some segments have none yet."""
+    """The stream keeps such an index, but some segments do not have it yet."""
 
 
 @dataclass(frozen=True)
 class ExplainedBlock:
-    """A plan over one scan: the ways to answer it and, if it was run, what that took."""
+    """A plan over one scan: the ways to answer it and, if it was run, the measured cost."""
 
     name: str
-    """What the rest of the query calls its rows; empty if there is no rest."""
+    """The name of its rows in the rest of the query; empty if there is no rest."""
     plan: Plan
     source: EventSource
     ways: Ways
@@ -85,18 +85,18 @@ class ExplainedBlock:
 
     @property
     def steps(self) -> tuple[WorkStep, ...]:
-        """What the time went to."""
+        """How the time was spent."""
         return (self.planning, *(self.actual.steps if self.actual else ()))
 
     @property
     def question(self) -> PatternQuestion | None:
-        """What the index was asked about a pattern."""
+        """What is known from the index about a pattern."""
         found = (each.question for each in self.ways.accesses if isinstance(each, IntervalAccess))
         return next(found, None)
 
     @cached_property
     def conditions(self) -> list[Considered]:
-        """The conditions of a pattern that indexes can be asked for."""
+        """The conditions of a pattern that can be looked up in an index."""
         question = self.question
         if question is None:
             return []
@@ -113,7 +113,7 @@ class ExplainedBlock:
 
     @cached_property
     def strip(self) -> LeafStrip | None:
-        """The leaves of the stream, and what becomes of each; None if there are none."""
+        """The leaves of the stream, and whether each is read; None if there are none."""
         return leaf_strip(self.plan, self.source, self.best)
 
     @cached_property
@@ -141,7 +141,7 @@ class ExplainedBlock:
 
 
 def reaches_with(question: PatternQuestion, facts: PatternFacts, attribute: str) -> Iterator[Reach]:
-    """Yield what finding the events of each condition takes once an attribute has an index."""
+    """Yield the cost of finding the events of each condition if an attribute had an index."""
     segments = len(question.snapshot.segments)
     for condition, reach in zip(facts.shape.conditions, facts.reaches, strict=True):
         for atom in condition.clause:
@@ -165,9 +165,9 @@ class Explained:
     plan: Plan
     blocks: tuple[ExplainedBlock, ...]
     rest: WorkStep | None = None
-    """What DuckDB took for the ordinary SQL around the blocks."""
+    """The time of DuckDB for the ordinary SQL around the blocks."""
     joins: tuple[WorkStep, ...] = ()
-    """What each join of periods took."""
+    """The time of each join of periods."""
     standing: tuple[ExplainedStanding, ...] = ()
     """The blocks that are standing queries."""
 
@@ -181,7 +181,7 @@ class Explained:
 def explained(
     plan: Plan, sources: Mapping[str, EventSource], weights: Weights, *, analyze: bool
 ) -> Explained:
-    """Return how a plan is answered; with `analyze` it is, and every step is timed."""
+    """Return how a plan is answered; with `analyze`, run it and time every step."""
     blocks: list[ExplainedBlock] = []
     standing: list[ExplainedStanding] = []
     tables: dict[str, pa.Table] = {}
@@ -227,7 +227,7 @@ def explained(
 
 
 def run_timed(plan: Plan, source: EventSource, best: Access) -> tuple[list[pa.RecordBatch], Cost]:
-    """Run a way; of a replay, every operator is timed, and the leaves are counted."""
+    """Run a way; for a replay, time every operator and count the leaves."""
     if not isinstance(best, ReplayWay):
         return best.run()
     rows, cost = replay_timed(plan, source)

@@ -1,4 +1,4 @@
-"""The leaves of a stored stream along its time, and what a way to answer does with each."""
+"""The leaves of a stored stream over time, and what a way to answer does with each."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FATES: tuple[Fate, ...] = ("outside", "ruled out", "summarised", "kept", "read")
 
 @dataclass(frozen=True, eq=False)
 class LeafStrip:
-    """Leaves in order of time: first and last event, rows, and what becomes of them.
+    """Leaves in order of time: first and last event, rows, and what is done with them.
 
-    outside     not in the time that is asked for
-    ruled out   the index says that nothing in them matters
-    summarised  the index has all that is asked, they are not read
-    kept        the map of the pattern leaves them, but conditions do not
+    outside     not in the time range of the query
+    ruled out   the index shows that nothing in them matters
+    summarised  the index has all that is needed, they are not read
+    kept        the map of the pattern keeps them, but conditions do not
     read        they are read
     """
 
@@ -53,7 +53,7 @@ class LeafStrip:
 
 
 def leaf_strip(plan: Plan, source: EventSource, best: Access) -> LeafStrip | None:
-    """Return the leaves of a stream; None if it is not stored, or events are gone from leaves."""
+    """Return the leaves of a stream; None if it is not stored, or leaves have lost events."""
     if not isinstance(source, Snapshot) or any(each.thinned for each in source.segments):
         return None
     units = best.question.units if isinstance(best, IntervalAccess) else units_of(source)
@@ -78,7 +78,7 @@ def leaf_strip(plan: Plan, source: EventSource, best: Access) -> LeafStrip | Non
 
 
 def fate_in_pattern(best: IntervalAccess) -> Int64s:
-    """Return what becomes of leaves: by the map and, once hits are known, by the conditions."""
+    """Return what is done with leaves: by the map and, once hits are known, by the conditions."""
     question = best.question
     fate = np.where(question.kept, FATES.index("kept"), FATES.index("ruled out"))
     if not best.chosen:
@@ -90,7 +90,7 @@ def fate_in_pattern(best: IntervalAccess) -> Int64s:
 
 
 def touched(units: Units, periods: Periods) -> Bools:
-    """Return the units that have an instant of a period."""
+    """Return the units that share an instant with a period."""
     first = np.searchsorted(units.ts_max, periods.start_us)
     behind = np.searchsorted(units.ts_min, periods.end_us, "right")
     marks = np.zeros(units.count + 1, np.int64)
@@ -105,14 +105,14 @@ def fate_in_windows(best: WindowIndex, units: Units) -> Int64s:
     for cover in best.covers:
         entries: pa.RecordBatch = cover.border.entries
         if entries.num_rows:
-            # Leaves that overlap are one unit: the last that begins no later than they do.
+            # Overlapping leaves are one unit: the last that begins no later than they do.
             starts = place(entries, "ts_min")
             read[np.searchsorted(units.ts_min, starts, "right") - 1] = True
     return np.where(read, FATES.index("read"), FATES.index("summarised"))
 
 
 def fate_in_replay(plan: Plan, units: Units) -> Int64s:
-    """Return which leaves are read, and which conditions right above the scan rule out."""
+    """Return which leaves are read, and which the conditions right above the scan rule out."""
     possible = np.ones(units.count, np.bool_)
     for attribute, wanted in value_ranges(plan).items():
         possible &= units.may_hold(attribute, wanted)

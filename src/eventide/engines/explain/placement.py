@@ -1,4 +1,4 @@
-"""Say where a plan would run and how it is spread: the last lines of `explain`."""
+"""Where a plan would run and how it is distributed: the last lines of `explain`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from eventide.visible import visible
 MOST_NODES_SHOWN = 16
 
 MOST_READERS = 4
-"""Up to so many cores, each reads a stored stream for itself instead of having it shuffled."""
+"""With up to this many cores, each reads a stored stream by itself instead of a shuffle."""
 
 
 def blocks_of(plan: Plan) -> tuple[Plan, ...]:
@@ -49,7 +49,7 @@ def blocks_of(plan: Plan) -> tuple[Plan, ...]:
 
 
 def describe_plan(seen: Explained) -> str:
-    """Return the plan: of a standing query the one that runs, each edge with how tuples leave."""
+    """Return the plan as text; for a standing query the plan that runs, with its edges."""
     if isinstance(seen.plan, Standing):
         (query,) = seen.standing
         return "\n".join(map(visible, edge_lines(query)))
@@ -83,7 +83,7 @@ def describe_embedded(seen: Explained) -> str:
 
 
 def standing_lines(query: ExplainedStanding) -> Iterator[str]:
-    """Yield how a standing query runs: its edges, what it reads and remembers, what it took."""
+    """Yield how a standing query runs: its edges, what it reads and keeps, the measured cost."""
     if query.name:
         yield f"standing query {query.name}:"
         yield from (f"  {line}" for line in edge_lines(query))
@@ -98,13 +98,13 @@ def standing_lines(query: ExplainedStanding) -> Iterator[str]:
 
 
 def tally_cells(tally: OperatorTally) -> tuple[str, ...]:
-    """Return what an operator of a standing query took as the cells of a table."""
+    """Return the cost of an operator of a standing query as the cells of a table."""
     counts = (tally.rows_in, tally.rows_out, tally.most.tuples, tally.most.bytes)
     return (f"  {tally.name}", seconds_text(tally.seconds), *(f"{each:,}" for each in counts))
 
 
 def rest_text(rest: WorkStep) -> str:
-    """Return what DuckDB or a join took."""
+    """Return the cost of DuckDB or of a join."""
     return f"{seconds_text(rest.seconds)}, {rest.rows:,} row{'' if rest.rows == 1 else 's'}"
 
 
@@ -145,7 +145,7 @@ def describe_history(block: ExplainedBlock) -> str:
 
 
 def undivided(plan: Plan) -> str:
-    """Return why a plan is not cut in time, and how it is spread instead."""
+    """Return why a plan is not cut in time, and how it is distributed instead."""
     node = match_of(plan)
     situations = situations_of(plan)
     if node is None and situations is not None:
@@ -197,7 +197,7 @@ def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
 
 
 def growth(node: MatchRecognize) -> str:
-    """Return how long a live pattern remembers rows."""
+    """Return how long a live pattern keeps rows."""
     reason = unbounded_reason(node)
     if reason is not None:
         return f"state has no bound, because {reason}"
@@ -209,7 +209,7 @@ def growth(node: MatchRecognize) -> str:
 
 
 def describe_state(plan: Plan) -> str:
-    """Return what a live run of a plan has to remember."""
+    """Return the state that a live run of a plan has."""
     halo = halo_of(plan)
     keys = ", ".join(map(render, common_keys(plan))) or "no key"
     if not keeps_state(plan):

@@ -1,4 +1,4 @@
-"""Temporal patterns as explain shows them: what sets a match off, what is joined, what is kept."""
+"""Temporal patterns in explain: what sets a match off, what is joined, what is kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SMALLEST_SHOWN = 1e-4
 
 
 def matcher_lines(operator: MatchSituations) -> Iterator[str]:
-    """Yield how the matches of a pattern are found, as it is planned before the first event."""
+    """Yield how the matches of a pattern are found, as planned before the first event."""
     statistics = operator.initial_state().statistics
     within = format_duration(operator.node.within_us)
     if operator.symbols == 1:
@@ -65,7 +65,7 @@ def joined_text(
 
 
 def percent(share: float) -> str:
-    """Return a share of 1 as people write it.
+    """Return a share of 1 as percent.
 
     >>> percent(0.0312), percent(0.445), percent(0.0), percent(1e-9)
     ('3.1 %', '44 %', '0 %', '< 0.01 %')
@@ -76,9 +76,9 @@ def percent(share: float) -> str:
 
 
 def learnt_lines(learnt: Sequence[tuple[MatchSituations, Statistics]]) -> Iterator[str]:
-    """Yield what matchers knew in the end: averages, and the orders that they led to.
+    """Yield what matchers had learnt at the end: averages, and the resulting orders.
 
-    Every slice of time learns for itself; the last one is shown.
+    Every slice learns for itself; the last one is shown.
     """
     operator, statistics = learnt[-1]
     count = operator.symbols
@@ -97,7 +97,7 @@ def learnt_lines(learnt: Sequence[tuple[MatchSituations, Statistics]]) -> Iterat
 
 
 def kept_text(node: TemporalPattern | Situations, keys: str) -> str:
-    """Return what a live query remembers of situations, and what of it may stay for ever."""
+    """Return what a live query keeps of situations, and what of it may stay for ever."""
     parts = ["open situations"]
     if isinstance(node, TemporalPattern):
         parts = [f"the situations of the last {format_duration(node.within_us)}, and open ones"]

@@ -1,4 +1,4 @@
-"""The ways to answer a block as text: estimates, what it really took, and what would help."""
+"""The ways to answer a block as text: estimates, measured cost, and advice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def block_lines(block: ExplainedBlock) -> Iterator[str]:
 
 
 def way_lines(block: ExplainedBlock) -> Iterator[str]:
-    """Yield a table of the ways, cheapest first, the chosen one with what it really took."""
+    """Yield a table of the ways, cheapest first, the chosen one with its measured cost."""
     of = f" for {block.name}" if block.name else ""
     rows: list[tuple[str, ...]] = [(f"ways{of}, cheapest first", *HEADS)]
     told: list[str] = [""]
@@ -53,7 +53,7 @@ def numbers_of(cost: Cost) -> tuple[str, ...]:
 
 
 def condition_lines(conditions: Sequence[Considered]) -> Iterator[str]:
-    """Yield the conditions that indexes can be asked for: how many events meet each, and how."""
+    """Yield the conditions that can be looked up: how many events meet each, and how it is done."""
     if not conditions:
         return
     yield "conditions, those looked up marked"
@@ -93,7 +93,7 @@ def advice_line(advice: Advice) -> str:
 
 
 def step_lines(block: ExplainedBlock) -> Iterator[str]:
-    """Yield what the time went to; of a replay that is the time of all threads together."""
+    """Yield how the time was spent; for a replay, the time of all threads together."""
     rows: list[tuple[str, ...]] = [("steps", "time", "rows in", "rows out")]
     for step in block.steps:
         rows.append(
@@ -119,12 +119,12 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 
 def shortened(text: str, most: int = LONGEST_STEP) -> str:
-    """Return a text that is not too long."""
+    """Return a text cut to a maximum length."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a length of time with three digits.
+    """Return a duration with three digits.
 
     >>> [seconds_text(each) for each in (0.0000214, 0.0142, 0.251, 12.3)]
     ['0.02 ms', '14.2 ms', '251 ms', '12.3 s']

@@ -1,13 +1,13 @@
-"""A plan over what is stored: each block in the cheapest way.
+"""Answer a plan over what is stored: each block in the cheapest way.
 
-answer.py      the door: blocks, then the SQL around them; rest.py hands that to DuckDB
+answer.py      the entry point: blocks, then the SQL around them; rest.py hands that to DuckDB
 choice.py      which way to answer a block; access.py: what a way is
-weights.py     what single steps take; calibrate.py measures them on this machine
-replay.py      every event through the operators, slices of time in threads
+weights.py     the cost of single steps; calibrate.py measures it on this machine
+replay.py      every event through the operators, slices in threads
 slices.py      where a plan can be cut in time
 pruning.py     what conditions rule out before anything is read
-profiling.py   a replay that takes the time of every operator
+profiling.py   a replay that times every operator
 windows/       windows from the aggregates of the index
 patterns/      row patterns only where the index leaves room for a match
-situations/    temporal patterns in slices of time, and periods joined by relation
+situations/    temporal patterns in slices, and periods joined by relation
 """

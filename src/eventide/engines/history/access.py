@@ -1,4 +1,4 @@
-"""The ways to answer a block of a plan, and what each takes."""
+"""The ways to answer a block of a plan, and what each costs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pyarrow as pa
 
 @dataclass(frozen=True, slots=True)
 class WorkStep:
-    """A part of the work: what it was, how long it took, and what came out."""
+    """A part of the work: what it was, how long it took, and its output."""
 
     name: str
     seconds: float
     rows: int
     rows_in: int | None = None
-    """What went in, where that is not what came out of the part before."""
+    """The input, if it is not the output of the part before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What an answer takes: estimated before, or counted while it ran."""
+    """The cost of an answer: estimated before, or measured while it ran."""
 
     seconds: float
     rows: int = 0
@@ -32,22 +32,22 @@ class Cost:
     entries: int = 0
     """Entries of secondary indexes that are read."""
     intervals: int = 0
-    """Separate periods that are replayed, or asked of the index."""
+    """Separate periods that are replayed, or looked up in the index."""
     steps: tuple[WorkStep, ...] = ()
-    """What the time went to, once it ran."""
+    """How the time was spent, once it ran."""
     notes: tuple[str, ...] = ()
-    """What operators have to tell of themselves, once they ran."""
+    """What operators report about themselves, once they ran."""
 
 
 class StopWatch:
-    """Notes what the time since it was made went to."""
+    """Records how the time since its creation was spent."""
 
     def __init__(self) -> None:
         self.started = self.last = perf_counter()
         self.noted: list[WorkStep] = []
 
     def step(self, name: str, rows: int) -> None:
-        """Note a part of the work that has just been done."""
+        """Record a part of the work that has just been done."""
         now = perf_counter()
         self.noted.append(WorkStep(name, now - self.last, rows))
         self.last = now
@@ -73,7 +73,7 @@ class Access(Protocol):
 
     @property
     def estimate(self) -> Cost:
-        """What it is expected to take."""
+        """The expected cost."""
         ...
 
     def describe(self) -> str:
@@ -81,5 +81,5 @@ class Access(Protocol):
         ...
 
     def run(self) -> tuple[list[pa.RecordBatch], Cost]:
-        """Return the rows, and what they took."""
+        """Return the rows, and the measured cost."""
         ...

@@ -1,9 +1,9 @@
-"""Measure what single steps of a query take on this machine.
+"""Measure the cost of single steps of a query on this machine.
 
-Estimates are sums of weights, each times a number that the plan and the store tell. So a few
-queries are run, each by a given way over events made for it, small and large, and the weights are
-those with which the estimates come closest to what they took. A weight that these queries say
-little about moves with the others: a machine is mostly slower or faster in everything.
+An estimate is a sum of weights, each times a number known from the plan and the store. So a few
+queries are run, each in a given way over small and large generated streams; the weights are those
+with which the estimates come closest to the measured times. A weight that these queries say little
+about moves with the others: a machine is usually slower or faster in everything.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ STREAM = "probe"
 SIZES = (60_000, 240_000)
 SECOND_US = 1_000_000
 REPEATS = 2
-"""The shortest of so many runs counts, after one that compiles: others were disturbed."""
+"""The shortest of this many runs counts, after one that compiles: others were disturbed."""
 PULL = 0.05
-"""How much a weight is held back to the speed of the machine as a whole."""
+"""How strongly a weight is held to the speed of the machine as a whole."""
 ROUNDS = 40
 NAMES = tuple(each.name for each in fields(Weights))
 NOTHING = Weights(**dict.fromkeys(NAMES, 0.0))
@@ -53,7 +53,7 @@ NOTHING = Weights(**dict.fromkeys(NAMES, 0.0))
 
 @dataclass(frozen=True, slots=True)
 class MeasuredQuery:
-    """What a query took, and how often each weight counts in its estimate."""
+    """The time of a query, and how often each weight counts in its estimate."""
 
     seconds: float
     counts: Floats
@@ -62,8 +62,8 @@ class MeasuredQuery:
 def calibrated(folder: Path, on_step: OnStep = lambda _: None) -> Weights:
     """Return the weights of this machine, measured in a folder of a database.
 
-    What it writes there is named as a dropped stream is: should it be interrupted, the store
-    removes it with the next one that is dropped.
+    The folder has the name of a dropped stream: if this is interrupted, the store removes it with
+    the next stream that is dropped.
     """
     place = folder / f"{DROPPED}calibration-{uuid.uuid4().hex}"
     try:
@@ -80,7 +80,7 @@ def calibrated(folder: Path, on_step: OnStep = lambda _: None) -> Weights:
 
 
 def stored(folder: Path, rows: int) -> Snapshot:
-    """Return a stream of events as the estimates take them to be: evenly spread, independent."""
+    """Return a stream of events as the estimates assume them: evenly spread, independent."""
     random = np.random.default_rng(5)
     names = ("a", "b", "c", "d")
     columns = {name: random.random(rows) for name in names}
@@ -94,7 +94,7 @@ def stored(folder: Path, rows: int) -> Snapshot:
 
 
 def measured(probe: Probe, snapshot: Snapshot) -> MeasuredQuery:
-    """Run a query as often as it takes to know how long it takes."""
+    """Run a query several times, and return how long it takes."""
     plan = plan_sql(probe.sql, {STREAM: snapshot.schema})
     best = np.inf
     for repeat in range(REPEATS + 1):
@@ -110,7 +110,7 @@ def measured(probe: Probe, snapshot: Snapshot) -> MeasuredQuery:
 
 
 def runner(probe: Probe, plan: Plan, snapshot: Snapshot) -> Callable[[], object]:
-    """Return the work that a probe times, anew: what one run has found another does not find."""
+    """Return the work that a probe times, made anew: a run must not use results of another."""
     if probe.way == "replay":
         return lambda: replay(plan, snapshot)
     if probe.way == "index":
@@ -122,7 +122,7 @@ def runner(probe: Probe, plan: Plan, snapshot: Snapshot) -> Callable[[], object]
 
 
 def estimator(probe: Probe, plan: Plan, snapshot: Snapshot) -> Callable[[Weights], float]:
-    """Return what a probe is expected to take, as a function of the weights."""
+    """Return the expected time of a probe, as a function of the weights."""
     if probe.way == "replay":
         if match_of(plan) is None:
             return lambda weights: window_seconds(plan, snapshot, weights)
@@ -139,7 +139,7 @@ def estimator(probe: Probe, plan: Plan, snapshot: Snapshot) -> Callable[[Weights
 
 
 def asked(plan: Plan, snapshot: Snapshot) -> PatternQuestion:
-    """Return what a probe asks the index about its pattern."""
+    """Return what is known from the index about the pattern of a probe."""
     question = pattern_question(plan, snapshot)
     assert not isinstance(question, str), question
     return question
@@ -153,9 +153,9 @@ def chosen_in(probe: Probe, question: PatternQuestion) -> tuple[Condition, ...]:
 
 
 def fitted(found: Sequence[MeasuredQuery]) -> Weights:
-    """Return the weights with which estimates come closest to what was measured, as ratios.
+    """Return the weights with which estimates come closest to the measured times, as ratios.
 
-    Everything is in logarithms: half as much is as far off as twice as much.
+    All values are logarithms: half as much is as far off as twice as much.
     """
     usual = np.array([getattr(DEFAULTS, name) for name in NAMES])
     parts = np.array([each.counts for each in found]) * usual
@@ -166,7 +166,7 @@ def fitted(found: Sequence[MeasuredQuery]) -> Weights:
         shares = parts * np.exp(logs)
         sums = shares.sum(axis=1)
         shares /= sums[:, None]
-        # Newton's step: towards what was measured, held back towards the machine as a whole.
+        # Newton's step: towards the measured values, held back towards the speed of the machine.
         slope = shares.T @ (took - np.log(sums)) - PULL * (logs - speed)
         bend = shares.T @ shares + PULL * np.eye(len(logs))
         logs += np.clip(np.linalg.solve(bend, slope), -1.0, 1.0)

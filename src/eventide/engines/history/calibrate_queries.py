@@ -1,4 +1,4 @@
-"""The queries by which a machine is measured, each meant to be about one or two weights."""
+"""The queries by which a machine is measured, each for one or two weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIZE = "INTERVAL '{} SECOND'"
 class Probe:
     """A query over the stream `probe` and the way it is answered.
 
-    Its events are a second apart; a, b, c and d are anything from 0 to 1, and a and b have indexes.
+    Its events are a second apart; a, b, c and d are random from 0 to 1, and a and b have indexes.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Which way to answer a block: replay all events, or ask the index which ones can matter."""
+"""Choose how to answer a block: replay all events, or use the index to find those that matter."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource
 
 LEAST_ROWS = 20_000
-"""Fewer events are replayed before any index could be asked."""
+"""Fewer events are replayed sooner than an index can be read."""
 
 
 @dataclass(frozen=True)
 class ReplayWay:
-    """The way that is always there: every event, through the operators."""
+    """The way that always exists: every event, through the operators."""
 
     plan: Plan
     source: EventSource
@@ -44,7 +44,7 @@ class ReplayWay:
         return f"replay all {self.estimate.rows:,} events"
 
     def run(self) -> tuple[list[pa.RecordBatch], Cost]:
-        """Return the rows, and what they took."""
+        """Return the rows, and the measured cost."""
         started = perf_counter()
         rows = replay(self.plan, self.source)
         seconds = perf_counter() - started
@@ -53,14 +53,14 @@ class ReplayWay:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """The ways to answer a block, cheapest first, and why others are not there."""
+    """The ways to answer a block, cheapest first, and why others are missing."""
 
     accesses: Sequence[Access]
     refused: str | None = None
 
     @property
     def best(self) -> Access:
-        """The way that is expected to take least."""
+        """The way with the least expected cost."""
         return self.accesses[0]
 
 
@@ -85,7 +85,7 @@ def ways(plan: Plan, source: EventSource, weights: Weights) -> Ways:
 def asked_of_index(
     plan: Plan, source: Snapshot, weights: Weights
 ) -> tuple[Sequence[Access], float] | str:
-    """Return the ways that ask the index and the seconds of a replay, or why there are none."""
+    """Return the ways through the index and the seconds of a replay, or why there are none."""
     if match_of(plan) is None and situations_of(plan) is not None:
         return "every event tells whether a situation goes on"
     if match_of(plan) is None:
@@ -111,7 +111,7 @@ def only_replay(plan: Plan, source: Snapshot, weights: Weights, refused: str | N
 
 
 def situation_seconds(node: Situations | TemporalPattern, weights: Weights) -> float:
-    """Return what following situations takes for each row."""
+    """Return the time for following situations, for each row."""
     by_key = weights.match_key if node.keys else 0.0
     return weights.match_row + by_key + len(node.situations) * weights.match_condition
 

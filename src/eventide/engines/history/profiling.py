@@ -1,4 +1,4 @@
-"""A replay that takes the time of every operator: only `explain(…, analyze=True)` asks for it."""
+"""A replay that times every operator, for `explain(…, analyze=True)`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from eventide.store.source import EventSource, TimeSlice, Where
 
 @dataclass
 class StepTally:
-    """What one step of a pipeline took, summed over slices and threads."""
+    """The cost of one step of a pipeline, summed over slices and threads."""
 
     name: str
     seconds: float = 0.0
@@ -72,7 +72,7 @@ class OperatorClock:
 
 @dataclass(frozen=True, slots=True)
 class TimedPipeline(Pipeline):
-    """A pipeline that tells a clock what each of its operators takes."""
+    """A pipeline that reports the time of each of its operators to a clock."""
 
     clock: OperatorClock = field(default_factory=lambda: OperatorClock(()))
     below: int = 0
@@ -91,7 +91,7 @@ class TimedPipeline(Pipeline):
         return TimedPipeline(part.scan, part.operators, part.entered, self.clock, self.below)
 
     def step(self, states: States, batch: Batch) -> tuple[States, Batch]:
-        """Send a batch through all operators, and tell what each took."""
+        """Send a batch through all operators, and report the time of each."""
         after = []
         for place, (operator, state) in enumerate(zip(self.operators, states, strict=True)):
             started, rows_in = perf_counter(), batch.rows.num_rows
@@ -105,7 +105,7 @@ class TimedPipeline(Pipeline):
 
 @dataclass(frozen=True, slots=True)
 class TimedSource:
-    """An `EventSource` that tells a clock what reading takes."""
+    """An `EventSource` that reports the time of reading to a clock."""
 
     source: EventSource
     clock: OperatorClock
@@ -137,7 +137,7 @@ class TimedSource:
     def scan(
         self, columns: Sequence[str], time_range: TimeRange = ALL_TIME, where: Where | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield what the source yields, and tell how long each batch took."""
+        """Yield what the source yields, and report the time of each batch."""
         batches = self.source.scan(columns, time_range, where)
         while True:
             started = perf_counter()
@@ -150,9 +150,9 @@ class TimedSource:
 
 
 def replay_timed(plan: Plan, source: EventSource) -> tuple[list[pa.RecordBatch], Cost]:
-    """Return the rows of a plan over one scan, and what its operators took.
+    """Return the rows of a plan over one scan, and the cost of its operators.
 
-    The seconds of steps are those of all threads together, the total is by the clock on the wall.
+    The seconds of steps are those of all threads together, the total is elapsed time.
     """
     clock = OperatorClock(list(step_names(plan)))
 
@@ -169,7 +169,7 @@ def replay_timed(plan: Plan, source: EventSource) -> tuple[list[pa.RecordBatch],
 
 
 def step_names(plan: Plan) -> Iterator[str]:
-    """Yield what the scan and each operator above it are called, bottom first."""
+    """Yield the names of the scan and of each operator above it, bottom first."""
     for below in sources_of(plan):
         yield from step_names(below)
     if isinstance(plan, MatchRecognize) and plan.order:

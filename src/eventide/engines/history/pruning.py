@@ -1,8 +1,8 @@
-"""What a plan asks of single attributes, so that the store can skip what cannot meet it.
+"""The conditions of a plan on single attributes, so that the store can skip what cannot meet them.
 
-Only conditions right above the scan count, and only comparisons of an attribute with a constant
-of its own type. They stay in the plan as well: the store may skip more or less, or nothing, and
-the answer is the same.
+Only conditions right above the scan count, and only comparisons of an attribute with a constant of
+its own type. They stay in the plan as well: no matter how much the store skips, the answer is the
+same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def value_ranges(plan: Plan) -> dict[str, ValueRange]:
 
 
 def merged(conditions: Iterable[Expression]) -> Iterator[tuple[str, ValueRange]]:
-    """Yield one range for each attribute that all conditions on it allow."""
+    """Yield for each attribute the range that all conditions on it allow."""
     found: dict[str, ValueRange] = {}
     for condition in conditions:
         bound = bound_of(condition)
@@ -54,7 +54,7 @@ def bound_of(condition: Expression) -> tuple[str, ValueRange] | None:
 def range_of(comparison: str, column: Column, literal: Literal) -> tuple[str, ValueRange] | None:
     """Return the values on the right side of a constant."""
     value = literal.value
-    # A comparison with null is never true; the plan says so itself.
+    # A comparison with null is never true; the plan checks that itself.
     if value is None or column.type != literal.type or column.name in (TS, SEQ):
         return None
     match comparison:

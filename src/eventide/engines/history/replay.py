@@ -1,4 +1,4 @@
-"""Replay stored events through the operators of a plan: slices of time in parallel threads."""
+"""Replay stored events through the operators of a plan: slices in parallel threads."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from eventide.store.source import EventSource
 SLICE_ROWS = 1_000_000
 """Large enough for a kernel to run long, small enough to stay near the cache."""
 SLICES_BACK = 12
-"""How many times WITHIN before a slice is looked for where its matches begin. Some patterns have
-matches everywhere, and then there is no such place."""
+"""How many times WITHIN before a slice the beginning of its matches is looked for. Some patterns
+have matches everywhere, and then there is no such place."""
 
 Build = Callable[[Plan, TimeRange, int], Pipeline]
-"""Makes the pipeline of a slice; profiling.py has one that takes the time of operators."""
+"""Makes the pipeline of a slice; profiling.py has one that times operators."""
 
 
 def replay(plan: Plan, source: EventSource, build: Build = build_pipeline) -> list[pa.RecordBatch]:
-    """Return the rows of a plan over one scan, for which every event is read."""
+    """Return the rows of a plan over one scan; every event is read."""
     pipeline = build_pipeline(plan)
     slices = slices_of(plan, pipeline.scan, source, SLICE_ROWS)
     try:
@@ -54,8 +54,8 @@ def run_slices(
 ) -> list[pa.RecordBatch]:
     """Return the rows that some slices own, computed in threads.
 
-    Raises `NoEntryError` where all that came before would have to be read for one of them: then
-    one slice for all takes less.
+    Raises `NoEntryError` if one of them would have to read everything before it: then one slice for
+    all takes less.
     """
     if len(slices) == 1:
         return run_slice(plan, source, slices[0], os.cpu_count() or 1, build)
@@ -78,7 +78,7 @@ def run_slice(
 ) -> list[pa.RecordBatch]:
     """Return the rows that one slice owns.
 
-    For a pattern, where to begin is looked for up to `furthest` times WITHIN before the slice.
+    For a pattern, the row to begin at is looked for up to `furthest` times WITHIN before the slice.
     """
     pipeline = build(plan, part.owned, threads)
     if part.read.is_empty:

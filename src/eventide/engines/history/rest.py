@@ -13,7 +13,7 @@ from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.errors import BindError
 from eventide.plan.column_names import numbered
 
-# A query text reaches nothing but its inputs: no files, no network, no other variables of the
+# A query text can reach only its inputs: no files, no network, no other variables of the
 # process, no settings.
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": "false",
@@ -71,7 +71,7 @@ def plain_type(found: pa.DataType) -> pa.DataType | None:
 
 
 def durations(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return intervals as durations; None if there are months among them, which have no length."""
+    """Return intervals as durations; None if some have months, which have no fixed length."""
     parts = []
     for chunk in column.chunks:
         values = np.frombuffer(chunk.buffers()[1] or b"", INTERVAL_PARTS)
@@ -92,5 +92,5 @@ def fits_int64(column: pa.ChunkedArray) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """Return what an error of DuckDB says, without its own drawing of the text."""
+    """Return the message of a DuckDB error, without its own picture of the text."""
     return str(error).splitlines()[0]

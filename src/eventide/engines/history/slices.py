@@ -1,8 +1,8 @@
 """Where a plan can be cut in time, so that the parts run side by side.
 
-Each slice owns a period: it reports the windows that start there, or the events that
-stand there. To get them right it reads a halo around its period: as far back as frames reach, as
-far ahead as windows last. Slices need nothing from each other, here or on a cluster.
+Each slice owns a period: it reports the windows that start there, or the events that are there. For
+that it reads a halo around its period: as far back as frames reach, as far ahead as windows last.
+Slices need nothing from each other, here or on a cluster.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Halo:
 
     @property
     def total_us(self) -> int:
-        """What is read twice for each cut."""
+        """The length of time that each cut makes to be read twice."""
         return self.before_us + self.after_us
 
 
@@ -86,7 +86,7 @@ def halo_of(plan: Plan) -> Halo | None:
 
 
 def why_undivided(node: TemporalPattern | Situations) -> str | None:
-    """Return why situations cannot be followed slice by slice of time, or None."""
+    """Return why situations cannot be followed slice by slice, or None."""
     if node.keys:
         return "each key has its own situations"
     if isinstance(node, Situations):
@@ -119,7 +119,7 @@ def slices_of(plan: Plan, scan: Scan, source: EventSource, target_rows: int) -> 
 def slices_within(
     plan: Plan, scan: Scan, source: EventSource, owned: Sequence[TimeRange], target_rows: int
 ) -> list[Slice]:
-    """Cut periods into slices that own them together; the plan can be cut in time."""
+    """Cut periods into slices that together own them; the plan can be cut in time."""
     halo = halo_of(plan)
     assert halo is not None
     slices = []
@@ -145,7 +145,7 @@ def cut_points(
 
 
 def widened(owned: TimeRange, halo: Halo, scanned: TimeRange) -> TimeRange:
-    """Return what a slice reads."""
+    """Return the period that a slice reads."""
     start = max(owned.start_us - halo.before_us, START_OF_TIME_US)
     end = min(owned.end_us + halo.after_us, END_OF_TIME_US)
     return TimeRange(start, end).intersect(scanned)

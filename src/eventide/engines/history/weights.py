@@ -1,7 +1,7 @@
-"""What single steps of a query take, in seconds: by these the ways to answer it are compared.
+"""The cost of single steps of a query, in seconds, by which the ways to answer it are compared.
 
-Only ratios between them decide, and those hardly differ from machine to machine. The numbers are
-of all cores together, as `python -m benchmarks windows` and `index` found them on two.
+Only their ratios decide, and those hardly differ from machine to machine. The numbers are for all
+cores together, as measured by `python -m benchmarks windows` and `index` on two cores.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 
 FILE = "weights.json"
 VERSION = 2
-"""Of the file. Weights of another version may mean something else, and are not used."""
+"""The version of the file. Weights of another version may mean something else, and are not used."""
 MOST_SECONDS = 1.0
 """No step of this kind takes as long."""
 MOST_OFF = 30.0
-"""So many times more or less than usual a step may take: what is beyond was measured wrongly."""
+"""A weight further from the usual one than this factor was measured wrongly."""
 
 
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
@@ -40,7 +40,7 @@ class Weights:
     replay_pane: float = 1.5e-7
     """Keep a pane until its windows close, for one aggregate."""
     index_start: float = 1.0e-3
-    """Look at what is asked, and at the segments."""
+    """Look at the query, and at the segments."""
     index_entry: float = 1.5e-7
     """Find the slice of a leaf, and merge its entry."""
     index_leaf: float = 2.0e-5
@@ -52,15 +52,15 @@ class Weights:
     window: float = 6.0e-8
     """Put a window together from panes, for one aggregate."""
     match_row: float = 2.5e-8
-    """Read a row and look for matches there, whatever their conditions."""
+    """Read a row and look for matches there, for any conditions."""
     match_condition: float = 4.5e-9
     """Test a row for one variable."""
     match_key: float = 5.0e-8
     """Put a row with those of its key."""
     match_search: float = 1.0e-7
-    """The same where a search has to be made, for it takes longer."""
+    """The same if a search is needed, which takes longer."""
     period_start: float = 1.5e-3
-    """Ask the map, and begin."""
+    """Use the map, and begin."""
     period_unit: float = 5.0e-6
     """Read a unit (mostly a leaf) and find the periods in it."""
     period_column: float = 6.0e-6
@@ -74,7 +74,7 @@ class Weights:
     entry: float = 4.5e-8
     """Read an entry of a secondary index, and put it in order of time."""
     hit: float = 1.7e-8
-    """Hold a row that meets a condition against those of another."""
+    """Compare a row that meets a condition with those of another."""
     key_row: float = 6.0e-8
     """Read and number the key of a row, where a pattern has keys."""
     column_row: float = 1.5e-8
@@ -82,10 +82,10 @@ class Weights:
 
     @classmethod
     def load(cls, folder: Path) -> Weights:
-        """Return what was measured for a database, or the usual weights if nothing was.
+        """Return the measured weights of a database, or the usual weights if there are none.
 
-        A file that is damaged or of another version is left aside with a warning: weights decide
-        how long a query takes, never its answer.
+        A file that is damaged or of another version is ignored with a warning: weights decide how
+        long a query takes, never its answer.
         """
         path = folder / FILE
         try:
@@ -111,7 +111,7 @@ class Weights:
         return cls(**values)
 
     def save(self, folder: Path) -> None:
-        """Keep the weights with a database; what was kept before is there until all of it is."""
+        """Store the weights with a database; the old ones stay until the new ones are complete."""
         content = json.dumps({"version": VERSION, "weights": asdict(self)}, indent=1)
         try:
             write_atomically(folder / FILE, content.encode())

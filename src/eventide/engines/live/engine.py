@@ -29,7 +29,7 @@ from eventide.schema import SEQ, TS, Schema
 
 @dataclass(frozen=True, slots=True)
 class LiveState:
-    """All that a live query remembers."""
+    """The state of a live query."""
 
     ordering: OrderingState
     operators: States
@@ -37,7 +37,7 @@ class LiveState:
 
 @dataclass(frozen=True, slots=True)
 class PushResult:
-    """What came of one push: rows that are complete now, and events that were too late."""
+    """The result of one push: rows that are complete now, and late events."""
 
     results: pa.RecordBatch
     late: pa.RecordBatch
@@ -46,7 +46,7 @@ class PushResult:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """What came of a step of any live query: rows, and by stream the events that were too late."""
+    """The result of a step of any live query: rows, and late events by stream."""
 
     rows: pa.RecordBatch
     late: Mapping[str, pa.RecordBatch]
@@ -70,7 +70,7 @@ class LiveEngine(Stateful[LiveState]):
         schema = catalog[pipeline.scan.stream].arrow
         names = [TS, SEQ, *(n for n, _ in pipeline.scan.columns if n not in (TS, SEQ))]
         wanted = pa.schema([schema.field(name) for name in names])
-        # What has to be compiled is compiled now, not while the first event waits.
+        # Kernels are compiled now, not while the first event waits.
         nothing = pa.RecordBatch.from_pylist([], schema=pipeline.input_schema)
         pipeline.step(pipeline.initial_state(), Batch(nothing, START_OF_TIME_US))
         if common_keys(plan):
@@ -79,7 +79,7 @@ class LiveEngine(Stateful[LiveState]):
 
     @cached_property
     def owner(self) -> Owner:
-        """Whose state this is: the plan, the columns that it reads, and the lateness."""
+        """The owner of the state: the plan, the columns that it reads, and the lateness."""
         ordering = self.ordering
         facts = {
             QUERY: explain(self.plan),
@@ -168,7 +168,7 @@ class LiveEngine(Stateful[LiveState]):
     def forward(
         self, state: LiveState, batch: Batch, late: pa.RecordBatch
     ) -> tuple[LiveState, PushResult]:
-        """Send what the ordering stage let go through the operators."""
+        """Send the events that the ordering stage released through the operators."""
         rows = batch.rows.select(self.pipeline.input_schema.names)
         if self.pipeline.scan.time_range != ALL_TIME:
             rows = within(rows, self.pipeline.scan.time_range)
@@ -193,14 +193,14 @@ class LiveEngine(Stateful[LiveState]):
 
 
 def check_in_order(waiting: pa.RecordBatch) -> None:
-    """Refuse events of a written state that do not wait in order of time."""
+    """Refuse a written state whose waiting events are not in order of time."""
     for name in (TS, SEQ):
         require(waiting.column(name).null_count == 0, f"a null among the {name} of events")
     require_ascending(times(waiting), "the times of events that wait")
 
 
 def check_present(wanted: pa.Schema, present: pa.Schema, stream: str) -> None:
-    """Refuse events without what a query reads: the stream has changed since it began."""
+    """Refuse events without columns that a query reads: the stream has changed since it began."""
     for field in wanted:
         now = present.get_field_index(field.name)
         if now < 0:

@@ -1,10 +1,10 @@
-"""Aggregates over periods, answered by the driver from the index; rows are read by tasks.
+"""Aggregates over periods, answered by the driver from the index; tasks read rows.
 
-The index answers for every segment and every node that lies wholly in a period, and the driver asks
-it as the embedded engine does: no task is started for that. What is left are rows, of leaves that
-a period cuts and of segments whose index lacks what is asked. Where those are more than
-`READ_ROWS_HERE`, the segments that have them are cut into slices of time, a task each: it returns
-the partials of the periods in its slice, and the driver merges them with its own.
+The index answers for every segment and every node that lies entirely in a period. The driver looks
+these up as the embedded engine does, without starting a task. What is left are rows: of leaves that
+a period cuts, and of segments whose index lacks the aggregate. If those are more than
+`READ_ROWS_HERE`, their segments are cut into slices, a task each: it returns the partials of the
+periods in its slice, and the driver merges them with its own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from eventide.store.segments.segment import Segment
 from eventide.store.snapshot import Snapshot
 
 READ_ROWS_HERE = 4_000_000
-"""The driver reads up to so many rows itself: a fraction of a second, and less than a job takes."""
+"""The driver reads up to this many rows itself: that takes less time than a job."""
 SMALLEST_TASK_ROWS = 500_000
 PERIOD = "period"
 FOUND = "payload binary"
@@ -111,7 +111,7 @@ def rows_to_read(
 ) -> dict[str, int]:
     """Return about how many rows of each segment the index cannot answer for, where there are any.
 
-    A cut inside a segment costs a leaf. A thinned segment has no rows, so it has none to read.
+    A cut inside a segment costs a leaf. A thinned segment has no rows to read.
     """
     columns = StreamColumns(snapshot.schema, snapshot.manifest.column_ids)
     every = np.unique(np.array(cuts, np.int64))
@@ -152,7 +152,7 @@ def without(snapshot: Snapshot, segments: Sequence[Segment]) -> Snapshot:
 def partials_here(
     snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
 ) -> pa.RecordBatch:
-    """Return the partials of all periods, as far as the driver has them."""
+    """Return the partials of all periods that the driver can compute."""
     if any(segment.thinned for segment in snapshot.segments):
         return numbered(partials_of_index(snapshot, question, cuts), 0)
     return numbered(period_partials(snapshot, question, cuts), 0)
@@ -161,7 +161,7 @@ def partials_here(
 def item_of(
     source: Snapshot, question: AggregateQuestion, cuts: Sequence[int], times: TimeRange
 ) -> SliceItem:
-    """Return what the task of one slice of time has to do."""
+    """Return the work item of one slice."""
     every = np.array(cuts, np.int64)
     first = int(np.searchsorted(every, times.start_us, "right"))
     last = int(np.searchsorted(every, times.end_us, "left"))

@@ -2,9 +2,9 @@
 
     rows ─ mapInArrow: filter, pack by bucket ─ shuffle ─ mapInArrow: unpack, sort, operators
 
-What is row-local runs before the shuffle, and windows whose aggregates do not depend on order
-are reduced to partials there too. A block holds the rows of one bucket, so the shuffle moves a
-few large values instead of many small rows.
+Row-local operators run before the shuffle, and windows whose aggregates do not depend on order are
+reduced to partials there too. A block holds the rows of one bucket, so the shuffle moves a few
+large values instead of many small rows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How a plan's rows are spread: what runs before the shuffle, by which keys, and into what."""
+    """How a plan's rows are distributed: what runs before the shuffle, by which keys, into what."""
 
     pipeline: Pipeline
     keys: tuple[Expression, ...]

@@ -38,7 +38,7 @@ def over_store(
         for _, (part, own) in items_in(batches):
             yield from run_slice(plan, part, own)
 
-    # Where its matches begin, a slice of a pattern may have to look for far back.
+    # A slice of a pattern may have to look far back for where its matches begin.
     looks_back = match_of(plan) is not None or situations_of(plan) is not None
     reads = [
         TimeRange(START_OF_TIME_US if looks_back else each.read.start_us, each.read.end_us)
@@ -51,7 +51,7 @@ def over_store(
 
 
 def scanned(spark: SparkSession, scan: Scan, source: Snapshot) -> list[tuple[Snapshot, TimeRange]]:
-    """Return parts that together have all a plan reads, each row once, and what to read of each."""
+    """Return parts that together have all rows a plan reads, and what to read of each."""
     parts = source.slices(scan.time_range, slice_rows(spark, source))
     return [(source.within(part.time_range), part.time_range) for part in parts]
 

@@ -1,8 +1,8 @@
 """Maintenance as Spark tasks: compaction, index rebuild, aggregate backfill, thinning.
 
-The store makes jobs that do not depend on each other and commits what they have written at once
+The store makes independent jobs and commits all that they have written at once
 (store/upkeep/maintenance.py); here each job is a task. The driver holds the stream's lock
-meanwhile. If a job fails the stream stays as it was, and what other jobs have written is deleted;
+meanwhile. If a job fails, the stream stays as it was, and the files of other jobs are deleted;
 files of a task that was killed, or ran twice, are listed nowhere and are swept after a day.
 """
 
@@ -41,7 +41,7 @@ class TaskJobs:
     spark: SparkSession
 
     def __call__(self, jobs: Sequence[Job]) -> list[tuple[Segment, ...]]:
-        """Return what each job has written; if one fails, delete that and raise its error."""
+        """Return the output of each job; if one fails, delete all output and raise its error."""
         items = [(lean(job), aggregates_of(job)) for job in jobs]
         rows = work_frame(self.spark, items).mapInArrow(run_items, DONE).collect()
         # Written by our own tasks.

@@ -1,7 +1,7 @@
-"""Patterns from the index on Spark: the driver asks the index, tasks replay periods.
+"""Patterns from the index on Spark: the driver reads the index, tasks replay periods.
 
-The periods are shared out so that each task has about as many rows to read. A task gets the part of
-the store that its periods lie in, and reads no other blocks.
+The periods are distributed so that each task has about as many rows to read. A task gets the part
+of the store that its periods lie in, and reads no other blocks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TASKS_PER_CORE = 2
 SMALLEST_TASK_ROWS = 200_000
 """Below this, starting a task costs more than it saves."""
 ROWS_AN_INTERVAL = 2_000
-"""To find an interval and read its leaf takes as long as to match about so many rows."""
+"""Finding an interval and reading its leaf takes as long as matching about this many rows."""
 
 Item = tuple[Snapshot, Periods]
 
@@ -42,7 +42,7 @@ def over_periods(
 ) -> DataFrame:
     """Return the rows of a pattern whose periods the driver has found."""
     question = access.question
-    # Events that are gone would just not be found.
+    # Events that are gone would silently not be found.
     question.snapshot.check_whole(question.time_range)
     plan = question.plan
     intervals = question.intervals(question.periods(access.chosen))
@@ -82,8 +82,8 @@ def balanced(intervals: Intervals, tasks: int) -> Iterator[Intervals]:
 def item_of(question: PatternQuestion, intervals: Intervals) -> Item:
     """Return what a task needs: the part of the store, and its intervals as periods.
 
-    The rows of a part are numbered anew, so that times tell where they are; and the numbers of
-    events, where these count rows.
+    The rows of a part have new numbers, so intervals are given by times, and by the numbers of
+    events where these count rows.
     """
     schema = pa.schema([question.snapshot.schema.arrow.field(TS)])
     stored = NumberedRows(question.units)
@@ -95,7 +95,7 @@ def item_of(question: PatternQuestion, intervals: Intervals) -> Item:
         first, last = (rows + question.units.first_seq for rows in (intervals.start, intervals.end))
         last = last - 1
     periods = Periods(start, end, first, last, np.zeros_like(start))
-    # PREV and NEXT may look at rows of other segments.
+    # PREV and NEXT may read rows of other segments.
     matcher = question.matcher
     from_us = START_OF_TIME_US if matcher.reach_back else int(start[0])
     to_us = END_OF_TIME_US if matcher.reach_ahead else int(end[-1]) + 1

@@ -1,8 +1,7 @@
-"""Leave rows behind in the JVM that a query does not want: crossing to Python is what costs.
+"""Filter rows in the JVM that a query does not need, because passing them to Python is expensive.
 
-Only conditions that mean the same to Spark and to us are asked of Spark: a time range, and a plain
-column compared with a constant. The query's own filter runs all the same, so what is asked here
-need not be all of it.
+Spark gets only conditions that mean the same to Spark and to us: a time range, and a plain column
+compared with a constant. The query's own filter runs anyway, so these need not be all conditions.
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ def prefiltered_by_time(frame: DataFrame, time_range: TimeRange) -> DataFrame:
 
 
 def without_time(frame: DataFrame) -> Column:
-    """Let rows without a time through: they are an error, not to be lost in silence."""
+    """Pass rows without a time: they are an error, which must not be hidden."""
     return frame[TS].isNull()
 
 
 def conditions_of(block: Plan) -> Iterator[plan.Expression]:
-    """Yield what the filter right above the scan asks, one condition at a time."""
+    """Yield the conditions of the filter right above the scan, one at a time."""
     match block:
         case Filter(source=Scan(), condition=condition):
             yield from plan.conjuncts(condition)
@@ -70,7 +69,7 @@ def conditions_of(block: Plan) -> Iterator[plan.Expression]:
 
 
 def spark_condition(frame: DataFrame, condition: plan.Expression) -> Column | None:
-    """Return a condition for Spark, or None if only we can be trusted with it."""
+    """Return a condition for Spark, or None if Spark might evaluate it differently."""
     match condition:
         case plan.Call(function, (plan.Column(name), plan.Literal(value))):
             pass

@@ -1,9 +1,9 @@
-"""The SQL around the blocks of a query, run by Spark, to which all times are in UTC.
+"""The SQL around the blocks of a query, run by Spark with all times in UTC.
 
-Spark reads `date_trunc`, `extract`, casts and literals of time in the zone of the session. It
-fixes that zone for every expression when it resolves names, so a text is resolved in a copy of the
-session that is in UTC; the DataFrame belongs to the user's session, and keeps its own zone for
-whatever the user does with it.
+Spark reads `date_trunc`, `extract`, casts and literals of time in the zone of the session. It fixes
+that zone for every expression when it resolves names, so a text is resolved in a copy of the
+session that is in UTC. The DataFrame belongs to the user's session, and later expressions of the
+user have that session's zone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from eventide.plan.column_names import numbered
 ZONE = "spark.sql.session.timeZone"
 UTC = "UTC"
 VIEWS = Lock()
-"""Held while inputs have the names that a text gives them: another thread may use the same."""
+"""Held while inputs have the names that a text gives them: another thread may use the same names.
+"""
 
 
 def around(session: SparkSession, text: str, inputs: Sequence[tuple[str, DataFrame]]) -> DataFrame:

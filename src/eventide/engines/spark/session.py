@@ -20,7 +20,7 @@ CONFIGURATION = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Fewer, larger batches: a kernel call has a price of its own.
+    # Fewer, larger batches: a kernel call has a fixed cost.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -29,7 +29,7 @@ CONFIGURATION = {
 
 
 def check_java() -> None:
-    """Say in one sentence what is missing; Spark itself says it in forty lines."""
+    """Say in one sentence what is missing; Spark's own message has forty lines."""
     home = os.environ.get("JAVA_HOME")
     found = Path(home, "bin", "java").exists() if home else which("java") is not None
     if not found:

@@ -2,10 +2,10 @@
 
     rows ─ mapInArrow: pack by bucket ─ shuffle ─ transformWithState: the live engine ─ unpack
 
-Every partition tells every bucket the newest time it has seen. So all buckets agree on the
-watermark of a micro-batch, to the microsecond and within the batch, exactly as one embedded
-engine would: Spark's own watermark is a batch behind and counts milliseconds. A micro-batch is
-one arrival: see ingest/ordering.py.
+Every partition sends every bucket the newest time it has seen. So all buckets agree on the
+watermark of a micro-batch, to the microsecond and within the batch, exactly as one embedded engine
+would: Spark's own watermark is a batch behind and counts milliseconds. A micro-batch is one
+arrival: see ingest/ordering.py.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ RESULTS: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
 
 
 def counting_late(completed: DataFrame) -> DataFrame:
-    """Report late events, under a name of its own: Spark refuses a union of two that share one."""
+    """Report late events under a unique name: Spark refuses a union of two with the same name."""
     session = completed.sparkSession
     number = RESULTS[session] = RESULTS.get(session, 0) + 1
     late = f.coalesce(f.sum("late_events"), f.lit(0)).alias("late_events")
@@ -184,7 +184,7 @@ class LiveProcessor(StatefulProcessor, Stateful[LiveBucketState]):
             yield pd.DataFrame({"bucket": [key[0]], "late_events": [0], "payload": [payload]})
 
     def close(self) -> None:
-        """Nothing to let go."""
+        """Nothing to release."""
 
     def push(
         self, state: LiveBucketState, blocks: list[bytes], newest_us: int | None
@@ -266,7 +266,7 @@ def even_labels(buckets: int) -> tuple[int, ...]:
 
 
 def spark_hash(number: int) -> int:
-    """Return what Spark's `hash` says of an int: Murmur3 in 32 bits, with 42 as its seed.
+    """Return Spark's `hash` of an int: Murmur3 in 32 bits, with 42 as its seed.
 
     >>> spark_hash(0), spark_hash(1)
     (933211791, -559580957)

@@ -131,7 +131,7 @@ def attributes_of(rows: t.StructType) -> tuple[Attribute, ...]:
 
 
 def carried(frame: DataFrame, names: Iterable[str]) -> DataFrame:
-    """Return the columns that cross into Python; those that Spark cannot carry are refused."""
+    """Return the columns to pass to Python; columns that Spark cannot pass are refused."""
     chosen = [name for name in names if name in frame.columns]
     for name in chosen:
         if "." in name or "`" in name:

@@ -1,8 +1,8 @@
-"""Work items: what a task has to do travels in the row that names it, and only to that task.
+"""Work items: what a task has to do is in a row of its own, sent only to that task.
 
-A function that Spark ships goes to every task with all it refers to. So what differs from task to
-task (segments, events that are only in the log, a slice of time) is not left to it, but pickled
-into a row of its own, one row a partition.
+A function that Spark ships goes to every task with everything it refers to. So what differs from
+task to task (segments, events that are only in the log, a slice) is not part of the function, but
+pickled into a row, one row a partition.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def items_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Any]]:
     """Yield the items of a partition, with their numbers."""
     for batch in batches:
         for number, payload in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            # The driver has pickled it a moment ago, as it has this function.
+            # The driver pickled it just before, as it did this function.
             yield number, pickle.loads(payload)  # noqa: S301
 
 
@@ -65,6 +65,6 @@ def register_here(aggregates: Iterable[UserAggregate]) -> None:
 
 
 def no_database() -> StoreError:
-    """Return the error of a question to a stored stream where there is no store."""
+    """Return the error for a query over a stored stream without a store."""
     message = "no database was given, only a session"
     return StoreError(message, hint='eventide.spark(session, "folder.ev")')

@@ -1,6 +1,6 @@
-"""Ask the workers of a session, once and before any real work, whether they can do it.
+"""Check once, before any real work, whether the workers of a session can do it.
 
-A worker that lacks a package, or does not see the folder of a database, would fail in the midst of
+A worker that lacks a package, or does not see the folder of a database, would fail in the middle of
 a job, with a long trace that does not say what to do.
 """
 

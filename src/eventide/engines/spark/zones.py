@@ -1,8 +1,8 @@
-"""Which times of a result are TIMESTAMP_NTZ: those that come from such columns alone.
+"""Which times of a result are TIMESTAMP_NTZ: those that come only from such columns.
 
 To operators all times are microseconds in UTC. To Spark they are instants (TIMESTAMP), unless the
-user's column has no zone: then what a query takes from it has none either. An expression over both
-kinds is an instant, as in Spark; the times without a zone count as UTC.
+user's column has no zone: then times derived from it have none either. An expression over both
+kinds is an instant, as in Spark; times without a zone count as UTC.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A standing plan becomes a tree of operators: which one a node becomes depends on its edges."""
+"""A standing plan becomes a tree of operators; the operator of a node depends on its edges."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def build_standing(
 ) -> StandingTree:
     """Return the operators of a standing query.
 
-    `partitions` is how many slots the calendar of the answer has; without it, as many as suit its
-    size. Without `keeps_answer` reports are all there is, if they can do without the answer.
+    `partitions` is the number of slots in the calendar of the answer; by default it fits its size.
+    Without `keeps_answer` only reports are available, if they can do without the answer.
     """
     windows = windows_of(plan)
     internal = [window.internal for window in windows]
@@ -94,7 +94,7 @@ def build_standing(
 
 
 def is_settled(plan: Plan) -> bool:
-    """Whether rows are of one group each, of which two that follow each other always differ."""
+    """Whether each row belongs to one group, and two consecutive rows of a group always differ."""
     match plan:
         case GroupAggregate():
             return True
@@ -129,7 +129,7 @@ class _Builder:
     placed: list[Placed] = field(default_factory=list)
 
     def tree(self, reporter: Reporter) -> StandingTree:
-        """Return the tree; numbers below zero are those of windows until all are known."""
+        """Return the tree; until all are known, windows have numbers below zero."""
         count = len(self.windows)
         operators = tuple(
             replace(
@@ -191,7 +191,7 @@ class _Builder:
                 below = [self._shown_schema(source) for source in sources]
                 return self._join(plan, below, edges, circumstances)
             case Distinct():
-                # The pattern says whether values that go on may be born again (`_distinct`).
+                # The pattern says whether values that stay may be emitted again (`_distinct`).
                 form: Form = "successors" if self.execution == "aware" else "stored"
                 form = "counted" if pattern_of(plan, circumstances).strict else form
                 return distinct_operator(schema, form, self.execution, edges[0])
@@ -233,10 +233,10 @@ class _Builder:
         edges: Sequence[Edge],
         circumstances: Circumstances,
     ) -> int:
-        """Place a join, and beside it the rows that are alone.
+        """Place a join, and beside it the rows without a partner.
 
-        By their keys, as NOT EXISTS has them. Where a condition decides beside keys, by the ids of
-        the rows that results are made of.
+        These are found by their keys, as for NOT EXISTS. If a condition decides beside keys, they
+        are found by the ids of the rows that results are made of.
         """
         schemas, sides = [_schema(source) for source in plan.sources], list(inputs)
         kept = [place for place in (0, 1) if plan.keeps[place]]
@@ -266,7 +266,7 @@ class _Builder:
         return self._place(MergeOperator(_schema(plan), len(arms)), plan, tuple(arms), ", all")
 
     def _as_of(self, plan: AsOfJoin, circumstances: Circumstances) -> int:
-        """Place a join as of a time: below it run true times, and the left tells only births."""
+        """Place a join as of a time: true times run below it, and the left emits only births."""
         true_times = replace(circumstances, slide_us=None)
         left = self.add(plan.left, true_times)
         right = self.add(plan.right, true_times)

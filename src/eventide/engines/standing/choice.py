@@ -1,4 +1,4 @@
-"""Which plan of a standing query is run, by what is stored of its streams."""
+"""Choose which plan of a standing query is run, by what is stored of its streams."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from eventide.store.source import EventSource
 def chosen_plan(plan: Standing, sources: Mapping[str, EventSource]) -> Chosen:
     """Return the cheapest plan over streams of which something is stored.
 
-    Where there is nothing to choose, events are not looked at: their number is enough for what
-    `explain` says.
+    If there is no alternative, events are not read: their number is enough for `explain`.
     """
     candidates = alternatives_of(plan)
     plans = [each for _, each in candidates] if len(candidates) > 1 else []

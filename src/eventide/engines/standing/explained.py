@@ -1,4 +1,4 @@
-"""How a standing query runs, looked at from outside: what is read, remembered, and what it took."""
+"""How a standing query runs, for explain: what is read and kept, and the measured cost."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from eventide.store.source import EventSource
 
 @dataclass
 class OperatorTally(profiling.StepTally):
-    """What one operator took and gave, and how much it remembered at most."""
+    """The cost and output of one operator, and the largest size of its state."""
 
     most: Size = field(default_factory=lambda: Size(0, 0))
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStanding:
-    """A standing query: the plan that runs and, if it was run, what its operators took."""
+    """A standing query: the plan that runs and, if it was run, the cost of its operators."""
 
     name: str
     """What the rest of the query calls its rows; empty if there is no rest."""
@@ -87,7 +87,7 @@ def explain_standing(
 
 @dataclass
 class Profile:
-    """Runs a tree over history, and counts what each operator takes."""
+    """Runs a tree over history, and measures the cost of each operator."""
 
     tree: StandingTree
     tallies: list[OperatorTally] = field(init=False)
@@ -119,7 +119,7 @@ class Profile:
         return pa.Table.from_batches(batches, schema)
 
     def count(self, number: int, out: Changes, seconds: float) -> None:
-        """Count a call of an operator, and what it gives to those above it."""
+        """Count a call of an operator, and its output."""
         self.tallies[number].seconds += seconds
         self.tallies[number].rows_out += len(out)
         first = len(self.tree.windows)
@@ -128,7 +128,7 @@ class Profile:
             self.tallies[place].rows_in += len(out)
 
     def look(self, sizes: Sequence[tuple[str, Size]]) -> None:
-        """Keep how much each operator remembers at most."""
+        """Keep the largest size of each operator's state."""
         for tally, (_, size) in zip(self.tallies, sizes, strict=True):
             tally.most = max(tally.most, size, key=lambda each: each.bytes)
 
@@ -176,7 +176,7 @@ def whole_text(leaf: Windowed, reason: str | None) -> str:
 
 
 def live_line(plan: Standing) -> str:
-    """Return what a live run remembers, and for how long."""
+    """Return what a live run keeps, and for how long."""
     kept = [
         f"{scan_of(leaf).stream} ({leaf.alias}) {lasting(leaf, plan)}" for leaf in windows_of(plan)
     ]
@@ -184,7 +184,7 @@ def live_line(plan: Standing) -> str:
 
 
 def lasting(leaf: Windowed, plan: Standing) -> str:
-    """Return how long a window remembers an event."""
+    """Return how long a window keeps an event."""
     match leaf.window:
         case RowsWindow(count=count, keys=keys):
             each = f" of each {', '.join(keys)}" if keys else ""

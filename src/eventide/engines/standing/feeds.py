@@ -39,7 +39,7 @@ class FeedState:
     waiting: pa.RecordBatch
     newest_us: int = START_OF_TIME_US
     advanced_us: int = START_OF_TIME_US
-    """No event before this will come: it was said so."""
+    """No event before this will come: `advance` said so."""
 
 
 def feeds_of(
@@ -61,7 +61,7 @@ def feeds_of(
         replace(feed, relation=all(is_relation(tree, leaf) for leaf in feed.leaves))
         for feed in found.values()
     ]
-    # Where there is nothing else, relations are what time goes by.
+    # If there is nothing else, relations drive the clock.
     alone = all(feed.relation for feed in feeds)
     return tuple(replace(feed, holds_back=alone or not feed.relation) for feed in feeds)
 
@@ -75,7 +75,7 @@ def is_relation(tree: StandingTree, leaf: int) -> bool:
 def accepted(
     held: FeedState, arrived: pa.RecordBatch, clock_us: int
 ) -> tuple[FeedState, pa.RecordBatch]:
-    """Return a feed with the events that are in time, and those that are not."""
+    """Return a feed with the events that are in time, and the late ones."""
     ts = times(arrived)
     late = arrived.slice(arrived.num_rows)
     if not len(ts):

@@ -21,7 +21,7 @@ from eventide.store.index.ranges import ValueRange
 from eventide.store.source import EventSource
 
 STEP_ROWS = 1 << 16
-"""So many events of a stream go into a step: what a join makes of them has to fit in memory."""
+"""This many events of a stream go into a step: the results of a join have to fit in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def run_tree(
 def until_of(plans: Iterable[Standing], sources: Mapping[str, EventSource]) -> int | None:
     """Return the instant after the newest event of all streams, or None if there is no event.
 
-    All standing parts of a query are answered at one instant, be it over different streams.
+    All standing parts of a query are answered at one instant, even over different streams.
     """
     leaves = [leaf for plan in plans for leaf in windows_of(plan)]
     periods = [sources[scan_of(leaf).stream].time_range for leaf in leaves]

@@ -4,10 +4,9 @@
     trucks  c@12         d@15          watermark 15 - lateness
     clock   the least of the watermarks: every event before it has come
 
-What lies before the clock goes through the operators, in order of time; an event that comes behind
-it is late. The changes of a relation wait for the clock like events, but do not hold it back: a
-relation that nobody changes is not a stream that has fallen silent. A stream that has can be moved
-on by `advance`.
+Events before the clock go through the operators, in order of time; an event that comes behind it is
+late. The changes of a relation wait for the clock like events, but do not hold it back: a relation
+without changes is not a stream that has fallen silent. `advance` moves a silent stream on.
 """
 
 from __future__ import annotations
@@ -63,13 +62,14 @@ _NAME = "Arrivals"
 
 @dataclass(frozen=True, slots=True)
 class StandingState:
-    """All that a live query remembers."""
+    """The state of a live query."""
 
     feeds: tuple[FeedState, ...]
     clock_us: int
     operators: Any
     past_us: int = START_OF_TIME_US
-    """What happens before this, and before the first event, was so when the query began."""
+    """Changes before this, and before the first event, are not reported: the query began with them.
+    """
 
 
 Arrived = Mapping[str, pa.RecordBatch]
@@ -85,7 +85,7 @@ class StandingLive(Stateful[StandingState]):
     lateness_us: int = 0
     max_state_bytes: int | None = None
     idle_us: int | None = None
-    """A stream that is further behind the one that is furthest is not waited for."""
+    """A stream further behind the furthest one is not waited for."""
 
     def __post_init__(self) -> None:
         if self.lateness_us < 0:
@@ -110,14 +110,14 @@ class StandingLive(Stateful[StandingState]):
         reason = unbounded_reason(plan)
         if reason is not None and max_state_bytes is None:
             warnings.warn(reason, UnboundedStateWarning, stacklevel=4)
-        # What has to be compiled is compiled now, not while the first event waits.
+        # Kernels are compiled now, not while the first event waits.
         nothing = tuple(pa.RecordBatch.from_pylist([], schema=each) for each in tree.input_schemas)
         tree.step(tree.initial_state(), nothing, 0)
         return live
 
     @cached_property
     def owner(self) -> Owner:
-        """Whose state this is: the plan, how it is executed, what it reads, and how time goes."""
+        """The owner of the state: the plan, how it runs, what it reads, and how time goes."""
         reporter = self.tree.reporter
         execution = (reporter.execution, reporter.keeps_answer)
         facts = {QUERY: explain(self.plan), "execution": reporter.execution}
@@ -254,7 +254,7 @@ class StandingLive(Stateful[StandingState]):
     def run_until(
         self, state: StandingState, clock_us: int
     ) -> tuple[StandingState, pa.RecordBatch]:
-        """Send what lies before the clock through the operators."""
+        """Send the events before the clock through the operators."""
         if clock_us <= state.clock_us:
             return state, pa.RecordBatch.from_pylist([], schema=self.output_schema)
         leaving: list[pa.RecordBatch] = []
@@ -277,7 +277,7 @@ class StandingLive(Stateful[StandingState]):
     def end_of_past(
         self, state: StandingState, leaving: Sequence[pa.RecordBatch], clock_us: int
     ) -> int:
-        """Return the instant up to which nothing is reported: the query began with what was so."""
+        """Return the instant up to which nothing is reported: the query began with that."""
         begun = [
             int(times(rows)[0])
             for feed, rows in zip(self.feeds, leaving, strict=True)
@@ -297,7 +297,7 @@ class StandingLive(Stateful[StandingState]):
     def current(self, state: StandingState, last_us: int | None = None) -> pa.RecordBatch:
         """Return the answer as of the instant before the clock.
 
-        With `last_us`, as if all windows were so long.
+        With `last_us`, as if all windows were that long.
         """
         sooner_us = 0 if last_us is None else shortened_by(self.plan, last_us)
         if not keeps_answer(self.plan):
@@ -320,7 +320,7 @@ class StandingLive(Stateful[StandingState]):
         return (*waiting, *self.tree.memories(state.operators))
 
     def check_size(self, state: StandingState) -> None:
-        """Refuse to go on if the query remembers more than it may."""
+        """Refuse to go on if the state is larger than it may be."""
         if self.max_state_bytes is None:
             return
         sizes = self.sizes(state)

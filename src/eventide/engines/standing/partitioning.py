@@ -1,8 +1,8 @@
-"""By which keys the events of a standing query can be spread, so that no answer spans two buckets.
+"""By which keys the events of a standing query can be distributed over buckets.
 
-Every operator that remembers something has keys of its own; events may be spread by those that all
-of them share. Each key is followed from the operator that has it down to the windows: there it is
-an expression over the events' columns.
+Every operator with state has keys of its own; events may be distributed by the keys that all of
+them share, so that no answer needs two buckets. Each key is followed from its operator down to the
+windows: there it is an expression over the events' columns.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Keys = tuple[Expression, ...]
 
 
 def leaf_keys(plan: Standing) -> tuple[Keys, ...] | None:
-    """Return for each window the keys its events are spread by, or None: all into one bucket."""
+    """Return for each window the keys that distribute its events, or None: all into one bucket."""
     if why_together(plan) is not None:
         return None
     found = _spread(plan.source, _Numbers(plan))
@@ -102,7 +102,7 @@ def _spread(plan: Plan, numbers: _Numbers) -> dict[int, Keys] | None:
             named = [Column(f"{alias}.{key}", plan.row[f"{alias}.{key}"]) for key in keys]
             return _surviving(plan, named, numbers)
         case Windowed():
-            # Any will do: nothing remembers more than single events.
+            # Any key will do: state is never about more than single events.
             return {numbers.of(plan): (Column(SEQ, INT64),)}
         case Filter(source=source) | Project(source=source):
             return _spread(source, numbers)
@@ -125,7 +125,7 @@ def _spread(plan: Plan, numbers: _Numbers) -> dict[int, Keys] | None:
 
 
 def _surviving(plan: Plan, keys: Iterable[Expression], numbers: _Numbers) -> dict[int, Keys] | None:
-    """Return those of some keys over a plan's rows by which all below can be spread."""
+    """Return those of some keys over a plan's rows by which everything below can be distributed."""
     found = [places for key in keys if (places := _place(plan, key, numbers)) is not None]
     if not found:
         return None
@@ -142,7 +142,7 @@ def _together(parts: Iterable[Mapping[int, Keys] | None]) -> dict[int, Keys] | N
 
 
 def _place(plan: Plan, key: Expression, numbers: _Numbers) -> Places | None:
-    """Return what a key over a plan's rows is in each window, or None if it cannot spread them."""
+    """Return a key over a plan's rows as it is in each window, or None if it cannot be used."""
     match plan:
         case Windowed(window=window, alias=alias):
             own, used = unaliased(key, alias), columns_of(unaliased(key, alias))
@@ -178,7 +178,7 @@ def _place(plan: Plan, key: Expression, numbers: _Numbers) -> Places | None:
 def _joined(
     sources: Sequence[Plan], keys_of: Sequence[Keys], key: Expression, numbers: _Numbers
 ) -> Places | None:
-    """Return what a key of a join is in each window, if it is one of those it compares."""
+    """Return a key of a join as it is in each window, if it is one of those it compares."""
     for place in range(len(keys_of[0])):
         equal = [keys[place] for keys in keys_of]
         if key in equal:
@@ -187,7 +187,7 @@ def _joined(
 
 
 def kept_keys(join: OuterJoin) -> Keys:
-    """Return what the keys of an outer join are in its rows: those of a row alone, too."""
+    """Return the keys of an outer join as they are in its rows, also in rows without a partner."""
     left, right = join.keys
     match join.keeps:
         case (True, False):

@@ -1,7 +1,7 @@
-"""How far back the answer to a standing query looks: what of each stream has to be read.
+"""How far back the answer to a standing query looks, so what has to be read of each stream.
 
-The answer at an instant depends on what the windows hold then, and a window of time holds nothing
-older than its length. So the events before that need not be read, nor those that a condition right
+The answer at an instant depends on the contents of windows then, and a window of time holds nothing
+older than its length. So events before that need not be read, nor those that a condition right
 above the window rules out.
 """
 
@@ -52,8 +52,8 @@ def needed_ranges(
 ) -> tuple[TimeRange, ...]:
     """Return the times of the events of each window on which the answer at an instant depends.
 
-    With `continuing`, what the query has to remember at that instant so that all it says later
-    is as if it had seen everything.
+    With `continuing`, return what the query has to keep at that instant, so that all later reports
+    are as if it had seen everything.
     """
     leaves = windows_of(plan)
     clock_us = now_us if plan.slide_us is None else now_us // plan.slide_us * plan.slide_us
@@ -69,7 +69,7 @@ def needed_ranges(
 
 
 def why_whole(plan: Standing, *, continuing: bool = False) -> str | None:
-    """Return why all events have to be read whatever the windows hold, or None."""
+    """Return why all events have to be read for any windows, or None."""
     if plan.report != "current" and not continuing:
         return f"{plan.report.upper()} reports every change from the first event on"
     if isinstance(plan.output_window, RowsWindow):
@@ -94,7 +94,7 @@ def keeps_answer(plan: Standing) -> bool:
 
 
 def unbounded_reason(plan: Standing) -> str | None:
-    """Return why a live run may remember more and more, or None; the text names the cure."""
+    """Return why the state of a live run may grow for ever, or None; the text names the cure."""
     for node in nodes_of(plan):
         match node:
             case WindowJoin() | OuterJoin() | Difference() | Existence() | Top():
@@ -115,7 +115,7 @@ def unbounded_reason(plan: Standing) -> str | None:
 
 
 def comes_with_events(plan: Plan) -> bool:
-    """Whether a row came when the last of its events did, whatever was before."""
+    """Whether a row came with the last of its events, independently of earlier ones."""
     match plan:
         case Windowed():
             return True
@@ -125,7 +125,7 @@ def comes_with_events(plan: Plan) -> bool:
 
 
 def offered(window: StreamWindow) -> TimeRange:
-    """Return the times of the events that a window takes in at all."""
+    """Return the times of the events that a window accepts at all."""
     if isinstance(window, SinceWindow):
         end_us = ALL_TIME.end_us if window.until_us is None else window.until_us
         return TimeRange(window.since_us, end_us)
@@ -155,7 +155,7 @@ def conditions_of(plan: Plan) -> tuple[dict[str, ValueRange], ...]:
         case Windowed():
             return ({},)
         case Filter(source=Windowed(window=RowsWindow() | SessionWindow())):
-            # There, an event that does not count itself may still push another out, or keep it.
+            # There, an event that does not pass itself may still push another out, or keep it.
             return ({},)
         case Filter(source=Windowed(alias=alias), condition=condition):
             return (dict(merged(unaliased(each, alias) for each in conjuncts(condition))),)

@@ -1,4 +1,4 @@
-"""A live query that goes on from a dumped state: with the plan that wrote it."""
+"""Resume a live query from a dumped state, with the plan that wrote it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def resumed(
 ) -> tuple[StandingLive, StandingState]:
     """Return the engine of the plan that wrote a state, and the state.
 
-    `plan` is the query as bound, of which `live` runs the plan that seems best now: when the state
-    was written, with other events stored, another one may have been.
+    `plan` is the query as bound. `live` runs the plan that seems best now; when the state was
+    written, with other events stored, it may have been another one.
     """
     writer, _ = unseal(dumped)
     for execution in dict.fromkeys((live.tree.reporter.execution, *EXECUTIONS)):

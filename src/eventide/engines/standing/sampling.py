@@ -1,9 +1,9 @@
-"""What the newest stored events of a stream tell of a window over it: rate, values, conditions.
+"""Estimate rate, values and conditions of a window from the newest stored events of its stream.
 
 Values come in bursts: a window of a thousand events has fewer different ones than a thousand events
-from here and there. So what is counted are events that follow each other, as long as the window if
-it is short. Of a long one there are runs spread over its length, and how many of them have a
-value tells how many values are in none.
+from random places. So consecutive events are counted, as long as the window if it is short. For a
+long window, runs spread over its length are counted, and the number of runs that have a value tells
+how many values are in none of them.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ RUN_ROWS = SAMPLE_ROWS // RUNS
 MOST_BYTES = 1 << 26
 """A sample of long texts is not worth more memory: then it has fewer events."""
 MOST_PARTS = 1 << 8
-"""The index is read no deeper than to parts of the stream of which it has about so many."""
+"""The index is read no deeper than to about this many parts of the stream."""
 MOST_RUNS = 64
-"""So many windows are compared, if the sample is so much longer than they are."""
+"""This many windows are compared, if the sample is that much longer than they are."""
 PAIRED_ROWS = 1 << 10
-"""How often rows have the same value is counted in at least so many that follow each other."""
+"""How often rows have the same value is counted in at least this many consecutive rows."""
 FEW_ALIKE = 32
-"""With fewer pairs of rows that have the same value, all are taken to be different."""
+"""With fewer pairs of equal rows, all values are assumed to be different."""
 SECOND_US = 1_000_000
 
 
@@ -57,15 +57,15 @@ class Sample:
         return replace(self, rows=self.rows.rename_columns(names))
 
     def share(self, condition: Expression) -> float:
-        """Return on which share of the events a condition is true.
+        """Return the share of the events on which a condition is true.
 
-        What is true on none may be so on the next: half an event is counted for it.
+        A condition that is true on none may be true on the next: half an event is counted for it.
         """
         passing: int = evaluate_predicate(condition, self.rows).true_count
         return max(float(passing), 0.5) / len(self)
 
     def values(self, column: str, window_rows: float) -> ColumnValues:
-        """Return the values that a column has in a window of so many events."""
+        """Return the values that a column has in a window of this many events."""
         return values_in(codes_of(self.rows.column(column)), self.runs, window_rows)
 
 
@@ -92,7 +92,7 @@ def sample_of(
         return None
     rows = pa.concat_batches(read)
     seconds = max(1.0, (period.end_us - period.start_us) / SECOND_US)
-    # What the index says is there may lie partly before the time that is asked of.
+    # Parts that the index lists may lie partly before the time range.
     count = rows.num_rows if follow and len(read) == len(ranges) else expected
     runs = (rows.num_rows,) if follow else tuple(each.num_rows for each in read)
     return Sample(rows, runs, count / seconds)
@@ -163,7 +163,7 @@ def codes_of(column: pa.Array) -> Int64s:
 
 
 def values_in(codes: Int64s, runs: Sequence[int], window_rows: float) -> ColumnValues:
-    """Return the values that a window of so many rows has, from a sample of codes."""
+    """Return the values that a window of this many rows has, from a sample of codes."""
     length = max(1, round(window_rows))
     nulls = float((codes < 0).mean())
     if len(runs) == 1 and length <= len(codes):
@@ -179,7 +179,7 @@ def values_in(codes: Int64s, runs: Sequence[int], window_rows: float) -> ColumnV
 
 
 def runs_of(codes: Int64s, length: int) -> list[Int64s]:
-    """Return runs of so many rows, spread over all."""
+    """Return runs of this many rows, spread over all."""
     count = max(1, min(MOST_RUNS, len(codes) // length))
     starts = np.linspace(0, len(codes) - length, count).astype(int)
     return [codes[start : start + length] for start in starts.tolist()]
@@ -198,10 +198,10 @@ def counts_of(codes: Int64s) -> Int64s:
 
 
 def evened(runs: Sequence[Int64s], distinct: float) -> float:
-    """Return how many equally frequent values would as often be the same in two rows.
+    """Return the number of equally frequent values that would be equal in two rows as often.
 
-    Where hardly any rows have the same, each value may well be there once: of another stream that
-    has these values, one row for each of the different ones is the best guess.
+    If hardly any rows have the same value, each may well occur once: then one row of another stream
+    for each different value is the best guess.
     """
     alike = sum(float((counts * (counts - 1)).sum()) for counts in map(counts_of, runs))
     pairs = float(sum(len(run) * (len(run) - 1) for run in runs))
@@ -209,10 +209,10 @@ def evened(runs: Sequence[Int64s], distinct: float) -> float:
 
 
 def extrapolated(parts: Sequence[Int64s], window_rows: float) -> float:
-    """Return how many different values so many rows have, of which these parts are a sample.
+    """Return how many different values this many rows have, of which these parts are a sample.
 
-    As ecologists count species by the plots that have them (Chao2, and Colwell et al. 2012 for
-    more plots than there are): many that only one part has are a sign of many that none has.
+    As ecologists count species by the plots that have them (Chao2, and Colwell et al. 2012 for more
+    plots than there are): many values in only one part suggest many in none.
     """
     plots = np.bincount(np.concatenate([np.flatnonzero(counts_of(part)) for part in parts]))
     seen, once, twice = (float(np.sum(each)) for each in (plots > 0, plots == 1, plots == 2))

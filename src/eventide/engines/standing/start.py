@@ -1,4 +1,4 @@
-"""A live query that begins with what is stored, as if it had been there from the first event."""
+"""Start a live query with what is stored, as if it had run from the first event."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from eventide.store.source import EventSource
 
 
 def started(live: StandingLive, sources: Mapping[str, EventSource]) -> StandingState:
-    """Return the state after all stored events; nothing of what they led to is reported.
+    """Return the state after all stored events; none of their results are reported.
 
-    Only what windows can still hold is read, and what waits for the clock.
+    Only events that can still be in windows are read, and those that wait for the clock.
     """
     everything = (True,) * len(live.feeds)
     state = with_newest(live, sources, everything)
@@ -35,9 +35,9 @@ def started(live: StandingLive, sources: Mapping[str, EventSource]) -> StandingS
 
 
 def with_relations(live: StandingLive, sources: Mapping[str, EventSource]) -> StandingState:
-    """Return the state of a query over what is to come, with the rows that its relations have.
+    """Return the state of a query over future events, with the present rows of its relations.
 
-    When its clock starts to go cannot be known: all their changes wait for it.
+    It is not known when its clock starts, so all their changes wait for it.
     """
     if all(feed.relation for feed in live.feeds):
         return started(live, sources)

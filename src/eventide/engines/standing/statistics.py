@@ -1,7 +1,7 @@
-"""What is known of the streams of a standing query: what its plans ask, a sample answers.
+"""What is known of the streams of a standing query: a sample answers what its plans need to know.
 
-Asked is for the values of columns that are compared, joined, grouped or made different, and for
-conditions that read one stream only.
+They need the values of columns that are compared, joined, grouped or made distinct, and the
+selectivity of conditions that read one stream only.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from eventide.store.source import EventSource
 
 @dataclass(frozen=True, slots=True)
 class WindowQuestion:
-    """What is asked of a stream: the window, columns to count the values of, and conditions."""
+    """What is needed of a stream: the window, columns whose values are counted, and conditions."""
 
     leaf: Windowed
     columns: tuple[str, ...]
@@ -65,13 +65,13 @@ def statistics_of(
 
 
 def reads_only(condition: Expression, leaf: Windowed) -> bool:
-    """Whether a condition can be asked of a window: another SELECT may use its name for another."""
+    """Whether a condition belongs to a window: another SELECT may use its name for another."""
     read = [part for part in walk(condition) if isinstance(part, Column)]
     return all(leaf.row.get(column.name) == column.type for column in read)
 
 
 def known_of(question: WindowQuestion, source: EventSource) -> LeafStatistics:
-    """Return what is known of a stream; of a stored one it is kept until it has grown."""
+    """Return what is known of a stream; for a stored one it is kept until the stream has grown."""
     if not (question.columns or question.conditions):
         return LeafStatistics(average_rate(source))
     if isinstance(source, Snapshot):
@@ -86,7 +86,7 @@ def average_rate(source: EventSource) -> float:
 
 
 def measured(question: WindowQuestion, source: EventSource) -> LeafStatistics:
-    """Return what a sample of the newest events tells."""
+    """Return what a sample of the newest events shows."""
     leaf = question.leaf
     names = {TS, *question.columns}
     for condition in question.conditions:
@@ -98,7 +98,7 @@ def measured(question: WindowQuestion, source: EventSource) -> LeafStatistics:
         reach_us = whole.end_us - whole.start_us if window_us is None else window_us
         sample = sample_of(source, columns, scan_of(leaf).time_range, reach_us)
     except StoreError:
-        # What is damaged or thinned is none of the plan's business: the query says so if it asks.
+        # Damaged or thinned data does not concern the plan: the query reports it when it reads.
         sample = None
     if sample is None:
         return LeafStatistics(average_rate(source))
@@ -134,7 +134,7 @@ def rows_of(window: StreamWindow, rate: float, stored: int) -> float:
 
 
 def compared_columns(node: Plan) -> Iterator[str]:
-    """Yield the columns of which it matters how many different values they have."""
+    """Yield the columns whose number of different values matters."""
     match node:
         case WindowJoin(keys=keys, condition=condition):
             yield from (name for each in keys for key in each for name in columns_of(key))

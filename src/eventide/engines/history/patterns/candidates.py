@@ -1,13 +1,13 @@
-"""Rows that meet conditions become candidates, and candidates become periods that hold all matches.
+"""Rows that meet conditions become candidates, candidates become periods that hold all matches.
 
-Symbols that follow one another without a gap are a *block*: where one row of it is, there are the
+Symbols that follow one another without a gap are a *block*. One row of a block determines the
 others, so the rows found for its symbols, each moved back by its place in the block, have to
-coincide. Blocks come one after another: from each first block to the nearest second one, and so
-on, all of it within the time that a match may last. This takes a few passes over sorted arrays,
-and never lists combinations.
+coincide. Blocks come one after another: from each first block to the nearest second one, and so on,
+all within the time that a match may last. This takes a few passes over sorted arrays, and never
+lists combinations.
 
-A period is the time in which the matches of a candidate lie. Where the first or the last row of a
-match is known by its number, the period is cut there.
+A period is the time in which the matches of a candidate lie. Where the number of the first or the
+last row of a match is known, the period is cut there.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from eventide.store.reading.hits import Hits
 
 FARTHEST = 2**62
 KEY_SHIFT = 40
-"""Where patterns have keys, a row's number is that of its key, so many bits up, and its place
-among the rows of the key. So the numbers of a key's rows lie apart from those of others."""
+"""In patterns with keys, a row's number is that of its key, shifted by this many bits, plus its
+place among the rows of the key. So the numbers of different keys lie apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Periods:
     """Periods in order, both ends included, cut to rows from `first` to `last`.
 
-    Those of a pattern with keys are of one `key` each, and in order of keys first.
+    Periods of a pattern with keys have one `key` each, and are in order of keys first.
     """
 
     start_us: Int64s
@@ -90,9 +90,9 @@ def blocks_of(shape: Shape, chosen: Sequence[Condition], *, numbered: bool) -> l
 def periods_of(
     shape: Shape, within_us: int, hits: Mapping[Condition, Hits], *, numbered: bool
 ) -> Periods:
-    """Return periods in order that together hold every match; `hits` are those of the conditions.
+    """Return periods in order that together hold every match, from the hits of the conditions.
 
-    With `numbered`, `_seq` counts the rows among which the pattern is looked for.
+    With `numbered`, `_seq` counts the rows in which the pattern is looked for.
     """
     count = len(shape.skeleton.symbols)
     blocks = blocks_of(shape, list(hits), numbered=numbered)
@@ -115,7 +115,7 @@ def periods_of(
 def backwards(
     block: SymbolRange, found: Occurrences, symbols: int
 ) -> tuple[SymbolRange, Occurrences]:
-    """Return a block and where it can be as seen with time running backwards."""
+    """Return a block and its occurrences with time running backwards."""
     turned = SymbolRange(
         symbols - 1 - block.last,
         symbols - 1 - block.first,
@@ -146,8 +146,8 @@ def periods_from(
     if numbered:
         alive = alive[key_of(last.number[reached[alive]]) == key_of(first.number[alive])]
     from_us = first.from_us[alive]
-    # A match begins no earlier than WITHIN before its last known row, and ends no later than
-    # WITHIN behind its first known row.
+    # A match begins at most WITHIN before its last known row, and ends at most WITHIN after its
+    # first known row.
     start_us, end_us = last.to_us[reached[alive]] - within_us, from_us + within_us
     first_row = np.full(len(alive), -FARTHEST, np.int64)
     last_row = np.full(len(alive), FARTHEST, np.int64)
@@ -165,7 +165,7 @@ def periods_from(
 
 
 def key_of(number: Int64s) -> Int64s:
-    """Return the keys of rows by their numbers, also where these count backwards."""
+    """Return the keys of rows by their numbers, also if these count backwards."""
     return np.abs(number) >> KEY_SHIFT
 
 
@@ -186,7 +186,7 @@ def nearest(
 ) -> Int64s:
     """Return for each first block the place of the nearest last block that can follow it.
 
-    Every symbol in between takes a row at least. Where none can, the place is behind them all.
+    Every symbol in between takes at least one row. If no block can follow, the place is behind all.
     """
     reached: Int64s = np.arange(len(found[0]))
     for (block, here), (following, there) in pairwise(zip(blocks, found, strict=True)):
@@ -207,7 +207,7 @@ def aligned(block: SymbolRange, hits: Mapping[Condition, Hits]) -> Occurrences:
     for condition in own[1:]:
         wanted = number + (condition.symbol - block.first)
         number = number[places_of(wanted, hits[condition].seq) >= 0]
-    # Where a block would begin before its key does, its number is one of another key.
+    # A block that would begin before its key does would get the number of another key.
     number = number[key_of(number) == key_of(number + (own[0].symbol - block.first))]
     times = []
     for symbol in (block.chosen[0], block.chosen[-1]):

@@ -1,8 +1,9 @@
-"""What each row of a pattern's skeleton has to be like: clauses over single attributes.
+"""Conditions on each row of a pattern's skeleton: clauses over single attributes.
 
-Of a variable's condition only comparisons of an attribute with a constant count, under AND and OR;
-what else it asks is left to the matcher. A clause is an OR of such atoms; all clauses of a symbol
-have to hold. A match has a row for each symbol on which its clauses hold, and maybe more is asked.
+Only comparisons of an attribute with a constant count, under AND and OR; the matcher checks the
+rest of a variable's condition. A clause is an OR of such atoms; all clauses of a symbol have to
+hold. A match has a row for each symbol on which its clauses hold; they are necessary, not
+sufficient.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ COMPARISONS = ("=", "<", "<=", ">", ">=")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A clause that a symbol has to meet: something to ask an index for."""
+    """A clause that a symbol has to meet, which can be looked up in an index."""
 
     symbol: int
     clause: Clause
@@ -57,7 +58,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A pattern as far as indexes can tell: its skeleton, and conditions on the symbols."""
+    """The part of a pattern that indexes can check: its skeleton, and conditions on the symbols."""
 
     skeleton: Skeleton
     conditions: tuple[Condition, ...]
@@ -70,7 +71,7 @@ class Shape:
 
 
 def shape_of(node: MatchRecognize) -> Shape:
-    """Return what indexes can be asked about a pattern over plain rows of a scan."""
+    """Return what can be looked up in indexes for a pattern over plain rows of a scan."""
     skeleton = skeleton_of(node)
     columns = scan_columns(node.source)
     constants = constants_of(node)
@@ -85,7 +86,7 @@ def shape_of(node: MatchRecognize) -> Shape:
 
 
 def scan_columns(plan: Plan) -> Mapping[str, Expression]:
-    """Return what each column of a plan is in terms of the scan's columns."""
+    """Return the expression of each column of a plan over the scan's columns."""
     match plan:
         case Project(source=source, items=items):
             below = scan_columns(source)
@@ -96,7 +97,7 @@ def scan_columns(plan: Plan) -> Mapping[str, Expression]:
 
 
 def has_filter(plan: Plan) -> bool:
-    """Whether rows are left out below a pattern."""
+    """Whether a filter stands below a pattern."""
     match plan:
         case Filter():
             return True
@@ -106,7 +107,7 @@ def has_filter(plan: Plan) -> bool:
 
 
 def filter_clauses(plan: Plan) -> Clauses:
-    """Return what every row of a plan over a scan meets."""
+    """Return the clauses that every row of a plan over a scan meets."""
     match plan:
         case Filter(source=source, condition=condition):
             own = normal(substituted(condition, scan_columns(source)))
@@ -117,7 +118,7 @@ def filter_clauses(plan: Plan) -> Clauses:
 
 
 def constants_of(node: MatchRecognize) -> Mapping[tuple[str, str], Literal]:
-    """Return the columns of variables that have one value only: `A.beat` if `A AS beat = 2232`."""
+    """Return the columns of variables that have a single value: `A.beat` if `A AS beat = 2232`."""
     found: dict[tuple[str, str], Literal] = {}
     for item in node.defines:
         for part in conjuncts(item.expression):
@@ -143,7 +144,7 @@ def own_column(at: At, variable: str) -> Column | None:
 def clauses_of(
     item: Named, constants: Mapping[tuple[str, str], Literal], columns: Mapping[str, Expression]
 ) -> Clauses:
-    """Return what the condition of a variable asks of single attributes of its rows."""
+    """Return the clauses on single attributes that the condition of a variable implies."""
     plain = (with_constants(part, item.name, constants) for part in conjuncts(item.expression))
     return normal(reduce(both, (tested_row(part, item.name, columns) for part in plain)))
 
@@ -151,7 +152,7 @@ def clauses_of(
 def with_constants(
     expression: Expression, variable: str, constants: Mapping[tuple[str, str], Literal]
 ) -> Expression:
-    """Put constants for columns of other variables that have one value, in comparisons.
+    """Replace columns of other variables that have one value by constants, in comparisons.
 
     If there is no such row yet the comparison is null, and the row fails anyway.
     """
@@ -190,7 +191,7 @@ def tested_row(
 
 
 def normal(condition: Expression) -> Clauses:
-    """Return a condition as clauses; what is no comparison with a constant always holds."""
+    """Return a condition as clauses; anything but a comparison with a constant always holds."""
     match condition:
         case Call(function="and", arguments=(left, right)):
             return (*normal(left), *normal(right))
@@ -205,7 +206,7 @@ def normal(condition: Expression) -> Clauses:
 
 
 def narrowed(clauses: Clauses) -> Clauses:
-    """Return clauses in which the two ends of a range are one: `x > 1` and `x < 2`."""
+    """Return clauses with both ends of a range merged: `x > 1` and `x < 2`."""
     single: dict[str, ValueRange] = {}
     for clause in clauses:
         if len(clause) == 1:
@@ -223,7 +224,7 @@ def either(one: Clauses, other: Clauses) -> Clauses:
 
 
 def merged(atoms: Clause) -> Clause:
-    """Return atoms without those that are there twice."""
+    """Return atoms without duplicates."""
     return tuple(dict.fromkeys(atoms))
 
 

@@ -1,9 +1,9 @@
-"""What each choice of conditions is expected to take, for many choices at once.
+"""The expected cost of each choice of conditions, for many choices at once.
 
-Rows that meet a condition are taken to be spread evenly over the units where the map says they can
-be, and independently of others. Then the wait from a block for the next one is exponential, and
-the candidates are the first blocks from which all others are met in time. Periods overlap as
-intervals thrown at random do.
+The model assumes that rows that meet a condition are spread evenly over the units where the map
+says they can be, and independently of others. Then the wait from a block for the next one is
+exponential, and the candidates are the first blocks from which all others are met in time. Periods
+overlap as random intervals do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eventide.kernels.compiled import Bools, Floats
 from eventide.store.reading.hits import Reach
 
 STEPS = 24
-"""Into how many steps WITHIN is cut to add up waiting times."""
+"""Into how many steps WITHIN is divided to add up waiting times."""
 RARE = 1e-12
 
 
@@ -39,16 +39,16 @@ class PatternFacts:
     row_seconds: float
     """How long the matcher takes for a row."""
     begin_seconds: float
-    """What it takes before anything is looked up."""
+    """The time before anything is looked up."""
     keys: int
-    """Among how many keys rows are shared, where periods are looked for by key; else 1."""
+    """The number of keys if periods are looked for by key; else 1."""
     reaches: Sequence[Reach]
     """Of each condition of the shape."""
     shares: Floats
-    """Which share of rows meets each condition, where the map says that some can."""
+    """The share of rows that meets each condition, where the map says that some can."""
     profiles: Floats
-    """How much more or less often each condition is met in each part of the time; 1 is as often
-    as in all of it. A row for each part, all of them as many rows long."""
+    """How much more or less often each condition is met in each part of time; 1 is the average. A
+    row for each part; all parts have as many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Estimates:
 
 
 def estimates(facts: PatternFacts, chosen: Bools, weights: Weights) -> Estimates:
-    """Return what choices take: a row of `chosen` for each, a column for each condition."""
+    """Return the cost of choices: a row of `chosen` for each, a column for each condition."""
     parts = len(facts.profiles)
     intervals, rows, units = (np.zeros(len(chosen)) for _ in range(3))
     for profile in facts.profiles:
@@ -94,7 +94,7 @@ def estimates(facts: PatternFacts, chosen: Bools, weights: Weights) -> Estimates
 
 
 def lookup_seconds(facts: PatternFacts, chosen: Bools, weights: Weights) -> Floats:
-    """Return how long each choice looks things up; what several symbols ask is asked once."""
+    """Return the time each choice takes to look things up; equal lookups are done once."""
     seconds = np.zeros(len(chosen))
     clauses: dict[Clause, list[int]] = {}
     for number, condition in enumerate(facts.shape.conditions):
@@ -112,9 +112,9 @@ def lookup_seconds(facts: PatternFacts, chosen: Bools, weights: Weights) -> Floa
 
 
 def periods_and_length(facts: PatternFacts, met: Floats, chosen: Bools) -> tuple[Floats, Floats]:
-    """Return how many periods each choice makes before they are merged, and how long each lasts.
+    """Return how many periods each choice makes before they are merged, and their length.
 
-    `met` is which share of rows meets each condition.
+    `met` is the share of rows that meets each condition.
     """
     shape, within = facts.shape, float(facts.within_us)
     blocks = blocks_of(shape, shape.conditions, numbered=facts.numbered)
@@ -140,7 +140,8 @@ def periods_and_length(facts: PatternFacts, met: Floats, chosen: Bools) -> tuple
     from_last = shares[places, np.maximum(last, 0)]
     count = facts.rows * np.where(backwards, from_last, from_first) * chance
     alone = first >= last
-    # Up to the latest last block in time: as far from the end as the first one is from the begin.
+    # Up to the latest last block in time: as far from the end as the first one is from the
+    # begin.
     rate = np.maximum(rates[places, np.maximum(last, 0)], RARE / within)
     decay = np.exp(-np.minimum(rate * within, 700.0))
     wait = 1 / rate - within * decay / np.maximum(1 - decay, RARE)
@@ -156,7 +157,7 @@ def periods_and_length(facts: PatternFacts, met: Floats, chosen: Bools) -> tuple
 def block_shares(
     shape: Shape, met: Floats, blocks: Sequence[SymbolRange], chosen: Bools
 ) -> tuple[Floats, Bools]:
-    """Return which share of rows begins each block, by the conditions chosen of it."""
+    """Return the share of rows that begin each block, by its chosen conditions."""
     shares = np.ones((len(chosen), len(blocks)))
     active = np.zeros((len(chosen), len(blocks)), np.bool_)
     for number, condition in enumerate(shape.conditions):
@@ -169,8 +170,8 @@ def block_shares(
 def chances(rates: Floats, active: Bools, within: float) -> tuple[Floats, Floats]:
     """Return how likely all blocks are met within some time of the first, and the mean time then.
 
-    The time is a sum of exponential waits. Its distribution is added up step by step, one block
-    after another, which also holds where rates are equal.
+    The time is a sum of exponential waits. Its distribution is computed step by step, one block
+    after another, which also works if rates are equal.
     """
     met = np.ones((STEPS + 1, len(rates)))
     begun = np.zeros(len(rates), np.bool_)

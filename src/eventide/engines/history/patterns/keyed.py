@@ -1,8 +1,8 @@
-"""Patterns with keys, or over part of the rows: periods in the rows of each key.
+"""Patterns with keys, or over filtered rows: periods in the rows of each key.
 
-The numbers of events say nothing about the rows of one key. So the columns that tell the key, and
-those of conditions below the pattern, are read for all units that count; that gives each row its
-place among the rows of its key. With these as numbers, candidates are found as ever, for all keys
+The numbers of events do not say which rows of one key are neighbours. So the key columns, and those
+of conditions below the pattern, are read for all units that count; that gives each row its place
+among the rows of its key. With these places as numbers, candidates are found as usual, for all keys
 at once. Then only the rows of their periods are read in full.
 """
 
@@ -45,7 +45,7 @@ from eventide.store.reading.rows import NumberedRows
 UNITS_READ = 64
 """How many units are read at a time."""
 MOST_ROWS = 100_000_000
-"""Of more rows, what is known of each would not fit into memory: some 32 bytes."""
+"""With more rows, what is known of each would not fit into memory: some 32 bytes."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class KeyedRows:
         return order, offsets
 
     def numbered(self, hits: Hits, *, in_order: bool) -> Hits:
-        """Return those of some events that are rows of the pattern, numbered by key and place."""
+        """Return the events that are rows of the pattern, numbered by key and place."""
         rows = self.rows_of(hits, in_order=in_order)
         rows = rows[rows >= 0]
         numbers = (self.codes[rows].astype(np.int64) << KEY_SHIFT) + self.places[rows]
@@ -85,7 +85,7 @@ class KeyedRows:
         return Hits(times, sorted_numbers)
 
     def rows_of(self, hits: Hits, *, in_order: bool) -> Int64s:
-        """Return which rows some events are; -1 for those that are none."""
+        """Return the rows that some events are; -1 for those that are none."""
         if in_order:
             return places_of(hits.seq, self.seq)
         found = np.full(len(hits), -1, np.int64)
@@ -105,7 +105,7 @@ class KeyedRows:
 
 @dataclass(frozen=True)
 class KeyReader:
-    """Reads what tells the rows of a pattern and their keys."""
+    """Reads the columns that decide the rows of a pattern and their keys."""
 
     node: MatchRecognize
     units: Units
@@ -119,7 +119,7 @@ class KeyReader:
 
     @cached_property
     def filters(self) -> tuple[Expression, ...]:
-        """What rows have to meet to be rows of the pattern, over columns of the scan."""
+        """The conditions on rows of the pattern, over columns of the scan."""
         return tuple(filters_of(self.node.source))
 
     @cached_property

@@ -1,8 +1,8 @@
 """The coarse map of a pattern: which units of the store can have a part of a match at all.
 
-A unit has the smallest and largest value of every attribute, so it is known which symbols it
-can have rows of. A match has rows of all symbols in order, and lasts no longer than WITHIN: where
-the units leave no room for that, nothing has to be read.
+A unit has the smallest and largest value of every attribute, so it is known which symbols can have
+rows in it. A match has rows of all symbols in order, and lasts no longer than WITHIN: where the
+units leave no room for that, nothing has to be read.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from eventide.store.reading.leaves import Units
 def kept_units(
     units: Units, shape: Shape, within_us: int, time_range: TimeRange, coarse: int = 1
 ) -> Bools:
-    """Return the units that may have a row of a match; runs of them have nothing to do with others.
+    """Return the units that may have a row of a match; runs of them are independent.
 
-    With `coarse`, so many units at a time are looked at together.
+    With `coarse`, this many units are treated as one.
     """
     inside = (units.ts_max >= time_range.start_us) & (units.ts_min < time_range.end_us)
     possible = [
@@ -38,9 +38,9 @@ def kept_units(
 
 
 def without_ties(kept: Bools, units: Units) -> Bools:
-    """Keep what lies between two kept units that have an instant in common.
+    """Keep the units between two kept units that have an instant in common.
 
-    So the times of runs of kept units share nothing, and every match begins in one of them.
+    So runs of kept units share no instant, and every match begins in one of them.
     """
     places = np.flatnonzero(kept)
     tied = np.flatnonzero(units.ts_min[places[1:]] <= units.ts_max[places[:-1]])
@@ -90,7 +90,7 @@ def feasible(
 
 
 def following(possible: Bools) -> Int64s:
-    """Return for each unit the nearest possible one from it on; as many as there are if none."""
+    """Return for each unit the nearest possible one from it on; the number of units if none."""
     count = len(possible)
     places = np.where(possible, np.arange(count), count)
     return np.minimum.accumulate(places[::-1])[::-1]

@@ -32,15 +32,15 @@ from eventide.store.reading.rows import runs_of
 from eventide.store.snapshot import Snapshot
 
 PARTS = 12
-"""Into how many parts time is cut to see when the events of a condition were."""
+"""Into how many parts time is divided to see when the events of a condition were."""
 MOST_BY_PART = 10
 LEAST_SAMPLE = 256
 UNEVEN = 1.5
-"""Less than this much more often than on average is taken for chance."""
+"""A smaller excess over the average is taken for chance."""
 
 
 def why_replay(node: MatchRecognize) -> str | None:
-    """Return why a pattern has to see all events, or None if periods of them are enough."""
+    """Return why a pattern has to see all events, or None if some periods are enough."""
     parts = list(walk_pattern(node.pattern))
     expressions = [item.expression for item in (*node.defines, *node.measures)]
     numbered = any(isinstance(p, MatchNumber) for each in expressions for p in walk(each))
@@ -60,7 +60,7 @@ def why_replay(node: MatchRecognize) -> str | None:
 
 
 def is_plain(plan: Plan) -> bool:
-    """Whether a plan hands on rows of a scan one by one."""
+    """Whether a plan passes on rows of a scan one by one."""
     match plan:
         case Scan():
             return True
@@ -78,7 +78,7 @@ class PatternQuestion:
     snapshot: Snapshot
     time_range: TimeRange
     by_key: bool = False
-    """Whether the rows of each key are looked at by themselves, or those left by conditions."""
+    """Whether the rows of each key, or those that pass a filter, are looked at by themselves."""
     found: dict[Clause, Hits] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -88,7 +88,7 @@ class PatternQuestion:
 
     @cached_property
     def units(self) -> Units:
-        """What there is to read."""
+        """The units to read."""
         return units_of(self.snapshot)
 
     @property
@@ -98,7 +98,7 @@ class PatternQuestion:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all events are rows of the pattern, and of one sequence."""
+        """Whether all events are rows of the pattern, and belong to one sequence."""
         return not self.node.keys and not self.shape.filtered
 
     @cached_property
@@ -113,7 +113,7 @@ class PatternQuestion:
 
     @property
     def looks_around(self) -> bool:
-        """Whether PREV or NEXT look at rows around a match."""
+        """Whether PREV or NEXT read rows around a match."""
         return bool(self.matcher.reach_back or self.matcher.reach_ahead)
 
     @cached_property
@@ -139,7 +139,7 @@ class PatternQuestion:
         return kept_units(self.units, self.shape, self.within_us, self.time_range)
 
     def hits(self, condition: Condition) -> Hits:
-        """Return the events that meet a condition; looked up once."""
+        """Return the events that meet a condition; each is looked up once."""
         clause = condition.clause
         if clause not in self.found:
             in_order = self.units.in_order
@@ -153,7 +153,7 @@ class PatternQuestion:
 
     @property
     def regions(self) -> list[TimeRange]:
-        """The times of units that the map has kept, those of neighbours as one."""
+        """The times of units that the map has kept, neighbours merged."""
         begins, behind = runs_of(self.kept)
         first, last = self.units.ts_min[begins], self.units.ts_max[behind - 1]
         return [
@@ -204,7 +204,7 @@ class PatternQuestion:
             self.numbered,
             rows,
             int(kept.sum()),
-            # Units end with their last event, and the time up to the next one is nobody's.
+            # Units end with their last event; the time up to the next event belongs to none.
             time_us * (1 + int(kept.sum()) / max(1, rows)),
             columns,
             self.row_seconds(weights),
@@ -221,10 +221,11 @@ class PatternQuestion:
         return [self.kept & meets(self.units, [each]) for each in self.shape.conditions]
 
     def looked_at_by_part(self, facts: PatternFacts) -> PatternFacts:
-        """Return what is known with how the events of each condition are spread over time.
+        """Return the facts with the distribution of each condition's events over time.
 
-        Indexes tell, and else the units where they are possible. If all are spread evenly, or
-        there are too many choices to look at each part of the time by itself, nothing changes.
+        It comes from indexes, otherwise from the units where the condition can be met. If all
+        events are spread evenly, or there are too many choices to look at each part of time,
+        nothing changes.
         """
         conditions, units, kept = self.shape.conditions, self.units, self.kept
         if len(conditions) > MOST_BY_PART or facts.units < PARTS:
@@ -253,7 +254,7 @@ class PatternQuestion:
         return each + tested * weights.match_condition + keyed
 
     def key_count(self) -> int:
-        """Return about how many keys there are: as many as a unit has in the middle of it all."""
+        """Return the approximate number of keys: those in the middle unit."""
         places = np.flatnonzero(self.kept)
         if not self.node.keys or not len(places):
             return 1
@@ -264,7 +265,7 @@ class PatternQuestion:
 
 
 def pattern_question(plan: Plan, snapshot: Snapshot) -> PatternQuestion | str:
-    """Return what to ask the index about a block's pattern, or why it has to see all events."""
+    """Return what to look up for a block's pattern, or why it has to see all events."""
     node = match_of(plan)
     if node is None:
         return "it looks for no pattern"

@@ -28,14 +28,14 @@ from eventide.store.reading.leaves import Units
 from eventide.store.reading.rows import NumberedRows, in_scope
 
 TASK_ROWS = 1 << 20
-"""About so many rows go into one call of the matcher, if there are so many."""
+"""About this many rows go into one call of the matcher, if there are as many."""
 SMALLEST_TASK_ROWS = 1 << 14
-"""Fewer rows are matched before another thread would have begun."""
+"""Fewer rows are matched sooner than another thread can start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Rows [start, end) by their numbers in the store, in order and sharing nothing."""
+    """Rows [start, end) by their numbers in the store, in order and disjoint."""
 
     start: Int64s
     end: Int64s
@@ -51,7 +51,7 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True)
 class ReplayOutcome:
-    """Rows that came out, and what was read and matched for them."""
+    """The rows of the output, and what was read and matched for them."""
 
     results: list[pa.RecordBatch]
     rows: int = 0
@@ -62,9 +62,9 @@ class ReplayOutcome:
 def intervals_of(
     units: Units, kept: Bools, periods: Periods, time_range: TimeRange, *, numbered: bool
 ) -> Intervals:
-    """Return the rows of periods within what the map has kept; periods that overlap become one."""
+    """Return the rows of periods within what the map has kept; overlapping periods are merged."""
     stored = NumberedRows(units)
-    # Behind the last instant of a period is the first row of the next.
+    # The first row of the next period is behind the last instant of a period.
     found = stored.find(np.concatenate([periods.start_us, periods.end_us + 1]))
     start, end = found[: len(periods)], found[len(periods) :]
     if numbered:
@@ -76,7 +76,7 @@ def intervals_of(
 
 
 def merged(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
-    """Return ranges [start, end), given in order, with those that share something as one.
+    """Return ranges [start, end), given in order, with overlapping ones merged.
 
     >>> [part.tolist() for part in merged(np.array([0, 3, 5, 9]), np.array([4, 5, 7, 9]))]
     [[0, 5], [5, 7]]
@@ -89,7 +89,7 @@ def merged(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
 
 
 def shared(one: Intervals, other: Intervals) -> Intervals:
-    """Return what lies in both, an interval for each pair that shares something.
+    """Return the intersection: an interval for each pair that overlaps.
 
     >>> found = shared(Intervals(np.array([0, 7]), np.array([5, 9])),
     ...                Intervals(np.array([2, 4]), np.array([3, 8])))
@@ -125,7 +125,7 @@ class PeriodReplay:
 
     @cached_property
     def limits(self) -> tuple[int, int]:
-        """The numbers of the rows in the time that is asked for: from where to where they go."""
+        """The numbers of the first row and of the end of the rows in the time range."""
         scanned = self.pipeline.scan.time_range
         first, last = self.stored.find(np.array([scanned.start_us, scanned.end_us])).tolist()
         return first, last
@@ -148,7 +148,7 @@ class PeriodReplay:
         )
 
     def run_part(self, intervals: Intervals) -> list[pa.RecordBatch]:
-        """Return what the matches in some intervals give, found in one call."""
+        """Return the output for the matches in some intervals, found in one call."""
         stretches = self.stretches(intervals)
         operators = self.pipeline.stateless
         if self.matcher.node.keys or any(isinstance(each, FilterRows) for each in operators):

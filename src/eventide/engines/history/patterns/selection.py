@@ -1,7 +1,7 @@
-"""Which conditions to look up: those with which the query is expected to take least.
+"""Choose which conditions to look up: those with the least expected cost of the query.
 
-Of few conditions all choices are compared. Of many, conditions are added one by one to the choices
-that no other beats in both the seconds for looking up and the seconds for the replay.
+With few conditions all choices are compared. With many, conditions are added one by one to the
+choices that no other beats in both the seconds for looking up and the seconds for the replay.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from eventide.engines.history.weights import Weights
 from eventide.kernels.compiled import Bools, Int64s
 
 MOST_COMPARED = 14
-"""Of so many conditions all choices are compared: 16,384 take some ten milliseconds."""
+"""Up to this many conditions all choices are compared: 16,384 take some ten milliseconds."""
 MOST_CONSIDERED = 32
-"""Of more conditions, as repeated symbols bring, only the most selective are looked at."""
+"""With more conditions, as repeated symbols bring, only the most selective are considered."""
 MOST_KEPT = 48
 """How many choices are carried on from condition to condition."""
 
 
 def best_choice(facts: PatternFacts, weights: Weights) -> Bools:
-    """Return the choice that is expected to take least, all False for the map alone."""
+    """Return the choice with the least expected cost, all False for the map alone."""
     count = len(facts.shape.conditions)
     if count > MOST_CONSIDERED:
         promising = np.sort(np.argsort(facts.shares, kind="stable")[:MOST_CONSIDERED])
@@ -56,14 +56,14 @@ def only(facts: PatternFacts, conditions: Int64s) -> PatternFacts:
 def undominated_choices(facts: PatternFacts, weights: Weights) -> Bools:
     """Return choices of many conditions that others do not beat, and the empty one.
 
-    One condition alone seldom leaves less to read, two side by side do: so the search begins with
+    A single condition seldom leaves less to read, two side by side do: so the search begins with
     all pairs.
     """
     count = len(facts.shape.conditions)
     one = np.eye(count, dtype=np.bool_)
     first, second = np.triu_indices(count, 1)
     kept = promising(facts, np.concatenate([one, one[first] | one[second]]), weights)
-    # The most selective first: they are in most good choices, and what follows builds on them.
+    # The most selective first: they are in most good choices, and later choices build on them.
     for condition in np.argsort(facts.shares, kind="stable"):
         added = kept.copy()
         added[:, condition] = True
@@ -78,7 +78,7 @@ def promising(facts: PatternFacts, choices: Bools, weights: Weights) -> Bools:
 
 
 def undominated(found: Estimates) -> Int64s:
-    """Return the places of choices that no other beats in looking up and in replay alike."""
+    """Return the places of choices that no other beats in both looking up and replay."""
     asked, replay = found.lookup_seconds, found.seconds - found.lookup_seconds
     order = np.lexsort((replay, asked))
     best = np.minimum.accumulate(replay[order])

@@ -1,4 +1,4 @@
-"""Row patterns over a slice of time: find where its matches begin, then run as ever."""
+"""Row patterns over a slice: find where its matches begin, then run as usual."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def matcher_of(pipeline: Pipeline) -> MatchRows:
 
 
 class NoEntryError(Exception):
-    """Matches reach across every row near a slice. Never leaves `engines`."""
+    """Matches reach across every row near a slice. This error never leaves `engines`."""
 
 
 def run_match_slice(
@@ -45,9 +45,9 @@ def run_match_slice(
     where: dict[str, ValueRange],
     furthest_us: int = END_OF_TIME_US,
 ) -> list[pa.RecordBatch]:
-    """Return what one slice owns of the matches of a pattern that can be cut in time.
+    """Return the matches of a pattern that one slice owns.
 
-    Where its matches begin is looked for no further back than `furthest_us`.
+    It looks for the beginning of its matches no further back than `furthest_us`.
     """
     below = len(pipeline.stateless)
     operator = matcher_of(pipeline)
@@ -78,7 +78,7 @@ def run_match_slice(
 
 
 def work_of(operator: MatchRows, rows: pa.RecordBatch, owned_from_us: int) -> int:
-    """Return how many rows may have to be walked to see where matches before a slice end."""
+    """Return how many rows may have to be read to see where matches before a slice end."""
     ts = int64_view(rows.column(TS))
     within_us = operator.node.within_us or 0
     before, near = np.searchsorted(ts, [owned_from_us, owned_from_us - within_us]).tolist()

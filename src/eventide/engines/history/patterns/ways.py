@@ -25,13 +25,14 @@ from eventide.plan.tree import Plan
 from eventide.store.snapshot import Snapshot
 
 WORTH_A_LOOK = 0.05
-"""Below so many seconds, to look when events were takes longer than a better choice could save."""
+"""Below this many seconds, looking when events were takes longer than a better choice could save.
+"""
 UNKNOWN = Cost(0.0)
 
 
 @dataclass(frozen=True)
 class IntervalAccess:
-    """Replay of the periods that some conditions leave, or none: then those that the map leaves."""
+    """Replay of the periods that some conditions leave; without conditions, that the map leaves."""
 
     question: PatternQuestion
     chosen: tuple[Condition, ...]
@@ -53,7 +54,7 @@ class IntervalAccess:
         return f"look up {asked}; replay the {periods} that remain, within {kept}"
 
     def run(self) -> tuple[list[pa.RecordBatch], Cost]:
-        """Return the rows, and what they took."""
+        """Return the rows, and the measured cost."""
         question = self.question
         question.snapshot.check_whole(question.time_range)
         watch = StopWatch()
@@ -98,7 +99,7 @@ def replay_regions(question: PatternQuestion) -> ReplayOutcome:
 
 
 def pattern_ways(plan: Plan, snapshot: Snapshot, weights: Weights) -> list[IntervalAccess] | str:
-    """Return the ways to find a pattern that ask the index, the best conditions and the map."""
+    """Return the ways through the index: by the best conditions, and by the map."""
     question = pattern_question(plan, snapshot)
     if isinstance(question, str):
         return question
@@ -118,7 +119,7 @@ def pattern_ways(plan: Plan, snapshot: Snapshot, weights: Weights) -> list[Inter
 def best_ways(
     question: PatternQuestion, weights: Weights, *, with_map: bool
 ) -> list[IntervalAccess]:
-    """Return the way by the best conditions, and that by the map alone if it is asked for."""
+    """Return the way by the best conditions, and the one by the map alone if wanted."""
     facts = question.facts(weights)
     best = best_choice(facts, weights)
     if estimates(facts, np.array([best]), weights).seconds[0] > WORTH_A_LOOK:

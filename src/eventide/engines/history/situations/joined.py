@@ -1,4 +1,4 @@
-"""Blocks whose periods are joined by relation: what they are called, and how they come together."""
+"""Blocks whose periods are joined by relation: their names, and how they are joined."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JoinTables = Callable[[PeriodJoin, pa.Table, pa.Table], PeriodPairs]
 
 
 def named_blocks(plan: Plan) -> Iterator[tuple[str, Plan]]:
-    """Yield the plans over one scan that a plan consists of, with what the query calls them."""
+    """Yield the plans over one scan that a plan consists of, with their names in the query."""
     if not isinstance(plan, Relational):
         yield "", plan
         return
@@ -42,12 +42,12 @@ def sides_of(name: str, plan: Plan) -> Iterator[tuple[str, Plan]]:
 
 
 def left_name(name: str, join: PeriodJoin) -> str:
-    """Return what the left side of a join is called: more joins belong to the same input."""
+    """Return the name of the left side of a join; more joins belong to the same input."""
     return name if isinstance(join.left, PeriodJoin) else f"{join.first.name} of {name}"
 
 
 def right_name(name: str, join: PeriodJoin) -> str:
-    """Return what the right side of a join is called, which is a block."""
+    """Return the name of the right side of a join, which is a block."""
     return f"{join.second.name} of {name}"
 
 
@@ -67,7 +67,7 @@ def run_input(
 ) -> pa.Table | PeriodPairs:
     """Return the rows of an input of the rest: of a block, or of several that are joined.
 
-    The last join is done while its pairs are read; those before it are sides, which are tables.
+    The last join is done while its pairs are read; earlier joins are sides, which are tables.
     """
     if not isinstance(plan, PeriodJoin):
         return run(name, plan)

@@ -1,4 +1,4 @@
-"""The pairs of a join by relation, joined while somebody reads them."""
+"""The pairs of a join by relation, joined while they are read."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from eventide.plan.situations.nodes import PeriodJoin
 class PeriodPairs:
     """The pairs of the rows of two sides: a stream of Arrow batches that can be read again.
 
-    There may be far more pairs than fit into memory, so the first who reads them gets them piece
-    by piece. A query that names them twice, or a recursive one, reads them again: then they are
-    joined once more and kept, for all who still come.
+    There may be far more pairs than fit into memory, so the first reader gets them batch by batch.
+    A query that names them twice, or a recursive one, reads them again: then they are joined once
+    more and kept for later readers.
     """
 
     def __init__(self, node: PeriodJoin, left: pa.Table, right: pa.Table) -> None:
         self.node, self.left, self.right = node, left, right
         self.schema = arrow_schema(node.row)
         self.seconds = 0.0
-        """What joining took so far."""
+        """The time of joining so far."""
         self.rows = 0
         """How many pairs were read."""
         self.failure: BaseException | None = None
-        """Why joining failed, in the words of our own error: who reads a stream gets a text."""
+        """Our own error if joining failed: the reader of a stream gets only a text."""
         self._was_read = False
         self._kept: pa.Table | None = None
         self._lock = Lock()

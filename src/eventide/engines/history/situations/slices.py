@@ -1,9 +1,9 @@
-"""Temporal patterns over a slice of time: what it has to read, and from where on.
+"""Temporal patterns over a slice: what it has to read.
 
 A slice owns the matches that are detected in its period. Their situations began no longer than
-WITHIN before, so it reads from there. Of what was before, one event is enough: what holds on it
-began too long ago to matter, and what does not hold on it has not begun yet. Nothing behind the
-slice is read: what falls silent before its end does so whatever follows.
+WITHIN before, so it reads from there. One earlier event is enough: situations that hold on it began
+too long ago to matter, and those that do not hold on it have not begun yet. Nothing behind the
+slice is read: a key that falls silent before its end does so no matter what follows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from eventide.store.index.ranges import ValueRange
 from eventide.store.source import EventSource
 
 LOOKED_AT = 64
-"""About so many events are looked at first for the last one before a slice."""
+"""About this many events are searched first for the last one before a slice."""
 FURTHER_BACK = 4
-"""How many times as many are looked at next, as long as none of them is wanted."""
+"""How many times as many are searched next, until one is found."""
 
 
 def follows_situations(pipeline: Pipeline) -> bool:
@@ -44,7 +44,7 @@ def rows_of_slice(
     owned: TimeRange,
     where: dict[str, ValueRange],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that a pattern needs for what a slice owns of its matches."""
+    """Yield the rows that a pattern needs for the matches that a slice owns."""
     scanned = pipeline.scan.time_range.intersect(source.time_range)
     from_us = max(owned.start_us - within_us, START_OF_TIME_US)
     read = TimeRange(from_us, owned.end_us).intersect(scanned)

@@ -1,4 +1,4 @@
-"""The operator that puts windows together, found in a pipeline, and what is above it."""
+"""The operator that merges windows from panes, found in a pipeline, and those above it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class AboveWindows(Generic[Windows]):
         return AboveWindows(operator, pipeline.above(place + 1))
 
     def run(self, windows: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what the operators above the windows make of them."""
+        """Yield the output of the operators above the windows."""
         states = self.above.initial_state()
         for number, rows in enumerate(windows):
             is_last = number == len(windows) - 1

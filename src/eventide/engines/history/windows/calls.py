@@ -1,4 +1,4 @@
-"""What windows ask of the time index, or why it cannot answer them."""
+"""The aggregates that windows need from the time index, or why it cannot answer them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWERED = frozenset({"count", "sum", "avg", "min", "max", "stddev"})
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The lowest windows of a plan, the scan below them, and the aggregates to ask for."""
+    """The lowest windows of a plan, the scan below them, and the aggregates to look up."""
 
     node: WindowAggregate
     window: Window | CountWindow
@@ -37,7 +37,7 @@ class Asked:
 
 
 def asked_of(plan: Plan) -> Asked | str:
-    """Return what a block asks of the index, or a sentence why the index cannot answer it."""
+    """Return what a block needs from the index, or a sentence why the index cannot answer it."""
     node = lowest_stateful(plan)
     match node:
         case SlidingAggregate():
@@ -62,7 +62,7 @@ def asked_of(plan: Plan) -> Asked | str:
 
 
 def lowest_stateful(plan: Plan) -> Plan | None:
-    """Return the lowest node of a plan over one scan that remembers events, if there is one."""
+    """Return the lowest node with state of a plan over one scan, if there is one."""
     for source in sources_of(plan):
         found = lowest_stateful(source)
         if found is not None:
@@ -71,7 +71,7 @@ def lowest_stateful(plan: Plan) -> Plan | None:
 
 
 def renamed(plan: Plan) -> tuple[Scan, Mapping[str, str]] | str:
-    """Return the scan below nodes that only rename, and what each column is called there."""
+    """Return the scan below nodes that only rename, and the name of each column there."""
     match plan:
         case Scan():
             return plan, {name: name for name in plan.row}
@@ -84,7 +84,7 @@ def renamed(plan: Plan) -> tuple[Scan, Mapping[str, str]] | str:
             scan, names = below
             kept: dict[str, str] = {}
             for item in items:
-                # A computed column that no aggregate takes does no harm.
+                # A computed column does no harm if no aggregate uses it.
                 if isinstance(item.expression, Column):
                     kept[item.name] = names.get(item.expression.name, "")
             if kept.get(TS) != TS:
@@ -94,7 +94,7 @@ def renamed(plan: Plan) -> tuple[Scan, Mapping[str, str]] | str:
 
 
 def call_of(aggregate: Aggregate, names: Mapping[str, str]) -> AggregateCall | str:
-    """Return an aggregate as the index has it, or why it has not."""
+    """Return an aggregate as the index has it, or why it has none."""
     argument = aggregate.argument
     if aggregate.function not in ANSWERED:
         return f"the index has no {aggregate.function}: {render(aggregate)} needs each event"

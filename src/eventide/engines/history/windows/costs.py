@@ -1,4 +1,4 @@
-"""About how long windows take, from the index and by replay."""
+"""Estimate how long windows take, from the index and by replay."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from eventide.plan.windows.nodes import CountWindow, Window
 from eventide.store.snapshot import Snapshot
 
 BOUNDS = 2
-"""The ends of a window by count are two aggregates more: the times of two events."""
+"""The ends of a window by count are two more aggregates: the times of two events."""
 SIDE_BY_SIDE = 0.2
-"""Panes and windows by count lie side by side, and take so much of what those of time take."""
+"""Panes and windows by count lie side by side, and take this share of the time of others."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexWork:
-    """What is done for windows from the index: entries are merged, leaves with their rows read."""
+    """The work for windows from the index: entries are merged, leaves with their rows read."""
 
     entries: int
     leaves: int
@@ -32,10 +32,10 @@ class IndexWork:
     attributes: int
     aggregates: int
     scanned: int = 0
-    """Of the rows, those that are read as a replay does, with all that puts them in order."""
+    """The rows that are read and sorted as in a replay."""
 
     def cost(self, weights: Weights) -> Cost:
-        """Return what it takes."""
+        """Return the cost."""
         runs = min(self.rows, self.slices + self.leaves)
         attributes = max(1, self.attributes)
         seconds = (
@@ -67,7 +67,7 @@ def time_replay_seconds(
 
 
 def window_count(window: Window, rows: int, times: TimeRange) -> int:
-    """Return about how many windows have events: those of the period, or fewer for few events."""
+    """Return about how many windows have events: those of the period, fewer for few events."""
     length = max(0, times.end_us - times.start_us)
     of_event = -(-window.size_us // window.slide_us)
     return min((length + window.size_us) // window.slide_us, rows * of_event)
@@ -85,7 +85,7 @@ def count_replay_seconds(
 
 
 def rows_in(source: Snapshot, times: TimeRange) -> int:
-    """Return about how many events a time range has, taken as evenly spread over segments."""
+    """Return about how many events a time range has, if segments are evenly filled."""
     total = 0.0
     for segment in source.segments:
         own = segment.time_range

@@ -33,7 +33,7 @@ from eventide.store.snapshot import Snapshot
 
 THREADS = os.cpu_count() or 1
 LEAST_WINDOWS = 50_000
-"""Fewer windows are put together before another thread would have begun."""
+"""Fewer windows are merged sooner than another thread can start."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class CountIndex:
 
     @property
     def window(self) -> CountWindow:
-        """The windows that are asked for."""
+        """The windows of the query."""
         assert isinstance(self.asked.window, CountWindow)
         return self.asked.window
 
     @cached_property
     def question(self) -> AggregateQuestion:
-        """What is asked of the index for each slice."""
+        """What is looked up in the index for each slice."""
         return question_of(self.asked.calls, self.source.schema)
 
     @cached_property
@@ -76,7 +76,7 @@ class CountIndex:
 
     @cached_property
     def estimate(self) -> Cost:
-        """What it is expected to take."""
+        """The expected cost."""
         counted = self.counted
         rows = counted.units.rows
         work = IndexWork(
@@ -99,7 +99,7 @@ class CountIndex:
         return f"{each}{every} from the time index, reading only leaves that their ends cut"
 
     def run(self) -> tuple[list[pa.RecordBatch], Cost]:
-        """Return the rows, and what they took."""
+        """Return the rows, and the measured cost."""
         watch = StopWatch()
         counted = self.counted
         found = counted.partials()
@@ -127,9 +127,9 @@ class CountIndex:
     def windows_of(
         self, operator: AggregateCountWindows, panes: pa.RecordBatch
     ) -> list[pa.RecordBatch]:
-        """Return the windows of panes, put together in parallel where they are many."""
+        """Return the windows merged from panes, in parallel if there are many."""
         size, slide, cuts = self.window.size, self.window.slide, self.counted.cuts
-        # Every slice has events, so those of a window are the next so many.
+        # Every slice has events, so those of a window are consecutive.
         step = 1 if cuts.gaps else cuts.per_slide
         length = 1 if size <= slide else step * (size // slide) + (1 if size % slide else 0)
 

@@ -1,8 +1,8 @@
 """Windows of time without keys, answered from the index of a stored stream.
 
-Time is cut where windows start and end. A slice between two cuts is one question to the index: most
-leaves lie in one slice and are not read, their entries are merged; only leaves that a cut goes
-through are. The slices go to the operator that puts windows together from panes, as if it had
+Time is cut where windows start and end. Each slice between two cuts is looked up in the index: most
+leaves lie in one slice and are not read, only their entries are merged; a leaf is read only if a
+cut goes through it. The slices go to the operator that merges windows from panes, as if it had
 reduced events to them itself, so the rows are those of a replay.
 """
 
@@ -44,13 +44,13 @@ from eventide.store.snapshot import Snapshot
 
 THREADS = os.cpu_count() or 1
 LEAST_WINDOWS = 50_000
-"""Fewer windows are put together before another thread would have begun."""
+"""Fewer windows are merged sooner than another thread can start."""
 
 THINNED = "some of the events were thinned to aggregates, which windows may cut"
 
 
 def window_access(plan: Plan, source: Snapshot, weights: Weights) -> WindowIndex | CountIndex | str:
-    """Return the way to answer a block's windows from the index, or why that cannot be."""
+    """Return the way to answer a block's windows from the index, or why there is none."""
     asked = asked_of(plan)
     if isinstance(asked, str):
         return asked
@@ -60,12 +60,12 @@ def window_access(plan: Plan, source: Snapshot, weights: Weights) -> WindowIndex
     if isinstance(asked.window, Window):
         return WindowIndex(plan, asked, source, times.intersect(source.time_range), weights)
     found = CountIndex(plan, asked, source, weights)
-    # Leaves that overlap are read together, those at the ends of the time range as well.
+    # Overlapping leaves are read together, and so are those at the ends of the time range.
     return THINNED if has_thinned(source, found.counted.touched) else found
 
 
 def has_thinned(source: Snapshot, times: TimeRange) -> bool:
-    """Whether events of a time range are gone, and only aggregates are left of them."""
+    """Whether events of a time range have been thinned to aggregates."""
     return any(each.thinned and times.overlaps(each.time_range) for each in source.segments)
 
 
@@ -86,13 +86,13 @@ class WindowIndex:
 
     @property
     def window(self) -> Window:
-        """The windows that are asked for."""
+        """The windows of the query."""
         assert isinstance(self.asked.window, Window)
         return self.asked.window
 
     @cached_property
     def question(self) -> AggregateQuestion:
-        """What is asked of the index for each slice."""
+        """What is looked up in the index for each slice."""
         return question_of(self.asked.calls, self.source.schema)
 
     @cached_property
@@ -107,7 +107,7 @@ class WindowIndex:
 
     @cached_property
     def estimate(self) -> Cost:
-        """What it is expected to take."""
+        """The expected cost."""
         borders = [cover.border.entries for cover in self.covers]
         windows = window_count(self.window, rows_in(self.source, self.times), self.times)
         work = IndexWork(
@@ -128,7 +128,7 @@ class WindowIndex:
         return f"{each} from the time index, reading only leaves that their ends cut"
 
     def run(self) -> tuple[list[pa.RecordBatch], Cost]:
-        """Return the rows, and what they took."""
+        """Return the rows, and the measured cost."""
         watch = StopWatch()
         found = read_covers(self.source, self.question, self.cuts, self.covers)
         watch.step("read leaves that are cut", len(found.periods))
@@ -156,7 +156,7 @@ class WindowIndex:
         return pa.RecordBatch.from_arrays([pa.array(starts), *columns], schema=schema)
 
     def windows_of(self, operator: AggregateWindows, panes: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """Return the windows of panes, put together in parallel where they are many."""
+        """Return the windows merged from panes, in parallel if there are many."""
         window = self.window
         threads = THREADS
         count = (self.times.end_us - self.times.start_us + window.size_us) // window.slide_us

@@ -1,10 +1,10 @@
-"""What the tasks of one execution agree on: which snapshot they read.
+"""Make all tasks of one execution read the same snapshot.
 
-Spark asks a data source for its partitions once, and keeps them for every later query over the
-same DataFrame or view. So it is the tasks that decide how far they read. The first one of an
-execution looks at the stream as it is, and leaves what it has found in a file that only one of
-them can create; all others, and those that are tried again, go by that file. It lies in the
-database, the one place that all tasks see.
+Spark asks a data source for its partitions once, and keeps them for every later query over the same
+DataFrame or view. So the tasks have to decide how far they read. The first task of an execution
+looks at the stream as it is, and writes what it has found to a file that only one of them can
+create; all others, and those that are tried again, follow that file. It lies in the database, the
+one place that all tasks see.
 
 DB/reads/<hash>    JSON, a few bytes; swept after a week
 DB/reads/swept     empty; as old as the last sweep
@@ -26,19 +26,19 @@ from pyspark import TaskContext
 
 READS = "reads"
 KEPT_S = 7 * 86_400.0
-"""No execution takes as long, with all its retries."""
+"""No execution takes this long, with all its retries."""
 SWEPT = "swept"
 SWEEP_EVERY_S = 3_600.0
-"""A sweep looks at every file, so no task makes one soon after another."""
+"""A sweep looks at every file, so it is not repeated soon."""
 
 
 def execution_name() -> str:
-    """Return a name that all tasks of this execution have in common, and no others."""
+    """Return a name that all tasks of this execution share, and no others."""
     context = TaskContext.get()
     assert context is not None
     application = [context.getLocalProperty(f"spark.app.{each}") for each in ("id", "startTime")]
     execution = context.getLocalProperty("spark.sql.execution.id")
-    # A job of RDDs is no execution: all tasks of a stage agree then.
+    # A job of RDDs is not an execution: then all tasks of a stage agree.
     place = f"stage {context.stageId()}" if execution is None else f"execution {execution}"
     return "/".join([*map(str, application), place])
 
@@ -76,7 +76,7 @@ def is_due(folder: Path) -> bool:
 
 
 def sweep(folder: Path) -> None:
-    """Delete what was agreed on long ago."""
+    """Delete old agreements."""
     oldest = time.time() - KEPT_S
     for entry in os.scandir(folder):
         with suppress(FileNotFoundError):

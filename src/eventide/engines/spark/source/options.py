@@ -1,4 +1,4 @@
-"""The options of the data source: text as Spark has it, whose names come in lower case."""
+"""The options of the data source: text, with names in lower case as Spark passes them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SPARKS = ("checkpointlocation", "queryname")
 
 
 def check_reading(options: Mapping[str, str], further: tuple[str, ...] = ()) -> None:
-    """Refuse options that reading does not have: a slip would read too much in silence."""
+    """Refuse options that reading does not have: a misspelled one would silently read too much."""
     names = [name for name in options if not name.startswith(WHERE)]
     check_names(names, (*PLACES, *READING, *further), f"{WHERE}<attribute>")
 
@@ -62,7 +62,7 @@ def columns_of(options: Mapping[str, str], schema: Schema) -> list[str]:
 
 
 def times_of(options: Mapping[str, str]) -> TimeRange:
-    """Return what `from` and `to` leave."""
+    """Return the time range of `from` and `to`."""
     return TimeRange(
         instant(options, "from", ALL_TIME.start_us), instant(options, "to", ALL_TIME.end_us)
     )
@@ -78,7 +78,7 @@ def rows_per_batch_of(options: Mapping[str, str], default: int) -> int:
 
 
 def has_clock(options: Mapping[str, str]) -> bool:
-    """Whether rows are to say how far the replay is."""
+    """Whether rows are to have the clock of the replay."""
     text = options.get("clock", "false").strip().lower()
     if text not in ("true", "false"):
         message = f"option 'clock' is {text!r}"
@@ -99,7 +99,7 @@ def instant(options: Mapping[str, str], name: str, default: int) -> int:
 
 
 def where_of(options: Mapping[str, str], schema: Schema) -> dict[str, ValueRange]:
-    """Return the conditions by attribute that `where.<attribute>` options say."""
+    """Return the conditions of `where.<attribute>` options, by attribute."""
     found: dict[str, ValueRange] = {}
     for option, text in options.items():
         if option.startswith(WHERE):
@@ -111,7 +111,7 @@ def where_of(options: Mapping[str, str], schema: Schema) -> dict[str, ValueRange
 
 
 def attribute_of(lower: str, schema: Schema) -> str:
-    """Return the attribute that has a name in lower case, for Spark has no other."""
+    """Return the attribute that has a name in lower case, as Spark passes it."""
     same = [name for name in schema.names if name.lower() == lower]
     if len(same) == 1:
         return same[0]

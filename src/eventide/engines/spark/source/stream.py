@@ -1,12 +1,12 @@
-"""The store as a streaming source: the events of a time range once more, in order of time.
+"""The store as a streaming source: the events of a time range, replayed in order of time.
 
     offset   {"ts": …, "_seq": …}   events before ts have been read, of those numbered below _seq
 
 A query replays what was stored when it began. `_seq` numbers events as they are stored, so the
-number of the next one is a snapshot that a checkpoint can hold: after a restart, whatever was
-appended since, in whatever order of time, does not show, and a micro-batch that is tried again
-has the same rows. A border lies between two instants, so events of the same time are never
-parted. Behind the last event the offset is the end of time.
+number of the next one is a snapshot that a checkpoint can hold: after a restart, events appended
+since are not visible, with any time, and a micro-batch that is tried again has the same rows. A
+border lies between two instants, so events of the same time are never separated. Behind the last
+event the offset is the end of time.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class ReplayPartition(ds.InputPartition):
 
 
 class ReplayReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Replays a stream in micro-batches: of so many rows, or of what the clock makes due.
+    """Replays a stream in micro-batches: of a number of rows, or of what the clock makes due.
 
-    Spark runs one for each query, in a process of its own beside the driver. A task makes
-    another, which does nothing but read the partition that it is given.
+    Spark runs one for each query, in a process of its own beside the driver. A task makes another,
+    which only reads the partition that it is given.
     """
 
     def __init__(self, stored: StoredStream, wanted: ReplayWanted) -> None:
@@ -87,7 +87,7 @@ class ReplayReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.position: tuple[int, int] = (0, 0)
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        """Return where a new query begins, and before which number all of its events are."""
+        """Return where a new query begins, and the number below which all of its events are."""
         before_seq = self.present().view.next_seq
         return {"ts": self.times_from(self.wanted.time_range.start_us, before_seq), SEQ: before_seq}
 
@@ -98,7 +98,7 @@ class ReplayReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxRows(self.wanted.rows_per_batch)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Remember to wait for what is not yet due: to say there is nothing would end the query."""
+        """Wait for what is not yet due: an empty answer would end the query."""
         self.waits = True
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
@@ -180,7 +180,7 @@ class ReplayReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
             self.ahead.load()
 
     def border_after(self, rows: int) -> int:
-        """Return the time of the first event that is too many; more share an instant at times."""
+        """Return the time of the first event beyond the limit; an instant is never split."""
         assert self.ahead is not None
         before = place = 0
         while True:

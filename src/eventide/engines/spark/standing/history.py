@@ -4,7 +4,7 @@ each stream ─ mapInArrow: pack by window and bucket ┐
                                                     ├ union ─ shuffle ─ mapInArrow: the operators
 each stream ─ mapInArrow: pack by window and bucket ┘
 
-Every partition tells every bucket the newest time it has seen, so that all answer as of the same
+Every partition sends every bucket the newest time it has seen, so that all answer as of the same
 instant. A query whose operators share no key runs in one bucket.
 """
 
@@ -214,7 +214,7 @@ def packed_store(
 
 
 def run_bucket(plan: Standing, batches: Batches, newest_us: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield what a query says over the events of one bucket, as of the newest event of all."""
+    """Yield the output of a query over the events of one bucket, as of the newest event of all."""
     payloads: dict[int, list[bytes]] = {}
     for batch in batches:
         _, leaves, told, values = (column.to_pylist() for column in batch.columns)
@@ -249,12 +249,12 @@ def cursor_over(
 
 
 def answer_schema(plan: Standing) -> pa.Schema:
-    """Return the columns of what a query says over history."""
+    """Return the columns of the output of a query over history."""
     return pa.schema([(name, kind.arrow) for name, kind in plan.row.items()])
 
 
 def plain(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows in the types that Spark is told of: there are no short integers among them."""
+    """Return rows in the types that Spark expects: without short integers."""
     columns = []
     for field, column in zip(rows.schema, rows.columns, strict=True):
         kind = DataType.from_arrow(field.type)

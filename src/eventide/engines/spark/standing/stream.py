@@ -4,9 +4,9 @@ each stream ─ mapInArrow: pack by window and bucket ┐
                                                     ├ union ─ shuffle ─ transformWithState ─ unpack
 each stream ─ mapInArrow: pack by window and bucket ┘
 
-Every partition tells every bucket how far its stream is, so all buckets go by the same clock. What
-comes out is only ever added to: rows have the instant at which they expire, and only where that
-cannot be known does a second row, of sign -1, take one back.
+Every partition sends every bucket the time that its stream has reached, so all buckets have the
+same clock. The output is append-only: rows have the instant at which they expire, and only if that
+is not known a second row, of sign -1, takes one back.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class StandingProcessor(StatefulProcessor, Stateful[StandingBucketState]):
             yield pd.DataFrame({"bucket": [key[0]], "late_events": [late], "payload": [payload]})
 
     def close(self) -> None:
-        """Nothing to let go."""
+        """Nothing to release."""
 
     def push(
         self, state: StandingBucketState, told: BucketEvents
