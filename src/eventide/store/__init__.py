@@ -1,17 +1,17 @@
 """Keep events on disk, durably, and read them back in order of time.
 
 store.py     a database: a folder of streams
-stream.py    one stream: append, stage and commit, snapshot, and its care
+stream.py    one stream: append, stage and commit, snapshot, maintenance
 snapshot.py  a stream as it was at one moment
-source.py    what engines read: the `EventSource` protocol, and balanced slices of time
+source.py    what engines read: the `EventSource` protocol, and balanced slices
 memory.py    an Arrow table as an event source
-options.py   how a stream is kept
-stats.py     what a stream looks like inside
+options.py   how a stream is stored
+stats.py     statistics of a stream
 order.py     rows in order of (ts, _seq)
 
-files/       bytes on disk                     segments/  events that are their own index
+files/       bytes on disk                     segments/  files of events with their index
 index/       what the index knows of events    writing/   from an append to the disk
-reading/     from a question to rows           upkeep/    merge, change, copy, verify, repair
+reading/     from a query to rows              upkeep/    merge, change, copy, verify, repair
 """
 
 from eventide.store.memory import TableSource

@@ -99,7 +99,7 @@ class TableSource:
 
 
 def checked(schema: Schema, table: pa.Table) -> pa.Table:
-    """Return the columns in the schema's order, `_seq` added if absent, or say what is wrong."""
+    """Return the columns in the schema's order, `_seq` added if absent; refuse wrong ones."""
     if SEQ not in table.column_names:
         table = table.append_column(SEQ, pa.array(np.arange(table.num_rows, dtype=np.int64)))
     expected = schema.arrow
@@ -119,7 +119,7 @@ def checked(schema: Schema, table: pa.Table) -> pa.Table:
 
 
 def joined(table: pa.Table) -> pa.Table:
-    """Return the table in chunks that are large enough to scan well, `ts` and `_seq` in one."""
+    """Return the table in chunks large enough to scan well, `ts` and `_seq` in one chunk."""
     chunks = max(column.num_chunks for column in table.columns)
     if chunks > 1 and table.num_rows < chunks * SMALL_CHUNK_ROWS:
         return table.combine_chunks()
@@ -130,6 +130,6 @@ def joined(table: pa.Table) -> pa.Table:
 
 
 def in_order(table: pa.Table) -> pa.Table:
-    """Return the table sorted by (ts, _seq); the same object if it is."""
+    """Return the table sorted by (ts, _seq); the same object if it already is."""
     order = sorting_order(int64_view(table.column(TS)), int64_view(table.column(SEQ)))
     return table if order is None else table.take(pa.array(order))

@@ -1,4 +1,4 @@
-"""What a stream promises and how it is kept: chosen when it is created, some of it later."""
+"""How a stream is stored: chosen when it is created; some of it can be changed later."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPOKEN = {
     "indexes": "index",
     "auto_index": "index",
 }
-"""What users call an option, where that is another name."""
+"""The name of an option for users, if it is another one."""
 LARGEST = {
     "split_us": MAX_TS_US - MIN_TS_US,
     "keep_us": MAX_TS_US - MIN_TS_US,
@@ -42,7 +42,7 @@ HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """How a stream is kept.
+    """How a stream is stored.
 
     durability         `batch`: an append returns when its events are on the disk. `group`: it
                        returns at once, and the disk has them `commit_interval_ms` later at most.
@@ -91,7 +91,7 @@ class StreamOptions:
             raise StoreError(message, hint="it is a fraction between 0 and 1; 0.1 is the default")
 
     def checked(self, schema: Schema) -> StreamOptions:
-        """Refuse options about attributes that the stream does not have, or cannot keep so."""
+        """Refuse options about attributes that the stream does not have, or that do not fit."""
         named = [*(self.summaries or ()), *self.indexes, *(on for _, on in self.aggregates)]
         for attribute in named:
             if attribute not in schema.names:
@@ -102,7 +102,7 @@ class StreamOptions:
                 message = f"option zoneless names {attribute!r}, which is no timestamp"
                 raise SchemaError(message, hint="it names ts, or attributes of type timestamp")
         known = [BoundAggregate(*pair) for pair in self.aggregates if find_registered(pair[0])]
-        # Raises if an aggregate lacks what it needs: no segment could ever be written.
+        # Raises if an aggregate lacks another that it needs: no segment could ever be written.
         SummaryLayout.of(schema, schema.names if self.summaries is None else self.summaries, known)
         return self
 
@@ -162,7 +162,7 @@ def is_whole(value: object) -> bool:
 
 
 def one_of(option: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Refuse a value that an option does not have."""
+    """Refuse a value that an option cannot have."""
     if value not in allowed:
         message = f"option {option} is {value!r}"
         raise StoreError(message, hint=f"it is one of {listed(allowed)}")

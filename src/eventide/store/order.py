@@ -1,4 +1,4 @@
-"""Rows in order of (ts, _seq); nothing is done where they are."""
+"""Sort rows by (ts, _seq), if they are not in that order already."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def is_ascending(values: Int64s) -> bool:
 
 
 def sort_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows in order of (ts, _seq); the same object where they are."""
+    """Return the rows in order of (ts, _seq); the same object if they already are."""
     ts, seq = int64_view(rows.column(TS)), int64_view(rows.column(SEQ))
-    # A process that only opens a stream is spared the loading of compiled code.
+    # A process that only opens a stream need not load compiled code.
     if len(ts) <= FEW_ROWS and is_ascending(seq) and is_ascending(ts):
         return rows
     taken = interruptible(taken_in_order) if len(ts) > FEW_ROWS else taken_in_order

@@ -34,9 +34,9 @@ class Snapshot:
     """An immutable, consistent view of a stream: an `EventSource`.
 
     It has everything that was appended before it was taken: sealed segments, the open one, and
-    what is only in the log. Later appends do not show in it. Files that compaction replaces stay
-    for an hour, so a snapshot can be read for at least that long. Pickled, another process that
-    sees the folder reads exactly the same events.
+    events that are only in the log. Later appends are not in it. Files that compaction replaces
+    stay for an hour, so a snapshot can be read for at least that long. Pickled, another process
+    that sees the folder reads exactly the same events.
     """
 
     __slots__ = ("path", "view")
@@ -127,7 +127,7 @@ class Snapshot:
         return TimeRange(min(s.start_us for s in periods), max(s.end_us for s in periods))
 
     def check_whole(self, time_range: TimeRange) -> None:
-        """Refuse to read events of a period of which only aggregates are left."""
+        """Refuse to read events of a period that has been thinned to aggregates."""
         for segment in self.segments:
             if segment.thinned and time_range.overlaps(segment.time_range):
                 message = f"events of {self.name} in this period were thinned to aggregates"
@@ -167,10 +167,10 @@ class Snapshot:
         }
 
     def within(self, time_range: TimeRange) -> Snapshot:
-        """Return the snapshot with nothing but what a time range touches.
+        """Return the snapshot restricted to a time range.
 
-        It answers the same there, and is small when it is pickled: a task of many is sent only
-        the segments that it reads, and only its own part of the events that are in none yet.
+        It answers the same there, and is small when it is pickled: a task is sent only the segments
+        that it reads, and only its own part of the events that are in none yet.
         """
         touched = [each for each in self.segments if time_range.overlaps(each.time_range)]
         sealed = tuple(each for each in touched if each is not self.view.segment)
@@ -186,7 +186,7 @@ class Snapshot:
         return Snapshot(self.path, view)
 
     def found(self, question: Hashable, find: Callable[[], T]) -> T:
-        """Return what `find` returns; asked again, what it returned before the stream grew."""
+        """Return the result of `find`; later calls return the same until the stream has grown."""
         asked = (self.manifest.stream_id, question)
         return opened(self.path).findings.get(asked, self.row_count, find)
 
@@ -195,8 +195,8 @@ class Snapshot:
     ) -> list[TimeSlice]:
         """Cut a time range into disjoint, ordered slices of about `target_rows` rows each.
 
-        With `where`, of rows in leaves that may have what it asks for: a slice in which no leaf
-        may is left out.
+        With `where`, count rows in leaves that may meet it; a slice without such leaves is left
+        out.
         """
         wanted = self.wanted((TS,), time_range, where or {})
         periods: list[tuple[int, int, int]] = []
@@ -216,7 +216,7 @@ class Snapshot:
 
 
 def copied_within(rows: pa.RecordBatch, time_range: TimeRange) -> pa.RecordBatch:
-    """Return the rows of a time range, copied: a slice is pickled with all it was cut from."""
+    """Return the rows of a time range, copied: a slice would be pickled with the whole array."""
     bounds = [time_range.start_us, time_range.end_us]
     start, end = np.searchsorted(int64_view(rows.column(TS)), bounds)
     if start == 0 and end == rows.num_rows:

@@ -20,7 +20,7 @@ SCAN_ROWS = 1 << 19
 """How many rows a scanned batch has, about: enough for kernels, little enough for caches."""
 
 MOST_SLICES = 10_000
-"""However few rows a slice is asked to have, there are not more than about this many."""
+"""There are at most about this many slices, even if they are asked to have few rows."""
 
 
 Where = Mapping[str, object]
@@ -66,7 +66,7 @@ class EventSource(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """Yield the events of a time range in order of (ts, _seq), in batches, none empty.
 
-        Events that do not meet a condition of `where` may be left out, and need not be.
+        Events that do not meet a condition of `where` may be left out, but need not be.
         """
         ...
 
@@ -92,7 +92,7 @@ def balanced_slices(
 ) -> list[TimeSlice]:
     """Cut time so that each slice has about `target_rows` rows.
 
-    A period is (min_ts, max_ts, rows), its rows taken as evenly spread.
+    A period is (min_ts, max_ts, rows), its rows assumed to be evenly spread.
 
     >>> balanced_slices([(0, 9, 100)], TimeRange(0, 5), 25)
     [TimeSlice(time_range=TimeRange(start_us=0, end_us=2), rows=20),

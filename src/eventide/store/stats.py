@@ -1,4 +1,4 @@
-"""What a stream looks like inside: sizes, load, indexes, and what the store has decided."""
+"""Statistics of a stream: sizes, load, indexes, and decisions of the store."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class SegmentStats:
     in_order: bool
     thinned: int
     wasted: int
-    """Bytes of the file that nobody reaches any more; compaction writes it anew at half."""
+    """Bytes of the file that cannot be reached any more; at half, compaction rewrites it."""
     indexes: tuple[str, ...]
     correlation: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StreamStats:
-    """A stream: what it holds and where, how it is kept, and what came in lately."""
+    """A stream: what it holds and where, how it is stored, and what came in lately."""
 
     events: int
     bytes: int
@@ -49,9 +49,9 @@ class StreamStats:
     options: StreamOptions
     load: Load
     delay_bound: int
-    """How many events one can be behind its place, at most, where they are kept as they arrived."""
+    """How many events an event can be behind its place, at most, if stored as they arrived."""
     reduced: str | None
-    """What the segment that is written now does without, because of the load."""
+    """What the segment written now leaves out, because of the load."""
     dropped_before: int | None
     decisions: tuple[Decision, ...]
 
@@ -92,7 +92,7 @@ def stats_of(snapshot: Snapshot, load: Load) -> StreamStats:
 
 
 def reduced_text(snapshot: Snapshot) -> str | None:
-    """Say what the open segment does without that the stream's options ask for."""
+    """Say which of the stream's options the open segment leaves out for now."""
     view = snapshot.view
     options = view.manifest.options
     indexes: tuple[str, ...]
@@ -114,10 +114,11 @@ def reduced_text(snapshot: Snapshot) -> str | None:
 def delay_bound(snapshot: Snapshot) -> int:
     """Return how many events an event can be behind its place, at most, in stored order.
 
-    From the index alone, over the leaves of segments that are kept as events arrived. For each
-    leaf, the earliest leaf before it that reaches beyond its first time is found with a running
-    maximum: the events from there to the leaf's end bound how far any of its events is behind.
-    A buffer of one more than this many events is enough to sort the segment while reading it.
+    It is computed from the index alone, over the leaves of segments that store events as they
+    arrived. For each leaf, the earliest leaf before it that reaches beyond its first time is found
+    with a running maximum: the events from there to the leaf's end bound how far any of its events
+    is behind. A buffer of one more than this many events is enough to sort the segment while
+    reading it.
     """
     bound = 0
     for segment in snapshot.segments:

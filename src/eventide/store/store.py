@@ -2,10 +2,10 @@
 
 DB/eventide.json           marks the folder, with the format's version
 DB/lock                    held while a stream is created or dropped
-DB/weights.json            what queries take on this machine, if it was measured
+DB/weights.json            the cost of steps of queries on this machine, if it was measured
 DB/streams/<name>/         one stream: manifest and segment files, and its own lock
-DB/dropped-<id>/           a dropped stream on its way out
-DB/reads/                  what tasks of Spark have agreed on
+DB/dropped-<id>/           a dropped stream that is being deleted
+DB/reads/                  snapshots that tasks of Spark have agreed on
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Store:
 
     @classmethod
     def open(cls, path: str | Path, *, create: bool = True) -> Store:
-        """Open a database folder, making a new one where there is nothing yet."""
+        """Open a database folder; make a new one if there is nothing yet."""
         folder = local_path(path).absolute()
         try:
             if not (folder / MARKER).exists():
@@ -132,7 +132,7 @@ class Store:
     def backup(self, path: str | Path, advance: Advance = lambda _: None) -> Store:
         """Copy every stream as it is now into a new database, while writing goes on.
 
-        Only streams: what was measured of this machine stays here.
+        Only streams are copied: the weights of this machine stay here.
         """
         target = local_path(path).absolute()
         if target.exists() or target.is_relative_to(self.path):
@@ -188,7 +188,7 @@ def check_listed(folder: Path) -> None:
 
 
 def cannot_back_up(source: Path, target: Path, error: OSError) -> StoreError:
-    """Return the error of a backup that failed."""
+    """Return the error for a backup that failed."""
     if target.exists():
         message = f"{target} is written, but may not survive a power failure: {error}"
         return StoreError(message, hint="check the disk, and take the backup again")
@@ -197,7 +197,7 @@ def cannot_back_up(source: Path, target: Path, error: OSError) -> StoreError:
 
 
 def cannot_drop(folder: Path, error: OSError) -> StoreError:
-    """Return the error of a stream that could not be dropped for good."""
+    """Return the error for a stream that could not be dropped for good."""
     if folder.exists():
         message = f"cannot drop {folder}: {error}"
         return StoreError(message, hint="nothing was dropped; check the disk and the permissions")

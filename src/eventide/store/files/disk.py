@@ -1,6 +1,6 @@
 """Every change of the store's files, one call for each kind.
 
-All of them go through `DISK`, so that a test can put a disk in its place that loses what was not
+All of them go through `DISK`, so that a test can replace it by a disk that loses what was not
 synced. Nothing else in this package writes, renames or deletes.
 """
 
@@ -32,7 +32,7 @@ class Disk:
         return os.open(path, flags, 0o666)
 
     def write(self, descriptor: int, pieces: Sequence[Piece], offset: int) -> None:
-        """Write all pieces one after the other, beginning at `offset`."""
+        """Write all buffers one after the other, beginning at `offset`."""
         for start in range(0, len(pieces), PIECES_AT_ONCE):
             views = [memoryview(piece) for piece in pieces[start : start + PIECES_AT_ONCE]]
             while views:
@@ -41,7 +41,7 @@ class Disk:
                 views = rest_of(views, written)
 
     def truncate(self, descriptor: int, size: int) -> None:
-        """Cut off what lies behind `size` bytes."""
+        """Cut the file to `size` bytes."""
         os.ftruncate(descriptor, size)
 
     def sync(self, descriptor: int) -> None:
@@ -97,16 +97,17 @@ class AppendFile:
         return cls(path, descriptor, os.fstat(descriptor).st_size)
 
     def append(self, pieces: Sequence[Piece]) -> int:
-        """Write pieces at the end, and return where they begin."""
+        """Write buffers at the end, and return where they begin."""
         start = self.end
         DISK.write(self.descriptor, pieces, start)
         self.end += sum(memoryview(piece).nbytes for piece in pieces)
         return start
 
     def cut(self, end: int) -> None:
-        """Take back what was written behind `end`, for good.
+        """Remove what was written behind `end`, for good.
 
-        Synced at once: else a power failure could bring it back behind what is written next.
+        It is synced at once: otherwise a power failure could bring the bytes back behind later
+        ones.
         """
         DISK.truncate(self.descriptor, end)
         self.end = end
@@ -117,7 +118,7 @@ class AppendFile:
         DISK.sync(self.descriptor)
 
     def close(self) -> None:
-        """Give the descriptor back."""
+        """Close the descriptor."""
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
@@ -154,6 +155,6 @@ def sync_folder(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Delete a file nobody refers to. If that fails the next compaction sweeps it."""
+    """Delete a file that nothing refers to. If that fails, the next compaction sweeps it."""
     with contextlib.suppress(OSError):
         DISK.unlink(path)

@@ -44,7 +44,7 @@ class Kind(IntEnum):
 
 
 class DamagedFrameError(Exception):
-    """Bytes are not the frame that was written. Never leaves this package."""
+    """Bytes are not the frame that was written. This error never leaves this package."""
 
 
 @dataclass(frozen=True, slots=True)

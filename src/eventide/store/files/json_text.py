@@ -1,4 +1,4 @@
-"""JSON in files of ours: what is read may have been written by anybody."""
+"""JSON in our files, read with care: anybody may have written it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def read_json(content: bytes) -> Any:  # noqa: ANN401 - whatever the text says
-    """Return what a text says; ValueError if it is no JSON, or none that we would write.
+    """Return the value of a text; ValueError if it is not JSON, or JSON that we never write.
 
     >>> read_json(b'{"rows": 1e400}')
     Traceback (most recent call last):
@@ -23,7 +23,7 @@ def read_json(content: bytes) -> Any:  # noqa: ANN401 - whatever the text says
 
 
 def finite(text: str) -> float:
-    """Return a number that a double holds."""
+    """Return a number that a double can hold."""
     number = float(text)
     if isinf(number):
         message = f"{text} is no number that is stored"

@@ -43,7 +43,7 @@ def write_lock(folder: Path) -> Iterator[None]:
 
 
 def check_same_file(descriptor: int, folder: Path) -> None:
-    """Refuse a lock that keeps nobody out: its folder was dropped, and perhaps made anew."""
+    """Refuse a lock that protects nothing: its folder was dropped, and perhaps made anew."""
     try:
         same = os.path.samestat(os.fstat(descriptor), (folder / LOCK_FILE).stat())
     except FileNotFoundError:
@@ -54,7 +54,7 @@ def check_same_file(descriptor: int, folder: Path) -> None:
 
 
 def acquire(descriptor: int, folder: Path) -> None:
-    """Lock, or say what stands in the way."""
+    """Take the lock, or raise an error that says why not."""
     deadline = time.monotonic() + WAIT_S
     with waiting_first(folder, deadline) as waits_first:
         if waits_first and locked_until(descriptor, deadline):
@@ -66,10 +66,10 @@ def acquire(descriptor: int, folder: Path) -> None:
 
 @contextlib.contextmanager
 def waiting_first(folder: Path, deadline: float) -> Iterator[bool]:
-    """Be the one whose turn is next: who has just written has to wait as well.
+    """Wait in a queue, so that a writer that has just written waits as well.
 
     Without it a writer that writes again and again leaves others only moments to find the lock
-    free, and on a loaded machine they may miss every one. The folder itself is what is locked.
+    free, and on a loaded machine they may miss every one. The folder itself is locked for this.
     """
     with contextlib.ExitStack() as held:
         try:
@@ -78,7 +78,7 @@ def waiting_first(folder: Path, deadline: float) -> Iterator[bool]:
             first = locked_until(gate, deadline)
             held.callback(fcntl.flock, gate, fcntl.LOCK_UN)
         except OSError:
-            first = True  # some file systems lock files only: then whoever is lucky is next
+            first = True  # some file systems lock files only: then the order is random
         yield first
 
 

@@ -1,8 +1,8 @@
 """Segment files mapped into memory, and the index nodes read from them lately.
 
-A segment's frames never change once they are written, and its file is only ever added to. So what
-was read stays true, whoever else appends; a file that has grown is mapped again when a frame lies
-behind the mapping.
+A segment's frames never change once they are written, and its file is only ever appended to. So
+what was read stays true, even if others append; a file that has grown is mapped again when a frame
+lies behind the mapping.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class MappedFiles:
         return content
 
     def frame(self, path: Path, address: int, length: int, kind: Kind) -> Frame:
-        """Return the frame of a kind that begins at an address, or say that it is damaged."""
+        """Return the frame of a kind that begins at an address; refuse a damaged one."""
         try:
             frame = read_frame(self.content(path, address + length), address, stamp_of(path.name))
         except DamagedFrameError as error:
@@ -78,7 +78,7 @@ class MappedFiles:
         return found
 
     def forget(self, path: Path) -> None:
-        """Let go of a file that is deleted, or may be replaced."""
+        """Forget a file that is deleted, or may be replaced."""
         with self.lock:
             self.files.pop(path, None)
             for key in [key for key in self.nodes if key[0] == path]:
@@ -89,7 +89,7 @@ MAPPED = MappedFiles()
 
 
 def renew_lock() -> None:
-    """A lock that another thread held when the process was forked is never freed in the child."""
+    """Make a new lock in a forked child: one that another thread held is never freed there."""
     MAPPED.lock = Lock()
 
 

@@ -6,14 +6,13 @@ turns partials into answers. Run r is [bounds[r], bounds[r + 1]); an empty run m
 that changes nothing when it is merged (null, usually). All three work on whole columns;
 `UserAggregate.from_functions` takes functions of single values instead.
 
-`merge` must be associative, for trees cut runs anywhere, and commutative, for late events come
-to their place later. A rough estimate keeps neither promise: it is exact for the rows of one
-leaf, and above that is made anew from all the children of a node, with an error that nothing
-bounds.
+`merge` must be associative, because trees divide runs anywhere, and commutative, because late
+events are merged later. A rough estimate does neither: it is exact for the rows of one leaf, and
+above that it is computed from all the children of a node, with an error that is not bounded.
 
-A stream stores names only, never code: a `BoundAggregate` is a name and an attribute, and the
-process that opens the stream must have registered an aggregate of that name. Looking up a name
-that it has not raises a StoreError; whoever opens the stream decides whether to go on without.
+A stream stores only names, never code: a `BoundAggregate` is a name and an attribute, and the
+process that opens the stream must have registered an aggregate of that name. Looking up an unknown
+name raises a StoreError; the caller decides whether to go on without it.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from eventide.schema import DataType
 
 Columns = Sequence[pa.Array]
 Dependencies = Mapping[str, pa.Array]
-"""What the aggregates that another one needs answer: one value for each row of partials."""
+"""The answers of the aggregates that another one needs: one value for each row of partials."""
 Kind = Literal["plain", "virtual", "dependent", "rough"]
 
 BUILT_IN = ("count", "sum", "avg", "min", "max", "stddev", "var_samp", "var_pop")
-"""The functions that a summary answers by itself, on the attributes whose type has them."""
+"""The functions that a summary answers by itself, for attributes whose type has them."""
 RESERVED = (*BUILT_IN, "first", "last")
 
 
@@ -70,7 +69,7 @@ class UserAggregate:
         eval: Callable[[Dependencies], pa.Array],
         takes: Callable[[DataType], bool],
     ) -> UserAggregate:
-        """Return an aggregate that stores nothing: a function of what others answer."""
+        """Return an aggregate that stores nothing: a function of the answers of others."""
         return cls(
             name,
             "virtual",
@@ -134,7 +133,7 @@ def folded(
     merge: Callable[[tuple[Any, ...], tuple[Any, ...]], tuple[Any, ...]],
     places: int,
 ) -> tuple[Any, ...]:
-    """Merge tuples from left to right, leaving out those of nothing."""
+    """Merge tuples from left to right, leaving out empty ones."""
     total: tuple[Any, ...] = (None,) * places
     for each in tuples:
         if exists(each):
@@ -225,7 +224,7 @@ def find_registered(name: str) -> UserAggregate | None:
 
 
 def not_registered(name: str) -> StoreError:
-    """Return the error of a name that means nothing in this process."""
+    """Return the error for a name that is not registered in this process."""
     message = f"no aggregate {name!r} is registered in this process"
     known = listed(registered_names())
     hint = f"call register_aggregate before the stream is opened; there are {known}"
@@ -235,8 +234,8 @@ def not_registered(name: str) -> StoreError:
 def second_best(name: str, first: str, sign: int) -> UserAggregate:
     """Return the aggregate of the value next to the smallest (sign 1) or largest (-1).
 
-    Equal values count apart, and it takes two that are not null. The best value itself is not
-    stored again: it is read from the aggregate `first`.
+    Equal values count separately, and there have to be two that are not null. The best value itself
+    is not stored again: it is read from the aggregate `first`.
     """
 
     def init(values: pa.Array, bounds: Int64s) -> list[pa.Array]:

@@ -170,7 +170,7 @@ class DecimalSummary:
 
 @dataclass(frozen=True, slots=True)
 class KeySummary:
-    """Truth values and times: only their order matters."""
+    """Booleans and times: only their order matters."""
 
     type: pa.DataType
 
@@ -202,7 +202,7 @@ class KeySummary:
 
 @dataclass(frozen=True, slots=True)
 class TextSummary:
-    """Strings and bytes. Extremes are kept whole, however long: a prefix would not be one."""
+    """Strings and bytes. Extremes are kept in full: a prefix would not be an extreme."""
 
     type: pa.DataType
 

@@ -2,8 +2,8 @@
 
     tc = 1 - mean |a_k - a_(k-1)| / (max - min)
 
-Near 1, the values of a leaf lie close together, and the minima and maxima of the primary index
-rule out most leaves. Near 0, every leaf spans nearly everything, and only a secondary index helps.
+Near 1, the values of a leaf lie close together, and the minima and maxima of the primary index rule
+out most leaves. Near 0, every leaf has nearly all values, and only a secondary index helps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from eventide.kernels.store.correlation import sum_steps
 
 @dataclass(frozen=True, slots=True)
 class CorrelationPart:
-    """What has to be known of a run of values to join it to the next; empty by default.
+    """What is needed of a run of values to join it to the next; empty by default.
 
     >>> correlation_of(pa.array([1, 2, None, 5])).value
     0.5
@@ -58,7 +58,7 @@ class CorrelationPart:
         if self.steps == 0 or self.low == self.high:
             return 1.0
         # The distance of two doubles can be more than a double holds: then halves are compared.
-        # Steps whose sum is too large to hold are as far apart as values get.
+        # Steps whose sum overflows are as far apart as values can be.
         scale = 0.5 if math.isinf(self.high - self.low) else 1.0
         ratio = self.sum_of_steps / self.steps * scale / (self.high * scale - self.low * scale)
         return max(0.0, 1.0 - ratio)
@@ -66,7 +66,7 @@ class CorrelationPart:
 
 @dataclass(frozen=True, slots=True)
 class IndexChoice:
-    """Attributes by what a secondary index would do for them; each in one of the three."""
+    """Attributes by what a secondary index would do for them; each is in one of the three sets."""
 
     useful: tuple[str, ...]
     wasteful: tuple[str, ...]

@@ -61,7 +61,7 @@ class ValueRange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the bounds leave no room for any value."""
+        """Whether no value is between the bounds."""
         if self.low is None or self.high is None:
             return False
         if same(self.low, self.high):

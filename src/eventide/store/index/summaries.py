@@ -1,11 +1,11 @@
-"""What an entry of the time index knows of the rows below it: the summary of each attribute.
+"""The summary of each attribute in an entry of the time index: what it knows of the rows below.
 
     rows       a a a b b c c c c        bounds 0, 3, 5, 9
     summaries  [ 0 ] [1] [  2  ]        one row each: speed.count, speed.min, speed.max, …
     merged     [   0   ] [  1  ]        bounds 0, 2, 3 over the rows above
 
-Summaries merge to those of more rows, and finish to what a query would compute from the rows:
-the partial columns are those of the accumulators, so that the answers are the same.
+Summaries merge to those of more rows, and finish to what a query would compute from the rows: the
+partial columns are those of the accumulators, so that the answers are the same.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class SummaryLayout:
         )
 
     def is_rough(self, function: str, attribute: str) -> bool:
-        """Whether the answer is an estimate, for entries that were merged from others."""
+        """Whether the answer is an estimate, if entries were merged from others."""
         found = self.find(function, attribute)
         return found is not None and (
             found.aggregate.kind == "rough"
@@ -210,7 +210,7 @@ def check_layout(layout: SummaryLayout) -> None:
 
 
 def partials_of(function: str, argument: DataType) -> tuple[str, ...]:
-    """Return the parts of a summary that a function is finished from; none if there are not any.
+    """Return the parts of a summary that a function is finished from; none if there are none.
 
     The order is that of the accumulators' partials.
     """
@@ -243,7 +243,7 @@ def variances(partials: Sequence[pa.Array], of_population: bool) -> pa.Array:
 
 
 def checked(stored: StoredAggregate, partials: Sequence[pa.Array]) -> Sequence[pa.Array]:
-    """Refuse what a user's function returned if it is not one column for each of its state."""
+    """Refuse the result of a user's function if it is not one column for each of its state."""
     if len(partials) != len(stored.columns):
         name, expected = stored.aggregate.name, len(stored.columns)
         message = f"aggregate {name!r} returned {len(partials)} columns instead of {expected}"

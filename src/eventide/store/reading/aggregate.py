@@ -1,11 +1,10 @@
 """Aggregates over periods, from the index: only the two ends of a period are read.
 
-Segments that lie wholly in a period answer from what the manifest knows of them. In the others the
-index is descended along the ends of the period, at most two paths; entries in between answer for
-everything below them, and of the leaves that an end cuts only the rows inside are summed up. What
-the index of a segment does not know, because the aggregate or the attribute came later or the
-stream does without, is computed from its rows: the answer is the same, and takes longer. Many
-periods are answered together: periods.py.
+Segments that lie entirely in a period are answered from the manifest. In the others the index is
+descended along the ends of the period, at most two paths; entries in between answer for everything
+below them, and of the leaves that an end cuts only the rows inside are summed up. If the index of a
+segment lacks the aggregate or the attribute, the answer is computed from its rows: it is the same,
+and takes longer. Many periods are answered together: periods.py.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ __all__ = [
 ]
 
 NODES_PER_CUT = 8
-"""Going down the index to a cut takes as long as reading so many of its nodes, in order."""
+"""Going down the index to a cut takes as long as reading this many of its nodes, in order."""
 PERIOD = ["ts_min", "ts_max"]
 PERIOD_FIELDS = [pa.field(name, pa.int64()) for name in PERIOD]
 
@@ -84,8 +83,8 @@ def period_partials(
 def is_descended(snapshot: Snapshot, cuts: Sequence[int]) -> bool:
     """Whether to go down the index for each period: for few periods of a stream with many leaves.
 
-    Otherwise the entries of all leaves are looked at once; they are kept for the next question. The
-    periods have to be in order of time then.
+    Otherwise the entries of all leaves are looked at once; they are kept for the next query. Then
+    the periods have to be in order of time.
     """
     nodes = sum(segment.leaves // tree.FAN_OUT for segment in snapshot.segments)
     return len(cuts) * NODES_PER_CUT < nodes or not ascend(cuts)
@@ -106,7 +105,7 @@ def ascend(cuts: Sequence[int]) -> bool:
 def partials_of_index(
     snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
 ) -> pa.RecordBatch:
-    """Return the partials of each period from the index, and from rows where that has to be."""
+    """Return the partials of each period from the index, and from rows where necessary."""
     found: list[pa.RecordBatch] = []
     bounds = [0]
     for start, end in pairwise(cuts):
@@ -144,7 +143,7 @@ def partials_in(
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """One entry for each segment, and which of them know what is asked for."""
+    """One entry for each segment, and which segments have the aggregates asked for."""
 
     segments: tuple[Segment, ...]
     entries: pa.RecordBatch
@@ -178,7 +177,7 @@ def is_same(one: Sequence[Segment], other: Sequence[Segment]) -> bool:
 
 
 def unknown_entry(segment: Segment, schema: pa.Schema) -> pa.RecordBatch:
-    """Return an entry that says no more than where a segment begins and ends."""
+    """Return an entry that only says where a segment begins and ends."""
     period = {"ts_min": segment.ts_min, "ts_max": segment.ts_max}
     return pa.RecordBatch.from_pylist([period], schema=schema)
 

@@ -1,4 +1,4 @@
-"""Find the runs of rows between cuts of time in the leaves that cuts go through, and sum them up.
+"""Find the runs of rows between cuts in the leaves that cuts go through, and sum them up.
 
 Each leaf is read once for all periods that have a part of it, and only its times and the columns
 asked for. Runs are found for all leaves of a group together: leaf_sums.py.
@@ -22,7 +22,7 @@ from eventide.store.reading.question import AggregateQuestion
 from eventide.store.segments.tree import place
 
 FEW_CUTS = 1 / 16
-"""With fewer cuts than this many a row they are looked up, with more the rows are gone through."""
+"""With fewer cuts than this for a row they are looked up, with more the rows are scanned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Border:
         firsts = np.cumsum(cuts + 1) - cuts - 1
         periods = np.arange(len(leaf_of)) - firsts[leaf_of] + first_period[leaf_of]
         starts = heads.find(leaf_of, self.cuts.starts_of(periods))
-        # The first run of a leaf begins with it, wherever its period begins.
+        # The first run of a leaf begins with it, even if its period begins earlier.
         starts[firsts] = low
         ends = np.append(starts[1:], 0)
         ends[firsts + cuts] = high

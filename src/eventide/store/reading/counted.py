@@ -1,13 +1,13 @@
-"""Partials of events by their numbers, from the index where it can say: for windows by count.
+"""Partials of events by their numbers, from the index where possible: for windows by count.
 
     units     |    |    |    |    |    |    |       leaves in order, whose rows are counted
-    cuts         |        |        |        |       at every so many events
+    cuts         |        |        |        |       at every n-th event
     read       ··          ··      ··       ··      units that a cut goes through
 
-The number of a unit's first event is how many events there are before it, so it takes no search to
-find where a cut goes through it. Units between two cuts are not read: the entries of their leaves
-are merged. That holds for leaves that overlap, because events came late, as well: they are one unit
-together, and only where a cut goes through it are its events read and put in order.
+The number of a unit's first event is the number of events before it, so no search is needed to find
+where a cut goes through it. Units between two cuts are not read: the entries of their leaves are
+merged. That also holds for leaves that overlap, because events came late: they are one unit
+together, and its events are read and sorted only if a cut goes through it.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Counted:
 class CountedUnits:
     """The units of a snapshot with the numbers of their events, and where those are cut.
 
-    `begins` are the numbers of the units' first events, counted from the first that is asked for:
-    those of earlier ones are below zero. `cuts` are cuts of numbers, and not of times.
+    `begins` are the numbers of the units' first events, counted from the first event asked for:
+    earlier ones are below zero. `cuts` are cuts of numbers, not of times.
     """
 
     units: Units
@@ -63,7 +63,7 @@ class CountedUnits:
 
     @cached_property
     def asked(self) -> Bools:
-        """Which units have events that are in a slice somebody asks for."""
+        """Which units have events in a slice that is asked for."""
         times = self.cuts.times
         touched: Bools = (self.ends > times.start_us) & (self.begins < times.end_us)
         first, last = self.periods
@@ -80,7 +80,7 @@ class CountedUnits:
 
     @cached_property
     def whole(self) -> Bools:
-        """Which units lie in one slice and have entries that know what is asked for."""
+        """Which units lie in one slice and have entries with the aggregates asked for."""
         times, columns = self.cuts.times, self.units.snapshot.columns
         first, last = self.periods
         inside = (self.begins >= times.start_us) & (self.ends <= times.end_us) & (first == last)
@@ -95,7 +95,7 @@ class CountedUnits:
 
     @cached_property
     def plain(self) -> Bools:
-        """Which units are one leaf, in order, with all columns: where each row lies is known."""
+        """Which units are one leaf, in order, with all columns: there each row can be found."""
         alone: Bools = np.diff(self.units.bounds) == 1
         return alone & self.units.share(self.lies_in_order)
 
@@ -148,7 +148,7 @@ class CountedUnits:
         return Counted(self.begins[owners], first, last, pa.concat_batches(found))
 
     def jobs(self) -> Iterator[Callable[[], Counted]]:
-        """Yield what there is to read: many leaves at a time, or units one by one."""
+        """Yield what has to be read: many leaves at a time, or units one by one."""
         units = self.units
         for number, own, owner in units.parts(np.flatnonzero(self.read & self.plain)):
             segment = units.snapshot.segments[number]
@@ -170,20 +170,20 @@ class CountedUnits:
         """Return the partials of leaves that are units each."""
         heads = leaves.heads
         if heads is None:
-            # A scan says which of them is damaged.
+            # A scan reports which of them is damaged.
             return joined(self.question, [self.of_unit(unit) for unit in owners.tolist()])
         begins = self.begins[owners]
         runs = self.runs(begins, leaves.rows)
         asked = self.cuts.are_asked(runs.periods)
         leaf_of, starts, ends = runs.leaf_of[asked], runs.starts[asked], runs.ends[asked]
         entries = leaves.summed(heads, LeafRuns(leaf_of, starts, ends, runs.periods[asked]))
-        # Together, for where times have to be decoded that is done once for each leaf.
+        # Together, so that times are decoded at most once for each leaf.
         both = np.stack([starts, ends - 1], axis=1).ravel()
         times = heads.times_at(np.repeat(leaf_of, 2), both)
         return Counted(begins[leaf_of] + starts, times[0::2], times[1::2], entries)
 
     def of_unit(self, unit: int) -> Counted:
-        """Return the partials of a unit that is read as a scan does, whatever it consists of."""
+        """Return the partials of a unit that is read as a scan does."""
         begin, parts = int(self.begins[unit]), []
         names = self.question.attributes
         for rows in self.units.batches(np.array([unit]), names):
@@ -256,8 +256,8 @@ def counted_units(
 ) -> CountedUnits:
     """Return units with numbers, counted from the first event of a time range, and their cuts.
 
-    Cuts are where the full windows of so many events, every so many, begin and end. Of the leaves
-    at the ends of the time range only the times are read, to count what lies in it.
+    Cuts are where the full windows of a size and slide begin and end. Of the leaves at the ends of
+    the time range only the times are read, to count the events in it.
     """
     before, inside = 0, 0
     if not times.is_empty:

@@ -1,4 +1,4 @@
-"""Where time is cut into periods that are asked for one by one: at any instants, or evenly.
+"""Where time is cut into periods: at any instants, or at regular distances.
 
     listed     |   0   |1|      2      |        at the instants of a list
     even       | 0 |1| 2 |3| 4 |5| 6 |7|        at every k·slide, and `rest` after it
@@ -40,11 +40,11 @@ class Cuts(Protocol):
         ...
 
     def are_asked(self, periods: Int64s) -> Bools:
-        """Return which periods anybody asks for."""
+        """Return which periods are asked for."""
         ...
 
     def between(self, times: TimeRange) -> int:
-        """Return how many cuts lie inside a time range, about."""
+        """Return about how many cuts lie inside a time range."""
         ...
 
 
@@ -74,11 +74,11 @@ class ListedCuts:
         return starts[:found], periods[:found]
 
     def are_asked(self, periods: Int64s) -> Bools:
-        """Return which periods anybody asks for: all."""
+        """Return which periods are asked for: all."""
         return np.ones(len(periods), np.bool_)
 
     def between(self, times: TimeRange) -> int:
-        """Return how many cuts lie inside a time range, about."""
+        """Return about how many cuts lie inside a time range."""
         first, last = np.searchsorted(self.cuts, [times.start_us, times.end_us])
         return int(max(0, last - first))
 
@@ -88,7 +88,7 @@ class EvenCuts:
     """Cuts at every k·slide and, with a rest shorter than the slide, at every k·slide + rest.
 
     Without a rest, period k begins at k·slide. With one, the periods that begin at k·slide have the
-    even numbers, the others the odd ones; with `gaps` nobody asks for the odd ones.
+    even numbers, the others the odd ones; with `gaps` the odd ones are not asked for.
     """
 
     slide_us: int
@@ -98,7 +98,7 @@ class EvenCuts:
 
     @classmethod
     def of_windows(cls, size_us: int, slide_us: int, times: TimeRange) -> EvenCuts:
-        """Return the fewest cuts with which every window has periods wholly or not at all.
+        """Return the fewest cuts such that every window contains periods entirely or not at all.
 
         >>> EvenCuts.of_windows(10, 4, TimeRange(0, 100)).rest_us  # a window ends where?
         2
@@ -133,10 +133,10 @@ class EvenCuts:
         return starts[:found], periods[:found] >> (2 - self.per_slide)
 
     def are_asked(self, periods: Int64s) -> Bools:
-        """Return which periods anybody asks for."""
+        """Return which periods are asked for."""
         return (periods & 1) == 0 if self.gaps else np.ones(len(periods), np.bool_)
 
     def between(self, times: TimeRange) -> int:
-        """Return how many cuts lie inside a time range, about."""
+        """Return about how many cuts lie inside a time range."""
         inside = times.intersect(self.times)
         return max(0, inside.end_us - inside.start_us) * self.per_slide // self.slide_us

@@ -1,8 +1,8 @@
-"""The heads of many leaves, checked in one call, and what they spare their readers.
+"""The heads of many leaves, checked in one call, so that less of the leaves has to be read.
 
-Times at even distances need not be read: their first and their step are in the head. Doubles that
-are stored as they are need not be copied: they are summed up where they lie in the mapped file.
-What is left to do for a leaf is the checksum of its columns.
+Evenly spaced times need not be read: their first and their step are in the head. Doubles that are
+stored as they are need not be copied: they are summed up in the mapped file. Only the checksum of
+the columns is left to do for a leaf.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Heads:
 
     @cached_property
     def even(self) -> Bools:
-        """Whether the times of each leaf are at even distances."""
+        """Whether the times of each leaf are evenly spaced."""
         encoding = self.fact(0, "encoding")
         stepped = (encoding == STEPS) | (encoding == FRAME)
         even: Bools = stepped & (self.fact(0, "width") == 0) & (self.fact(0, "nulls") == 0)
@@ -70,7 +70,7 @@ class Heads:
 
     @cached_property
     def steps(self) -> Int64s:
-        """How far apart the times of each leaf are, if they are at even distances."""
+        """The distance between the times of each leaf, if they are evenly spaced."""
         return np.where(self.fact(0, "encoding") == STEPS, self.fact(0, "step"), 0)
 
     def times_of(self, leaf: int) -> Int64s:
@@ -103,7 +103,7 @@ class Heads:
         return found
 
     def lie_plain(self, position: int) -> bool:
-        """Whether a column of doubles can be read where it lies, in every leaf."""
+        """Whether a column of doubles can be read in place, in every leaf."""
         return bool(
             (self.fact(position, "encoding") == PLAIN).all()
             and (self.fact(position, "codecs") == RAW).all()

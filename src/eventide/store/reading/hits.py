@@ -1,7 +1,7 @@
 """Which events have some attribute in a range: their times and numbers.
 
-Segments with a secondary index on the attribute look it up; of the others the one column is read,
-where the time index leaves room for such values. The answer is the same.
+Segments with a secondary index on the attribute look it up; in the others the column is read, where
+the time index leaves room for such values. The answer is the same.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from eventide.store.snapshot import Snapshot
 log = logging.getLogger(__name__)
 
 UNKNOWN_SHARE = 0.1
-"""What share of rows a condition is taken to let through where nothing tells."""
+"""The share of rows that a condition is assumed to pass if nothing is known."""
 SMALLEST_SHARE = 1e-4
 SAMPLED = 512
-"""How many entries of a run tell when the events of a range were."""
+"""How many entries of a run are read to see when the events of a range were."""
 NUMBERS = (pa.int64(), pa.float64())
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -59,7 +59,7 @@ class Hits:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How many events a condition has, and what it takes to find them."""
+    """How many events a condition has, and what it costs to find them."""
 
     events: int
     """Exact where `read_rows` is 0, otherwise an estimate."""
@@ -172,7 +172,7 @@ def reader_for(snapshot: Snapshot, segment: Segment, attribute: str) -> Secondar
 
 
 def reach_of(snapshot: Snapshot, atoms: Sequence[Atom], time_range: TimeRange) -> Reach:
-    """Return how many events meet any of some conditions, and what it takes to find them."""
+    """Return how many events meet any of some conditions, and what it costs to find them."""
     reaches = [reach_of_one(snapshot, *atom, time_range) for atom in atoms]
     return Reach(
         sum(each.events for each in reaches),
@@ -185,7 +185,7 @@ def reach_of(snapshot: Snapshot, atoms: Sequence[Atom], time_range: TimeRange) -
 def reach_of_one(
     snapshot: Snapshot, attribute: str, wanted: ValueRange, time_range: TimeRange
 ) -> Reach:
-    """Return how many events a condition has and what finding them takes; reads next to nothing."""
+    """Return how many events a condition has and what finding them costs; reads almost nothing."""
     events = entries = lookups = read_rows = 0
     for segment in snapshot.segments:
         if not time_range.overlaps(segment.time_range):
@@ -197,7 +197,7 @@ def reach_of_one(
             events += round(share * segment.rows * inside(segment, time_range))
             read_rows += segment.rows if share else 0
         else:
-            # The index does not know which of them are in the time that is asked for.
+            # The index does not know which of them are in the time range.
             events += round(count * inside(segment, time_range))
             entries, lookups = entries + count, lookups + 1
     for rows in snapshot.memory:
@@ -216,10 +216,10 @@ def inside(segment: Segment, time_range: TimeRange) -> float:
 def sampled_times(
     snapshot: Snapshot, atoms: Sequence[Atom], time_range: TimeRange
 ) -> tuple[Int64s, Floats]:
-    """Return the times of some events that meet any of some conditions, and how many each is for.
+    """Return times of some events that meet any of some conditions, and the weight of each.
 
-    A page from the middle of what each run has in the range: in order of values, so that its times
-    are those of events like the others.
+    It reads a page from the middle of the range in each run: entries are in order of values, so its
+    times are like those of the other events.
     """
     found: list[Int64s] = [np.empty(0, np.int64)]
     counts = [np.empty(0)]
@@ -252,7 +252,7 @@ def counted(reader: SecondaryReader, wanted: ValueRange) -> int | None:
 
 
 def share_of(snapshot: Snapshot, segment: Segment, attribute: str, wanted: ValueRange) -> float:
-    """Return about which share of a segment's rows meets a condition, as its leaves suggest."""
+    """Return about which share of a segment's rows meets a condition, estimated from its leaves."""
     if not snapshot.columns.stored_in(segment, [attribute]):
         return 0.0
     if attribute not in segment.form.summaries:

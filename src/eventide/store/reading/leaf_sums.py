@@ -1,6 +1,6 @@
-"""Leaves of a segment that are read, many at a time, and what runs of their rows sum up to.
+"""Leaves of a segment that are read, many at a time, and the sums of runs of their rows.
 
-Only the columns asked for are read, and times where they are asked for. Runs of all leaves of a
+Only the columns asked for are read, and times only if they are asked for. Runs of all leaves of a
 group are summed up in one call.
 """
 
@@ -27,7 +27,7 @@ from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place
 
 GROUP_ROWS = 64 * 16_384
-"""About so many rows are summed up in one call."""
+"""About this many rows are summed up in one call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Leaves:
         return self.summed_columns(heads, runs)
 
     def summed_columns(self, heads: Heads, runs: LeafRuns) -> pa.RecordBatch:
-        """Return the same where columns have to be decoded: laid end to end."""
+        """Return the same where columns have to be decoded: concatenated."""
         leaves = range(self.entries.num_rows)
         columns = [
             pa.concat_arrays([heads.column(leaf, 1 + position) for leaf in leaves])
@@ -122,14 +122,14 @@ class Leaves:
         joined = pa.RecordBatch.from_arrays(columns, self.names)
         if starts[0] == 0 and ends[-1] == total and (starts[1:] == ends[:-1]).all():
             return self.question.of_rows(joined, np.append(starts, total))
-        # Rows outside of all periods are runs as well, which nobody wants.
+        # Rows outside of all periods are runs as well, which are dropped.
         bounds = np.unique(np.concatenate([starts, ends, [0, total]]))
         entries = self.question.of_rows(joined, bounds)
         return entries.take(pa.array(np.searchsorted(bounds, starts)))
 
 
 def plain_sums(heads: Heads, position: int, runs: LeafRuns) -> list[pa.Array]:
-    """Return the parts of the summary of doubles that are summed up where they lie."""
+    """Return the parts of the summary of doubles that are summed up in place."""
     values, begins = heads.plain(1 + position)
     begin = begins[runs.leaf_of]
     count = len(runs.periods)

@@ -1,8 +1,8 @@
-"""All that a snapshot has, as units in order of time: leaves, and rows that are in none yet.
+"""The contents of a snapshot as units in order of time: leaves, and rows that are in none yet.
 
-Mostly a unit is one leaf. Leaves that overlap, because events came late, are one unit together: so
-every row of a unit comes before every row of the next, and to read some units in order gives
-rows in order.
+Usually a unit is one leaf. Leaves that overlap, because events came late, are one unit together. So
+every row of a unit comes before every row of the next, and reading some units in order gives rows
+in order.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def leaf_entries(folder: Path, segment: Segment) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class SegmentPlace:
-    """A segment by where its root is: comparing all that a segment holds would take too long."""
+    """A segment by the place of its root: comparing everything in a segment takes too long."""
 
     folder: Path
     file: str
@@ -73,7 +73,7 @@ def _leaf_entries(where: SegmentPlace) -> pa.RecordBatch:
 def counts_up(folder: Path, segment: Segment) -> bool:
     """Whether the numbers of events count up from row to row in each leaf of a segment.
 
-    The first and the last number of a leaf do not tell: events may have come late in between.
+    The first and the last number of a leaf do not show it: events may have come late in between.
     """
     return segment.form.in_order and _counts_up(SegmentPlace.of(folder, segment))
 
@@ -85,7 +85,7 @@ def _counts_up(where: SegmentPlace) -> bool:
     heads = Heads.of(where.folder, where.segment, [SEQ], places)
     if heads is None:
         return False
-    # Mostly the head tells; only where it does not, the numbers are read.
+    # Usually the head shows it; otherwise the numbers are read.
     stepped = (heads.fact(0, "encoding") == STEPS) & (heads.fact(0, "width") == 0)
     unsure = np.flatnonzero(~(stepped & (heads.fact(0, "step") == 1)))
     try:
@@ -138,7 +138,7 @@ class Units:
         return self.possible[key]
 
     def share(self, is_so: Callable[[Segment], bool]) -> Bools:
-        """Return the units all of whose parts are leaves of segments for which something is so."""
+        """Return the units that consist only of leaves of segments with some property."""
         parts = np.zeros(len(self.order), np.bool_)
         for number, segment in enumerate(self.snapshot.segments[: len(self.offsets) - 1]):
             parts[self.offsets[number] : self.offsets[number + 1]] = is_so(segment)
@@ -147,7 +147,7 @@ class Units:
         return np.asarray(np.logical_and.reduceat(parts[self.order], self.bounds[:-1]))
 
     def parts(self, units: Int64s) -> Iterator[tuple[int, Int64s, Int64s]]:
-        """Yield what some units consist of: a segment, which leaves, and the unit of each.
+        """Yield the parts of some units: a segment, which leaves, and the unit of each.
 
         Segments are numbered as in the snapshot; after them come the rows in memory, as one more.
         """
@@ -160,7 +160,7 @@ class Units:
             yield number, parts[own] - self.offsets[number], unit_of[own]
 
     def pieces(self, units: Int64s) -> list[Piece]:
-        """Return what some units consist of, in order of first keys."""
+        """Return the parts of some units, in order of first keys."""
         memory = [rows for rows in self.snapshot.memory if rows.num_rows]
         found: list[Piece] = []
         for number, own, _ in self.parts(units):
@@ -184,9 +184,10 @@ class Units:
 
 
 def units_of(snapshot: Snapshot, *, numbered: bool = True) -> Units:
-    """Return all that a snapshot has as units. Thinned segments have no rows to read.
+    """Return the contents of a snapshot as units. Thinned segments have no rows to read.
 
-    Not `numbered`, nobody needs to know whether they are in order: it takes a look at every leaf.
+    Without `numbered` it is not checked whether they are in order, which takes a look at every
+    leaf.
     """
     memory = [rows for rows in snapshot.memory if rows.num_rows]
     columns: dict[str, list[Int64s]] = {name: [] for name in PLACES}

@@ -1,7 +1,7 @@
-"""Ask the secondary indexes of a segment which of its leaves hold what is wanted.
+"""Use the secondary indexes of a segment to find which of its leaves hold wanted values.
 
-The index only rules leaves out; what is read from the others is tested row by row as ever. So an
-answer never depends on which segments have an index, nor on whether an index can be read.
+The index only rules leaves out; the rows of the others are tested as usual. So an answer never
+depends on which segments have an index, nor on whether an index can be read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Partials of many periods at once, from the index where it can say.
+"""Partials of many periods at once, from the index where possible.
 
-Every leaf lies wholly in one period, or a cut goes through it. The entries of the first kind are
-merged by period, in one call for all; leaves of the second kind are read, in parallel threads.
-Which is which takes one look at the times of all leaves: whether they overlap, because events came
-late, does not matter. Of segments whose index does not know what is asked for, all leaves are read.
+Every leaf lies entirely in one period, or a cut goes through it. The entries of the first kind are
+merged by period, in one call for all; leaves of the second kind are read, in parallel threads. One
+look at the times of all leaves decides that; it does not matter whether they overlap because events
+came late. In segments whose index lacks an aggregate, all leaves are read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from eventide.store.segments.tree import place, those
 from eventide.store.snapshot import Snapshot
 
 FEW_GROUPS = 2
-"""So few groups of leaves are read before another thread would have begun."""
+"""Up to this many groups of leaves are read sooner than another thread can start."""
 THREADS = os.cpu_count() or 1
 
 
@@ -150,7 +150,7 @@ def dense(question: AggregateQuestion, found: PeriodPartials, periods: int) -> p
 
 
 def thinned_away(name: str, segment: Segment) -> StoreError:
-    """Return the error of a question that only events could answer, which are gone."""
+    """Return the error for a question that only thinned events could answer."""
     message = f"the events of {name} in this period were thinned to aggregates"
     period = f"{moment(segment.ts_min)} to {moment(segment.ts_max)}"
     hint = f"ask for a period that has all or nothing of {period}; `stats()` lists such periods"

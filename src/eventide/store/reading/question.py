@@ -1,4 +1,4 @@
-"""What is asked of the index: functions of attributes, and the partial columns they come from."""
+"""A question to the index: functions of attributes, and the partial columns they come from."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class AggregateQuestion:
 
     @cached_property
     def attributes(self) -> list[str]:
-        """The attributes to read where rows have to be."""
+        """The attributes to read where rows are needed."""
         return list(dict.fromkeys([TS, *self.layout.types]))
 
     def known_to(self, segment: Segment, columns: StreamColumns) -> bool:
@@ -109,7 +109,7 @@ class AggregateQuestion:
         return pa.RecordBatch.from_pylist([], schema=pa.schema([ROWS, *self.layout.arrow]))
 
     def answers(self, partials: pa.RecordBatch) -> pa.RecordBatch:
-        """Return what was asked for, a row for each row of partials."""
+        """Return the answers, a row for each row of partials."""
         columns = [
             partials.column(ROWS.name)
             if call.attribute is None
@@ -120,7 +120,7 @@ class AggregateQuestion:
 
 
 def no_such_aggregate(call: AggregateCall, schema: Schema) -> SchemaError:
-    """Return the error of a function that is not there, or not for such attributes."""
+    """Return the error for a function that does not exist, or not for such attributes."""
     assert call.attribute is not None
     hint = f"there are {listed(sorted((*BUILT_IN, *registered_names())))}"
     if call.function not in BUILT_IN and find_registered(call.function) is None:
@@ -131,12 +131,12 @@ def no_such_aggregate(call: AggregateCall, schema: Schema) -> SchemaError:
 
 @lru_cache(maxsize=256)
 def question_of(calls: tuple[AggregateCall, ...], schema: Schema) -> AggregateQuestion:
-    """Return a question, checked once."""
+    """Return a question; the same one is checked only once."""
     return AggregateQuestion.of(calls, schema)
 
 
 def needed_by(function: str, attribute: str) -> Iterator[BoundAggregate]:
-    """Yield what has to be stored for a function beyond the summary, what it needs first."""
+    """Yield what has to be stored for a function beyond the summary, its needs first."""
     found = None if function in BUILT_IN else find_registered(function)
     if found is None:
         return

@@ -1,8 +1,8 @@
 """Single rows of a snapshot, by their numbers: row n is the n-th in order of (ts, _seq).
 
-Most units are one leaf, and of those only what is asked for is touched: heads of many leaves are
-checked in one call, times at even distances are computed, doubles are taken from where they lie.
-Units of several leaves, and rows that are in no leaf yet, are read as a scan reads them.
+Most units are one leaf, and of those only what is needed is read: heads of many leaves are checked
+in one call, evenly spaced times are computed, doubles are taken in place. Units of several leaves,
+and rows that are in no leaf yet, are read as a scan reads them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class NumberedRows:
     def take(self, rows: Int64s, schema: pa.Schema) -> pa.RecordBatch:
         """Return rows by their numbers, in the order given."""
         if not is_ascending(rows):
-            # Every leaf is read once, however often others come in between.
+            # Every leaf is read once, no matter how often others come in between.
             order = np.argsort(rows, kind="stable")
             back = np.empty(len(rows), np.int64)
             back[order] = np.arange(len(rows))
@@ -93,7 +93,7 @@ class NumberedRows:
     def parts(self, unit: Int64s, names: Sequence[str]) -> Iterator[LeafPart | OddPart]:
         """Yield units, given in the order in which they are wanted, as they are read together."""
         kinds = self.segment_of[unit]
-        # Neighbours of one kind, as long as they ascend: readers count on that.
+        # Neighbours of one kind, as long as they ascend, as readers require.
         fresh = (kinds[1:] != kinds[:-1]) | (unit[1:] < unit[:-1])
         bounds = [0, *(np.flatnonzero(fresh) + 1).tolist(), len(unit)]
         for first, last in pairwise(bounds if len(unit) else ()):

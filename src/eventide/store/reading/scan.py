@@ -1,10 +1,10 @@
 """Read leaves of many segments, and rows in memory, as one sequence sorted by (ts, _seq).
 
-Pieces (a leaf, or rows in memory) are taken in order of their first key. One that overlaps no
-other is passed on as it is: only the wanted columns are read, and nothing is compared. Where pieces
-overlap (late data), they are read a few at a time; all rows before the first key of the next
-unread piece are complete, so they are sorted and passed on, and the others wait. Where so many
-overlap that they would not fit into memory, time is cut into periods that are read one by one.
+Pieces (a leaf, or rows in memory) are taken in order of their first key. One that overlaps no other
+is passed on as it is: only the wanted columns are read, and nothing is compared. Pieces that
+overlap (late data) are read a few at a time; all rows before the first key of the next unread piece
+are complete, so they are sorted and passed on, and the others wait. If so many overlap that they
+would not fit into memory, time is cut into periods that are read one by one.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ SCAN_BYTES = 256 << 20
 MOST_OVERLAPPING_ROWS = 8 << 20
 """More overlapping rows than this are read in several passes over time."""
 HITS_PER_LEAF = 2
-"""Where so many events qualify that most leaves have one, an index rules out next to nothing."""
+"""If so many events qualify that most leaves have one, an index rules out almost nothing."""
 DECODERS = os.cpu_count() or 1
 WIDE_COLUMNS = 4
-"""Of fewer columns a leaf is decoded before another thread would have begun."""
+"""A leaf with fewer columns is decoded sooner than another thread can start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class LeafPiece:
         cut = self.first_key[0] < times.start_us or self.last_key[0] >= times.end_us
         tested = [*wanted.where, *([TS] if cut else [])]
         if wanted.where and any(name not in tested for name in names):
-            # Most leaves have no row that meets the conditions: first look at those alone.
+            # Most leaves have no row that meets the conditions: first read only their columns.
             found = chosen(self.decoded(wanted, tested), wanted, tested, cut=cut)
             if not found.num_rows:
                 return no_rows(wanted.columns.schema, tuple(names))
@@ -208,7 +208,7 @@ def pieces_of(folder: Path, segment: Segment, wanted: Wanted) -> Iterator[LeafPi
 
 
 def may_hold(segment: Segment, where: Mapping[str, ValueRange]) -> bool:
-    """Whether the totals of a segment leave room for rows that meet conditions."""
+    """Whether a segment may have rows that meet conditions, by its totals."""
     totals = segment.summary()
     return all(
         condition.may_hold(totals.column(f"{name}.min"), totals.column(f"{name}.max")).any()

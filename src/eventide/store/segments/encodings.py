@@ -1,7 +1,7 @@
 """How the values of one column of a leaf become plain buffers, and back.
 
-An encoding is chosen by cheap measurement, for each column of each leaf. What it needs beside its
-buffers is in an `Encoded`, which the directory of the leaf keeps; what they mean is written there.
+An encoding is chosen by cheap measurement, for each column of each leaf. Its parameters are in an
+`Encoded`, which the directory of the leaf stores; leaf.py describes them.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ Raw: TypeAlias = pa.Buffer | npt.NDArray[Any]
 
 
 class DamagedLeafError(Exception):
-    """A leaf is not what was written. Never leaves this package: readers say which file."""
+    """A leaf is not what was written. It never leaves this package: readers name the file."""
 
 
 @dataclass(slots=True)
 class Encoded:
-    """What the values of a column became."""
+    """The encoded values of a column."""
 
     encoding: int
     buffers: list[Raw]
@@ -316,7 +316,7 @@ def without_nulls(values: Int64s, column: pa.Array) -> Int64s:
 
 
 def words_of(column: pa.Array) -> Int64s:
-    """Return the values of a column of 64-bit values, whatever they mean."""
+    """Return the values of a column of 64-bit values as words."""
     return view(column.buffers()[1], np.int64, len(column), column.offset * 8)
 
 

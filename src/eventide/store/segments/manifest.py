@@ -39,7 +39,7 @@ MANIFEST_NAME = re.compile(r"manifest-(\d{20})\.json")
 # A reader that lists the folder just before a burst of commits may find its file swept.
 READ_ATTEMPTS = 20
 DAMAGED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-"""What reading a manifest may meet that says what no manifest of ours says."""
+"""The errors that reading a manifest can raise if its content is not one of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Retired:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Something the store did of its own accord, when and why."""
+    """Something the store decided by itself, when and why."""
 
     at_s: float
     what: str
@@ -119,7 +119,7 @@ class Manifest:
             ),
             column_ids=tuple(whole(identity) for _, _, identity in columns),
             log=checked_name(entry["log"]),
-            # Folders that were written before it was known have none.
+            # Folders written by earlier versions have none.
             log_end=whole(entry.get("log_end", 0)),
             options=StreamOptions.from_json(entry["options"]),
             next_column_id=whole(entry["next_column_id"]),
@@ -138,7 +138,7 @@ class Manifest:
         return frozenset(listed | {self.log} | {retired.file for retired in self.retired})
 
     def bare(self) -> Manifest:
-        """Return what it takes to read and write segments: the manifest without its lists."""
+        """Return what is needed to read and write segments: the manifest without its lists."""
         return replace(self, segments=(), commit_ids=(), retired=(), decisions=())
 
     @property
@@ -156,7 +156,7 @@ class Manifest:
 
 
 def checked_name(name: object) -> str:
-    """Return the name of a log. None may point out of the folder."""
+    """Return the name of a log; it must not point out of the folder."""
     if not isinstance(name, str) or not LOG_NAME.fullmatch(name):
         message = f"{name!r} is not the name of a log"
         raise ValueError(message)
@@ -228,7 +228,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def checksum(stream: str) -> int:
-    """Return what tells a damaged manifest from a whole one."""
+    """Return the checksum that tells a damaged manifest from a whole one."""
     return int(google_crc32c.value(stream.encode()))
 
 

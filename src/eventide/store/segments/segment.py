@@ -1,4 +1,4 @@
-"""One file of events that is its own index: leaves, index nodes and roots, one after the other.
+"""One file of events with its index: leaves, index nodes and roots, one after the other.
 
     head   leaf leaf … node leaf … node root leaf … root … seal
 
@@ -75,7 +75,7 @@ class SegmentForm:
 
     @property
     def layout(self) -> SummaryLayout:
-        """The aggregates that entries carry, as far as this process knows them."""
+        """The aggregates that entries have, as far as this process knows them."""
         known = tuple(pair for pair in self.aggregates if find_registered(pair[0]))
         return layout_of(self.schema, self.summaries, known)
 
@@ -172,15 +172,15 @@ class Segment:
     """The entry of all rows, as the message of a record batch of one row."""
     sealed: bool = True
     wasted: int = 0
-    """How many bytes of the file nobody reaches any more: leaves and nodes that late events made
-    anew, and roots before the last."""
+    """How many bytes of the file cannot be reached any more: leaves and nodes that were rewritten
+    for late events, and roots before the last."""
     thinned: int = 0
     """Only index nodes of this level and above are left; 0 for a whole segment."""
     indexes: tuple[SegmentIndex, ...] = ()
     correlation: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
-        # Names come from JSON that other processes wrote: none may point out of the folder.
+        # Names come from JSON that other processes wrote: they must not point out of the folder.
         check_name(self.file, SEGMENT_NAME)
 
     @property

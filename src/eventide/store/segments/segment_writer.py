@@ -1,8 +1,8 @@
-"""Write segments: leaves and their index in one stream of appends.
+"""Write segments: leaves and their index in one sequence of appends.
 
-A bulk of rows is cut into leaves; all cores encode them while the aggregates of the whole bulk are
-computed, and the frames go to the file in one piece. A crash leaves whole frames that no root
-reaches, and perhaps a torn one: nothing that a reader would look at.
+A batch of rows is cut into leaves; all cores encode them while the aggregates of the whole batch
+are computed, and the frames go to the file in one write. A crash leaves whole frames that no root
+reaches, and perhaps a torn one: readers never look at them.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class SegmentWriter:
 
     @classmethod
     def resume(cls, folder: Path, segment: Segment) -> SegmentWriter:
-        """Go on with a segment that is not sealed, behind whatever its files hold by now."""
+        """Go on with a segment that is not sealed, behind everything in its files."""
         for name, _ in segment.form.aggregates:
             registered(name)  # or say which aggregate this process cannot compute
         head = MAPPED.frame(folder / segment.file, 0, 0, Kind.HEAD)
@@ -119,7 +119,8 @@ class SegmentWriter:
         ]
         levels = segment.levels(folder)
         writer = cls(segment.form, file, head.stamp, levels, indexes, dict(segment.correlation))
-        # What lies between the root and the end of the file was written by somebody who crashed.
+        # What lies between the root and the end of the file was written by a process that
+        # crashed.
         writer.wasted = segment.wasted + file.end - segment.bytes
         writer.root_length = segment.root_length
         return writer
@@ -166,8 +167,8 @@ class SegmentWriter:
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             summaries = begun(threads, self.form.layout.summarise, rows, frozen(bounds))
             groups = [runs[at : at + GROUP_LEAVES] for at in range(0, len(runs), GROUP_LEAVES)]
-            # While one group goes to the disk the next ones are encoded; no more than a few, for
-            # what is encoded and not written takes memory.
+            # While one group is written the next ones are encoded; only a few, because encoded
+            # groups that are not written take memory.
             ahead = deque(begun(threads, encoded, group) for group in groups[:GROUPS_AHEAD])
             rest = iter(groups[GROUPS_AHEAD:])
             while ahead:
@@ -190,7 +191,7 @@ class SegmentWriter:
         return frames
 
     def measure(self, rows: pa.RecordBatch, bounds: Int64s) -> None:
-        """Take in how steadily attributes change, from one leaf of many: that is enough to tell."""
+        """Measure how steadily attributes change, in one of many leaves: that is enough."""
         leaf = rows.slice(0, int(bounds[1]))
         for attribute in self.form.schema.names:
             part = correlation_of(leaf.column(attribute))
@@ -244,7 +245,7 @@ class SegmentWriter:
             index.file.sync()
 
     def close(self) -> None:
-        """Give the descriptors back."""
+        """Close the descriptors."""
         self.file.close()
         for index in self.indexes:
             index.file.close()
@@ -292,7 +293,7 @@ class IndexWriter:
         self.extents.append((start, self.file.end - start))
 
     def merge(self, chosen: Sequence[int]) -> None:
-        """Write several runs as one more, which stands for them from now on."""
+        """Write several runs as one, which replaces them from now on."""
         content = MAPPED.content(self.file.path, self.file.end)
         extents = [self.extents[place] for place in chosen]
         kept = [extent for place, extent in enumerate(self.extents) if place not in chosen]
@@ -312,7 +313,7 @@ def begun(
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
 ) -> Callable[[], Returned]:
-    """Begin work in another thread; return what waits for it and returns its result."""
+    """Begin work in another thread; return a function that waits for it and returns its result."""
     try:
         return threads.submit(work, *args, **kwargs).result
     except RuntimeError:
@@ -321,7 +322,7 @@ def begun(
 
 
 def leaf_capacity(rows: pa.RecordBatch) -> int:
-    """Return how many of such rows a leaf has: fewer where rows are large."""
+    """Return how many of such rows a leaf has: fewer if rows are large."""
     row_bytes = max(1, int(rows.nbytes) // max(1, rows.num_rows))
     most_bytes = LEAF_BYTES * max(1, rows.num_columns // MANY_COLUMNS)
     return int(max(1, min(LEAF_ROWS, most_bytes // row_bytes)))
@@ -376,7 +377,7 @@ def write_segment(
 
 
 def cannot_write(folder: Path, error: BaseException) -> StoreError:
-    """Return the error of a disk that takes no more."""
+    """Return the error for a disk that takes no more."""
     message = f"cannot write to {folder}: {error}"
     hint = "nothing was stored; check the disk's free space and the folder's permissions"
     return StoreError(message, hint=hint)

@@ -1,15 +1,16 @@
 """The time index of a segment: a tree whose entries know what lies below them.
 
-An entry stands for a leaf (a block of rows) or for a node (a block of `FAN_OUT` entries). It says
-where that is in the file, which times and keys it spans, how many rows and leaves it has, and the
-aggregates of every summarised attribute. So one tree answers four questions: where is the n-th
-leaf (it is the block-address index), which leaves can hold a time, which can hold a value, and
-what do the rows of a period add up to.
+An entry stands for a leaf (some thousand rows) or for a node (`FAN_OUT` entries). It says where
+that is in the file, the times and keys of its rows, how many rows and leaves it has, and the
+aggregates of every summarised attribute. So one tree answers four questions: where is the n-th leaf
+(it is the block-address index), which leaves can hold a time, which can hold a value, and what do
+the rows of a period add up to.
 
 It is built from below and only at its right edge. `Levels[k]` are the entries of level k that are
 not yet inside a node: level 0 has leaves, level 1 has nodes of leaves, and so on. When a level has
-`FAN_OUT` entries they are written as a node, and its entry goes one level up. What is not yet
-inside a node is the *flank*; writing it as a root frame makes everything before it reachable.
+`FAN_OUT` entries they are written as a node, and its entry goes one level up. The entries that are
+not yet inside a node are the *flank*; writing it as a root frame makes everything before it
+reachable.
 """
 
 from __future__ import annotations
@@ -215,7 +216,7 @@ class Tree:
     def leaves(
         self, time_range: TimeRange, where: Mapping[str, ValueRange] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the entries of leaves that may hold rows of a time and with some values."""
+        """Yield the entries of leaves that may hold rows of a time range and with some values."""
         for level, entries in reversed(list(enumerate(self.levels))):
             yield from self.leaves_below(entries, level, time_range, where or {})
 
@@ -244,10 +245,10 @@ class Tree:
     def cover(
         self, time_range: TimeRange, names: list[str]
     ) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
-        """Return entries that lie wholly in a time range, and leaves that it cuts.
+        """Return entries that lie entirely in a time range, and leaves that it cuts.
 
-        Together they hold every row of the range once. Only at the two ends of the range are
-        nodes read: at most two paths from the root to a leaf. The whole entries have the columns
+        Together they hold every row of the range once. Nodes are read only at the two ends of the
+        range: at most two paths from the root to a leaf. The whole entries have the columns
         `names`, the leaves have all. A thinned tree has no leaves: it returns the entries that a
         range cuts at its lowest level.
         """
@@ -290,7 +291,7 @@ class Tree:
 
 
 def those(entries: pa.RecordBatch, wanted: Bools) -> pa.RecordBatch:
-    """Return some of the entries. Mostly they are neighbours, and nothing is copied."""
+    """Return some of the entries. Usually they are neighbours, and nothing is copied."""
     rows = np.flatnonzero(wanted)
     first, last = int(rows[0]), int(rows[-1])
     if last - first + 1 == len(rows):

@@ -15,14 +15,14 @@ from eventide.store.writing.log import RecordKind, create_log
 COPY_BYTES = 16 << 20
 
 Advance = Callable[[int], None]
-"""Told how many bytes were copied since the last time."""
+"""Called with the number of bytes copied since the last call."""
 
 
 def backup_stream(snapshot: Snapshot, target: Path, advance: Advance = lambda _: None) -> Manifest:
     """Copy what a snapshot sees into an empty folder, which is then a stream of its own.
 
-    Files only ever grow, and those that are replaced stay for an hour, so nothing has to wait: of
-    the open segment the copy has the part that the snapshot knows, and the log is written anew.
+    Files only grow, and those that are replaced stay for an hour, so nothing has to wait: the copy
+    has the part of the open segment that the snapshot knows, and a new log.
     """
     target.mkdir(parents=True)
     for segment in snapshot.segments:

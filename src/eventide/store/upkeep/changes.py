@@ -1,4 +1,4 @@
-"""Changes to how a stream is kept: options, columns, retention, maintenance, backup."""
+"""Changes to how a stream is stored: options, columns, retention, maintenance, backup."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def add_column(stream: OpenStream, view: StreamView, attribute: Attribute) -> St
 
 
 def drop_column(stream: OpenStream, view: StreamView, name: str) -> StreamView:
-    """Take a column away at a segment boundary. Its bytes go with the next compaction."""
+    """Remove a column at a segment boundary. Its bytes go with the next compaction."""
     manifest = view.manifest
     if name not in manifest.schema.names:
         message = f"no attribute {name!r}"
@@ -84,7 +84,7 @@ def drop_column(stream: OpenStream, view: StreamView, name: str) -> StreamView:
 
 
 def choose_by_correlation(stream: OpenStream, view: StreamView) -> StreamView:
-    """Add and drop secondary indexes by what the newest segment has measured, if asked to.
+    """Add and drop secondary indexes by the correlation of the newest segment (`auto_index`).
 
     Where values change little from event to event, the minima and maxima of the time index rule
     out most leaves already, and a secondary index would only cost.
@@ -122,7 +122,7 @@ def commit_jobs(
 ) -> list[Job]:
     """Commit what jobs have written, all at once, and sweep; return the jobs that counted.
 
-    A job whose segments are no longer listed does not: what it has written is deleted.
+    A job whose segments are no longer listed does not count: what it has written is deleted.
     """
     manifest = view.manifest
     counted: list[Job] = []
@@ -182,7 +182,7 @@ def drop_before(
 
 
 def retain(stream: OpenStream, view: StreamView) -> tuple[StreamView, int]:
-    """Drop what the stream's retention lets go: whole segments, the oldest first."""
+    """Drop what the stream's retention no longer keeps: whole segments, the oldest first."""
     options, segments = view.manifest.options, view.manifest.segments
     border: int | None = None
     if options.keep_us is not None and segments:

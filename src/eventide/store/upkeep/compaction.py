@@ -1,14 +1,15 @@
-"""Which segments to merge, and which files nobody needs any more.
+"""Which segments to merge, and which files are no longer needed.
 
 After a commit only small segments are merged (`small_run`): `FAN_IN` neighbours of one size class
-become one of the next, so an event is rewritten once a class. Neighbours in time, so that merging
-never makes segments overlap. `compact` also merges segments that overlap, and rewrites those whose
-form is out of date or whose file is mostly frames that nobody reaches (`messy_runs`).
+become one of the next, so an event is rewritten once a class. Only neighbours in time are merged,
+so that merging never makes segments overlap. `compact` also merges segments that overlap, and
+rewrites those whose form is out of date or whose file consists mostly of unreachable frames
+(`messy_runs`).
 
-Files that a compaction replaced stay for `RETIRED_KEPT_S`, so that snapshots taken before it can
-be read at least that long. Files that no manifest lists are leftovers of a crash, or staged for a
-commit to come; they are swept when they are `ORPHANS_KEPT_S` old. Every merge sweeps, so a stream
-that is only appended to does not grow by the files that its merges replaced.
+Files that a compaction replaced stay for `RETIRED_KEPT_S`, so that earlier snapshots can be read at
+least that long. Files that no manifest lists are leftovers of a crash, or staged for a later
+commit; they are swept when they are `ORPHANS_KEPT_S` old. Every merge sweeps, so a stream that is
+only appended to does not grow by the files that its merges replaced.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from eventide.store.writing.flush import pieces
 FAN_IN = 8
 SMALLEST_CLASS_ROWS = 4096
 MOST_WASTED = 0.5
-"""A file of which more than this is out of reach is written anew."""
+"""A file with more than this share unreachable is rewritten."""
 RETIRED_KEPT_S = 3600.0
 ORPHANS_KEPT_S = 24 * 3600.0
 
@@ -110,7 +111,7 @@ def merge_segments(folder: Path, manifest: Manifest, run: Sequence[Segment]) -> 
     indexes, split_us = manifest.options.indexes, manifest.options.split_us
     if split_us is None:
         return write_segments(folder, form, batches, indexes)
-    # One late segment may overlap many regular ones, which must not become one for that.
+    # One late segment may overlap many regular ones, which must not be merged into one for that.
     parts = (piece for batch in batches for piece in pieces(batch, split_us, in_order=True))
     periods = groupby(parts, key=lambda part: int(int64_view(part.column(TS))[0]) // split_us)
     written: list[Segment] = []
@@ -127,7 +128,7 @@ def merge_segments(folder: Path, manifest: Manifest, run: Sequence[Segment]) -> 
 def replaced(
     manifest: Manifest, gone: Sequence[Segment], come: Sequence[Segment], now_s: float
 ) -> Manifest:
-    """Return the manifest in which some segments stand for others."""
+    """Return the manifest in which some segments replace others."""
     names = {segment.file for segment in gone}
     kept = tuple(segment for segment in manifest.segments if segment.file not in names)
     files = {name for segment in gone for name in segment.files}
@@ -162,7 +163,7 @@ def sweep(folder: Path, listed: frozenset[str], was_listed: frozenset[str], now_
 
 
 def is_ours(name: str) -> bool:
-    """Whether a file name is one that streams write, and that no manifest need list."""
+    """Whether a file name is one that streams write, but that no manifest lists."""
     patterns = (SEGMENT_NAME, INDEX_NAME, LOG_NAME)
     return name.endswith(TEMPORARY_SUFFIX) or any(each.fullmatch(name) for each in patterns)
 

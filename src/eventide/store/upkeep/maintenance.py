@@ -1,8 +1,8 @@
-"""Work on sealed segments that changes how a stream is kept, never what it answers.
+"""Work on sealed segments that changes how a stream is stored, never what it answers.
 
-Each kind of work is a list of `Job`s that do not depend on each other. A job reads some segments
-and writes others; it can be pickled, and run anywhere the folder is seen: in this process, or as
-a task on Spark. What jobs have written counts once all of them are committed together.
+Each kind of work is a list of independent `Job`s. A job reads some segments and writes others; it
+can be pickled, and run anywhere the folder is seen: in this process, or as a task on Spark. The
+output of jobs counts once all of them are committed together.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Job:
     level: int = 0
 
     def run(self) -> tuple[Segment, ...]:
-        """Write what stands for the segments from now on. Files that stay are not written."""
+        """Write the segments that replace them from now on. Files that stay are not written."""
         match self.work:
             case "merge" | "rebuild":
                 return merge_segments(self.folder, self.manifest, self.segments)
@@ -77,20 +77,20 @@ def run_here(jobs: Sequence[Job]) -> list[tuple[Segment, ...]]:
 
 
 def remove_written(job: Job, written: Sequence[Segment]) -> None:
-    """Delete the files that a job has written and that nobody will list."""
+    """Delete the files that a job has written and that will not be listed."""
     before = {name for segment in job.segments for name in segment.files}
     for name in {name for segment in written for name in segment.files} - before:
         remove(job.folder / name)
 
 
 def merge_jobs(folder: Path, manifest: Manifest) -> list[Job]:
-    """Return what merges small, overlapping and outdated segments."""
+    """Return jobs that merge small, overlapping and outdated segments."""
     runs = messy_runs(manifest.segments, manifest.options.split_us)
     return [Job("merge", folder, manifest, tuple(run)) for run in runs if is_messy(run, manifest)]
 
 
 def backfill_jobs(folder: Path, manifest: Manifest) -> list[Job]:
-    """Return what rewrites the segments whose index lacks an aggregate that the stream has."""
+    """Return jobs that rewrite the segments whose index lacks an aggregate that the stream has."""
     form = manifest.form
     return [
         Job("rebuild", folder, manifest, (segment,))
@@ -104,7 +104,7 @@ def backfill_jobs(folder: Path, manifest: Manifest) -> list[Job]:
 
 
 def index_jobs(folder: Path, manifest: Manifest) -> list[Job]:
-    """Return what builds the secondary indexes that segments lack."""
+    """Return jobs that build the secondary indexes that segments lack."""
     columns = StreamColumns(manifest.schema, manifest.column_ids)
     return [
         Job("index", folder, manifest, (segment,), attribute=attribute)
@@ -117,7 +117,7 @@ def index_jobs(folder: Path, manifest: Manifest) -> list[Job]:
 
 
 def thinning_jobs(folder: Path, manifest: Manifest, before: int, level: int) -> list[Job]:
-    """Return what thins the segments that end before a time."""
+    """Return jobs that thin the segments that end before a time."""
     if level < 1:
         message = f"cannot thin to level {level}"
         hint = "1 keeps the aggregates of each block of rows, 2 those of each 64 blocks, and so on"
@@ -189,9 +189,9 @@ def thinned(folder: Path, segment: Segment, level: int) -> Segment:
 
 
 def entries_at(folder: Path, segment: Segment, level: int) -> pa.RecordBatch:
-    """Return the entries of one level, which lead nowhere any more, in order.
+    """Return the entries of one level, whose children are gone, in order.
 
-    What the flank has below that level becomes one entry of it.
+    Entries of the flank below that level become one entry of it.
     """
     tree = segment.tree(folder)
     found: list[pa.RecordBatch] = []

@@ -1,4 +1,4 @@
-"""A set of event numbers, in little memory: the numbers of a stream have few holes."""
+"""A set of event numbers in little memory: the numbers of a stream have few holes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NONE: Bools = np.zeros(1 << PAGE_BITS, np.bool_)
 
 
 class SeqSet:
-    """Numbers that were seen: a byte for each of a page's, nothing once a page is full.
+    """Numbers that were seen: a byte for each number of a page, nothing once a page is full.
 
     >>> seen = SeqSet()
     >>> seen.add(np.array([4, 5, 5])).tolist(), seen.add(np.array([6, 4])).tolist()

@@ -1,4 +1,4 @@
-"""What is due once segments of a stream were sealed. The events are safe either way."""
+"""Work that is due once segments of a stream were sealed. The events are safe either way."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def settle(stream: OpenStream, before: StreamView, after: StreamView) -> None:
 
 
 def after_seal(stream: OpenStream, view: StreamView) -> None:
-    """Choose indexes, drop what retention lets go, merge small segments."""
+    """Choose indexes, apply retention, merge small segments."""
     view = choose_by_correlation(stream, view)
     retain(stream, view)
     merge_small(stream)

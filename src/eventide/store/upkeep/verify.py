@@ -1,8 +1,8 @@
-"""Read everything a stream holds, and say what is not as it was written.
+"""Read everything a stream holds, and report what is not as it was written.
 
-From the manifest down: its kept versions, the log, and of every segment the head, the root, all
-nodes and leaves that it reaches, and the secondary indexes (`verify_segment.py`). Of the stream the
-set of event numbers is held, which is small (`seq_set.py`).
+From the manifest down: its kept versions, the log, and for every segment the head, the root, all
+nodes and leaves that it reaches, and the secondary indexes (`verify_segment.py`). The set of event
+numbers of the stream is held in memory; it is small (`seq_set.py`).
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def verify_stream(stream: StoredStream | Path, advance: Advance = uncounted) -> 
     try:
         view = StreamView(load_manifest(folder))
     except StoreError:
-        return  # the newest version is damaged, which was said
+        return  # the newest version is damaged, which was reported
     try:
         view = OpenStream(folder).view()
     except StoreError as error:
         yield from check_lost_log(folder, view.manifest, error)
-        # Which numbers were given out, and which files are needed, only the log knew.
+        # Only the log knew which numbers were given out, and which files are needed.
         yield from check_view(folder, replace(view, next_seq=NO_END), advance)
         return
     torn = (folder / view.manifest.log).stat().st_size - view.log_end
@@ -75,7 +75,7 @@ def verify_stream(stream: StoredStream | Path, advance: Advance = uncounted) -> 
 
 
 def not_known(folder: Path) -> str | None:
-    """Return what nobody can tell of a stream that can be opened, as a sentence."""
+    """Return what cannot be known of a stream that can be opened, as a sentence."""
     try:
         view = OpenStream(folder).view()
     except StoreError:

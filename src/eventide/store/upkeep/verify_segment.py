@@ -1,8 +1,8 @@
-"""Read all of one segment, and say what is not as it was written.
+"""Read all of one segment, and report what is not as it was written.
 
-What an entry of the time index says of the rows below it is computed anew and compared, so that an
-index that answers wrongly is found too, though all its checksums fit. Nothing is taken from what
-this process has read before. One path from the root to a leaf is held at a time.
+Every entry of the time index is computed anew from the rows below it and compared, so that an index
+that answers wrongly is found too, even if all its checksums fit. No caches of this process are
+used. One path from the root to a leaf is held in memory at a time.
 """
 
 from __future__ import annotations
@@ -224,13 +224,13 @@ class SegmentCheck:
     def compare(
         self, what: str, entry: pa.RecordBatch, expected: pa.RecordBatch
     ) -> Iterator[Finding]:
-        """Yield what an entry says that is not so."""
+        """Yield what an entry says that is not true."""
         if wrong := differing(entry, expected):
             message = f"the entry of {what} is wrong about {', '.join(wrong)}"
             yield Finding(self.segment.file, fact(entry, "address"), message)
 
     def unreadable(self, what: str, entry: pa.RecordBatch, error: Exception) -> Finding:
-        """Remember what is lost below an entry, and return how to say it."""
+        """Record what is lost below an entry, and return it as text."""
         part = UnreadablePart(*(fact(entry, name) for name in ("rows", "ts_min", "ts_max")))
         self.lost.append(part)
         return Finding(
@@ -238,7 +238,7 @@ class SegmentCheck:
         )
 
     def totals(self, levels: Levels) -> Iterator[Finding]:
-        """Yield what the segment's listing says of all rows that is not so."""
+        """Yield what the segment's listing says of all rows that is not true."""
         segment = self.segment
         entries = pa.concat_batches(levels[::-1])
         bounds = np.array([0, entries.num_rows], np.int64)
@@ -277,7 +277,7 @@ class SegmentCheck:
 
 @dataclass
 class Fingerprint:
-    """Tells sets of index entries apart, whatever their order: a sum of hashes."""
+    """A sum of hashes, which tells sets of index entries apart in any order."""
 
     count: int = 0
     total: int = 0
@@ -329,7 +329,7 @@ def same_values(found: pa.Array, expected: pa.Array) -> bool:
 
 
 def told(part: UnreadablePart) -> str:
-    """Return a part as a person says it."""
+    """Return a part as text."""
     period = (
         moment(part.ts_min)
         if part.ts_min == part.ts_max

@@ -1,16 +1,16 @@
-"""Decide what a stream does without while more comes in than it can take.
+"""Decide what a stream leaves out while more comes in than it can take.
 
 A feed (`feed.py`) asks after each append. As long as its queue is short nothing changes. When the
-queue stays long, the open segment is ended early, and the next one does without something:
+queue stays long, the open segment is ended early, and the next one leaves something out:
 
-    partial       some secondary indexes, where most events come in order: the index that helps
+    partial       some secondary indexes, if most events come in order: the index that helps
                   queries least goes first
-    system time   the order of time and all secondary indexes, where many events are late: putting
+    system time   the order of time and all secondary indexes, if many events are late: putting
                   those in their places is what takes the time
 
-Nothing is given back before the next regular split, when a segment reaches the end of its period
-or is full: a stream that could go back and forth would do little else. There everything is on
-again, and if the queue is still long, the next append takes it away anew.
+Nothing is restored before the next regular split, when a segment reaches the end of its period or
+is full: otherwise a stream could alternate all the time. There everything is on again, and if the
+queue is still long, the next append reduces it again.
 
 This file only decides: no clock, no disk, no thread.
 """
@@ -33,12 +33,12 @@ MOST_LATE = 0.01
 """Above this share of late events, keeping them as they arrive is faster: the published
 measurements of ChronicleDB break even at one in a hundred."""
 DROPPED_AT_ONCE = 0.5
-"""The share of the secondary indexes that goes in one step. One at a time would end a segment for
-each, all at once would give up more than is needed."""
+"""The share of the secondary indexes that is dropped in one step. One at a time would end a segment
+for each, all at once would give up more than needed."""
 
 
 class Mode(StrEnum):
-    """How much of what its options ask for a stream does now."""
+    """How much of its options a stream follows now."""
 
     FULL = "full"
     PARTIAL = "partial"
@@ -49,8 +49,8 @@ class Mode(StrEnum):
 class QueueState:
     """How many rows have waited for a while, of how many that may.
 
-    `open_us` is how far the events reach back that are in no leaf yet: one that is less late than
-    this is sorted into its place for nothing.
+    `open_us` is how far back the events reach that are in no leaf yet: an event less late than this
+    is sorted into its place at no cost.
     """
 
     rows: int
@@ -59,7 +59,7 @@ class QueueState:
 
     @property
     def is_long(self) -> bool:
-        """Whether it is time to do without something."""
+        """Whether it is time to leave something out."""
         return self.rows >= self.capacity_rows * LONG_QUEUE
 
 
@@ -72,7 +72,7 @@ class Configuration:
 
     @classmethod
     def of(cls, options: StreamOptions, reduced: Reduced | None) -> Configuration:
-        """Return what a stream with these options does, given what it does without."""
+        """Return what a stream with these options does, given what it leaves out."""
         if reduced is None:
             return cls(Mode.FULL, options.indexes)
         gave_up_order = options.order == "time" and not reduced.in_order
@@ -81,7 +81,7 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What the next segment does without, and the numbers that led to it."""
+    """What the next segment leaves out, and the numbers that led to it."""
 
     mode: Mode
     reduced: Reduced
@@ -95,11 +95,11 @@ def decide(
     options: StreamOptions,
     correlation: Mapping[str, float],
 ) -> Reduction | None:
-    """Return what to do without from now on; None to go on as before.
+    """Return what to leave out from now on; None to go on as before.
 
     A long queue has two causes. If many events are too late for the open end to absorb, it is the
     work on those; if not, it is simply too much for the indexes. How much "too much" is depends on
-    the machine, so no rate is compared with anything: the queue is the measure.
+    the machine, so rates are not compared: the queue is the measure.
     """
     if not queued.is_long or present.mode == Mode.SYSTEM_TIME:
         return None
@@ -125,9 +125,9 @@ def most_useful(
 ) -> tuple[str, ...]:
     """Return the indexes to keep, in their order.
 
-    Where values change little from event to event the time index rules out most leaves already,
-    so what an index does for one query grows as the correlation falls. Without a correlation, as
-    of texts, the time index is taken to do nothing.
+    If values change little from event to event, the time index rules out most leaves already, so an
+    index helps more the lower the correlation is. For attributes without a correlation, such as
+    texts, the time index is assumed to rule out nothing.
 
     >>> most_useful(("speed", "lane"), {"speed": 0.99, "lane": 0.4}, {})
     ('lane',)
@@ -144,7 +144,7 @@ def most_useful(
 
 
 def explained(load: Load, queued: QueueState, change: str) -> str:
-    """Say what is done without, and why."""
+    """Say what is left out, and why."""
     waited = f"{queued.rows:,} of {queued.capacity_rows:,} rows waited"
     came = f"{load.rows_per_s:,.0f} rows came in a second"
     late = f"{load.late_share:.1%} of them late, by {load.average_delay_us:,.0f} us on average"

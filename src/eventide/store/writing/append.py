@@ -34,7 +34,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an append: what readers see of it, and what went wrong after that."""
+    """The outcome of an append: what readers see of it, and what went wrong after that."""
 
     appended: Appended
     events: pa.RecordBatch
@@ -45,7 +45,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Producer:
-    """Who sends a batch, and which of its batches that is: one that was stored is not again."""
+    """The sender of a batch, and the batch's number: one that was stored is not stored again."""
 
     name: str | None = None
     sequence: int | None = None

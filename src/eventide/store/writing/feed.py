@@ -1,9 +1,9 @@
 """A queue before a stream: producers put tables in, one thread appends them, many at a time.
 
-While one append is on its way to the disk, what comes in waits; the next append takes all of it.
-So thousands of small tables become a few large appends, and one sync serves all of them. A full
-queue makes producers wait: nothing is ever dropped. When the queue stays long, the stream does
-without some of its indexes for a while (`adaptation.py`).
+While one append is being written, new tables wait; the next append takes all of them. So thousands
+of small tables become a few large appends, and one sync serves all of them. A full queue makes
+producers wait: nothing is ever dropped. When the queue stays long, the stream leaves out some of
+its indexes for a while (`adaptation.py`).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from eventide.store.writing.view import StreamView, copied
 
 JOINED_ROWS = 1 << 18
 JOINED_BYTES = 4 * BULK_BYTES
-"""What one append takes at most: enough to go straight to the segment, and soon done."""
+"""The most that one append takes: enough to go straight to the segment, and quick."""
 SUSTAINED = 3
-"""After how many appends in a row the queue has to be long: one slow sync is no overload."""
+"""After this many appends in a row with a long queue: one slow sync is not an overload."""
 IDLE_S = 1.0
-"""After so long without events the load is low, and missed indexes are built."""
+"""After this long without events the load is low, and missing indexes are built."""
 REMEMBERED_REFUSALS = 16
 
 OnStored = Callable[[pa.RecordBatch, int], None]
-"""Told of the events of each table that was stored, and the number of the first."""
+"""Called with the events of each table that was stored, and the number of the first."""
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Ticket(Future[Appended]):
         self.is_read = False
 
     def result(self, timeout: float | None = None) -> Appended:
-        """Wait for the events to be stored; say which numbers they have."""
+        """Wait for the events to be stored; return their numbers."""
         try:
             return super().result(timeout)
         finally:
@@ -150,12 +150,12 @@ class Feed:
     def put(
         self, events: pa.Table, timeout: float | None = None, columns: StreamColumns | None = None
     ) -> Ticket:
-        """Put a table in line; its events are numbered in the order of puts.
+        """Put a table into the queue; its events are numbered in the order of puts.
 
-        While the queue is full this waits, `timeout` seconds at most: then it raises, and nothing
+        While the queue is full this waits, at most `timeout` seconds: then it raises, and nothing
         was put in. A table larger than the queue is taken when it is empty. The table has the
-        stream's columns as they are now, or were before; what comes and goes after that the table
-        gains and loses like all that is stored.
+        stream's columns as they are now, or were before; columns added or dropped later are added
+        to and dropped from the table too.
         """
         self.check_process()
         if not isinstance(events, pa.Table):
@@ -198,7 +198,7 @@ class Feed:
         return not self.waiting or self.queued_rows + rows <= self.capacity_rows
 
     def full(self, timeout: float) -> StoreError:
-        """Return the error of a producer that has waited long enough."""
+        """Return the error for a producer that has waited long enough."""
         message = (
             f"the feed of stream {self.stream.name!r} had no room for {timeout:g} s: "
             f"{self.queued_rows:,} of {self.capacity_rows:,} rows wait"
@@ -263,7 +263,7 @@ class Feed:
             raise StoreError(message, hint="open a feed in the process that puts events in")
 
     def check_open(self) -> None:
-        """Refuse events that nobody would store."""
+        """Refuse events that would not be stored."""
         if self.failure is not None:
             raise self.stopped()
         if self.is_closed:
@@ -271,8 +271,8 @@ class Feed:
             raise StoreError(message, hint="nothing was put in; open another feed")
 
     def stopped(self) -> StoreError:
-        """Return the error of everything that comes after what stopped the feed."""
-        # What the failure advises is for those whose events it is about.
+        """Return the error for everything that comes after what stopped the feed."""
+        # The hint of the failure is for those whose events failed.
         why = self.failure.message if isinstance(self.failure, StoreError) else self.failure
         message = f"the feed of stream {self.stream.name!r} has stopped: {why}"
         error = StoreError(message, hint="this was not stored; open another feed when it can be")
@@ -280,7 +280,7 @@ class Feed:
         return error
 
     def run(self) -> None:
-        """Append what comes until the feed is closed and empty: what the thread does."""
+        """Append tables until the feed is closed and empty; the thread runs this."""
         try:
             while puts := self.next_puts():
                 self.taken = puts
@@ -289,7 +289,7 @@ class Feed:
                 self.taken = ()
                 self.adapt()
         except BaseException as error:
-            # Whatever it is, producers have to hear of it.
+            # Producers have to hear of any error.
             self.stop(error)
 
     def next_puts(self) -> list[Put]:
@@ -325,7 +325,7 @@ class Feed:
         except OSError:
             raise
         except Exception as error:
-            # What was stored all the same would be in an outcome: none of these was.
+            # If some had been stored there would be an outcome: none of these was.
             if len(puts) == 1:
                 self.refuse(puts[0], error)
                 return
@@ -369,7 +369,7 @@ class Feed:
             self.moved.notify_all()
 
     def tell(self, events: pa.RecordBatch, first_seq: int) -> None:
-        """Hand stored events on. What goes wrong there does not concern the producer."""
+        """Hand stored events on. Errors there do not concern the producer."""
         if self.on_stored is None:
             return
         try:
@@ -404,7 +404,7 @@ class Feed:
                 put.ticket.set_exception(error if id(put) in tried else self.stopped())
 
     def adapt(self) -> None:
-        """Let the stream do without something if the queue has been long for a while."""
+        """Let the stream leave something out if the queue has been long for a while."""
         with self.arrived:
             self.lengths.append(self.queued_rows)
         rows = min(self.lengths) if len(self.lengths) == SUSTAINED else 0
@@ -430,11 +430,11 @@ class Feed:
         with self.arrived:
             self.decisions.append(reduction.why)
             self.owes_indexes = True
-        # Whether that was enough is for the appends after it to show.
+        # The next appends will show whether that was enough.
         self.lengths.clear()
 
     def build_missed_index(self) -> None:
-        """Build one index that a segment does without; the queue comes first after each."""
+        """Build one index that a segment lacks; the queue comes first after each."""
         view = self.stream.current()
         if configuration(view).mode != Mode.FULL:
             return

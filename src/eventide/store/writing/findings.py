@@ -1,4 +1,4 @@
-"""What was found out about a stream, which holds until the stream has grown markedly."""
+"""Facts about a stream, kept until the stream has grown markedly."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 GROWN = 1.25
-"""So many times the events, or as many times fewer, and it is looked at again."""
+"""If the number of events changes by this factor, facts are found out again."""
 MOST_FINDINGS = 256
 
 
 class Findings:
-    """Remembers answers to questions about a stream, each with how many events there were."""
+    """Keeps answers to questions about a stream, each with the number of events at that time."""
 
     def __init__(self) -> None:
         # Some thread asks while others do.
@@ -22,7 +22,7 @@ class Findings:
         self.known: dict[Hashable, tuple[int, Any]] = {}
 
     def get(self, question: Hashable, rows: int, find: Callable[[], T]) -> T:
-        """Return what is known, or find it out, of a stream that has so many events."""
+        """Return a known fact, or find it out, for a stream that has this many events."""
         with self.mutex:
             held = self.known.get(question)
         if held is not None and held[0] <= rows * GROWN and rows <= held[0] * GROWN:

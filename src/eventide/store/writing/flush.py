@@ -43,8 +43,8 @@ def flush(
 ) -> StreamView:
     """Write what is due to segments, commit, and return the view after it.
 
-    Whole leaves are due; `everything` is, if asked for, and then the queue as well. `seal` ends
-    the open segment; the next one does without what `reduced` says.
+    Whole leaves are due; with `everything`, all events and the queue are. `seal` ends the open
+    segment; the next one leaves out what `reduced` says.
     """
     turn = Flush(stream, view)
     try:
@@ -61,7 +61,7 @@ def flush(
 
 
 class Flush:
-    """One turn of writing. Nothing of it counts before `finish`."""
+    """One flush. Nothing of it counts before `finish`."""
 
     def __init__(self, stream: OpenStream, view: StreamView) -> None:
         self.stream = stream
@@ -74,15 +74,15 @@ class Flush:
         view = self.view
         parts = ordered_parts(view) if view.in_order else list(view.tail)
         rows = sum(int(part.num_rows) for part in parts)
-        # What is due is never the very newest, unless everything is: that may be one event with
-        # a wrong clock, which would make all that follow late.
+        # The very newest event is not due, unless everything is: it may have a wrong clock,
+        # which would make all that follow late.
         done = self.write_rows(cut(parts, 0, rows if everything else self.due(parts)))
-        # A copy, for the caller may go on to write into its own arrays.
+        # A copy, because the caller may write into its own arrays afterwards.
         kept = copied(joined(tuple(cut(parts, done, rows)), view.manifest.schema.arrow))
         self.view = replace(self.view, tail=(kept,) if kept.num_rows else ())
         if self.view.in_order != view.in_order:
-            # A segment was sealed that did not keep the order of time as the next one does: which
-            # of the other events are late is another question now.
+            # A segment was sealed that did not keep the order of time as the next one does: so
+            # other events may be late now.
             rerouted = replace(self.view, tail=()).with_rows(kept)
             self.view = replace(rerouted, next_seq=view.next_seq)
             self.write_tail(everything=everything)
@@ -199,7 +199,7 @@ class Flush:
             sync_folder(self.stream.folder)
 
     def finish(self) -> StreamView:
-        """Make what was written count: a checkpoint in the log, or a manifest with a new one."""
+        """Make what was written count: a checkpoint in the log, or a manifest with a new log."""
         stream, view = self.stream, self.view
         if self.sealed or view.log_end >= LOG_BYTES or is_changed(stream, view.manifest):
             manifest = view.manifest
@@ -213,9 +213,9 @@ class Flush:
         return stream.record(view, view, RecordKind.CHECKPOINT, facts, batches, sync=True)
 
     def discard(self) -> None:
-        """Delete the new files that nobody refers to, after a failure.
+        """Delete the new files that nothing refers to, after a failure.
 
-        A segment that was to be sealed may have been there before, and is still open then.
+        A segment that was to be sealed may be older, and is still open then.
         """
         listed = self.stream.view().files
         names = {name for segment in self.sealed for name in segment.files}
@@ -236,7 +236,7 @@ def ordered_parts(view: StreamView) -> list[pa.RecordBatch]:
 
 
 def lighter(parts: Sequence[pa.RecordBatch], held: int) -> int:
-    """Return how many of the last rows are held back: fewer if those asked for are too large."""
+    """Return how many of the last rows are held back: fewer if those are too large."""
     rows = sum(int(part.num_rows) for part in parts)
     while held and sum(int(part.nbytes) for part in cut(parts, rows - held, rows)) > HELD_BYTES:
         held //= 2
@@ -256,9 +256,10 @@ def cut(parts: Sequence[pa.RecordBatch], start: int, end: int) -> list[pa.Record
 
 
 def whole_leaves(parts: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join batches so that none but the last ends inside a leaf.
+    """Join batches so that only the last may end inside a leaf.
 
-    Small batches are joined; of a large one only what fills up the leaf before it is copied.
+    Small batches are joined; of a large one only the part that fills up the leaf before it is
+    copied.
     """
     waiting: list[pa.RecordBatch] = []
     held = 0
@@ -296,7 +297,7 @@ def pieces(
 ) -> Iterator[pa.RecordBatch]:
     """Cut rows at the borders of regular splits.
 
-    Rows as they arrived cross a border with the first event behind it, whatever comes after.
+    Rows in order of arrival cross a border with the first event behind it, no matter what follows.
     """
     if not rows.num_rows:
         return

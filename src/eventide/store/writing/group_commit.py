@@ -13,7 +13,7 @@ from eventide.store.files.disk import AppendFile
 
 
 class GroupCommit:
-    """One thread that syncs files when their time has come."""
+    """One thread that syncs files when they are due."""
 
     def __init__(self) -> None:
         self.wake = threading.Condition()
@@ -55,7 +55,7 @@ class GroupCommit:
             self.sync(path, copy)
 
     def sync(self, path: Path, copy: int) -> None:
-        """Sync a copy of a descriptor; the next writer asks whether that went well."""
+        """Sync a copy of a descriptor; the next writer checks whether that succeeded."""
         try:
             disk.DISK.sync(copy)
         except OSError:

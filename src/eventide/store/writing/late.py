@@ -1,13 +1,13 @@
-"""Late events: inserted into the leaves they belong to, or kept apart in a segment of their own.
+"""Late events: inserted into the leaves they belong to, or kept in a segment of their own.
 
-A leaf that late events fall into is read, merged and written anew at the end of the file, and so is
-every node above it up to the flank; the old frames stay for readers who still look at them. Late
-events are taken in bulk, so each leaf and node is rewritten once, however many fall into it. A
+A leaf that late events fall into is read, merged and rewritten at the end of the file, and so is
+every node above it up to the flank; the old frames stay for readers who still use them. Late events
+are inserted in bulk, so each leaf and node is rewritten once, no matter how many fall into it. A
 leaf may grow by its spare space before it is split.
 
-That pays where many events fall into few leaves. Where a few fall into each of many, rewriting
-would cost more than it gains, and they become a small sealed segment that overlaps others; so do
-events older than the open segment. Compaction merges those in its own time.
+That pays if many events fall into few leaves. If a few fall into each of many, rewriting would cost
+more than it gains, and they become a small sealed segment that overlaps others; so do events older
+than the open segment. Compaction merges those later.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def closed_where_full(levels: Levels, writer: SegmentWriter) -> Levels:
 
 
 class Insertion:
-    """One bulk of late rows on its way down the index."""
+    """One batch of late rows that is inserted down the index."""
 
     def __init__(self, writer: SegmentWriter, spare: float) -> None:
         self.writer = writer
@@ -89,7 +89,7 @@ class Insertion:
         self.tree = writer.reached()
 
     def into(self, entries: pa.RecordBatch, level: int, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return entries of one level with sorted rows put in below them."""
+        """Return entries of one level with sorted rows inserted below them."""
         belongs = targets(entries, int64_view(rows.column(TS)))
         touched = np.unique(belongs)
         self.writer.wasted += int(place(entries, "length")[touched].sum())

@@ -43,7 +43,7 @@ class Load:
 
 
 class LoadMeter:
-    """Keeps what the last few seconds brought."""
+    """Keeps the measurements of the last few seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
@@ -55,7 +55,7 @@ class LoadMeter:
         self.started = clock()
 
     def observe(self, rows: pa.RecordBatch) -> None:
-        """Take an append in."""
+        """Record an append."""
         if not rows.num_rows:
             return
         ts = int64_view(rows.column(TS))
@@ -66,7 +66,7 @@ class LoadMeter:
             self.forget()
 
     def ask(self, attributes: Iterable[str]) -> None:
-        """Take in that a scan had conditions on some attributes."""
+        """Record that a scan had conditions on some attributes."""
         with self.mutex:
             self.asked.update(list(attributes))  # a mapping would be taken for counts
 
@@ -83,7 +83,7 @@ class LoadMeter:
         return int(late.sum()), float(delays.sum(dtype=np.float64)), int(delays.max())
 
     def forget(self) -> None:
-        """Let go of what is older than the window."""
+        """Drop what is older than the window."""
         border = self.clock() - WINDOW_S
         while self.arrivals and self.arrivals[0].at_s < border:
             self.arrivals.popleft()

@@ -11,14 +11,14 @@
     4       CRC-32C of the 44 bytes before
     …       the payload, masked: a length, JSON of that length padded to 8, then Arrow messages
 
-The first record is a checkpoint: the root of the open segment, and the events that are not in it.
-Later checkpoints stand for everything before them. So reading a log from its last checkpoint on
-gives the open end of the stream, and a log that has grown is followed by a new, short one.
+The first record is a checkpoint: the root of the open segment, and the events that are not in it. A
+later checkpoint replaces everything before it. So reading a log from its last checkpoint on gives
+the open end of the stream, and a log that has grown long is followed by a new, short one.
 
 A power failure can tear the last records, if they were not synced: some of their sectors are
 missing, and read as zeros or lie behind the end of the file. A damaged record has all its sectors.
-The two must not be confused: what was acknowledged may not vanish without a word. Therefore the
-payload is masked with fixed bytes, after which no sector of a whole record is all zeros.
+The two must not be confused: acknowledged events may not vanish silently. Therefore the payload is
+masked with fixed bytes, after which no sector of a whole record is all zeros.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RecordKind(IntEnum):
 
 
 class DamagedLogError(Exception):
-    """A log is not what was written. Never leaves this package: readers say which file."""
+    """A log is not what was written. It never leaves this package: readers name the file."""
 
 
 @dataclass(frozen=True, slots=True)

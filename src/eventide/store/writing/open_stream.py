@@ -1,4 +1,4 @@
-"""One stream in this process: its newest view, and the way to change it.
+"""One stream in this process: its newest view, and how it is changed.
 
 A small append is one record in the log. When the log is long, or an append is large, the tail is
 sorted and written to the open segment as leaves (`flush.py`), and a checkpoint goes to the log.
@@ -6,10 +6,10 @@ sorted and written to the open segment as leaves (`flush.py`), and a checkpoint 
 Several processes may read and write: a writer holds the folder's lock, and first catches up with
 what others have logged. Nothing that readers look at is ever overwritten.
 
-An append that fails takes its record back. If the disk refuses that too, nobody can tell whether
-the record will be there when the stream is opened again, and the error says so. This process does
-not show it, and the next writer takes it back first. A log that could not be synced is not trusted
-any more: the next writer begins another.
+An append that fails removes its record. If the disk refuses that too, it is not known whether the
+record will be there when the stream is opened again, and the error says so. This process does not
+show it, and the next writer removes it first. A log that could not be synced is not trusted any
+more: the next writer begins another.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ READ_ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The end of a log that a failed append could not take back, as that has left it."""
+    """The end of a log that a failed append could not remove, as the failure has left it."""
 
     log: str
     end: int
-    """Where the log ends all the same."""
+    """Where the log ends without it."""
     size: int
     modified_ns: int
 
     def is_as_left(self, log: str, found: os.stat_result) -> bool:
-        """Whether nobody has written to the log since, to go on behind the record or to cut it."""
+        """Whether nobody has written to the log since, behind the record or by cutting it."""
         left = (self.log, self.size, self.modified_ns)
         return left == (log, found.st_size, found.st_mtime_ns)
 
@@ -202,10 +202,10 @@ class OpenStream:
                 raise
 
     def make_safe(self, view: StreamView) -> None:
-        """Sync the name of a version that somebody else has committed, and those that lead to it.
+        """Sync the name of a version that another process has committed, and those that lead to it.
 
-        They may have died, or failed, before that. What is added to a log that only this version
-        names would be lost with it.
+        That process may have died, or failed, before doing so. Events added to a log that only this
+        version names would be lost with it.
         """
         if self.safe_version == view.manifest.version:
             return
@@ -232,7 +232,7 @@ class OpenStream:
             self.writer = None
 
     def close(self) -> None:
-        """Let go of all files; the next write opens them again."""
+        """Close all files; the next write opens them again."""
         if self.log is not None:
             self.log.file.close()
         if self.writer is not None:
@@ -259,7 +259,7 @@ class OpenStream:
         *,
         sync: bool,
     ) -> StreamView:
-        """Log what leads from one view to the next, and make that the newest."""
+        """Log the change from one view to the next, and make that the newest."""
         log = self.opened_log(view)
         try:
             log.append(kind, facts, batches)
@@ -301,7 +301,7 @@ class OpenStream:
         return True
 
     def shows(self, seq: int) -> bool:
-        """Whether readers see the event with a number, as far as can be found out."""
+        """Whether readers see the event with a number, as far as is known."""
         with suppress(OSError):
             return self.refreshed(locked=True).next_seq > seq
         return False
@@ -373,7 +373,7 @@ def check_length(view: StreamView, acknowledged: tuple[str, int]) -> None:
 
 
 def cannot_tell(folder: Path, error: BaseException) -> StoreError:
-    """Return the error of a record that could be neither stored nor taken back."""
+    """Return the error for a record that could be neither stored nor removed."""
     message = f"cannot write to {folder}, and not take back what was written: {error}"
     hint = (
         "this process shows none of it, but it may be there when the stream is opened again: look "
@@ -392,7 +392,7 @@ def is_listed(folder: Path, log: str) -> bool:
 
 @contextmanager
 def standing_still(folder: Path) -> Iterator[None]:
-    """Keep writers out while a reader catches up, where this process may lock the folder at all."""
+    """Keep writers out while a reader catches up, if this process may lock the folder at all."""
     with ExitStack() as lock:
         # Without it (a folder that is read-only) the reader has to win a race, as before.
         with suppress(StoreError):

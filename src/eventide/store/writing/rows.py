@@ -32,7 +32,7 @@ def checked_rows(events: pa.Table, schema: Schema) -> pa.RecordBatch:
 def fitted(
     rows: pa.RecordBatch, made_for: StreamColumns | None, present: StreamColumns
 ) -> pa.RecordBatch:
-    """Return rows that were made for some columns with those that there are now."""
+    """Return rows that were made for some columns with the columns that there are now."""
     if made_for is None or made_for.ids == present.ids:
         return rows
     known = dict(zip(made_for.ids, rows.columns[1:], strict=True))

@@ -1,9 +1,9 @@
 """A stream at one moment: what is in segments, and what is only in the log.
 
-What a stream holds is three things: sealed segments, which the manifest lists; the open segment,
-whose root the log knows; and events that are only in the log, of which those that came in order
-are the *tail*, and those older than the newest leaf are the *queue* of late events. A view has
-all three and never changes; every change makes another.
+A stream consists of three parts: sealed segments, which the manifest lists; the open segment, whose
+root the log knows; and events that are only in the log. Of these, events that came in order are the
+*tail*, and those older than the newest leaf are the *queue* of late events. A view has all three
+and never changes; every change makes another view.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REMEMBERED_PRODUCERS = 10_000
 
 @dataclass(frozen=True)
 class Reduced:
-    """What the segment that begins next does without, because too much came too fast."""
+    """What the next segment leaves out, because too much came too fast."""
 
     in_order: bool
     indexes: tuple[str, ...]
@@ -56,7 +56,7 @@ class StreamView:
     log_start: int = 0
     """Where the log's last checkpoint ends: what lies behind it has come since."""
     log_header: bytes = b""
-    """The header of the last record, by which it is told from another in its place."""
+    """The header of the last record, which tells it from another in its place."""
     next_seq: int = 0
     closed_ts: int = START_OF_TIME_US
     """The newest time in a leaf: an event before it is late."""
@@ -66,7 +66,8 @@ class StreamView:
     queue: tuple[pa.RecordBatch, ...] = ()
     producers: Mapping[str, int] = field(default_factory=dict)
     directories: dict[object, object] = field(default_factory=dict, compare=False, repr=False)
-    """What queries have made of the segments' totals; views with the same segments share it."""
+    """What queries have computed from the segments' totals; views with the same segments share it.
+    """
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -93,8 +94,8 @@ class StreamView:
     def log_growth(self) -> int:
         """How many bytes of the log have come since its last checkpoint.
 
-        Not how long it is: the totals of a segment may have texts that alone are longer than a log
-        should be, and are written with every checkpoint.
+        Its length would not do: the totals of a segment may have texts that alone are longer than a
+        log should be, and are written with every checkpoint.
         """
         return self.log_end - self.log_start
 
@@ -138,7 +139,7 @@ class StreamView:
         return replace(self, producers=dict([*kept, (producer, sequence)]))
 
     def checkpoint(self) -> tuple[dict[str, Any], list[pa.RecordBatch]]:
-        """Return the record that stands for everything before it."""
+        """Return the record that replaces everything before it."""
         facts = {
             "next_seq": self.next_seq,
             "closed_ts": self.closed_ts,
@@ -206,7 +207,7 @@ def joined(batches: tuple[pa.RecordBatch, ...], schema: pa.Schema) -> pa.RecordB
 
 @lru_cache(maxsize=64)
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    """Return no rows; of thousands of columns that takes its time."""
+    """Return no rows; it is cached, as it is slow for thousands of columns."""
     return pa.RecordBatch.from_pylist([], schema=schema)
 
 

@@ -1,8 +1,8 @@
 """A secondary index: where the events are whose attribute has some value.
 
-An index is a file to which runs are appended, and a list of the extents that count. A flush
-adds a run; `runs_to_merge` says when to write one with the entries of several, which replaces
-them. A lookup bisects the fences of each run, and reads the pages that hold what it wants.
+An index is a file to which runs are appended, and a list of the extents that count. A flush adds a
+run; `runs_to_merge` says when to write one with the entries of several, which replaces them. A
+lookup does a binary search in the fences of each run, and reads the pages that it needs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def encode_run(values: pa.Array, ts: Int64s, seq: Int64s) -> list[Piece]:
 def merge_runs(reader: SecondaryReader, extents: Sequence[Extent]) -> Iterator[Piece]:
     """Yield the bytes of one run with the entries of several.
 
-    Held meanwhile: of each run 65,536 entries, or 4 MiB as stored where values are large, and
+    In memory at a time: of each run 65,536 entries, or 4 MiB as stored if values are large, and
     eight bytes for each distinct value.
     """
     merging = SecondaryReader(reader.file, extents, reader.data_type)
@@ -46,7 +46,7 @@ def merge_runs(reader: SecondaryReader, extents: Sequence[Extent]) -> Iterator[P
 
 
 class SecondaryReader:
-    """Answers from the runs of an index; raises `DamagedRunError` for bytes nobody wrote."""
+    """Answers from the runs of an index; raises `DamagedRunError` if bytes are damaged."""
 
     def __init__(self, file: pa.Buffer, extents: Sequence[Extent], data_type: DataType) -> None:
         self.file = file
@@ -76,7 +76,7 @@ class SecondaryReader:
     def found(self, wanted: ValueRange) -> list[tuple[Run, int, int]]:
         """Return the runs with entries in a range, and from where to where they are.
 
-        Who counts entries mostly looks them up then: ranges are remembered for a while.
+        Counting entries is usually followed by a lookup: so ranges are remembered for a while.
         """
         if wanted not in self.lately:
             if len(self.lately) >= RANGES_REMEMBERED:
@@ -101,6 +101,6 @@ class SecondaryReader:
         return merged(self.runs)
 
     def verify(self) -> None:
-        """Read everything, whatever a lookup would leave out."""
+        """Read everything, also what a lookup would skip."""
         for run in self.runs:
             run.verify()

@@ -41,7 +41,7 @@ def sorted_entries(entries: pa.RecordBatch) -> pa.RecordBatch:
     """Return entries in order of (value, ts, seq)."""
     keys = sort_keys(entries["value"])
     ts, seq = int64s(entries["ts"]), int64s(entries["seq"])
-    # Events come in order of time, mostly: then a stable sort by value alone is the whole work.
+    # Events usually come in order of time: then a stable sort by value alone is enough.
     order = np.argsort(keys, kind="stable")
     if not ties_ascend(keys[order], ts[order], seq[order]):
         order = np.lexsort((seq, ts, keys))
@@ -57,15 +57,15 @@ def ties_ascend(keys: Int64s, ts: Int64s, seq: Int64s) -> bool:
 
 
 def sort_keys(values: pa.Array) -> Int64s:
-    """Return numbers that compare as the values do; no nulls, floats in one spelling."""
+    """Return numbers that compare as the values do; no nulls, floats normalised."""
     if pa.types.is_floating(values.type):
         bits = floats(values).view(np.int64)
-        # The bits of a negative double descend where it ascends.
+        # The bits of negative doubles are in descending order.
         keys: Int64s = bits ^ ((bits >> 63) & BELOW_SIGN)
         return keys
     if is_number(values.type):
         return int64s(values)
-    # Only distinct values are sorted: attributes that are text often repeat themselves.
+    # Only distinct values are sorted: text attributes often repeat themselves.
     encoded = values.dictionary_encode()
     ranks = np.empty(len(encoded.dictionary), np.int64)
     ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
@@ -98,7 +98,7 @@ def position(values: pa.Array, bound: object, *, after: bool) -> int:
 
 
 def hashes_of(values: pa.Array) -> Hashes:
-    """Return a hash of each value; no nulls, floats in one spelling."""
+    """Return a hash of each value; no nulls, floats normalised."""
     hashes = np.zeros(len(values), np.uint64)
     if is_number(values.type):
         hash_words(frozen(numbers(values).view(np.int64)), ALL_VALID, hashes)

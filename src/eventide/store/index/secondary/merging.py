@@ -42,7 +42,7 @@ def tier_of(size: int, fan_in: int) -> int:
 
 
 class RunCursor:
-    """The entries of a run that are yet to come, some of them held."""
+    """The entries of a run that are still to come, some of them in memory."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -51,7 +51,7 @@ class RunCursor:
 
     @property
     def is_last(self) -> bool:
-        """Whether the held entries are the last of the run."""
+        """Whether the entries in memory are the last of the run."""
         return self.next_page == self.run.pages
 
     def chunk(self) -> pa.RecordBatch:
@@ -65,7 +65,7 @@ class RunCursor:
         return pa.concat_batches([self.run.page(page) for page in range(first, self.next_page)])
 
     def take(self, bound: pa.RecordBatch | None) -> pa.RecordBatch:
-        """Return the held entries up to one, all without a bound, and hold the next."""
+        """Return the entries in memory up to a bound, all without a bound, and read the next."""
         held = self.held
         count = held.num_rows if bound is None else rows_up_to(held, bound)
         self.held = held.slice(count) if count < held.num_rows else self.chunk()
@@ -75,12 +75,12 @@ class RunCursor:
 def merged(runs: Sequence[Run]) -> Iterator[pa.RecordBatch]:
     """Yield the entries of all runs in order of (value, ts, seq).
 
-    Held at a time: of each run 65,536 entries, or 4 MiB as stored where values are large.
+    In memory at a time: of each run 65,536 entries, or 4 MiB as stored if values are large.
     """
     cursors = [RunCursor(run) for run in runs]
     while cursors := [cursor for cursor in cursors if cursor.held.num_rows]:
-        # What a run has not shown yet comes behind what it has: up to the smallest last entry
-        # of the runs that go on, nothing is missing.
+        # Entries of a run that are not read yet come behind those that are: up to the smallest
+        # last entry of the runs that go on, nothing is missing.
         ends = [cursor.held[-1:] for cursor in cursors if not cursor.is_last]
         bound = joined(ends)[:1] if ends else None
         parts = [cursor.take(bound) for cursor in cursors]
@@ -88,7 +88,7 @@ def merged(runs: Sequence[Run]) -> Iterator[pa.RecordBatch]:
 
 
 def rows_up_to(entries: pa.RecordBatch, bound: pa.RecordBatch) -> int:
-    """Return how many sorted entries do not come behind `bound`, a single one."""
+    """Return how many sorted entries do not come behind `bound`, a single entry."""
     start, stop = 0, entries.num_rows
     for name in NAMES[:-1]:
         equal = entries[name][start:stop]

@@ -70,13 +70,13 @@ Piece: TypeAlias = bytes | pa.Buffer
 
 
 class DamagedRunError(Exception):
-    """Bytes of a secondary index are not what was written. Never leaves `store`."""
+    """Bytes of a secondary index are not what was written. This error never leaves `store`."""
 
 
 def run_pieces(batches: Iterable[pa.RecordBatch], data_type: DataType) -> Iterator[Piece]:
     """Yield the bytes of one run; `batches` of entries are sorted, each follows the one before.
 
-    Held meanwhile: two batches, and eight bytes for each distinct value.
+    In memory at a time: two batches, and eight bytes for each distinct value.
     """
     firsts: list[object] = []
     starts, places, hashes = [], [], [np.empty(0, np.uint64)]
@@ -105,7 +105,7 @@ def run_pieces(batches: Iterable[pa.RecordBatch], data_type: DataType) -> Iterat
 
 
 def pages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the same entries by pages; only the last one may be short of entries."""
+    """Yield the same entries by pages; only the last one may have fewer entries."""
     rest: pa.RecordBatch | None = None
     for batch in batches:
         rest = batch if rest is None else pa.concat_batches([rest, batch])
@@ -187,7 +187,7 @@ def leaf_of(
 
 
 class Run:
-    """A run in a file; opening it reads its end, all else is read when needed."""
+    """A run in a file; opening it reads its end, the rest is read when needed."""
 
     def __init__(self, file: pa.Buffer, offset: int, length: int, data_type: DataType) -> None:
         self.file = file
@@ -215,7 +215,8 @@ class Run:
     def fences(self) -> tuple[pa.Array, Int64s, Int64s]:
         """The first value of each page, the entries before it, and where it begins.
 
-        The last two go on with the number of entries, and the place behind the last page.
+        The last two have one more element: the number of entries, and the place behind the last
+        page.
         """
         schema = leaf_schema(FENCES, self.data_type)
         found = leaf_of(self.file, self.fences_offset, self.filter_offset, schema, FENCES)
