@@ -148,7 +148,7 @@ class Story:
             run = run_live(self.folder / "live.ev", LIVE, events, step.advance)
             windows, pairs = (answer.rows.num_rows for answer in run.answers)
             step.say(
-                f"live: {windows:,} windows and {pairs:,} rows of the join, "
+                f"live: {windows:,} windows, {pairs:,} rows of the join, "
                 f"{rows / run.seconds:,.0f} events/s stored"
             )
         with self.teller.step("comparing") as step:
