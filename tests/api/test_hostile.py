@@ -110,12 +110,12 @@ def test_the_lifetimes_of_one_answer_are_drawn() -> None:
 
 @pytest.mark.parametrize("given", [None, 5, [5], "text", {"q": None}, {"q": [1]}])
 def test_what_no_query_told_is_not_drawn(given: object) -> None:
-    with pytest.raises(SchemaError, match="is nothing that a query told") as caught:
+    with pytest.raises(SchemaError, match="is no result of a query") as caught:
         ev.plot_lifetimes(given)  # type: ignore[arg-type]
     assert caught.value.hint is not None
 
 
 def test_lifetimes_have_times() -> None:
     told = ev.sql("SELECT 'soon' AS at, 'late' AS exp FROM t", t=pa.table({"ts": [0]}))
-    with pytest.raises(SchemaError, match="column 'at' of what 'q' told has type string"):
+    with pytest.raises(SchemaError, match="column 'at' of the report of 'q' has type string"):
         ev.plot_lifetimes({"q": told})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import eventide as ev
-from eventide.plan.column_names import numbered
+from eventide.plan.column_names import unique_names
 from tests.engines import engines
 from tests.engines.scenarios import SCENARIOS, as_bag
 
@@ -125,8 +125,8 @@ NUMBERED = {
 
 
 def test_numbers_leave_names_alone_that_are_taken() -> None:
-    assert numbered(["v", "v", "v", "w"]) == ["v", "v_1", "v_2", "w"]
-    assert numbered(["v", "v", "V_1"]) == ["v", "v_2", "V_1"]
+    assert unique_names(["v", "v", "v", "w"]) == ["v", "v_1", "v_2", "w"]
+    assert unique_names(["v", "v", "V_1"]) == ["v", "v_2", "V_1"]
 
 
 @pytest.mark.parametrize("text", SAME)

@@ -22,7 +22,7 @@ from eventide.batch import TimeRange
 from eventide.errors import SchemaError, StoreError
 from eventide.schema import MAX_TS_US, Schema
 from eventide.store import Snapshot, StagedSegment, Store, StoredStream
-from eventide.store.files.disk import Disk, Piece
+from eventide.store.files.disk import Bytes, Disk
 from eventide.store.files.lock import write_lock
 from eventide.store.segments.manifest import KEPT_VERSIONS
 from eventide.store.upkeep.compaction import FAN_IN, ORPHANS_KEPT_S, RETIRED_KEPT_S
@@ -461,7 +461,7 @@ class CountingDisk(Disk):
 
     written = 0
 
-    def write(self, descriptor: int, pieces: Sequence[Piece], offset: int) -> None:
+    def write(self, descriptor: int, pieces: Sequence[Bytes], offset: int) -> None:
         self.written += sum(memoryview(piece).nbytes for piece in pieces)
         super().write(descriptor, pieces, offset)
 

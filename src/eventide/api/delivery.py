@@ -11,7 +11,7 @@ from threading import Lock, get_ident
 import pyarrow as pa
 
 from eventide.api.live_query import LiveQuery
-from eventide.api.stream import numbered
+from eventide.api.stream import with_seq_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Delivery:
         readers = [each for each in self.queries if arrival.stream in each.streams]
         if not readers:
             return
-        arrived = {arrival.stream: numbered(arrival.events, arrival.first_seq)}
+        arrived = {arrival.stream: with_seq_from(arrival.events, arrival.first_seq)}
         for query in readers:
             try:
                 query.deliver(arrival.number, arrived)

@@ -19,12 +19,12 @@ MOST_LANES = 12
 ANSWER = "the answer"
 """The title of the changes of a single query."""
 
-Told = Result | Iterable[Result]
+Changes = Result | Iterable[Result]
 """The changes of a query: one table, or several, as `db.replay(text)` yields them."""
 
 
 def plot_lifetimes(
-    changes: Told | Mapping[str, Told], path: str | Path | None = None, most: int = MOST_LANES
+    changes: Changes | Mapping[str, Changes], path: str | Path | None = None, most: int = MOST_LANES
 ) -> SituationPicture:
     """Draw when rows came into the answers of standing queries and when they left.
 
@@ -43,38 +43,38 @@ def plot_lifetimes(
     if path is not None:
         checked_path(path)
     titled = changes if isinstance(changes, Mapping) else {ANSWER: changes}
-    tables = {str(title): table_of(str(title), told) for title, told in titled.items()}
+    tables = {str(title): table_of(str(title), changes) for title, changes in titled.items()}
     picture = SituationPicture(scene_of_lifetimes(tables, most))
     if path is not None:
         picture.save(path)
     return picture
 
 
-def table_of(title: str, told: Told) -> pa.Table:
+def table_of(title: str, changes: Changes) -> pa.Table:
     """Return all changes of a query as one table; it has to say when rows come and go."""
-    tables = [each.to_arrow() for each in pieces(told)]
+    tables = [each.to_arrow() for each in results_of(changes)]
     for table in tables:
         missing = [name for name in ("at", "exp") if name not in table.column_names]
         if missing:
-            message = f"what {title!r} told has no column {missing[0]!r}"
+            message = f"the report of {title!r} has no column {missing[0]!r}"
             hint = "draw changes of a query without ISTREAM or its like: db.replay(text), or live"
             raise SchemaError(message, hint=hint)
         for name in ("at", "exp"):
             kind = table.schema.field(name).type
             if DataType.from_arrow(kind) not in (TIMESTAMP, INT64, NULL):
-                message = f"column {name!r} of what {title!r} told has type {kind}, not times"
+                message = f"column {name!r} of the report of {title!r} has type {kind}, not times"
                 raise SchemaError(message, hint="draw what db.replay(text) gives, or a live query")
     return pa.concat_tables(tables) if tables else pa.table({"at": [], "exp": []})
 
 
-def pieces(told: Told) -> Iterator[Result]:
+def results_of(changes: Changes) -> Iterator[Result]:
     """Yield the changes of a query, table by table."""
-    given: object = told
-    for piece in (
+    given: object = changes
+    for result in (
         given if isinstance(given, Iterable) and not isinstance(given, Result) else [given]
     ):
-        if not isinstance(piece, Result):
-            message = f"a {type(piece).__name__} is nothing that a query told"
+        if not isinstance(result, Result):
+            message = f"a {type(result).__name__} is no result of a query"
             hint = "pass a result, or db.replay(text), or several by title: {'views': result}"
             raise SchemaError(message, hint=hint)
-        yield piece
+        yield result

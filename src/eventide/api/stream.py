@@ -270,7 +270,7 @@ class StreamFeed(Feed):
         return super().put(to_events(data, columns.schema), timeout, columns)
 
 
-def numbered(events: pa.RecordBatch, first_seq: int) -> pa.RecordBatch:
+def with_seq_from(events: pa.RecordBatch, first_seq: int) -> pa.RecordBatch:
     """Return events in arrival order with their numbers."""
     seq = np.arange(first_seq, first_seq + events.num_rows, dtype=np.int64)
     return events.append_column(SEQ, pa.array(seq))

@@ -86,7 +86,7 @@ def replay(  # noqa: PLR0913 - an option each
         raise Failure(in_options(error), ASKED_WRONGLY) from error
     (schema,) = replayed.schemas.values()
     printer = printer_of(form, schema)
-    replayed.on_result = lambda piece: printer(piece.to_arrow())
+    replayed.on_result = lambda result: printer(result.to_arrow())
     began = perf_counter()
     try:
         # On a terminal only a table makes room for the bar.
@@ -130,7 +130,7 @@ def run_with_bar(replayed: Replay, *, shown: bool) -> None:
 
 
 def printer_of(form: str, schema: pa.Schema) -> Print:
-    """Return what prints the rows of each piece below those of the one before."""
+    """Return what prints the rows of each result below those of the one before."""
     from eventide.sinks.files import csv_header, csv_lines, json_lines, write_lines
 
     # Taken now: a bar puts itself in the place of sys.stdout, to have lines printed above it.

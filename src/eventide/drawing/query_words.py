@@ -44,7 +44,7 @@ def query_html(text: str) -> str:
     >>> query_html("select 1")
     '<b class="keyword">select</b> <b class="number">1</b>'
     """
-    pieces, done = [], 0
+    parts, done = [], 0
     for token in _TOKENS.finditer(text):
         kind = token.lastgroup
         if kind == "word":
@@ -52,7 +52,7 @@ def query_html(text: str) -> str:
             column = text[token.start() - 1 : token.start()] == "."
             kind = "keyword" if token[0].upper() in WORDS and not column else None
         said = escape(token[0], quote=False)
-        pieces.append(escape(text[done : token.start()], quote=False))
-        pieces.append(said if kind in (None, "name") else f'<b class="{kind}">{said}</b>')
+        parts.append(escape(text[done : token.start()], quote=False))
+        parts.append(said if kind in (None, "name") else f'<b class="{kind}">{said}</b>')
         done = token.end()
-    return "".join([*pieces, escape(text[done:], quote=False)])
+    return "".join([*parts, escape(text[done:], quote=False)])

@@ -105,7 +105,7 @@ def read_events(
             check_known(names, types)
             table = pa.Table.from_batches([batch]).rename_columns(names)
             if table.num_rows:
-                yield fitted(path, table, types, row)
+                yield converted(path, table, types, row)
             row += table.num_rows
 
 
@@ -151,7 +151,7 @@ def names_after_renaming(names: list[str], ts: str) -> list[str]:
     return [TS if name == ts else name for name in names]
 
 
-def fitted(path: Path, table: pa.Table, types: Types, first_row: int) -> pa.Table:
+def converted(path: Path, table: pa.Table, types: Types, first_row: int) -> pa.Table:
     """Convert every column, or say where in the file it cannot be done."""
     kind = format_of(path)
     to_type = parse_text if kind.is_text else convert

@@ -64,8 +64,8 @@ class Owner:
 
 def seal(owner: Owner, content: bytes) -> bytes:
     """Return a written state in its envelope."""
-    told = {"name": owner.name, "digest": owner.digest, "facts": dict(owner.facts)}
-    whose = json.dumps(told).encode()
+    entry = {"name": owner.name, "digest": owner.digest, "facts": dict(owner.facts)}
+    whose = json.dumps(entry).encode()
     about = _ABOUT.pack(VERSION, len(whose)) + whose
     checksum = google_crc32c.extend(google_crc32c.value(about), content)
     return b"".join((_HEAD.pack(MAGIC, checksum), about, content))
@@ -100,9 +100,9 @@ def unsealed_for(owner: Owner, dumped: bytes) -> bytes:
 
 def _owner_of(whose: bytes) -> Owner:
     try:
-        told = json.loads(whose)
-        facts = {str(name): str(fact) for name, fact in told["facts"].items()}
-        return Owner(str(told["name"]), str(told["digest"]), facts)
+        entry = json.loads(whose)
+        facts = {str(name): str(fact) for name, fact in entry["facts"].items()}
+        return Owner(str(entry["name"]), str(entry["digest"]), facts)
     except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         message = "the state does not say whose it is"
         raise StateError(message, hint=_WHOLE) from error

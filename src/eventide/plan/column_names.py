@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def numbered(names: Sequence[str]) -> list[str]:
+def unique_names(names: Sequence[str]) -> list[str]:
     """Return the names, with a number behind each that occurred before; case does not matter.
 
-    >>> numbered(["v", "V", "v_1", "v"])
+    >>> unique_names(["v", "V", "v_1", "v"])
     ['v', 'V_2', 'v_1', 'v_3']
     """
     taken = {name.lower() for name in names}

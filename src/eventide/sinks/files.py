@@ -116,11 +116,11 @@ def csv_strings(text: pa.Array) -> pa.Array:
 
 def json_lines(batch: pa.RecordBatch) -> pa.Array:
     """Return each row as a JSON object. Python sees no single value."""
-    pieces: list[pa.Array | str] = []
+    parts: list[pa.Array | str] = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        pieces += [f"{', ' if pieces else '{'}{json.dumps(name, ensure_ascii=False)}: "]
-        pieces += [pc.fill_null(json_column(column), "null")]
-    return pc.binary_join_element_wise(*pieces, "}", "")
+        parts += [f"{', ' if parts else '{'}{json.dumps(name, ensure_ascii=False)}: "]
+        parts += [pc.fill_null(json_column(column), "null")]
+    return pc.binary_join_element_wise(*parts, "}", "")
 
 
 def json_column(column: pa.Array) -> pa.Array:

@@ -16,7 +16,7 @@ from eventide.kernels.compiled import Int64s
 from eventide.schema import TS, Schema
 from eventide.store.index.ranges import ValueRange, checked
 from eventide.store.order import int64_view
-from eventide.store.reading.scan import StreamColumns, Wanted, chosen, pieces_of, scan_parts
+from eventide.store.reading.scan import StreamColumns, Wanted, chosen, scan_parts, wanted_leaves
 from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place, touching
@@ -204,8 +204,8 @@ class Snapshot:
             if segment.thinned or not time_range.overlaps(segment.time_range):
                 continue
             if where:
-                pieces = pieces_of(self.path, segment, wanted)
-                periods += [(each.first_key[0], each.last_key[0], each.rows) for each in pieces]
+                leaves = wanted_leaves(self.path, segment, wanted)
+                periods += [(each.first_key[0], each.last_key[0], each.rows) for each in leaves]
             else:
                 periods += segment_periods(self.path, segment, time_range, target_rows // FINEST)
         for rows in self.memory:

@@ -72,16 +72,16 @@ def test_where_it_is_cut(database: Database) -> None:
     def told(text: str) -> str:
         return line_of(database.explain(text), "history:")
 
-    assert told(ALONE) == "history: 30,000 events of s in one piece"
+    assert told(ALONE) == "history: 30,000 events of s in one slice"
     with patch.object(placement, "SLICE_ROWS", 5000):
         assert " in 6 slices of time on " in told(ALONE)
-    assert told(BY_KEY).endswith("in one piece, because each key has its own situations")
+    assert told(BY_KEY).endswith("in one slice, because each key has its own situations")
     counted = ALONE.replace("RETURN", "LIMIT 3 PER KEY RETURN")
-    assert told(counted).endswith("in one piece, because matches are counted for LIMIT")
+    assert told(counted).endswith("in one slice, because matches are counted for LIMIT")
     confirmed = ALONE.replace("RETURN", "CONFIRM RETURN")
-    assert told(confirmed).endswith("in one piece, because a match is confirmed any time later")
+    assert told(confirmed).endswith("in one slice, because a match is confirmed any time later")
     rows = f"SELECT * FROM s SITUATIONS ({HELD})"
-    assert told(rows).endswith("in one piece, because a situation can last any time")
+    assert told(rows).endswith("in one slice, because a situation can last any time")
 
 
 def test_what_is_remembered(database: Database) -> None:

@@ -79,7 +79,7 @@ def test_the_history_line_tells_the_chosen_way(database: Database) -> None:
         (history,) = (line for line in lines if line.startswith("history:"))
         told = lines[place + 1].strip()
         replayed = lines[place].split()[1] == "replay"
-        expected = " in one piece" if replayed else f": {told}"
+        expected = " in one slice" if replayed else f": {told}"
         assert history == f"history: 60,000 events of s{expected}"
 
 
@@ -200,7 +200,7 @@ def test_explain_in_sql_is_the_same_text_a_line_a_row(database: Database) -> Non
 def test_explain_works_over_tables_too() -> None:
     table = pa.table({"ts": [1, 2, 3], "v": [1.0, 2.0, 3.0]})
     lines = [row["plan"] for row in sql("EXPLAIN SELECT v FROM t WHERE v > 1", t=table)]
-    assert "history: 3 events of t, less what the index rules out by v, in one piece" in lines
+    assert "history: 3 events of t, less what the index rules out by v, in one slice" in lines
     asked = "EXPLAIN ANALYZE SELECT SUM(v) AS s FROM t GROUP BY TUMBLE(ts, INTERVAL '1' SECOND)"
     lines = [row["plan"] for row in sql(asked, t=table)]
     assert "index: no, because it is not a stored stream" in lines

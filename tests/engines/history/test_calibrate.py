@@ -12,7 +12,7 @@ import pytest
 
 from eventide.api.database import Database
 from eventide.engines.history import calibrate
-from eventide.engines.history.calibrate import NAMES, MeasuredQuery, fitted
+from eventide.engines.history.calibrate import NAMES, MeasuredQuery, fitted_weights
 from eventide.engines.history.calibrate_queries import PROBES
 from eventide.engines.history.weights import DEFAULTS, FILE, MOST_OFF, VERSION, Weights
 
@@ -125,7 +125,7 @@ def test_weights_are_found_from_what_queries_take() -> None:
         }
     )
     measured = measurements(truth, noise=0.05)
-    found = np.array([getattr(fitted(measured), name) for name in NAMES])
+    found = np.array([getattr(fitted_weights(measured), name) for name in NAMES])
     off = [float(each.counts @ found) / each.seconds for each in measured]
     assert 0.7 < min(off) <= max(off) < 1.4
 
@@ -133,7 +133,7 @@ def test_weights_are_found_from_what_queries_take() -> None:
 @pytest.mark.parametrize("times", [1e-6, 1e6])
 def test_absurd_measurements_do_not_make_absurd_weights(times: float) -> None:
     absurd = [replace(each, seconds=each.seconds * times) for each in measurements(DEFAULTS, 0.0)]
-    found = fitted(absurd)
+    found = fitted_weights(absurd)
     for each in fields(Weights):
         ratio = getattr(found, each.name) / getattr(DEFAULTS, each.name)
         assert 1 / MOST_OFF * 0.999 <= ratio <= MOST_OFF * 1.001

@@ -13,7 +13,7 @@ import eventide
 from eventide.engines.history.pruning import value_ranges
 from eventide.lang.sql import plan_sql
 from eventide.store.index.ranges import ValueRange
-from eventide.store.reading.scan import LeafPiece
+from eventide.store.reading.scan import StoredLeaf
 
 EVENTS = 6_000
 
@@ -61,14 +61,14 @@ def test_conditions_skip_leaves_and_change_nothing(
     database: eventide.Database, condition: str, leaves: int
 ) -> None:
     text = f"SELECT ts, level, noise, name FROM tank WHERE {condition}"
-    read: list[LeafPiece] = []
-    original = LeafPiece.read
+    read: list[StoredLeaf] = []
+    original = StoredLeaf.read
 
-    def counted(self: LeafPiece, *args: object) -> pa.RecordBatch:
+    def counted(self: StoredLeaf, *args: object) -> pa.RecordBatch:
         read.append(self)
         return original(self, *args)  # type: ignore[arg-type]
 
-    with patch.object(LeafPiece, "read", counted):
+    with patch.object(StoredLeaf, "read", counted):
         found = database.sql(text).rows()
     assert len(read) <= leaves
     everything = database.stream("tank").events().to_arrow()

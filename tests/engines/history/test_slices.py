@@ -131,7 +131,7 @@ def test_a_frame_above_another_sees_the_events_of_the_halo() -> None:
 
 def test_windows_by_count_are_not_cut_in_time_and_say_so() -> None:
     plan = plan_sql(QUERIES[7], {"cars": SCHEMA})
-    assert undivided(plan) == "in one piece, for the rows of a window are counted from the first"
+    assert undivided(plan) == "in one slice, for the rows of a window are counted from the first"
     assert describe_state(plan).startswith("remembering how many events came, and one partial")
     assert "keeping its own car" in describe_spark(plan, frozenset(), cores=2)
     assert "shuffled once by car" in describe_spark(plan, frozenset({"cars"}), cores=2)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.operators.situations import period_join
-from eventide.operators.situations.period_join import join_periods, pieces, searches_for
+from eventide.operators.situations.period_join import join_periods, ranges_of, searches_for
 from eventide.plan.nodes import Scan
 from eventide.plan.situations.allen import ANY, CONTAINS, GROUPS, NAMES, OVERLAPS, SHORTHANDS
 from eventide.plan.situations.nodes import PairKind, PeriodJoin
@@ -144,7 +144,7 @@ def test_searches_find_every_relation_once(mask: int) -> None:
 
 @given(counts=st.lists(st.integers(0, 9), max_size=20), most=st.integers(1, 12))
 def test_pieces_hold_every_pair_once(counts: list[int], most: int) -> None:
-    held = [counts[first:last] for first, last in pieces(np.array(counts, np.int64), most)]
+    held = [counts[first:last] for first, last in ranges_of(np.array(counts, np.int64), most)]
     assert sum(map(sum, held)) == sum(counts)
     assert all(len(part) == 1 or sum(part) <= most for part in held)
 

@@ -20,7 +20,7 @@ from eventide.errors import SchemaError
 from eventide.store import Snapshot
 from eventide.store.index.ranges import ValueRange
 from eventide.store.options import StreamOptions
-from eventide.store.reading.scan import LeafPiece, StreamColumns, Wanted, leaf_pieces
+from eventide.store.reading.scan import StoredLeaf, StreamColumns, Wanted, stored_leaves
 from tests.naive.ranges import qualifies
 from tests.naive.store import NaiveStream, Row, number
 from tests.store.events import new_stream, tiny_files, values
@@ -52,16 +52,16 @@ GROWING: dict[str, list[object]] = {
 
 
 @contextlib.contextmanager
-def leaves_read() -> Iterator[list[LeafPiece]]:
+def leaves_read() -> Iterator[list[StoredLeaf]]:
     """Collect the leaves that are read."""
-    read: list[LeafPiece] = []
-    original = LeafPiece.read
+    read: list[StoredLeaf] = []
+    original = StoredLeaf.read
 
-    def counted(piece: LeafPiece, wanted: Wanted, names: Sequence[str]) -> pa.RecordBatch:
+    def counted(piece: StoredLeaf, wanted: Wanted, names: Sequence[str]) -> pa.RecordBatch:
         read.append(piece)
         return original(piece, wanted, names)
 
-    with patch.object(LeafPiece, "read", counted):
+    with patch.object(StoredLeaf, "read", counted):
         yield read
 
 
@@ -99,7 +99,7 @@ def rows_by_leaf(snapshot: Snapshot) -> dict[tuple[str, int], list[Row]]:
     found: dict[tuple[str, int], list[Row]] = {}
     for segment in snapshot.segments:
         for leaves in segment.tree(snapshot.path).leaves(ALL_TIME):
-            for piece in leaf_pieces(snapshot.path, segment, leaves):
+            for piece in stored_leaves(snapshot.path, segment, leaves):
                 rows = piece.read(wanted, names)
                 ts = values(rows.column("ts"))
                 found[segment.file, piece.address] = [

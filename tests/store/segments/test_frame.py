@@ -15,7 +15,7 @@ from eventide.store.files.frame import (
     DamagedFrameError,
     Frame,
     Kind,
-    frame_pieces,
+    frame_bytes,
     frames_backwards,
     read_frame,
 )
@@ -118,9 +118,9 @@ def test_a_segment_whose_first_root_was_never_written(tmp_path: Path) -> None:
 
 
 def test_bytes_that_look_like_a_frame_are_not_taken_for_one() -> None:
-    inner = b"".join(map(bytes, frame_pieces(Kind.ROOT, 0, 0, STAMP, [b"stolen"])))
-    other = b"".join(map(bytes, frame_pieces(Kind.ROOT, 0, 128, bytes(16), [b"foreign"])))
-    outer = b"".join(map(bytes, frame_pieces(Kind.NODE, 1, 0, STAMP, [bytes(16) + inner])))
+    inner = b"".join(map(bytes, frame_bytes(Kind.ROOT, 0, 0, STAMP, [b"stolen"])))
+    other = b"".join(map(bytes, frame_bytes(Kind.ROOT, 0, 128, bytes(16), [b"foreign"])))
+    outer = b"".join(map(bytes, frame_bytes(Kind.NODE, 1, 0, STAMP, [bytes(16) + inner])))
     file = pa.py_buffer(outer + other)
     assert len(outer) == 128
     assert [frame.address for frame in frames_backwards(file, STAMP)] == [0]
@@ -128,14 +128,14 @@ def test_bytes_that_look_like_a_frame_are_not_taken_for_one() -> None:
 
 
 def test_a_frame_of_a_kind_that_is_not_known_is_refused() -> None:
-    file = pa.py_buffer(b"".join(frame_pieces(9, 0, 0, STAMP, [b"later"])))  # type: ignore[arg-type]
+    file = pa.py_buffer(b"".join(frame_bytes(9, 0, 0, STAMP, [b"later"])))  # type: ignore[arg-type]
     with pytest.raises(DamagedFrameError, match="no known kind"):
         read_frame(file, 0, STAMP)
 
 
 @pytest.mark.parametrize("address", [-64, 1, 32, 128, 1 << 62])
 def test_a_frame_begins_only_at_a_multiple_of_64_in_the_file(address: int) -> None:
-    file = pa.py_buffer(b"".join(frame_pieces(Kind.HEAD, 0, 0, STAMP, [b"head"])))
+    file = pa.py_buffer(b"".join(frame_bytes(Kind.HEAD, 0, 0, STAMP, [b"head"])))
     assert isinstance(read_frame(file, 0), Frame)
     with pytest.raises(DamagedFrameError, match="no frame can begin"):
         read_frame(file, address)
@@ -143,7 +143,7 @@ def test_a_frame_begins_only_at_a_multiple_of_64_in_the_file(address: int) -> No
 
 @pytest.mark.parametrize(("end", "found"), [(55, 0), (56, 1), (63, 1), (64, 1)])
 def test_a_short_frame_without_its_padding_is_whole(end: int, found: int) -> None:
-    content = b"".join(map(bytes, frame_pieces(Kind.ROOT, 0, 0, STAMP, [bytes(8)])))
+    content = b"".join(map(bytes, frame_bytes(Kind.ROOT, 0, 0, STAMP, [bytes(8)])))
     file = pa.py_buffer(content[:end])
     assert len(list(frames_backwards(file, STAMP))) == found
     assert len(list(frames_from(file, 0, STAMP))) == found

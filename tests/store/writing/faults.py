@@ -18,7 +18,7 @@ from random import Random
 from typing import TypeAlias
 from unittest.mock import patch
 
-from eventide.store.files.disk import Disk, Piece
+from eventide.store.files.disk import Bytes, Disk
 
 SECTOR = 512
 FOLDER = -1
@@ -154,11 +154,11 @@ class RecordingDisk(Disk):
                 self.note(Link(self.below(path), self.count))
             return descriptor
 
-    def write(self, descriptor: int, pieces: Sequence[Piece], offset: int) -> None:
+    def write(self, descriptor: int, buffers: Sequence[Bytes], offset: int) -> None:
         """See `Disk`."""
         with self.lock:
-            super().write(descriptor, pieces, offset)
-            self.note(Write(self.number(descriptor), offset, b"".join(map(bytes, pieces))))
+            super().write(descriptor, buffers, offset)
+            self.note(Write(self.number(descriptor), offset, b"".join(map(bytes, buffers))))
 
     def truncate(self, descriptor: int, size: int) -> None:
         """See `Disk`."""
@@ -227,12 +227,12 @@ class FaultyDisk(RecordingDisk):
         self.let()
         return super().open(path, create=create)
 
-    def write(self, descriptor: int, pieces: Sequence[Piece], offset: int) -> None:
+    def write(self, descriptor: int, buffers: Sequence[Bytes], offset: int) -> None:
         """See `Disk`."""
-        content = b"".join(map(bytes, pieces))
+        content = b"".join(map(bytes, buffers))
         half = [content[: len(content) // 2]]
         self.let(lambda: RecordingDisk.write(self, descriptor, half, offset))
-        super().write(descriptor, pieces, offset)
+        super().write(descriptor, buffers, offset)
 
     def truncate(self, descriptor: int, size: int) -> None:
         """See `Disk`."""
@@ -289,11 +289,11 @@ class FailingDisk(Disk):
         self.count()
         return super().open(path, create=create)
 
-    def write(self, descriptor: int, pieces: Sequence[Piece], offset: int) -> None:
+    def write(self, descriptor: int, buffers: Sequence[Bytes], offset: int) -> None:
         """See `Disk`."""
-        content = b"".join(map(bytes, pieces))
+        content = b"".join(map(bytes, buffers))
         self.count(lambda: Disk.write(self, descriptor, [content[: len(content) // 2]], offset))
-        super().write(descriptor, pieces, offset)
+        super().write(descriptor, buffers, offset)
 
     def truncate(self, descriptor: int, size: int) -> None:
         """See `Disk`."""

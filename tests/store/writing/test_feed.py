@@ -19,7 +19,7 @@ import eventide as ev
 from eventide.errors import SchemaError, StoreError
 from eventide.schema import INT64, STRING
 from eventide.store import Appended, Store, StoredStream
-from eventide.store.files.disk import Disk, Piece
+from eventide.store.files.disk import Bytes, Disk
 from eventide.store.options import Order, StreamOptions
 from eventide.store.writing import append
 from eventide.store.writing.adaptation import Mode
@@ -51,7 +51,7 @@ class GatedDisk(Disk):
         self.gate = threading.Event()
         self.reached = threading.Event()
 
-    def write(self, descriptor: int, pieces: Sequence[Piece], offset: int) -> None:
+    def write(self, descriptor: int, pieces: Sequence[Bytes], offset: int) -> None:
         self.reached.set()
         assert self.gate.wait(LONG_S)
         super().write(descriptor, pieces, offset)
@@ -123,7 +123,7 @@ def test_an_append_takes_only_so_much(stream: StoredStream, limit: str, value: i
 
 def test_a_ticket_is_not_done_before_its_events_are_safe(stream: StoredStream) -> None:
     class UnsyncedDisk(GatedDisk):
-        def write(self, descriptor: int, pieces: Sequence[Piece], offset: int) -> None:
+        def write(self, descriptor: int, pieces: Sequence[Bytes], offset: int) -> None:
             Disk.write(self, descriptor, pieces, offset)
 
         def sync(self, descriptor: int) -> None:

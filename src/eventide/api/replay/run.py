@@ -102,13 +102,13 @@ class Replay:
         total = sum(events_in(snapshot, period) for snapshot, _, period in sources)
         self.progress = ReplayProgress(0, total)
         self.stopping = Event()
-        self.pieces = self.replayed()
+        self.results = self.replayed()
 
     def __iter__(self) -> Iterator[Replayed]:
-        return self.pieces
+        return self.results
 
     def __next__(self) -> Replayed:
-        return next(self.pieces)
+        return next(self.results)
 
     def __repr__(self) -> str:
         return f"<Replay of {', '.join(self.names)}, {self.progress}>"
@@ -120,7 +120,7 @@ class Replay:
 
     def run(self) -> ReplayProgress:
         """Replay all that is left, handing rows to `on_result`; return the progress."""
-        for _ in self.pieces:
+        for _ in self.results:
             pass
         return self.progress
 
@@ -164,10 +164,10 @@ class Replay:
                 continue
             rows = self.progress.rows + int(table.num_rows)
             self.progress = replace(self.progress, rows=rows)
-            piece = Replayed(table, name, clock_us)
+            result = Replayed(table, name, clock_us)
             if self.on_result is not None:
-                self.on_result(piece)
-            yield piece
+                self.on_result(result)
+            yield result
 
     def at_full_speed(self) -> Iterator[MergeStep]:
         """Yield steps of as many events as were read at once."""

@@ -45,8 +45,8 @@ def draw_scene(scene: Scene, *, headed: bool = True) -> str:
     """
     room = WIDTH - 2 * LEFT
     body = [
-        f'<text class="ev-big" x="{LEFT}" y="32">{fitted(scene.title, room, 8.6)}</text>'
-        f'<text x="{LEFT}" y="51">{fitted(scene.told, room)}</text>'
+        f'<text class="ev-big" x="{LEFT}" y="32">{cut_to_width(scene.title, room, 8.6)}</text>'
+        f'<text x="{LEFT}" y="51">{cut_to_width(scene.told, room)}</text>'
     ]
     if not headed:
         body = []
@@ -182,7 +182,7 @@ def draw_head(timeline: Timeline, y: float) -> Iterator[str]:
     detected = ""
     if timeline.detected_us is not None:
         detected = f"detected {moment_text(timeline.detected_us)}"
-    title = fitted(timeline.title, room - (len(detected) + 2) * LETTER, 7.4)
+    title = cut_to_width(timeline.title, room - (len(detected) + 2) * LETTER, 7.4)
     yield f'<text class="ev-title" x="{LEFT}" y="{y + 22:g}">{title}'
     if detected:
         yield f'<tspan class="ev-when" dx="8">{detected}</tspan>'
@@ -190,7 +190,7 @@ def draw_head(timeline: Timeline, y: float) -> Iterator[str]:
     if timeline.caption:
         yield (
             f'<text x="{LEFT}" y="{y + 22 + CAPTION:g}"><title>{escape(timeline.caption)}</title>'
-            f"{fitted(timeline.caption, room)}</text>"
+            f"{cut_to_width(timeline.caption, room)}</text>"
         )
 
 
@@ -202,7 +202,7 @@ def draw_lane(
     yield f"<g><title>{escape(lane_words(lane))}</title>"
     yield (
         f'<text class="ev-ink" x="{time.left - 10:g}" y="{middle + 4:g}" text-anchor="end">'
-        f"{fitted(lane.name, time.left - LEFT - 8)}</text>"
+        f"{cut_to_width(lane.name, time.left - LEFT - 8)}</text>"
         f'<line class="ev-grid" x1="{time.left:g}" x2="{time.right:g}" '
         f'y1="{middle:g}" y2="{middle:g}"/>'
     )
@@ -214,7 +214,7 @@ def draw_lane(
         room = WIDTH - LEFT - time.right
         yield (
             f'<text class="ev-num" x="{time.right + 10:g}" y="{middle + 4:g}">'
-            f"{fitted(lane.note, room)}</text>"
+            f"{cut_to_width(lane.note, room)}</text>"
         )
     yield "</g>"
 
@@ -333,10 +333,10 @@ def draw_relations(timeline: Timeline, time: TimeScale, y: float) -> str:
     room = WIDTH - LEFT - time.left - day - 24
     return (
         f'<text class="ev-ink" x="{WIDTH - LEFT}" y="{y:g}" text-anchor="end">'
-        f"<title>{escape(said)}</title>{fitted(said, room)}</text>"
+        f"<title>{escape(said)}</title>{cut_to_width(said, room)}</text>"
     )
 
 
-def fitted(text: str, width: float, letter: float = LETTER) -> str:
+def cut_to_width(text: str, width: float, letter: float = LETTER) -> str:
     """Return as much of a text as a width has room for, escaped."""
     return escape(cut(text, max(2, int(width / letter))))

@@ -140,7 +140,7 @@ def describe_history(block: ExplainedBlock) -> str:
     if halo_of(plan) is None:
         return f"{events} {undivided(plan)}"
     if count == 1:
-        return f"{events} in one piece"
+        return f"{events} in one slice"
     return f"{events} in {count} slices of time on {threads} threads"
 
 
@@ -150,15 +150,15 @@ def undivided(plan: Plan) -> str:
     situations = situations_of(plan)
     if node is None and situations is not None:
         reason = why_undivided(situations) or "what is above cannot be cut"
-        return f"in one piece, because {reason}"
+        return f"in one slice, because {reason}"
     if node is None and counts_rows(plan):
-        return "in one piece, for the rows of a window are counted from the first"
+        return "in one slice, for the rows of a window are counted from the first"
     if node is None:
-        return "in one piece, for a frame of rows can reach back any time"
+        return "in one slice, for a frame of rows can reach back any time"
     if node.keys:
         keys = ", ".join(render(key.expression) for key in node.keys)
-        return f"in one piece, large batches by {keys} on {os.cpu_count() or 1} threads"
-    return f"in one piece, because {why_whole(node) or 'what is below cannot be cut'}"
+        return f"in one slice, large batches by {keys} on {os.cpu_count() or 1} threads"
+    return f"in one slice, because {why_whole(node) or 'what is below cannot be cut'}"
 
 
 def counts_rows(plan: Plan) -> bool:

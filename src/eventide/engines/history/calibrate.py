@@ -76,7 +76,7 @@ def calibrated(folder: Path, on_step: OnStep = lambda _: None) -> Weights:
                 found.append(measured(probe, snapshot))
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    return fitted(found)
+    return fitted_weights(found)
 
 
 def stored(folder: Path, rows: int) -> Snapshot:
@@ -152,7 +152,7 @@ def chosen_in(probe: Probe, question: PatternQuestion) -> tuple[Condition, ...]:
     )
 
 
-def fitted(found: Sequence[MeasuredQuery]) -> Weights:
+def fitted_weights(found: Sequence[MeasuredQuery]) -> Weights:
     """Return the weights with which estimates come closest to the measured times, as ratios.
 
     All values are logarithms: half as much is as far off as twice as much.

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.errors import BindError
-from eventide.plan.column_names import numbered
+from eventide.plan.column_names import unique_names
 
 # A query text can reach only its inputs: no files, no network, no other variables of the
 # process, no settings.
@@ -34,7 +34,7 @@ def run_rest(text: str, inputs: Mapping[str, pa.Table | PeriodPairs]) -> pa.Tabl
             connection.register(name, table)
         try:
             result = connection.sql(text).to_arrow_table()
-            result = result.rename_columns(numbered(result.column_names))
+            result = result.rename_columns(unique_names(result.column_names))
         except duckdb.Error as error:
             for table in inputs.values():
                 if isinstance(table, PeriodPairs) and table.failure is not None:

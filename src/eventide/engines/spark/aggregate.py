@@ -154,8 +154,8 @@ def partials_here(
 ) -> pa.RecordBatch:
     """Return the partials of all periods that the driver can compute."""
     if any(segment.thinned for segment in snapshot.segments):
-        return numbered(partials_of_index(snapshot, question, cuts), 0)
-    return numbered(period_partials(snapshot, question, cuts), 0)
+        return with_period_numbers(partials_of_index(snapshot, question, cuts), 0)
+    return with_period_numbers(period_partials(snapshot, question, cuts), 0)
 
 
 def item_of(
@@ -173,10 +173,10 @@ def item_of(
 def partials_of(item: SliceItem) -> pa.RecordBatch:
     """Return the partials of one slice, with the periods that they are of."""
     question = question_of(item.calls, item.source.schema)
-    return numbered(period_partials(item.source, question, item.cuts), item.first_period)
+    return with_period_numbers(period_partials(item.source, question, item.cuts), item.first_period)
 
 
-def numbered(partials: pa.RecordBatch, first_period: int) -> pa.RecordBatch:
+def with_period_numbers(partials: pa.RecordBatch, first_period: int) -> pa.RecordBatch:
     """Return the partials of consecutive periods that have events, with the periods' numbers."""
     periods = np.arange(first_period, first_period + partials.num_rows, dtype=np.int64)
     whole = partials.append_column(PERIOD, pa.array(periods))

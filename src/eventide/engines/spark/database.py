@@ -75,7 +75,7 @@ class SparkDatabase:
     """The queries of Eventide on a Spark session. `eventide.spark` makes it.
 
     Streams are those of the database, and the DataFrames that are given by name. Maintenance of
-    stored streams is the embedded one, with a Spark task for each piece of work.
+    stored streams is the embedded one, with a Spark task for each part of the work.
     """
 
     def __init__(self, session: SparkSession, path: str | Path | None = None) -> None:

@@ -127,7 +127,7 @@ def over_frame(
     arrow = pa.schema([(name, schema.type_of(name).arrow) for name in names])
 
     def read(batches: Batches) -> Batches:
-        for rows in numbered(batches):
+        for rows in with_seq(batches):
             yield within(in_order(checked(from_the_border(rows, arrow))), pipeline.scan.time_range)
 
     if not keeps_state(plan):
@@ -210,7 +210,7 @@ def columns_read(pipeline: Pipeline) -> list[str]:
     return [TS, SEQ, *(name for name in scanned_names if name not in (TS, SEQ))]
 
 
-def numbered(batches: Batches) -> Batches:
+def with_seq(batches: Batches) -> Batches:
     """Yield rows with a `_seq`; where there is none, by partition and place in it."""
     context = TaskContext.get()
     place = (context.partitionId() if context else 0) << SEQ_BITS

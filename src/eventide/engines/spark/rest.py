@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventide.engines.spark.session import is_connect
 from eventide.errors import BindError, UnsupportedError
-from eventide.plan.column_names import numbered
+from eventide.plan.column_names import unique_names
 
 ZONE = "spark.sql.session.timeZone"
 UTC = "UTC"
@@ -32,7 +32,7 @@ def around(session: SparkSession, text: str, inputs: Sequence[tuple[str, DataFra
     run = over_connect if is_connect(session) else over_views
     try:
         frame = run(session, text, inputs)
-        names = numbered(frame.columns)
+        names = unique_names(frame.columns)
         return frame if names == frame.columns else frame.toDF(*names)
     except AnalysisException as error:
         said = error.getMessage() or str(error)

@@ -1,4 +1,4 @@
-"""Aggregates of groups whose rows come and go, and the rows they show for it.
+"""Aggregates of groups whose rows come and go, and the rows they emit for it.
 
 What comes and goes are operations in order of time. At the end of each instant every group that
 was touched is read: if its row is another than the one it showed, that one goes and the new one
@@ -23,14 +23,14 @@ from eventide.kernels.aggregates.sorted_values import count_value
 from eventide.kernels.aggregates.sums import two_product
 from eventide.kernels.compiled import Bools, Int32s, Int64s, allocating_nothing, inlined, kernel
 from eventide.kernels.groups.reading import Readers, read_row
-from eventide.kernels.groups.shown import (
+from eventide.kernels.groups.tables import (
     COUNT,
+    EMITTED,
     HEAD,
     SEEN,
-    SHOWING,
-    Groups,
-    show,
-    tell,
+    GroupTables,
+    emit_row,
+    set_row,
 )
 from eventide.kernels.key_table import KeyTable
 from eventide.kernels.lifetimes.tuple_operations import Operations
@@ -54,9 +54,9 @@ VALUES, NANS, UPPER, LOWER = range(4)
 """What is counted of a part: values, and those that are no finite number. Sums of integers have
 their high and low 64 bits in the second and third place."""
 
-PLACE, PART, TOUCHED, SHOWN, EMPTIED = range(5)
+PLACE, PART, TOUCHED, EMITTED_ROWS, EMPTIED = range(5)
 """What stands in the facts of a progress: the operation and its part that come next, and how many
-groups are touched, rows shown, and groups emptied."""
+groups are touched, rows emitted, and groups emptied."""
 
 LOW_63 = np.int64(2**63 - 1)
 
@@ -235,7 +235,7 @@ def widen_part(slabs: Slabs, owner: int, block: int | None, kind: int, word: np.
 
 @inlined
 def forget_group(
-    groups: Groups, slabs: Slabs, group: int, part_count: int, emptied: Int64s, facts: Int64s
+    groups: GroupTables, slabs: Slabs, group: int, part_count: int, emptied: Int64s, facts: Int64s
 ) -> None:
     """Clear all that is kept of a group without rows."""
     emptied[facts[EMPTIED]] = group
@@ -251,7 +251,7 @@ def settle_instant(
     instant: int,
     many: int,
     readers: Readers,
-    groups: Groups,
+    groups: GroupTables,
     slabs: Slabs,
     block: int | None,
     out: Int64s,
@@ -268,7 +268,7 @@ def settle_instant(
         group = touched[i]
         about[group, SEEN] = 0
         rows = about[group, COUNT]
-        changed = about[group, SHOWING] != (1 if rows > 0 else 0)
+        changed = about[group, EMITTED] != (1 if rows > 0 else 0)
         if rows == 0:
             forget_group(groups, slabs, group, tallies.shape[1], emptied, facts)
         else:
@@ -277,15 +277,15 @@ def settle_instant(
                 changed = changed or row[word] != about[group, HEAD + word]
         if not changed:
             continue
-        if about[group, SHOWING] == 1:
-            tell(about, group, instant, -1, out, ends)
+        if about[group, EMITTED] == 1:
+            emit_row(about, group, instant, -1, out, ends)
             ends += 1
-        show(about, group, instant, row)
+        set_row(about, group, instant, row)
         if rows > 0:
             touched[come] = group
             come += 1
     for i in range(come):
-        tell(about, touched[i], instant, 1, out, ends)
+        emit_row(about, touched[i], instant, 1, out, ends)
         ends += 1
     return ends
 
@@ -296,7 +296,7 @@ def fold(
     tuples: Tuples,
     parts: Int64s,
     readers: Readers,
-    groups: Groups,
+    groups: GroupTables,
     slabs: Slabs,
     block: int | None,
     out: Int64s,
@@ -316,7 +316,7 @@ def fold(
     about, tallies, _, _ = groups
     _, _, texts, ranks = readers
     part_count, count = len(parts), len(at)
-    many, ends, place = facts[TOUCHED], facts[SHOWN], facts[PLACE]
+    many, ends, place = facts[TOUCHED], facts[EMITTED_ROWS], facts[PLACE]
     while place < count:
         tuple_place, sign = places[place], signs[place]
         group = int(of_tuple[tuple_place])
@@ -343,7 +343,7 @@ def fold(
             ):
                 if not widen_part(slabs, owner, block, kind, word):
                     facts[PLACE], facts[PART] = place, part
-                    facts[TOUCHED], facts[SHOWN] = many, ends
+                    facts[TOUCHED], facts[EMITTED_ROWS] = many, ends
                     return False
         facts[PART] = 0
         about[group, COUNT] += sign
@@ -358,5 +358,5 @@ def fold(
             at[place - 1], many, readers, groups, slabs, block, out, progress, ends
         )
         many = 0
-    facts[PLACE], facts[TOUCHED], facts[SHOWN] = place, many, ends
+    facts[PLACE], facts[TOUCHED], facts[EMITTED_ROWS] = place, many, ends
     return True

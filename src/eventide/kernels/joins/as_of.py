@@ -21,7 +21,7 @@ from eventide.kernels.joins.pool import (
     ROW,
     SIDE,
     SIGN,
-    JoinState,
+    JoinTables,
     bucket_of,
     forget_tuple,
     insert_tuple,
@@ -37,7 +37,7 @@ NOT_BEGUN = -2
 
 
 @allocating_nothing
-def hold(state: JoinState, changes: Int64s, place: int, newest: bool) -> None:
+def hold(state: JoinTables, changes: Int64s, place: int, newest: bool) -> None:
     """Take in a change of the side that is remembered; with `newest` it replaces others."""
     if changes[place, SIGN] < 0:
         handle = find(state.ids, changes[place, ID], np.int64(HELD))
@@ -57,7 +57,7 @@ def hold(state: JoinState, changes: Int64s, place: int, newest: bool) -> None:
 
 @allocating_nothing
 def join_as_of(
-    state: JoinState,
+    state: JoinTables,
     changes: Int64s,
     newest: bool,
     outer: bool,

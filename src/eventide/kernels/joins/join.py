@@ -33,7 +33,7 @@ from eventide.kernels.joins.pool import (
     ROW,
     SIDE,
     SIGN,
-    JoinState,
+    JoinTables,
     bucket_of,
     expire_rings,
     expire_tuples,
@@ -186,7 +186,7 @@ def search(
 
 @allocating_nothing
 def join_changes(
-    state: JoinState,
+    state: JoinTables,
     changes: Int64s,
     grouped: bool,
     expiring: bool,

@@ -55,7 +55,7 @@ SLACK = 1024
 """So many more tuples than twice those that were left are not worth being looked through."""
 
 
-class JoinState(NamedTuple):
+class JoinTables(NamedTuple):
     """What a join remembers. `orders` says for each side in which order the others are probed.
 
     `newer` has for each tuple of the pool the one behind it in its bucket.
@@ -104,7 +104,7 @@ def expire_rings(tuples: Int64s, sides: Int64s, clock: int) -> None:
 
 
 @allocating_nothing
-def link(state: JoinState, changes: Int64s, place: int) -> int:
+def link(state: JoinTables, changes: Int64s, place: int) -> int:
     """Put the tuple of a change into the pool and its bucket."""
     tuples, sides, heads = state.tuples, state.sides, state.heads
     about = len(sides) - 1
@@ -126,7 +126,7 @@ def link(state: JoinState, changes: Int64s, place: int) -> int:
 
 
 @allocating_nothing
-def unlink(state: JoinState, handle: int) -> None:
+def unlink(state: JoinTables, handle: int) -> None:
     """Take a tuple of the pool out of its bucket."""
     tuples, heads = state.tuples, state.heads
     side = tuples[handle, SIDE]
@@ -151,7 +151,7 @@ def set_free(tuples: Int64s, sides: Int64s, handle: np.int64) -> None:
 
 
 @allocating_nothing
-def insert_tuple(state: JoinState, changes: Int64s, place: int) -> None:
+def insert_tuple(state: JoinTables, changes: Int64s, place: int) -> None:
     """Remember the tuple of a change; there has to be room for it."""
     side = changes[place, SIDE]
     if state.sides[side, POLICY] == RING:
@@ -165,7 +165,7 @@ def insert_tuple(state: JoinState, changes: Int64s, place: int) -> None:
 
 
 @allocating_nothing
-def forget_tuple(state: JoinState, handle: int, expired: bool) -> None:
+def forget_tuple(state: JoinTables, handle: int, expired: bool) -> None:
     """Forget a tuple of the pool, because it expired or before its time."""
     tuples = state.tuples
     side = tuples[handle, SIDE]
@@ -179,7 +179,7 @@ def forget_tuple(state: JoinState, handle: int, expired: bool) -> None:
 
 
 @allocating_nothing
-def look_through(state: JoinState, clock: int) -> None:
+def look_through(state: JoinTables, clock: int) -> None:
     """Forget what has expired on sides whose tuples are looked through for that, if it is time."""
     tuples, sides = state.tuples, state.sides
     about = len(sides) - 1
@@ -197,7 +197,7 @@ def look_through(state: JoinState, clock: int) -> None:
 
 
 @allocating_nothing
-def expire_tuples(state: JoinState, clock: int) -> None:
+def expire_tuples(state: JoinTables, clock: int) -> None:
     """Forget what has expired at `clock`, as far as the sides do that by themselves."""
     tuples, sides = state.tuples, state.sides
     about = len(sides) - 1
@@ -219,14 +219,14 @@ def expire_tuples(state: JoinState, clock: int) -> None:
 
 
 @allocating_nothing
-def insert_all(state: JoinState, changes: Int64s) -> None:
+def insert_all(state: JoinTables, changes: Int64s) -> None:
     """Remember the tuples of changes that all come."""
     for place in range(len(changes)):
         insert_tuple(state, changes, place)
 
 
 @allocating_nothing
-def relink(state: JoinState, heads: Int64s) -> None:
+def relink(state: JoinTables, heads: Int64s) -> None:
     """Link all living tuples into other buckets, the newest of a bucket first as before."""
     for side in range(len(heads)):
         if state.sides[side, POLICY] == RING:
@@ -246,7 +246,7 @@ def relink_ring(tuples: Int64s, sides: Int64s, side: int, heads: Int64s) -> None
 
 
 @allocating_nothing
-def relink_pool(state: JoinState, side: int, heads: Int64s) -> None:
+def relink_pool(state: JoinTables, side: int, heads: Int64s) -> None:
     """Link the tuples of a side in the pool into other buckets."""
     tuples = state.tuples
     for bucket in range(state.heads.shape[1]):

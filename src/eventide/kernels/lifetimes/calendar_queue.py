@@ -1,8 +1,8 @@
-"""Handles in order of expiry: a ring of slots, each for a stretch of time.
+"""Handles in order of expiry: a ring of slots, each for a period.
 
     slot      0    1    2    3    4          P + 1 slots: the clock is somewhere inside a slot,
             ┌────┬────┬────┬────┬────┐       so what expires in [clock, clock + span] touches one
-            │    │ due│  · │ ·· │  · │       slot more than the span has
+            │    │ due│  · │ ·· │  · │       slot more than lifetimes need
             └────┴────┴────┴────┴────┘
                     ↑ clock
 
@@ -36,10 +36,10 @@ class Calendar(NamedTuple):
     facts: Int64s
 
 
-def empty_calendar(span_us: int, partitions: int, capacity: int) -> Calendar:
-    """Return a calendar for lifetimes up to `span_us`, with handles below `capacity`."""
+def empty_calendar(longest_us: int, partitions: int, capacity: int) -> Calendar:
+    """Return a calendar for lifetimes up to `longest_us`, with handles below `capacity`."""
     facts = np.zeros(4, np.int64)
-    facts[WIDTH] = max(1, -(-span_us // partitions))
+    facts[WIDTH] = max(1, -(-longest_us // partitions))
     facts[CURRENT] = -(2**62)
     return Calendar(
         np.full(partitions + 1, -1, np.int32),
@@ -97,7 +97,7 @@ def schedule(calendar: Calendar, handle: np.int64, exp: np.int64) -> None:
     if exp != NEVER:
         facts = calendar.facts
         number = exp // facts[WIDTH]
-        # All expiries lie less than the span apart: slots further back are empty.
+        # All expiries lie less than the longest lifetime apart: slots further back are empty.
         facts[CURRENT] = max(facts[CURRENT], number - len(calendar.heads))
         facts[COUNT] += 1
         if number <= facts[CURRENT]:

@@ -1,4 +1,4 @@
-"""What a kernel of a standing query tells: tuples that come and go, written into the room it has.
+"""What a kernel of a standing query emits: tuples that come and go, written into the room it has.
 
 A kernel that runs out of room stops, says so, and goes on where it was when called again.
 """
@@ -69,7 +69,7 @@ def empty_room(length: int) -> Emitted:
 
 
 def all_emitted(run: Callable[[Emitted], bool], expected: int) -> Emitted:
-    """Call a kernel until it is done, with more room each time; return all that it told."""
+    """Call a kernel until it is done, with more room each time; return all that it emitted."""
     parts: list[list[npt.NDArray[Any]]] = []
     length = max(SMALLEST, expected)
     done = False

@@ -40,13 +40,13 @@ class Expiring(NamedTuple):
     facts: Int64s
 
 
-def empty_expiring(mode: int, span_us: int) -> Expiring:
-    """Return what remembers lifetimes up to `span_us`, without room for any."""
+def empty_expiring(mode: int, longest_us: int) -> Expiring:
+    """Return what remembers lifetimes up to `longest_us`, without room for any."""
     facts = np.zeros(3, np.int64)
     facts[MODE] = mode
     facts[NEXT] = NEVER
     partitions = PARTITIONS if mode == CALENDAR else 1
-    calendar = empty_calendar(max(1, span_us), partitions, 0)
+    calendar = empty_calendar(max(1, longest_us), partitions, 0)
     return Expiring(calendar, np.zeros(0, np.int32), facts)
 
 
@@ -58,13 +58,13 @@ def grown_expiring(expiring: Expiring, capacity: int) -> Expiring:
     return Expiring(grown_calendar(expiring.calendar, capacity), listed, expiring.facts)
 
 
-def stretched(calendar: Calendar, lifetime_us: int, used: Bools | Int64s) -> Calendar:
+def widened(calendar: Calendar, lifetime_us: int, used: Bools | Int64s) -> Calendar:
     """Return the calendar if it has room for such a lifetime, or a wider one of used handles."""
     partitions = len(calendar.heads) - 1
-    span_us = int(calendar.facts[WIDTH]) * partitions
-    if lifetime_us <= span_us:
+    longest_us = int(calendar.facts[WIDTH]) * partitions
+    if lifetime_us <= longest_us:
         return calendar
-    wider = empty_calendar(max(lifetime_us, 2 * span_us), partitions, len(calendar.links))
+    wider = empty_calendar(max(lifetime_us, 2 * longest_us), partitions, len(calendar.links))
     schedule_all(wider, np.flatnonzero(used), calendar.exps)
     return wider
 

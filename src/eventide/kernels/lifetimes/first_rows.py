@@ -11,16 +11,16 @@ from typing import NamedTuple
 from eventide.kernels.compiled import Int64s, kernel
 from eventide.kernels.lifetimes.tuple_operations import Operations
 
-COUNT, SHOWN, CHANGES, INSTANT, NEXT = range(5)
-"""What stands in `facts`: how many rows live, how many are shown, how many changes were written,
+COUNT, EMITTED, CHANGES, INSTANT, NEXT = range(5)
+"""What stands in `facts`: how many rows live, how many are emitted, how many changes were written,
 when it is, and which operation comes next."""
 
 
 class Ranking(NamedTuple):
-    """The places of living rows in order, of those shown, and a mark of each place."""
+    """The places of living rows in order, of those emitted, and a mark of each place."""
 
     order: Int64s
-    shown: Int64s
+    emitted: Int64s
     marks: Int64s
     facts: Int64s
 
@@ -51,20 +51,20 @@ def place_in_order(words: Int64s, depth: int, order: Int64s, count: int, place: 
 
 @kernel
 def turn_over(ranking: Ranking, now: int, ends: Int64s, out: Turns) -> None:
-    """Write which of the first `now` rows are new, and which of those shown no longer are there.
+    """Write which of the first `now` rows are new, and which of those emitted no longer are there.
 
     `ends` has when a row goes by itself: that needs no word.
     """
-    order, shown, marks, facts = ranking
+    order, emitted, marks, facts = ranking
     places, at, signs = out
     instant = facts[INSTANT]
     for i in range(now):
         marks[order[i]] = 2
-    for i in range(facts[SHOWN]):
-        if marks[shown[i]] == 2:
-            marks[shown[i]] = 3
-        elif ends[shown[i]] > instant:
-            places[facts[CHANGES]] = shown[i]
+    for i in range(facts[EMITTED]):
+        if marks[emitted[i]] == 2:
+            marks[emitted[i]] = 3
+        elif ends[emitted[i]] > instant:
+            places[facts[CHANGES]] = emitted[i]
             at[facts[CHANGES]] = instant
             signs[facts[CHANGES]] = -1
             facts[CHANGES] += 1
@@ -75,8 +75,8 @@ def turn_over(ranking: Ranking, now: int, ends: Int64s, out: Turns) -> None:
             signs[facts[CHANGES]] = 1
             facts[CHANGES] += 1
         marks[order[i]] = 0
-        shown[i] = order[i]
-    facts[SHOWN] = now
+        emitted[i] = order[i]
+    facts[EMITTED] = now
 
 
 @kernel

@@ -22,17 +22,17 @@ from eventide.kernels.lifetimes.calendar_queue import (
     schedule,
 )
 from eventide.kernels.lifetimes.emitted import Arriving, Emitted, emit, is_full
-from eventide.kernels.lifetimes.expiring import PARTITIONS, stretched
+from eventide.kernels.lifetimes.expiring import PARTITIONS, widened
 
 USED, FREE, FOLLOWED = 0, 1, 2
 """What stands in `facts`: how many handles have ever been used, how many of those are free, and
 how many values have a successor."""
 
 
-class Shown(NamedTuple):
-    """By handle of a value: its words, the tuple that is shown, and the one to follow.
+class Representatives(NamedTuple):
+    """By handle of a value: its words, the tuple that stands for it, and the one to follow.
 
-    The calendar has the expiry of the one that is shown. There is none to follow if its expiry is
+    The calendar has the expiry of the first. There is none to follow if its expiry is
     not later.
     """
 
@@ -50,12 +50,12 @@ class Shown(NamedTuple):
     facts: Int64s
 
 
-def nothing_shown(span_us: int) -> Shown:
-    """Return a state without values, for lifetimes up to `span_us`."""
+def no_representatives(longest_us: int) -> Representatives:
+    """Return a state without values, for lifetimes up to `longest_us`."""
     none = np.zeros(0, np.int64)
-    return Shown(
+    return Representatives(
         empty_table(),
-        empty_calendar(max(1, span_us), PARTITIONS, 0),
+        empty_calendar(max(1, longest_us), PARTITIONS, 0),
         none,
         none,
         none,
@@ -69,70 +69,70 @@ def nothing_shown(span_us: int) -> Shown:
     )
 
 
-def roomy_shown(shown: Shown, more: int, lifetime_us: int) -> Shown:
+def with_room(chosen: Representatives, more: int, lifetime_us: int) -> Representatives:
     """Return the state with room for so many more values, whose tuples live so long."""
-    wanted = int(shown.facts[USED] - shown.facts[FREE]) + more
+    wanted = int(chosen.facts[USED] - chosen.facts[FREE]) + more
     columns: dict[str, Any] = {
-        name: longer(getattr(shown, name), wanted) for name in Shown._fields[2:-1]
+        name: longer(getattr(chosen, name), wanted) for name in Representatives._fields[2:-1]
     }
-    calendar = grown_calendar(shown.calendar, len(columns["first"]))
-    calendar = stretched(calendar, lifetime_us, columns["alive"])
-    return shown._replace(calendar=calendar, keys=roomy(shown.keys, more), **columns)
+    calendar = grown_calendar(chosen.calendar, len(columns["first"]))
+    calendar = widened(calendar, lifetime_us, columns["alive"])
+    return chosen._replace(calendar=calendar, keys=roomy(chosen.keys, more), **columns)
 
 
 @allocating_nothing
-def follow_shown(
-    shown: Shown, source: Arriving, until: int, progress: Int64s, out: Emitted
+def follow_representatives(
+    chosen: Representatives, source: Arriving, until: int, progress: Int64s, out: Emitted
 ) -> bool:
     """Take in tuples that come, and what expires before `until`, in order of time.
 
     Whether it is done; if not there was no room left, and it goes on when called again.
     `progress` says how far the tuples are read.
     """
-    facts, exps = shown.facts, shown.calendar.exps
+    facts, exps = chosen.facts, chosen.calendar.exps
     while not is_full(out):
         place = progress[0]
         arrival = source.at[place] if place < len(source.at) else NEVER
-        handle = next_due(shown.calendar, min(arrival, np.int64(until - 1)))
+        handle = next_due(chosen.calendar, min(arrival, np.int64(until - 1)))
         if handle >= 0:
             instant = exps[handle]
-            if shown.next_exps[handle] <= instant:
-                remove(shown.keys, shown.first[handle], shown.second[handle])
-                shown.alive[handle] = False
-                shown.free[facts[FREE]] = handle
+            if chosen.next_exps[handle] <= instant:
+                remove(chosen.keys, chosen.first[handle], chosen.second[handle])
+                chosen.alive[handle] = False
+                chosen.free[facts[FREE]] = handle
                 facts[FREE] += 1
                 continue
-            exp = shown.next_exps[handle]
-            shown.ids[handle] = shown.next_ids[handle]
-            shown.rows[handle] = shown.next_rows[handle]
+            exp = chosen.next_exps[handle]
+            chosen.ids[handle] = chosen.next_ids[handle]
+            chosen.rows[handle] = chosen.next_rows[handle]
             facts[FOLLOWED] -= 1
         elif arrival == NEVER:
             return True
         else:
             progress[0] += 1
             instant, exp = arrival, source.exp[place]
-            handle = find(shown.keys, source.first[place], source.second[place])
+            handle = find(chosen.keys, source.first[place], source.second[place])
             if handle >= 0:
-                followed = shown.next_exps[handle] > exps[handle]
-                if exp > exps[handle] and (not followed or exp > shown.next_exps[handle]):
+                followed = chosen.next_exps[handle] > exps[handle]
+                if exp > exps[handle] and (not followed or exp > chosen.next_exps[handle]):
                     facts[FOLLOWED] += not followed
-                    shown.next_exps[handle] = exp
-                    shown.next_ids[handle] = source.id[place]
-                    shown.next_rows[handle] = source.rows[place]
+                    chosen.next_exps[handle] = exp
+                    chosen.next_ids[handle] = source.id[place]
+                    chosen.next_rows[handle] = source.rows[place]
                 continue
             if facts[FREE] > 0:
                 facts[FREE] -= 1
-                handle = np.int64(shown.free[facts[FREE]])
+                handle = np.int64(chosen.free[facts[FREE]])
             else:
                 handle = facts[USED]
                 facts[USED] += 1
-            put(shown.keys, source.first[place], source.second[place], handle)
-            shown.alive[handle] = True
-            shown.first[handle] = source.first[place]
-            shown.second[handle] = source.second[place]
-            shown.ids[handle] = source.id[place]
-            shown.rows[handle] = source.rows[place]
-        shown.next_exps[handle] = exp
-        schedule(shown.calendar, handle, exp)
-        emit(out, instant, exp, 1, shown.ids[handle], shown.rows[handle])
+            put(chosen.keys, source.first[place], source.second[place], handle)
+            chosen.alive[handle] = True
+            chosen.first[handle] = source.first[place]
+            chosen.second[handle] = source.second[place]
+            chosen.ids[handle] = source.id[place]
+            chosen.rows[handle] = source.rows[place]
+        chosen.next_exps[handle] = exp
+        schedule(chosen.calendar, handle, exp)
+        emit(out, instant, exp, 1, chosen.ids[handle], chosen.rows[handle])
     return False

@@ -1,4 +1,4 @@
-"""Which tuples come and go, in order of time: changes as they were told, and expiries between them.
+"""Which tuples come and go, in order of time: the changes of the source, and expiries between them.
 
 At an instant, what expires goes first. Tuples stand in arrays, each in a place of its own that is
 not used again before the step is over, so that whoever reads the operations finds the values.
@@ -15,7 +15,7 @@ from eventide.kernels.key_table import KeyTable, find, put, remove
 from eventide.kernels.lifetimes.calendar_queue import NEVER, Calendar, next_due, schedule
 
 
-class Told(NamedTuple):
+class SourceChanges(NamedTuple):
     """Changes: when, until when, whether it comes or goes, the id, and a place if it comes."""
 
     at: Int64s
@@ -68,7 +68,7 @@ def queue_operations(
 
 @kernel
 def calendar_operations(
-    told: Told,
+    source: SourceChanges,
     until: int,
     tuples: Remembered,
     calendar: Calendar,
@@ -82,8 +82,8 @@ def calendar_operations(
     With `strict` tuples may go before their time, and are found by id.
     """
     count, free = 0, 0
-    for i in range(len(told.at) + 1):
-        clock = told.at[i] if i < len(told.at) else np.int64(until - 1)
+    for i in range(len(source.at) + 1):
+        clock = source.at[i] if i < len(source.at) else np.int64(until - 1)
         while True:
             place = next_due(calendar, clock)
             if place < 0:
@@ -99,35 +99,35 @@ def calendar_operations(
             out.places[count] = place
             out.signs[count] = -1
             count += 1
-        if i == len(told.at):
+        if i == len(source.at):
             break
-        if told.signs[i] > 0:
-            place = told.places[i]
-            tuples.ids[place] = told.ids[i]
-            tuples.exps[place] = told.exp[i]
-            schedule(calendar, place, told.exp[i])
+        if source.signs[i] > 0:
+            place = source.places[i]
+            tuples.ids[place] = source.ids[i]
+            tuples.exps[place] = source.exp[i]
+            schedule(calendar, place, source.exp[i])
             if strict:
-                put(by_id, told.ids[i], np.int64(0), place)
+                put(by_id, source.ids[i], np.int64(0), place)
         else:
-            place = find(by_id, told.ids[i], np.int64(0))
+            place = find(by_id, source.ids[i], np.int64(0))
             if place < 0:
                 continue
-            remove(by_id, told.ids[i], np.int64(0))
+            remove(by_id, source.ids[i], np.int64(0))
             if tuples.exps[place] == NEVER:
                 freed[free] = place
                 free += 1
             else:
                 tuples.gone[place] = 1
-        out.at[count] = told.at[i]
+        out.at[count] = source.at[i]
         out.places[count] = place
-        out.signs[count] = told.signs[i]
+        out.signs[count] = source.signs[i]
         count += 1
     return count, free
 
 
 @kernel
 def list_operations(
-    told: Told,
+    source: SourceChanges,
     until: int,
     tuples: Remembered,
     living: Int64s,
@@ -141,9 +141,9 @@ def list_operations(
     """
     count, free = 0, 0
     due = np.empty(len(living), np.int64)
-    for i in range(len(told.at) + 1):
-        clock = told.at[i] if i < len(told.at) else np.int64(until - 1)
-        if i == 0 or clock != told.at[i - 1]:
+    for i in range(len(source.at) + 1):
+        clock = source.at[i] if i < len(source.at) else np.int64(until - 1)
+        if i == 0 or clock != source.at[i - 1]:
             many, kept = 0, 0
             for k in range(held):
                 place = living[k]
@@ -163,17 +163,17 @@ def list_operations(
                 count += 1
                 freed[free] = place
                 free += 1
-        if i == len(told.at):
+        if i == len(source.at):
             break
-        if told.signs[i] > 0:
-            place = told.places[i]
-            tuples.ids[place] = told.ids[i]
-            tuples.exps[place] = told.exp[i]
+        if source.signs[i] > 0:
+            place = source.places[i]
+            tuples.ids[place] = source.ids[i]
+            tuples.exps[place] = source.exp[i]
             living[held] = place
             held += 1
         else:
             found = 0
-            while found < held and tuples.ids[living[found]] != told.ids[i]:
+            while found < held and tuples.ids[living[found]] != source.ids[i]:
                 found += 1
             if found == held:
                 continue
@@ -183,8 +183,8 @@ def list_operations(
             held -= 1
             freed[free] = place
             free += 1
-        out.at[count] = told.at[i]
+        out.at[count] = source.at[i]
         out.places[count] = place
-        out.signs[count] = told.signs[i]
+        out.signs[count] = source.signs[i]
         count += 1
     return count, free, held

@@ -10,7 +10,7 @@ value, as many as the rule says:
     VALUE        none: the value itself is in the answer if v2 > 0, and never expires there
 
 The first ones stand in a chain of the value, up to a boundary that moves at the end of each
-instant: what changes within an instant and changes back is never told.
+instant: what changes within an instant and changes back is never emitted.
 
     first ─ b ─ c ─ d ─ e ─ last        inside: first b c
                   ↑ the boundary
@@ -38,7 +38,7 @@ from eventide.kernels.lifetimes.expiring import (
     grown_expiring,
     next_expired,
     remember,
-    stretched,
+    widened,
 )
 from eventide.kernels.lifetimes.value_chains import (
     ABSENT,
@@ -51,6 +51,7 @@ from eventide.kernels.lifetimes.value_chains import (
     CHANGED,
     DEAD,
     DIFFERENCE,
+    EMITTED,
     EXP,
     FACTS,
     FIRST,
@@ -75,18 +76,17 @@ from eventide.kernels.lifetimes.value_chains import (
     RIGHTS,
     RULE,
     SECOND,
-    SHOWN,
     TO_SETTLE,
     TUPLE_COLUMNS,
     TUPLE_MARKS,
+    TUPLE_OUT_ID,
     TUPLE_ROW,
-    TUPLE_TOLD,
     TUPLES_USED,
     VALUE,
     VALUE_COLUMNS,
     VALUE_MARKS,
+    VALUE_OUT_ID,
     VALUE_ROW,
-    VALUE_TOLD,
     VALUES_USED,
     chain,
     free_tuple,
@@ -119,7 +119,7 @@ class TwoSides(NamedTuple):
     facts: Int64s
 
 
-def empty_sides(rule: int, mode: int, named: int, span_us: int) -> TwoSides:
+def empty_sides(rule: int, mode: int, named: int, longest_us: int) -> TwoSides:
     """Return two sides without tuples; `named` is 1 if left ones go by their id, 2 if right."""
     facts = np.zeros(FACTS, np.int64)
     facts[RULE], facts[NAMED] = rule, named
@@ -127,7 +127,7 @@ def empty_sides(rule: int, mode: int, named: int, span_us: int) -> TwoSides:
     return TwoSides(
         empty_table(),
         empty_table(),
-        empty_expiring(mode, span_us),
+        empty_expiring(mode, longest_us),
         np.zeros((0, TUPLE_COLUMNS), np.int64),
         np.zeros((0, VALUE_COLUMNS), np.int64),
         np.zeros(0, np.int64),
@@ -144,7 +144,7 @@ def roomy_sides(sides: TwoSides, lefts: int, rights: int, lifetime_us: int) -> T
     values_wanted = int(facts[VALUES_USED] - facts[FREE_VALUES]) + lefts + rights
     expiring = grown_expiring(sides.expiring, len(tuples))
     if mode == CALENDAR:
-        calendar = stretched(expiring.calendar, lifetime_us, tuples[:, TUPLE_MARKS])
+        calendar = widened(expiring.calendar, lifetime_us, tuples[:, TUPLE_MARKS])
         expiring = expiring._replace(calendar=calendar)
     return TwoSides(
         roomy(sides.keys, lefts + rights),
@@ -176,22 +176,22 @@ def target_of(rule: np.int64, lefts: np.int64, rights: np.int64) -> np.int64:
 
 
 @inlined
-def show(tuples: Int64s, handle: np.int64, instant: np.int64, out: Emitted) -> None:
-    """Tell that a left tuple comes into the answer, if it is not there and should be."""
-    if tuples[handle, TUPLE_MARKS] & (INSIDE | SHOWN) == INSIDE:
-        tuples[handle, TUPLE_MARKS] |= SHOWN
-        told = id_of(tuples[handle, ID], instant)
-        tuples[handle, TUPLE_TOLD] = told
-        emit(out, instant, tuples[handle, EXP], 1, told, tuples[handle, TUPLE_ROW])
+def emit_coming(tuples: Int64s, handle: np.int64, instant: np.int64, out: Emitted) -> None:
+    """Emit that a left tuple comes into the answer, if it is not there and should be."""
+    if tuples[handle, TUPLE_MARKS] & (INSIDE | EMITTED) == INSIDE:
+        tuples[handle, TUPLE_MARKS] |= EMITTED
+        out_id = id_of(tuples[handle, ID], instant)
+        tuples[handle, TUPLE_OUT_ID] = out_id
+        emit(out, instant, tuples[handle, EXP], 1, out_id, tuples[handle, TUPLE_ROW])
 
 
 @inlined
-def hide(tuples: Int64s, handle: np.int64, instant: np.int64, out: Emitted) -> None:
-    """Tell that a left tuple leaves the answer before its time, if it is there."""
-    if tuples[handle, TUPLE_MARKS] & SHOWN:
-        told = tuples[handle, TUPLE_TOLD]
-        emit(out, instant, tuples[handle, EXP], -1, told, tuples[handle, TUPLE_ROW])
-    tuples[handle, TUPLE_MARKS] &= ~(INSIDE | SHOWN)
+def emit_going(tuples: Int64s, handle: np.int64, instant: np.int64, out: Emitted) -> None:
+    """Emit that a left tuple leaves the answer before its time, if it is there."""
+    if tuples[handle, TUPLE_MARKS] & EMITTED:
+        out_id = tuples[handle, TUPLE_OUT_ID]
+        emit(out, instant, tuples[handle, EXP], -1, out_id, tuples[handle, TUPLE_ROW])
+    tuples[handle, TUPLE_MARKS] &= ~(INSIDE | EMITTED)
 
 
 @inlined
@@ -207,27 +207,27 @@ def move_boundary(
             tuples[handle, TUPLE_MARKS] |= INSIDE
             values[value, BOUNDARY] = handle
             values[value, INSIDES] += 1
-            show(tuples, handle, instant, out)
+            emit_coming(tuples, handle, instant, out)
         else:
             values[value, BOUNDARY] = tuples[handle, BEFORE]
             values[value, INSIDES] -= 1
-            hide(tuples, handle, instant, out)
+            emit_going(tuples, handle, instant, out)
     return bool(values[value, INSIDES] == target)
 
 
 @inlined
-def show_value(values: Int64s, value: np.int64, instant: np.int64, out: Emitted) -> bool:
-    """Tell that a value comes into the answer or leaves it, if it does; False: no room."""
-    shown = values[value, VALUE_MARKS] & SHOWN != 0
-    changes = shown != (values[value, RIGHTS] > 0)
+def emit_value(values: Int64s, value: np.int64, instant: np.int64, out: Emitted) -> bool:
+    """Emit that a value comes into the answer or leaves it, if it does; False: no room."""
+    emitted = values[value, VALUE_MARKS] & EMITTED != 0
+    changes = emitted != (values[value, RIGHTS] > 0)
     room = not (changes and is_full(out))
     if changes and room:
-        values[value, VALUE_MARKS] ^= SHOWN
-        if not shown:
+        values[value, VALUE_MARKS] ^= EMITTED
+        if not emitted:
             words = id_of(values[value, FIRST], values[value, SECOND])
-            values[value, VALUE_TOLD] = id_of(words, instant)
-        sign = -1 if shown else 1
-        emit(out, instant, NEVER, sign, values[value, VALUE_TOLD], values[value, VALUE_ROW])
+            values[value, VALUE_OUT_ID] = id_of(words, instant)
+        sign = -1 if emitted else 1
+        emit(out, instant, NEVER, sign, values[value, VALUE_OUT_ID], values[value, VALUE_ROW])
     return room
 
 
@@ -241,11 +241,11 @@ def settle(
     instant: np.int64,
     out: Emitted,
 ) -> bool:
-    """End an instant: tell how the answer has changed since the one before; False: no room."""
+    """End an instant: emit how the answer has changed since the one before; False: no room."""
     while facts[TO_SETTLE] >= 0:
         value = facts[TO_SETTLE]
         if facts[RULE] == VALUE:
-            room = show_value(values, value, instant, out)
+            room = emit_value(values, value, instant, out)
         else:
             room = move_boundary(tuples, values, facts[RULE], value, instant, out)
         if not room:
@@ -262,7 +262,7 @@ def settle(
         if is_full(out):
             return False
         facts[INSERTED] -= 1
-        show(tuples, inserted[facts[INSERTED]], instant, out)
+        emit_coming(tuples, inserted[facts[INSERTED]], instant, out)
     return True
 
 
@@ -337,7 +337,7 @@ def leave(
         if side == LEFT:
             unchain(tuples, values, handle)
             if not lapsed:
-                hide(tuples, handle, instant, out)
+                emit_going(tuples, handle, instant, out)
         if not lapsed:
             ends = forget(expiring, handle)
     if ends:

@@ -14,15 +14,15 @@ DIFFERENCE, ABSENT, PRESENT, ONE, VALUE = 0, 1, 2, 3, 4
 LEFT, RIGHT = 0, 1
 """The rules of kernels/lifetimes/two_sides.py, and the sides."""
 
-OF, BEFORE, BEHIND, TUPLE_MARKS, ID, TUPLE_TOLD, TUPLE_ROW, EXP, TUPLE_COLUMNS = range(9)
+OF, BEFORE, BEHIND, TUPLE_MARKS, ID, TUPLE_OUT_ID, TUPLE_ROW, EXP, TUPLE_COLUMNS = range(9)
 """Columns of a tuple: its value, its neighbours in the chain, marks, its id and that in the
 answer, the number of its row, its expiry. Together they fill one line of the cache."""
 FIRST, SECOND, LEFTS, RIGHTS, HEAD, TAIL, BOUNDARY, INSIDES, LINK = range(9)
-VALUE_MARKS, VALUE_TOLD, VALUE_ROW, VALUE_COLUMNS = 9, 10, 11, 12
+VALUE_MARKS, VALUE_OUT_ID, VALUE_ROW, VALUE_COLUMNS = 9, 10, 11, 12
 """Columns of a value: its words and counts, its chain and how much of that is inside, the next
 one that has changed or is free, marks, and its id in the answer and row."""
 
-ALIVE, DEAD, OF_RIGHT, INSIDE, SHOWN, CHANGED = 1, 2, 4, 8, 16, 32
+ALIVE, DEAD, OF_RIGHT, INSIDE, EMITTED, CHANGED = 1, 2, 4, 8, 16, 32
 """Marks: in use, gone before its time, of the right side, among the first ones of its value, in
 the answer, to be looked at when the instant ends."""
 

@@ -1,4 +1,4 @@
-"""Aggregates of groups over windows that slide: partial results of panes, and the rows they show.
+"""Aggregates of groups over windows that slide: partial results of panes, and the rows they emit.
 
 What a group has that expires at the same refresh is a pane, whenever its tuples came.
 
@@ -20,8 +20,16 @@ from typing import NamedTuple
 import numpy as np
 
 from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
-from eventide.kernels.groups.shown import COUNT, HEAD, SEEN, SHOWING, Groups, show, tell
 from eventide.kernels.groups.sliding import COUNTED, DOUBLES, INTEGERS, SQUARES, widen_part
+from eventide.kernels.groups.tables import (
+    COUNT,
+    EMITTED,
+    HEAD,
+    SEEN,
+    GroupTables,
+    emit_row,
+    set_row,
+)
 from eventide.kernels.panes.entries import (
     Arrived,
     add_total,
@@ -78,10 +86,10 @@ from eventide.kernels.slabs import ROOM, Slabs, release, widen
 DONE, NO_ROOM, NO_QUEUE, FULL = range(4)
 """How a fold ends: it is done, or goes on with more room in the pool, the queue or for rows."""
 
-PLACE, PART, INSTANT, SINCE, SETTLED, TOUCHED, SHOWN, EMPTIED, PROGRESS = range(9)
+PLACE, PART, INSTANT, SINCE, SETTLED, TOUCHED, EMITTED_ROWS, EMPTIED, PROGRESS = range(9)
 """What stands in the facts of a progress: the arrival and its part that come next; the instant that
 is not over yet or never, from where on its entries stand in the queue, and up to where they are in
-the totals; how many groups are touched, rows shown and groups emptied."""
+the totals; how many groups are touched, rows emitted and groups emptied."""
 
 
 class Unfolded(NamedTuple):
@@ -95,7 +103,7 @@ class Unfolded(NamedTuple):
 
 @allocating_nothing
 def empty_group(
-    groups: Groups, slabs: Slabs, ring: Ring, times: Int64s, group: int, fades: bool
+    groups: GroupTables, slabs: Slabs, ring: Ring, times: Int64s, group: int, fades: bool
 ) -> None:
     """Forget all that a group has."""
     groups.about[group, COUNT] = 0
@@ -111,7 +119,7 @@ def empty_group(
 @inlined
 def after_expiry(
     kept: Kept,
-    groups: Groups,
+    groups: GroupTables,
     slabs: Slabs,
     ring: Ring,
     times: Int64s,
@@ -140,7 +148,7 @@ def has_lists(kept: Kept) -> bool:
 @allocating_nothing
 def expire_queue(
     kept: Kept,
-    groups: Groups,
+    groups: GroupTables,
     slabs: Slabs,
     ring: Ring,
     queue: Queue,
@@ -169,7 +177,13 @@ def expire_queue(
 
 @allocating_nothing
 def expire_due(
-    kept: Kept, groups: Groups, slabs: Slabs, ring: Ring, times: Int64s, now: int, done: Unfolded
+    kept: Kept,
+    groups: GroupTables,
+    slabs: Slabs,
+    ring: Ring,
+    times: Int64s,
+    now: int,
+    done: Unfolded,
 ) -> None:
     """Let go what is due now in the groups of the ring."""
     words, notes = slabs.words, slabs.notes
@@ -189,7 +203,7 @@ def expire_due(
 
 @inlined
 def put_in_part(
-    slabs: Slabs, groups: Groups, kept: Kept, arrived: Arrived, arrival: int, part: int
+    slabs: Slabs, groups: GroupTables, kept: Kept, arrived: Arrived, arrival: int, part: int
 ) -> bool:
     """Put an arrival into a part of its group; False, and nothing done, without room."""
     words, notes = slabs.words, slabs.notes
@@ -248,7 +262,7 @@ def note_arrival(
 @inlined
 def take_arrival(
     slabs: Slabs,
-    groups: Groups,
+    groups: GroupTables,
     queue: Queue,
     ring: Ring,
     times: Int64s,
@@ -283,7 +297,7 @@ def take_arrival(
 @allocating_nothing
 def take_arrivals(
     slabs: Slabs,
-    groups: Groups,
+    groups: GroupTables,
     queue: Queue,
     ring: Ring,
     times: Int64s,
@@ -315,17 +329,17 @@ def touch_all(about: Int64s, ring: Ring, times: Int64s, done: Unfolded) -> None:
 
 @allocating_nothing
 def show_touched(
-    kept: Kept, groups: Groups, slabs: Slabs, ring: Ring, out: Int64s, done: Unfolded
+    kept: Kept, groups: GroupTables, slabs: Slabs, ring: Ring, out: Int64s, done: Unfolded
 ) -> None:
     """Read the groups that were touched, and write the rows that go and come; there is room."""
     about, facts, row = groups.about, done.facts, done.row
-    ends, now = facts[SHOWN], facts[INSTANT]
+    ends, now = facts[EMITTED_ROWS], facts[INSTANT]
     come = 0
     for i in range(facts[TOUCHED]):
         group = done.touched[i]
         about[group, SEEN] = 0
         rows = about[group, COUNT]
-        changed = about[group, SHOWING] != (1 if rows > 0 else 0)
+        changed = about[group, EMITTED] != (1 if rows > 0 else 0)
         if rows > 0:
             moves = read_slides(
                 kept, rows, groups.tallies, slabs.words, slabs.notes, group, now, row
@@ -334,18 +348,18 @@ def show_touched(
                 ring.facts[MOVING] = 1
             for word in range(len(row)):
                 changed = changed or row[word] != about[group, HEAD + word]
-        if changed and about[group, SHOWING] == 1:
-            tell(about, group, now, -1, out, ends)
+        if changed and about[group, EMITTED] == 1:
+            emit_row(about, group, now, -1, out, ends)
             ends += 1
         if changed:
-            show(about, group, now, row)
+            set_row(about, group, now, row)
         if changed and rows > 0:
             done.touched[come] = group
             come += 1
     for i in range(come):
-        tell(about, done.touched[i], now, 1, out, ends)
+        emit_row(about, done.touched[i], now, 1, out, ends)
         ends += 1
-    facts[SHOWN], facts[TOUCHED] = ends, 0
+    facts[EMITTED_ROWS], facts[TOUCHED] = ends, 0
 
 
 @inlined
@@ -367,7 +381,7 @@ def next_instant(
 def fold_slides(
     arrived: Arrived,
     kept: Kept,
-    groups: Groups,
+    groups: GroupTables,
     times: Int64s,
     slabs: Slabs,
     ring: Ring,
@@ -404,7 +418,7 @@ def fold_slides(
             drop_endless(queue, facts[SINCE])
         if ring.facts[MOVING] == 1:
             touch_all(about, ring, times, done)
-        if facts[SHOWN] + 2 * facts[TOUCHED] > out.shape[1]:
+        if facts[EMITTED_ROWS] + 2 * facts[TOUCHED] > out.shape[1]:
             return FULL
         ring.facts[MOVING] = 0
         show_touched(kept, groups, slabs, ring, out, done)

@@ -53,7 +53,7 @@ def empty_ring(slide_us: int, panes: int = 1) -> Ring:
     return Ring(np.full((slots + 1, 2), -1, np.int64), facts)
 
 
-def spanned(ring: Ring) -> int:
+def covered_us(ring: Ring) -> int:
     """Return for how long lives a ring has slots."""
     return int(ring.facts[WIDTH]) * (len(ring.ends) - 3)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
-from eventide.kernels.groups.shown import COUNT, Groups
+from eventide.kernels.groups.tables import COUNT, GroupTables
 from eventide.kernels.panes.entries import (
     Arrived,
     apply_entry,
@@ -143,7 +143,7 @@ def drop_steps(
 @allocating_nothing
 def drop_panes(
     kept: Kept,
-    groups: Groups,
+    groups: GroupTables,
     words: Int64s,
     notes: Int64s,
     group: int,

@@ -148,9 +148,9 @@ def runs_by_slide(
     rest_us: int,
     breaks: Int64s,
     starts: Int64s,
-    spans: Int64s,
+    periods: Int64s,
 ) -> int:
-    """Write where runs of rows of the same span begin, and its number; return how many there are.
+    """Write where runs of rows of the same period begin, and its number; return how many there are.
 
     Spans begin at k·slide (number 2k) and at k·slide + rest (number 2k + 1), 0 < rest <= slide;
     with a rest as long as the slide there are only the even ones. Times need not ascend. A run
@@ -167,34 +167,34 @@ def runs_by_slide(
             turn = instant // slide_us
             middle = turn * slide_us + rest_us
             if instant < middle:
-                low, high, span = turn * slide_us, middle, 2 * turn
+                low, high, period = turn * slide_us, middle, 2 * turn
             else:
-                low, high, span = middle, (turn + 1) * slide_us, 2 * turn + 1
+                low, high, period = middle, (turn + 1) * slide_us, 2 * turn + 1
             starts[count] = row
-            spans[count] = span
+            periods[count] = period
             count += 1
     return count
 
 
 @kernel
-def runs_by_cuts(ts: Int64s, cuts: Int64s, breaks: Int64s, starts: Int64s, spans: Int64s) -> int:
-    """Write where runs of rows of the same span begin, and its number; return how many there are.
+def runs_by_cuts(ts: Int64s, cuts: Int64s, breaks: Int64s, starts: Int64s, periods: Int64s) -> int:
+    """Write where runs of rows of the same period begin, and its number; return how many there are.
 
     Span i is [cuts[i], cuts[i + 1]), and every time lies in one of them. Times need not ascend. A
     run begins at each of the rows `breaks` as well, which ascend.
     """
     count, broken = 0, 0
     low, high = np.int64(0), np.int64(0)
-    span = 0
+    period = 0
     for row in range(len(ts)):
         instant = ts[row]
         while broken < len(breaks) and breaks[broken] == row:
             broken += 1
             high = low
         if row == 0 or instant < low or instant >= high:
-            span = np.searchsorted(cuts, instant, side="right") - 1
-            low, high = cuts[span], cuts[span + 1]
+            period = np.searchsorted(cuts, instant, side="right") - 1
+            low, high = cuts[period], cuts[period + 1]
             starts[count] = row
-            spans[count] = span
+            periods[count] = period
             count += 1
     return count

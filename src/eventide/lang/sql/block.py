@@ -14,7 +14,7 @@ from eventide.lang.sql.names.qualifiers import check_left_out
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.windows.group_by import is_windowed, window_and_keys
-from eventide.plan.column_names import numbered
+from eventide.plan.column_names import unique_names
 from eventide.plan.expressions import (
     Aggregate,
     Cast,
@@ -66,7 +66,7 @@ def plan_block(
     scope = replace(scope, pseudo=_WINDOW_COLUMNS) if windowed else scope
     translator = Translator(scope, text)
     nodes = expand_stars(select.expressions, scope)
-    names = numbered([item_name(node, [scope]) for node in nodes])
+    names = unique_names([item_name(node, [scope]) for node in nodes])
     items = [
         Named(name, translator.translate(node.unalias()))
         for name, node in zip(names, nodes, strict=True)

@@ -54,7 +54,7 @@ def name_text(name: str) -> str:
 
 
 def fragment(text: str, what: str, kind: Kind = "expression") -> str:
-    """Return a piece of SQL without comments around it; an error calls it `what`.
+    """Return a part of SQL without comments around it; an error calls it `what`.
 
     >>> fragment(" speed > 3 -- fast", "the condition of B")
     'speed > 3'

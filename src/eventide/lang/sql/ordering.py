@@ -11,7 +11,7 @@ from eventide.lang.sql.block import Block, expand_stars
 from eventide.lang.sql.names.columns import identifier, item_name
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
-from eventide.plan.column_names import numbered
+from eventide.plan.column_names import unique_names
 
 _MOST_ROWS = 2**63 - 1
 
@@ -99,7 +99,7 @@ def output_column(node: exp.Expr, names: list[str]) -> str | None:
         if not 1 <= place <= len(names):
             message = f"ORDER BY {place} points outside the SELECT list"
             raise BindError(message, span=span_of(node), hint=f"it has {len(names)} columns")
-        return numbered(names)[place - 1]
+        return unique_names(names)[place - 1]
     if isinstance(node, exp.Column) and not node.table:
         # The first of several columns with the same name keeps it.
         return next((name for name in names if name.lower() == node.name.lower()), None)

@@ -174,10 +174,9 @@ def _parse_timestamp(text: str, _: DataType) -> int | None:
 
 def _to_binary(column: pa.Array, _: DataType) -> pa.Array:
     def read(text: object) -> bytes:
-        pieces = _BYTE.split(str(text))
+        parts = _BYTE.split(str(text))
         return b"".join(
-            bytes.fromhex(piece) if place % 2 else piece.encode()
-            for place, piece in enumerate(pieces)
+            bytes.fromhex(part) if place % 2 else part.encode() for place, part in enumerate(parts)
         )
 
     return map_distinct(read, column, BINARY.arrow)

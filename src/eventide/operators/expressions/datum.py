@@ -35,9 +35,9 @@ def nulls(length: int, arrow: pa.DataType) -> pa.Array:
     return pa.nulls(length, arrow)
 
 
-def scatter(pieces: Sequence[pa.Array], places: Sequence[pa.Array]) -> pa.Array:
+def scatter(parts: Sequence[pa.Array], places: Sequence[pa.Array]) -> pa.Array:
     """Return the column whose rows `places[i]` are `pieces[i]`; the places cover every row."""
-    values = pa.concat_arrays(list(pieces))
+    values = pa.concat_arrays(list(parts))
     order = np.argsort(pa.concat_arrays(list(places)).to_numpy(zero_copy_only=False))
     return values.take(pa.array(order))
 
@@ -69,11 +69,11 @@ def per_parameter(
     groups = rows.group_by(names).aggregate([("row", "list")])
     choices = zip(*(groups[name].to_pylist() for name in names), strict=True)
     places = [each.values for each in groups["row_list"].combine_chunks()]
-    pieces = [
+    parts = [
         _apply(kernel, values.take(place), list(choice), arrow)
         for place, choice in zip(places, choices, strict=True)
     ]
-    return scatter(pieces, places) if pieces else nulls(0, arrow)
+    return scatter(parts, places) if parts else nulls(0, arrow)
 
 
 def _apply(

@@ -144,17 +144,17 @@ def _case(call: Call, *parts: Expression) -> Call:
 def _choose(case: Call, rows: pa.RecordBatch) -> pa.Array:
     """Compute each branch of a CASE on the rows that reach it."""
     *branches, otherwise = case.arguments
-    places, pieces = [], []
+    places, parts = [], []
     place = pa.array(np.arange(rows.num_rows))
     for condition, value in zip(branches[::2], branches[1::2], strict=True):
         taken = evaluate_predicate(condition, rows)
-        pieces.append(evaluate(value, rows.filter(taken)))
+        parts.append(evaluate(value, rows.filter(taken)))
         places.append(place.filter(taken))
         left = pc.invert(taken)
         rows, place = rows.filter(left), place.filter(left)
-    pieces.append(_strictly(otherwise, rows))
+    parts.append(_strictly(otherwise, rows))
     places.append(place)
-    return scatter(pieces, places)
+    return scatter(parts, places)
 
 
 def _strictly(expression: Expression, rows: pa.RecordBatch) -> pa.Array:

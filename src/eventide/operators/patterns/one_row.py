@@ -119,12 +119,12 @@ class OneRow(Measures):
         alike = not leaf.distinct and not reads_number(leaf.argument)
         if alike and self.matches.are_long():
             return self.aggregate_shared(leaf)
-        pieces = []
+        parts = []
         for part, paths in self.matches.unrolled():
             match_of = np.repeat(np.arange(part.start, part.stop), np.diff(paths.offsets))
             left, right = paths.offsets[:-1], paths.offsets[1:]
-            pieces.append(self.aggregated(leaf, paths, left, right, match_of))
-        return pa.concat_arrays(pieces) if pieces else pa.nulls(0, leaf.type.arrow)
+            parts.append(self.aggregated(leaf, paths, left, right, match_of))
+        return pa.concat_arrays(parts) if parts else pa.nulls(0, leaf.type.arrow)
 
     def aggregate_shared(self, leaf: MatchAggregate) -> pa.Array:
         """Return the values of an aggregate over paths that share their tails.
@@ -140,7 +140,7 @@ class OneRow(Measures):
         before = np.zeros(len(counted) + 1, np.int64)
         np.cumsum(counted, out=before[1:])
         place, going = matches.head, np.arange(matches.count)
-        pieces: list[list[pa.Array]] = []
+        parts: list[list[pa.Array]] = []
         match_of = []
         while len(going):
             end = matches.bounds[np.searchsorted(matches.bounds, place, side="right")]
@@ -151,15 +151,14 @@ class OneRow(Measures):
             back[order] = np.arange(len(order))
             frames = Frames(frozen(left[order]), frozen(right[order]))
             merged = accumulator.by_frame(lifted, frames)
-            pieces.append([column.take(pa.array(back)) for column in merged])
+            parts.append([column.take(pa.array(back)) for column in merged])
             match_of.append(going)
             place = np.where(there, matches.next[end - 1], -1)
             going, place = going[place >= 0], place[place >= 0]
         groups = np.concatenate(match_of)
         in_order = np.argsort(groups, kind="stable")
         columns = [
-            pa.concat_arrays(column).take(pa.array(in_order))
-            for column in zip(*pieces, strict=True)
+            pa.concat_arrays(column).take(pa.array(in_order)) for column in zip(*parts, strict=True)
         ]
         together = Groups(frozen(groups[in_order]), matches.count)
         return accumulator.finish(accumulator.by_group(columns, together))

@@ -232,7 +232,7 @@ class Range:
             tree, limits = self.beyond
             counts = np.empty(len(low), np.int64)
             count_above(tree, low, high, limits, counts)
-        for first, last in pieces(counts, MOST_PAIRS):
+        for first, last in ranges_of(counts, MOST_PAIRS):
             ones, others = np.empty((2, int(counts[first:last].sum())), np.int64)
             if self.beyond is None:
                 fill_between(low[first:last], high[first:last], ones, others)
@@ -251,10 +251,10 @@ class Range:
         return self.left.rows[found]
 
 
-def pieces(counts: Int64s, most: int) -> Iterator[tuple[int, int]]:
+def ranges_of(counts: Int64s, most: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of rows that have about `most` pairs or fewer together, or are one row.
 
-    >>> list(pieces(np.array([3, 0, 2, 9, 1]), 5))
+    >>> list(ranges_of(np.array([3, 0, 2, 9, 1]), 5))
     [(0, 3), (3, 4), (4, 5)]
     """
     until = np.cumsum(counts)
@@ -285,7 +285,7 @@ def join_periods(
     def rows(own: Int64s, partner: Int64s | None) -> Iterator[pa.RecordBatch]:
         ones = pa.array(own)
         others = pa.nulls(len(own), pa.int64()) if partner is None else pa.array(partner)
-        for first, last in pieces(bytes_of(own, partner), BLOCK_BYTES):
+        for first, last in ranges_of(bytes_of(own, partner), BLOCK_BYTES):
             sides = ones.slice(first, last - first), others.slice(first, last - first)
             taken = [
                 columns[field.name]

@@ -78,7 +78,7 @@ class MatchReporter:
                 number = wanted[symbol].setdefault(aggregate, len(wanted[symbol]))
             places.append((symbol, number))
         aggregates = tuple(SymbolAggregates(tuple(each)) for each in wanted)
-        of_leaves, of_sums = numbered(leaves, "v"), numbered(summed, "s")
+        of_leaves, of_sums = part_names(leaves, "v"), part_names(summed, "s")
         over_matches = tuple(
             each
             if each.argument is None
@@ -194,8 +194,8 @@ class MatchReporter:
             np.concatenate([part.change for part in parts]), return_inverse=True
         )
         columns = [
-            pa.concat_arrays(pieces)
-            for pieces in zip(*(part.columns for part in parts), strict=True)
+            pa.concat_arrays(columns)
+            for columns in zip(*(part.columns for part in parts), strict=True)
         ]
         merged = self.over_matches.by_group(columns, Groups(frozen(group), len(change)))
         return self.summary(change, self.over_matches.finish(merged), derived)
@@ -216,7 +216,7 @@ def moments(ts: Int64s) -> pa.Array:
     return pa.array(ts).view(pa.timestamp("us"))
 
 
-def numbered(parts: Sequence[Expression], prefix: str) -> dict[Expression, str]:
+def part_names(parts: Sequence[Expression], prefix: str) -> dict[Expression, str]:
     """Return the names of the columns that parts of expressions are read from."""
     return {part: f"{prefix}{number}" for number, part in enumerate(parts)}
 

@@ -35,13 +35,13 @@ class RetimeTuples(Stateful[RetimedState]):
     """Rounds the lives of tuples up to multiples of `slide_us`, and announces their ends.
 
     It stands above a join as of a time, which needs the true times below it and does not keep
-    tuples. With `tells_ends` every end is announced, as negative tuples need it. Nothing is taken
+    tuples. With `emits_ends` every end is announced, as negative tuples need it. Nothing is taken
     back below.
     """
 
     output_schema: pa.Schema
     slide_us: int | None
-    tells_ends: bool
+    emits_ends: bool
 
     def initial_state(self) -> RetimedState:
         """Return the state before the first instant."""
@@ -61,15 +61,15 @@ class RetimeTuples(Stateful[RetimedState]):
         lasting = retimed.take(np.flatnonzero(retimed.at < retimed.exp))
         waiting = Changes.concat([state.waiting, lasting], self.output_schema)
         ready = int(np.searchsorted(waiting.at, until_us))
-        told = waiting.take(np.arange(ready))
+        emitted = waiting.take(np.arange(ready))
         waiting = waiting.take(np.arange(ready, len(waiting)))
-        if not self.tells_ends:
-            return RetimedState(waiting, state.living), told
-        living = Changes.concat([state.living, told], self.output_schema)
+        if not self.emits_ends:
+            return RetimedState(waiting, state.living), emitted
+        living = Changes.concat([state.living, emitted], self.output_schema)
         ended = living.take(np.flatnonzero((living.exp < until_us) & (living.exp != NEVER)))
         living = living.take(np.flatnonzero((living.exp >= until_us) | (living.exp == NEVER)))
         ends = replace(ended, at=ended.exp, sign=np.full(len(ended), -1, np.int8))
-        both = Changes.concat([ends, told], self.output_schema)
+        both = Changes.concat([ends, emitted], self.output_schema)
         return RetimedState(waiting, living), both.take(np.argsort(both.at, kind="stable"))
 
     def write(self, state: RetimedState) -> bytes:

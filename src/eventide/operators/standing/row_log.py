@@ -116,7 +116,7 @@ class RowLog:
         return RowLog(self.schema, start, tuple(chunks))
 
 
-def numbered(log: RowLog, changes: Changes) -> tuple[Int64s, RowLog]:
+def append_coming(log: RowLog, changes: Changes) -> tuple[Int64s, RowLog]:
     """Append the rows of tuples that come; return their numbers, -1 for others, and the log."""
     coming = changes.sign > 0
     numbers = np.where(coming, np.cumsum(coming) - 1 + log.end, -1)

@@ -95,7 +95,7 @@ class StandingTree(Stateful[TreeState]):
         windows: list[Any] = []
         operators: list[Any] = []
 
-        def told(out: Changes, started: float) -> None:
+        def add_edge(out: Changes, started: float) -> None:
             if on_step is not None:
                 on_step(len(edges), out, perf_counter() - started)
             edges.append(out)
@@ -105,13 +105,13 @@ class StandingTree(Stateful[TreeState]):
                 started = perf_counter()
                 after, out = window.step(before, events, until_us)
                 windows.append(after)
-                told(out, started)
+                add_edge(out, started)
             for placed, before in zip(self.operators, state.operators, strict=True):
                 started = perf_counter()
                 inputs = tuple(edges[number] for number in placed.inputs)
                 after, out = placed.operator.step(before, inputs, until_us)
                 operators.append(after)
-                told(out, started)
+                add_edge(out, started)
             report, reported = self.reporter.step(state.report, edges[-1], until_us)
         return TreeState(tuple(windows), tuple(operators), report), reported
 

@@ -22,11 +22,11 @@ from eventide.kernels.groups.sliding import Tuples
 from eventide.kernels.growing import longer, wider
 from eventide.kernels.key_table import KeyTable, empty_table, put_handles, roomy
 from eventide.kernels.lifetimes.calendar_queue import Calendar, empty_calendar, grown_calendar
-from eventide.kernels.lifetimes.expiring import longest_lifetime, schedule_all, stretched
+from eventide.kernels.lifetimes.expiring import longest_lifetime, schedule_all, widened
 from eventide.kernels.lifetimes.tuple_operations import (
     Operations,
     Remembered,
-    Told,
+    SourceChanges,
     calendar_operations,
     list_operations,
     queue_operations,
@@ -328,7 +328,7 @@ class PlacedTuples:
         by_row = np.full(len(changes), -1, np.int64)
         by_row[coming] = places
         signs = changes.sign.astype(np.int64)
-        told = Told(
+        source = SourceChanges(
             *(frozen(array) for array in (changes.at, changes.exp, signs, changes.id, by_row))
         )
         used = int(self.facts[0])
@@ -338,7 +338,7 @@ class PlacedTuples:
             self.calendar = grown_calendar(self.calendar, len(self.groups))
             self.by_id = roomy(self.by_id, len(coming) if self.strict else 0)
             count, free = calendar_operations(
-                told,
+                source,
                 until_us,
                 self.tuples,
                 self.calendar,
@@ -351,7 +351,7 @@ class PlacedTuples:
             self.order = longer(self.order, int(self.facts[2]) + len(coming))
             held = int(self.facts[2])
             count, free, self.facts[2] = list_operations(
-                told, until_us, self.tuples, self.order, held, operations, freed
+                source, until_us, self.tuples, self.order, held, operations, freed
             )
         self.free[self.facts[1] : self.facts[1] + free] = freed[:free]
         self.facts[1] += free
@@ -360,7 +360,7 @@ class PlacedTuples:
 
     def _for_lives_of(self, calendar: Calendar, changes: Changes) -> Calendar:
         """Return a calendar for the longest life that comes, which the plan does not know."""
-        return stretched(calendar, longest_lifetime(changes.at, changes.exp), self._taken())
+        return widened(calendar, longest_lifetime(changes.at, changes.exp), self._taken())
 
     def _places(self, count: int) -> Int64s:
         """Take places for this many tuples."""
@@ -418,8 +418,8 @@ class PlacedTuples:
             require(not len(order), "an order, though there is a calendar")
             require((exps[gone == 1] != NEVER).all(), "a tuple that is gone and never expires")
             ends = exps[exps != NEVER]
-            span = int(ends.max() - ends.min()) + 1 if len(ends) else 1
-            calendar = empty_calendar(span, PARTITIONS, len(exps))
+            length_us = int(ends.max() - ends.min()) + 1 if len(ends) else 1
+            calendar = empty_calendar(length_us, PARTITIONS, len(exps))
             schedule_all(calendar, np.arange(len(exps)), exps)
         if self.strict and calendar is not None:
             require(len(np.unique(ids[living])) == len(living), "two tuples with one id")

@@ -82,18 +82,18 @@ class CountState:
         places = order[ranges(offsets[keys], counts)]
         numbers = np.repeat(np.arange(len(keys), dtype=np.int32), counts)
         partials = self.partials.take(pa.array(places))
-        return type(self)(self.counters.take(pa.array(keys)), numbered(partials, numbers))
+        return type(self)(self.counters.take(pa.array(keys)), with_keys(partials, numbers))
 
     def joined(self, other: Self) -> Self:
         """Return these keys, then those of another state."""
         codes = other.partials.column(0).to_numpy() + np.int32(self.counters.num_rows)
         return type(self)(
             concat_batches([self.counters, other.counters], self.counters.schema),
-            concat_batches([self.partials, numbered(other.partials, codes)], self.partials.schema),
+            concat_batches([self.partials, with_keys(other.partials, codes)], self.partials.schema),
         )
 
 
-def numbered(partials: pa.RecordBatch, keys: Int32s) -> pa.RecordBatch:
+def with_keys(partials: pa.RecordBatch, keys: Int32s) -> pa.RecordBatch:
     """Return partials with other numbers of their keys."""
     arrays = [pa.array(keys, pa.int32()), *partials.columns[1:]]
     return pa.RecordBatch.from_arrays(arrays, schema=partials.schema)

@@ -17,10 +17,10 @@ from typing import TypeAlias
 import pyarrow as pa
 
 TEMPORARY_SUFFIX = ".tmp"
-PIECES_AT_ONCE = 512
+BUFFERS_AT_ONCE = 512
 """How many buffers one call of the system may take; the limit is 1,024 on Linux."""
 
-Piece: TypeAlias = bytes | pa.Buffer
+Bytes: TypeAlias = bytes | pa.Buffer
 
 
 class Disk:
@@ -31,10 +31,10 @@ class Disk:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT | os.O_EXCL if create else 0)
         return os.open(path, flags, 0o666)
 
-    def write(self, descriptor: int, pieces: Sequence[Piece], offset: int) -> None:
+    def write(self, descriptor: int, buffers: Sequence[Bytes], offset: int) -> None:
         """Write all buffers one after the other, beginning at `offset`."""
-        for start in range(0, len(pieces), PIECES_AT_ONCE):
-            views = [memoryview(piece) for piece in pieces[start : start + PIECES_AT_ONCE]]
+        for start in range(0, len(buffers), BUFFERS_AT_ONCE):
+            views = [memoryview(buffer) for buffer in buffers[start : start + BUFFERS_AT_ONCE]]
             while views:
                 written = os.pwritev(descriptor, views, offset)
                 offset += written
@@ -96,11 +96,11 @@ class AppendFile:
         descriptor = DISK.open(path, create=False)
         return cls(path, descriptor, os.fstat(descriptor).st_size)
 
-    def append(self, pieces: Sequence[Piece]) -> int:
+    def append(self, buffers: Sequence[Bytes]) -> int:
         """Write buffers at the end, and return where they begin."""
         start = self.end
-        DISK.write(self.descriptor, pieces, start)
-        self.end += sum(memoryview(piece).nbytes for piece in pieces)
+        DISK.write(self.descriptor, buffers, start)
+        self.end += sum(memoryview(buffer).nbytes for buffer in buffers)
         return start
 
     def cut(self, end: int) -> None:

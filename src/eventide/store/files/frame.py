@@ -68,11 +68,11 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def frame_pieces(
+def frame_bytes(
     kind: Kind, level: int, address: int, stamp: bytes, payload: Sequence[bytes | pa.Buffer]
 ) -> list[bytes | pa.Buffer]:
-    """Return the bytes of a frame that begins at `address`, in pieces to be written."""
-    length = sum(memoryview(piece).nbytes for piece in payload)
+    """Return the bytes of a frame that begins at `address`, as buffers to be written."""
+    length = sum(memoryview(buffer).nbytes for buffer in payload)
     crc = checksum(kind, payload)
     unchecked = UNCHECKED.pack(MAGIC, kind, level, 0, length, address, stamp, crc)
     header = unchecked + struct.pack("<I", google_crc32c.value(unchecked))
@@ -90,8 +90,8 @@ def checksum(kind: int, payload: Sequence[bytes | pa.Buffer]) -> int:
         start = bytes(memoryview(payload[0])[:4]) if payload else b""
         return int.from_bytes(start, "little")
     crc = 0
-    for piece in payload:
-        crc = google_crc32c.extend(crc, bytes(piece))
+    for buffer in payload:
+        crc = google_crc32c.extend(crc, bytes(buffer))
     return crc
 
 

@@ -22,7 +22,7 @@ from eventide.kernels.compiled import Bools, Int64s
 from eventide.store.reading.cuts import ListedCuts
 from eventide.store.reading.periods import dense, period_partials_of, thinned_away
 from eventide.store.reading.question import ROWS, AggregateCall, AggregateQuestion, question_of
-from eventide.store.reading.scan import StreamColumns, Wanted, chosen, leaf_pieces, scan_parts
+from eventide.store.reading.scan import StreamColumns, Wanted, chosen, scan_parts, stored_leaves
 from eventide.store.segments import tree
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import those, touching, within
@@ -202,6 +202,6 @@ def segment_partials(
     for leaves in cut:
         if segment.thinned:
             raise thinned_away(folder.name, segment)
-        for piece in leaf_pieces(folder, segment, leaves):
-            rows = piece.read(wanted, question.attributes)
+        for leaf in stored_leaves(folder, segment, leaves):
+            rows = leaf.read(wanted, question.attributes)
             yield question.of_rows(rows, np.array([0, rows.num_rows], np.int64))

@@ -22,7 +22,7 @@ from eventide.store.index.attribute_summaries import FloatSummary
 from eventide.store.order import int64_array
 from eventide.store.reading.heads import Heads
 from eventide.store.reading.question import AggregateQuestion
-from eventide.store.reading.scan import StreamColumns, Wanted, leaf_pieces
+from eventide.store.reading.scan import StreamColumns, Wanted, stored_leaves
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place
 
@@ -88,7 +88,7 @@ class Leaves:
         wanted = Wanted(self.columns, tuple(names), ALL_TIME, {})
         entry = self.entries.slice(number, 1)
         (rows,) = (
-            piece.read(wanted, names) for piece in leaf_pieces(self.folder, self.segment, entry)
+            leaf.read(wanted, names) for leaf in stored_leaves(self.folder, self.segment, entry)
         )
         return rows
 

@@ -24,10 +24,10 @@ from eventide.store.index.ranges import ValueRange
 from eventide.store.order import int64_view
 from eventide.store.reading.heads import Heads
 from eventide.store.reading.scan import (
-    Piece,
-    leaf_pieces,
-    memory_piece,
-    read_pieces,
+    RowSource,
+    memory_rows,
+    read_sources,
+    stored_leaves,
 )
 from eventide.store.segments.encodings import STEPS
 from eventide.store.segments.segment import Segment
@@ -159,24 +159,24 @@ class Units:
             own = owner == number
             yield number, parts[own] - self.offsets[number], unit_of[own]
 
-    def pieces(self, units: Int64s) -> list[Piece]:
+    def sources(self, units: Int64s) -> list[RowSource]:
         """Return the parts of some units, in order of first keys."""
         memory = [rows for rows in self.snapshot.memory if rows.num_rows]
-        found: list[Piece] = []
+        found: list[RowSource] = []
         for number, own, _ in self.parts(units):
             if number == len(self.snapshot.segments):
-                found += [memory_piece(memory[part]) for part in own.tolist()]
+                found += [memory_rows(memory[part]) for part in own.tolist()]
                 continue
             segment = self.snapshot.segments[number]
             entries = leaf_entries(self.snapshot.path, segment).take(pa.array(own))
-            found += leaf_pieces(self.snapshot.path, segment, entries)
-        found.sort(key=lambda piece: piece.first_key)
+            found += stored_leaves(self.snapshot.path, segment, entries)
+        found.sort(key=lambda source: source.first_key)
         return found
 
     def batches(self, units: Int64s, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield all rows of some units, in order."""
         wanted = self.snapshot.wanted(columns, ALL_TIME, {})
-        return read_pieces(self.pieces(units), wanted)
+        return read_sources(self.sources(units), wanted)
 
     def read(self, units: Int64s, columns: Sequence[str]) -> list[pa.RecordBatch]:
         """Return all rows of some units, in order."""
@@ -197,9 +197,9 @@ def units_of(snapshot: Snapshot, *, numbered: bool = True) -> Units:
             offset = segment.seq_offset if name.endswith("_seq") else 0
             columns[name].append(place(entries, name) + offset)
     for rows in memory:
-        piece = memory_piece(rows)
-        begin, end = piece.first_key, piece.last_key
-        values = (begin[0], end[0], begin[1], end[1], piece.rows)
+        source = memory_rows(rows)
+        begin, end = source.first_key, source.last_key
+        values = (begin[0], end[0], begin[1], end[1], source.rows)
         for name, value in zip(PLACES, values, strict=True):
             columns[name].append(np.array([value], np.int64))
     none: Int64s = np.empty(0, np.int64)

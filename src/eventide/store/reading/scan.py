@@ -1,8 +1,8 @@
 """Read leaves of many segments, and rows in memory, as one sequence sorted by (ts, _seq).
 
-Pieces (a leaf, or rows in memory) are taken in order of their first key. One that overlaps no other
-is passed on as it is: only the wanted columns are read, and nothing is compared. Pieces that
-overlap (late data) are read a few at a time; all rows before the first key of the next unread piece
+Sources (a leaf, or rows in memory) are taken in order of their first key. One that overlaps no
+other is passed on as it is: only the wanted columns are read, and nothing is compared. Sources that
+overlap (late data) are read a few at a time; all rows before the first key of the next unread one
 are complete, so they are sorted and passed on, and the others wait. If so many overlap that they
 would not fit into memory, time is cut into periods that are read one by one.
 """
@@ -72,7 +72,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class LeafPiece:
+class StoredLeaf:
     """One leaf of one segment."""
 
     folder: Path
@@ -116,7 +116,7 @@ class LeafPiece:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryPiece:
+class MemoryRows:
     """Sorted rows in memory."""
 
     content: pa.RecordBatch
@@ -134,8 +134,8 @@ class MemoryPiece:
         return chosen(self.content, wanted, names, cut=True)
 
 
-Piece = LeafPiece | MemoryPiece
-Part = TypeVar("Part", LeafPiece | MemoryPiece, Segment | MemoryPiece)
+RowSource = StoredLeaf | MemoryRows
+Part = TypeVar("Part", StoredLeaf | MemoryRows, Segment | MemoryRows)
 
 
 @lru_cache(maxsize=256)
@@ -145,10 +145,10 @@ def no_rows(schema: Schema, names: tuple[str, ...]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
 
 
-def memory_piece(rows: pa.RecordBatch) -> MemoryPiece:
-    """Return sorted rows, at least one, as a piece."""
+def memory_rows(rows: pa.RecordBatch) -> MemoryRows:
+    """Return sorted rows, at least one, as a source."""
     ts, seq = int64_view(rows.column(TS)), int64_view(rows.column(SEQ))
-    return MemoryPiece(rows, (int(ts[0]), int(seq[0])), (int(ts[-1]), int(seq[-1])))
+    return MemoryRows(rows, (int(ts[0]), int(seq[0])), (int(ts[-1]), int(seq[-1])))
 
 
 def with_seq_offset(rows: pa.RecordBatch, offset: int) -> pa.RecordBatch:
@@ -188,7 +188,7 @@ def chosen(
     return rows.select(list(names))
 
 
-def pieces_of(folder: Path, segment: Segment, wanted: Wanted) -> Iterator[LeafPiece]:
+def wanted_leaves(folder: Path, segment: Segment, wanted: Wanted) -> Iterator[StoredLeaf]:
     """Yield the leaves of a segment that may have wanted rows, in the order of its index."""
     where = {
         name: condition
@@ -200,11 +200,11 @@ def pieces_of(folder: Path, segment: Segment, wanted: Wanted) -> Iterator[LeafPi
     if where and not may_hold(segment, where):
         return
     leaves = segment.tree(folder).leaves(wanted.time_range, where)
-    pieces = (piece for some in leaves for piece in leaf_pieces(folder, segment, some))
+    sources = (source for some in leaves for source in stored_leaves(folder, segment, some))
     if any(index.attribute in where for index in segment.indexes):
-        yield from those_hit(folder, segment, where, list(pieces))
+        yield from those_hit(folder, segment, where, list(sources))
     else:
-        yield from pieces
+        yield from sources
 
 
 def may_hold(segment: Segment, where: Mapping[str, ValueRange]) -> bool:
@@ -218,25 +218,25 @@ def may_hold(segment: Segment, where: Mapping[str, ValueRange]) -> bool:
 
 
 def those_hit(
-    folder: Path, segment: Segment, where: Mapping[str, ValueRange], pieces: list[LeafPiece]
-) -> list[LeafPiece]:
+    folder: Path, segment: Segment, where: Mapping[str, ValueRange], sources: list[StoredLeaf]
+) -> list[StoredLeaf]:
     """Return the leaves that the secondary indexes do not rule out."""
-    hits = index_hits(folder, segment, where, most=HITS_PER_LEAF * len(pieces))
+    hits = index_hits(folder, segment, where, most=HITS_PER_LEAF * len(sources))
     if hits is None:
-        return pieces
-    first = np.searchsorted(hits, [piece.first_key[0] for piece in pieces], "left")
-    last = np.searchsorted(hits, [piece.last_key[0] for piece in pieces], "right")
-    return [piece for piece, found in zip(pieces, first < last, strict=True) if found]
+        return sources
+    first = np.searchsorted(hits, [source.first_key[0] for source in sources], "left")
+    last = np.searchsorted(hits, [source.last_key[0] for source in sources], "right")
+    return [source for source, found in zip(sources, first < last, strict=True) if found]
 
 
-def leaf_pieces(folder: Path, segment: Segment, leaves: pa.RecordBatch) -> Iterator[LeafPiece]:
+def stored_leaves(folder: Path, segment: Segment, leaves: pa.RecordBatch) -> Iterator[StoredLeaf]:
     """Yield the leaves that entries of the index stand for."""
     offset = segment.seq_offset
     names = ("address", "length", "rows", "ts_min", "first_seq", "ts_max", "last_seq")
     for address, length, rows, ts_min, first, ts_max, last in zip(
         *(place(leaves, name).tolist() for name in names), strict=True
     ):
-        yield LeafPiece(
+        yield StoredLeaf(
             folder,
             segment,
             address,
@@ -264,46 +264,48 @@ def sorted_parts(
     wanted: Wanted,
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows in order, in batches of any size, some perhaps empty."""
-    parts: list[Segment | MemoryPiece] = [
+    parts: list[Segment | MemoryRows] = [
         segment
         for segment in segments
         if not segment.thinned and wanted.time_range.overlaps(segment.time_range)
     ]
-    parts += [memory_piece(rows) for rows in memory if rows.num_rows]
+    parts += [memory_rows(rows) for rows in memory if rows.num_rows]
     for cluster in overlapping(sorted(parts, key=lambda part: part.first_key)):
-        pieces: list[Piece] = []
+        sources: list[RowSource] = []
         for part in cluster:
-            pieces += [part] if isinstance(part, MemoryPiece) else pieces_of(folder, part, wanted)
-        pieces.sort(key=lambda piece: piece.first_key)
-        yield from read_pieces(pieces, wanted)
+            sources += (
+                [part] if isinstance(part, MemoryRows) else wanted_leaves(folder, part, wanted)
+            )
+        sources.sort(key=lambda source: source.first_key)
+        yield from read_sources(sources, wanted)
 
 
-def read_pieces(pieces: Sequence[Piece], wanted: Wanted) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of pieces, sorted by their first key, in order."""
-    alone: list[Piece] = []
-    for group in overlapping(pieces):
+def read_sources(sources: Sequence[RowSource], wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of sources, sorted by their first key, in order."""
+    alone: list[RowSource] = []
+    for group in overlapping(sources):
         if len(group) == 1:
             alone += group
-            if sum(piece.rows for piece in alone) >= SCAN_ROWS:
+            if sum(source.rows for source in alone) >= SCAN_ROWS:
                 yield from read_all(alone, wanted)
                 alone = []
             continue
         yield from read_all(alone, wanted)
         alone = []
-        if sum(piece.rows for piece in group) > MOST_OVERLAPPING_ROWS:
+        if sum(source.rows for source in group) > MOST_OVERLAPPING_ROWS:
             yield from merge_in_passes(group, wanted)
         else:
             yield from merge(group, wanted)
     yield from read_all(alone, wanted)
 
 
-def read_all(pieces: Sequence[Piece], wanted: Wanted) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of pieces that do not overlap, decoding several at a time."""
-    if len(pieces) < 2 * DECODERS or len(wanted.names) < WIDE_COLUMNS:
-        yield from (piece.read(wanted, wanted.names) for piece in pieces)
+def read_all(sources: Sequence[RowSource], wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of sources that do not overlap, decoding several at a time."""
+    if len(sources) < 2 * DECODERS or len(wanted.names) < WIDE_COLUMNS:
+        yield from (source.read(wanted, wanted.names) for source in sources)
         return
     with ThreadPoolExecutor(DECODERS) as threads:
-        read = [begun(threads, piece.read, wanted, wanted.names) for piece in pieces]
+        read = [begun(threads, source.read, wanted, wanted.names) for source in sources]
         yield from (each() for each in read)
 
 
@@ -321,13 +323,13 @@ def overlapping(parts: Iterable[Part]) -> Iterator[list[Part]]:
         yield group
 
 
-def merge(pieces: Sequence[Piece], wanted: Wanted) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of overlapping pieces in order, reading about `SCAN_ROWS` rows at a time."""
+def merge(sources: Sequence[RowSource], wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of overlapping sources in order, reading about `SCAN_ROWS` rows at a time."""
     needed = [*wanted.names, *(key for key in (TS, SEQ) if key not in wanted.names)]
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
-    for piece, following in zip(pieces, [*pieces[1:], None], strict=True):
-        waiting.append(piece.read(wanted, needed))
+    for source, following in zip(sources, [*sources[1:], None], strict=True):
+        waiting.append(source.read(wanted, needed))
         rows, size = rows + waiting[-1].num_rows, size + waiting[-1].nbytes
         if following is not None and rows < SCAN_ROWS and size < SCAN_BYTES:
             continue
@@ -341,23 +343,23 @@ def merge(pieces: Sequence[Piece], wanted: Wanted) -> Iterator[pa.RecordBatch]:
         rows = size = 0
 
 
-def merge_in_passes(pieces: Sequence[Piece], wanted: Wanted) -> Iterator[pa.RecordBatch]:
-    """Merge pieces of which too many overlap: each pass reads one period from all of them."""
-    starts = sorted(piece.first_key[0] for piece in pieces)
-    passes = -(-sum(piece.rows for piece in pieces) // MOST_OVERLAPPING_ROWS)
-    first, last = starts[0], max(piece.last_key[0] for piece in pieces) + 1
-    # Where pieces begin says more about where rows are than an even cut of time would.
+def merge_in_passes(sources: Sequence[RowSource], wanted: Wanted) -> Iterator[pa.RecordBatch]:
+    """Merge sources of which too many overlap: each pass reads one period from all of them."""
+    starts = sorted(source.first_key[0] for source in sources)
+    passes = -(-sum(source.rows for source in sources) // MOST_OVERLAPPING_ROWS)
+    first, last = starts[0], max(source.last_key[0] for source in sources) + 1
+    # Where sources begin says more about where rows are than an even cut of time would.
     borders = {starts[len(starts) * turn // passes] for turn in range(1, passes)}
     cuts = sorted({first, last} | borders)
     for start, end in pairwise(cuts):
         times = wanted.time_range.intersect(TimeRange(start, end))
-        within = [p for p in pieces if p.first_key[0] < end and p.last_key[0] >= start]
+        within = [p for p in sources if p.first_key[0] < end and p.last_key[0] >= start]
         part = Wanted(wanted.columns, wanted.names, times, wanted.where)
         yield from merge(within, part)
 
 
-def rows_before(run: pa.RecordBatch, following: Piece | None) -> pa.RecordBatch:
-    """Return the rows of a sorted run that come before the next unread piece."""
+def rows_before(run: pa.RecordBatch, following: RowSource | None) -> pa.RecordBatch:
+    """Return the rows of a sorted run that come before the next unread source."""
     if following is None:
         return run
     next_ts, next_seq = following.first_key

@@ -92,24 +92,24 @@ EMPTY = pa.py_buffer(b"")
 
 
 def encode_leaf(rows: pa.RecordBatch, codec: Codec) -> list[pa.Buffer | bytes]:
-    """Return the pieces of a leaf, to be written one after the other."""
+    """Return the buffers of a leaf, to be written one after the other."""
     place = HEADER.size + rows.num_columns * ENTRY.size
     entries = []
-    pieces: list[pa.Buffer | bytes] = []
+    buffers: list[pa.Buffer | bytes] = []
     for column in rows.columns:
         entry, content, length = encode_column(column, place, codec)
         entries.append(entry)
-        pieces += content
+        buffers += content
         place += length
     directory = HEADER.pack(0, VERSION, len(entries), rows.num_rows) + b"".join(entries)
     checked = directory[CHECKSUM_SIZE:]
-    return [google_crc32c.value(checked).to_bytes(CHECKSUM_SIZE, "little") + checked, *pieces]
+    return [google_crc32c.value(checked).to_bytes(CHECKSUM_SIZE, "little") + checked, *buffers]
 
 
 def encode_column(
     column: pa.Array, place: int, codec: Codec
 ) -> tuple[bytes, list[pa.Buffer | bytes], int]:
-    """Return the entry of a column that starts at `place`, its pieces, and their length."""
+    """Return the entry of a column that starts at `place`, its buffers, and their length."""
     nulls = column.null_count
     encoded = Encoded(NULLS, []) if nulls == len(column) else encode_values(column)
     if 0 < nulls < len(column):
@@ -123,11 +123,11 @@ def encode_column(
         stored, number = compress(raw, codec)
         sizes[position] = stored.size
         codecs |= number << 2 * position
-        for piece in (stored, bytes(-stored.size % ALIGNMENT)):
-            if piece:
-                content.append(piece)
-                checksum = google_crc32c.extend(checksum, piece)
-                length += len(piece)
+        for buffer in (stored, bytes(-stored.size % ALIGNMENT)):
+            if buffer:
+                content.append(buffer)
+                checksum = google_crc32c.extend(checksum, buffer)
+                length += len(buffer)
     entry = ENTRY.pack(
         *(place, length, checksum),
         *(encoded.encoding, codecs, encoded.width, encoded.bits),

@@ -24,8 +24,8 @@ import pyarrow as pa
 from eventide.errors import StoreError
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.schema import SEQ, TS, DataType
-from eventide.store.files.disk import AppendFile, Piece, remove, sync_folder
-from eventide.store.files.frame import Kind, aligned, frame_pieces
+from eventide.store.files.disk import AppendFile, Bytes, remove, sync_folder
+from eventide.store.files.frame import Kind, aligned, frame_bytes
 from eventide.store.files.mapped import MAPPED
 from eventide.store.index.aggregates import registered
 from eventide.store.index.correlation import CorrelationPart, correlation_of
@@ -140,10 +140,10 @@ class SegmentWriter:
         """Whether the segment has the size at which another begins."""
         return self.file.end >= SEGMENT_BYTES or self.rows >= SEGMENT_ROWS
 
-    def write(self, kind: Kind, level: int, payload: Sequence[Piece]) -> tuple[int, int]:
+    def write(self, kind: Kind, level: int, payload: Sequence[Bytes]) -> tuple[int, int]:
         """Append one frame; return its address and length."""
-        pieces = frame_pieces(kind, level, self.file.end, self.stamp, payload)
-        return self.file.append(pieces), sum(memoryview(piece).nbytes for piece in pieces)
+        buffers = frame_bytes(kind, level, self.file.end, self.stamp, payload)
+        return self.file.append(buffers), sum(memoryview(buffer).nbytes for buffer in buffers)
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Append rows as leaves at the right edge of the index."""
@@ -161,7 +161,7 @@ class SegmentWriter:
         codec = self.form.codec
         frames: list[tuple[int, int]] = []
 
-        def encoded(group: Sequence[tuple[int, int]]) -> list[list[Piece]]:
+        def encoded(group: Sequence[tuple[int, int]]) -> list[list[Bytes]]:
             return [encode_leaf(rows.slice(start, end - start), codec) for start, end in group]
 
         with ThreadPoolExecutor(os.cpu_count()) as threads:
@@ -176,18 +176,18 @@ class SegmentWriter:
                 ahead.extend(begun(threads, encoded, group) for group in islice(rest, 1))
             return leaf_entries(rows, bounds, frames, summaries(), in_order=self.form.in_order)
 
-    def write_group(self, payloads: Sequence[list[Piece]]) -> list[tuple[int, int]]:
+    def write_group(self, payloads: Sequence[list[Bytes]]) -> list[tuple[int, int]]:
         """Append several leaves with one call; return the address and length of each."""
         frames: list[tuple[int, int]] = []
-        pieces: list[Piece] = []
+        buffers: list[Bytes] = []
         address = self.file.end
         for payload in payloads:
-            frame = frame_pieces(Kind.LEAF, 0, address, self.stamp, payload)
-            length = sum(memoryview(piece).nbytes for piece in frame)
+            frame = frame_bytes(Kind.LEAF, 0, address, self.stamp, payload)
+            length = sum(memoryview(buffer).nbytes for buffer in frame)
             frames.append((address, length))
-            pieces += frame
+            buffers += frame
             address += length
-        self.file.append(pieces)
+        self.file.append(buffers)
         return frames
 
     def measure(self, rows: pa.RecordBatch, bounds: Int64s) -> None:
@@ -287,9 +287,9 @@ class IndexWriter:
         while chosen := list(runs_to_merge([length for _, length in self.extents])):
             self.merge(chosen)
 
-    def append(self, pieces: Sequence[Piece]) -> None:
+    def append(self, buffers: Sequence[Bytes]) -> None:
         """Append the bytes of a run."""
-        start = self.file.append(pieces)
+        start = self.file.append(buffers)
         self.extents.append((start, self.file.end - start))
 
     def merge(self, chosen: Sequence[int]) -> None:
@@ -298,9 +298,9 @@ class IndexWriter:
         extents = [self.extents[place] for place in chosen]
         kept = [extent for place, extent in enumerate(self.extents) if place not in chosen]
         reader = SecondaryReader(content, extents, self.data_type)
-        pieces = list(merge_runs(reader, extents))
+        buffers = list(merge_runs(reader, extents))
         self.extents = kept
-        self.append(pieces)
+        self.append(buffers)
 
     def listed(self) -> SegmentIndex:
         """Return how a segment lists the index."""

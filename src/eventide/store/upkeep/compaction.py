@@ -30,7 +30,7 @@ from eventide.store.reading.scan import StreamColumns, Wanted, scan_parts
 from eventide.store.segments.manifest import LOG_NAME, Manifest, Retired
 from eventide.store.segments.segment import INDEX_NAME, SEGMENT_NAME, Key, Segment
 from eventide.store.segments.segment_writer import SEGMENT_BYTES, SEGMENT_ROWS, write_segments
-from eventide.store.writing.flush import pieces
+from eventide.store.writing.flush import split_regularly
 
 FAN_IN = 8
 SMALLEST_CLASS_ROWS = 4096
@@ -112,7 +112,7 @@ def merge_segments(folder: Path, manifest: Manifest, run: Sequence[Segment]) -> 
     if split_us is None:
         return write_segments(folder, form, batches, indexes)
     # One late segment may overlap many regular ones, which must not be merged into one for that.
-    parts = (piece for batch in batches for piece in pieces(batch, split_us, in_order=True))
+    parts = (rows for batch in batches for rows in split_regularly(batch, split_us, in_order=True))
     periods = groupby(parts, key=lambda part: int(int64_view(part.column(TS))[0]) // split_us)
     written: list[Segment] = []
     try:

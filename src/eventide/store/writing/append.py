@@ -15,7 +15,7 @@ from eventide.store.writing.group_commit import sync_soon
 from eventide.store.writing.log import RecordKind
 from eventide.store.writing.open_stream import OpenStream
 from eventide.store.writing.rows import checked_rows, fitted
-from eventide.store.writing.view import StreamView, numbered, rows_in
+from eventide.store.writing.view import StreamView, rows_in, rows_with_seq
 
 MOST_LOG_BYTES = 4 * LOG_BYTES
 BULK_BYTES = LOG_BYTES // 4
@@ -110,7 +110,7 @@ def add(stream: OpenStream, view: StreamView, events: pa.RecordBatch, producer: 
     """Store checked events: many at once in the segment, a few in the log."""
     stream.meter.observe(events)
     if events.nbytes >= BULK_BYTES:
-        rows = numbered(events, view.next_seq, view.manifest)
+        rows = rows_with_seq(events, view.next_seq, view.manifest)
         following = view.with_rows(rows).with_producer(producer.name, producer.sequence)
         settle(stream, view, flush(stream, following))
         return
@@ -130,7 +130,7 @@ def add_to_log(
     """Write events to the log, as safely as the stream's durability says."""
     # What stays in memory is what goes to the log: the caller may write into its own arrays.
     message = events.serialize()
-    rows = numbered(rows_in(message, events.schema), view.next_seq, view.manifest)
+    rows = rows_with_seq(rows_in(message, events.schema), view.next_seq, view.manifest)
     following = view.with_rows(rows).with_producer(producer.name, producer.sequence)
     facts = {
         "first_seq": view.next_seq,

@@ -92,14 +92,14 @@ class Flush:
         in_order, split_us = self.view.in_order, self.view.manifest.options.split_us
         done = 0
         for part in whole_leaves(parts):
-            for piece in pieces(part, split_us, in_order=in_order):
-                if self.is_beyond_border(piece):
+            for rows in split_regularly(part, split_us, in_order=in_order):
+                if self.is_beyond_border(rows):
                     self.seal()
                 if self.view.in_order != in_order:
                     return done
-                self.writer().add(piece)
-                done += piece.num_rows
-                closed = max(self.view.closed_ts, int(int64_view(piece.column(TS)).max()))
+                self.writer().add(rows)
+                done += rows.num_rows
+                closed = max(self.view.closed_ts, int(int64_view(rows.column(TS)).max()))
                 self.view = replace(self.view, closed_ts=closed)
                 if self.writer().is_full:
                     self.seal()
@@ -248,9 +248,9 @@ def cut(parts: Sequence[pa.RecordBatch], start: int, end: int) -> list[pa.Record
     found: list[pa.RecordBatch] = []
     for part in parts:
         first = max(0, start)
-        piece = part.slice(first, max(0, min(part.num_rows, end) - first))
-        if piece.num_rows:
-            found.append(piece)
+        rows = part.slice(first, max(0, min(part.num_rows, end) - first))
+        if rows.num_rows:
+            found.append(rows)
         start, end = start - part.num_rows, end - part.num_rows
     return found
 
@@ -292,7 +292,7 @@ def form_of(view: StreamView) -> tuple[SegmentForm, tuple[str, ...]]:
     return replace(form, in_order=view.reduced.in_order), view.reduced.indexes
 
 
-def pieces(
+def split_regularly(
     rows: pa.RecordBatch, split_us: int | None, *, in_order: bool
 ) -> Iterator[pa.RecordBatch]:
     """Cut rows at the borders of regular splits.

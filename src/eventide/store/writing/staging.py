@@ -16,7 +16,7 @@ from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment, StagedSegment, placed
 from eventide.store.segments.segment_writer import SEGMENT_BYTES, SEGMENT_ROWS, write_segments
 from eventide.store.writing.rows import checked_rows
-from eventide.store.writing.view import StreamView, numbered
+from eventide.store.writing.view import StreamView, rows_with_seq
 
 # A retry comes soon after the first try. Ten thousand ids are half a megabyte of manifest.
 REMEMBERED_COMMIT_IDS = 10_000
@@ -31,7 +31,7 @@ def write_staged(
     first_seq = 0
     try:
         for chunk in chunks(events, manifest.schema):
-            rows = sort_rows(numbered(chunk, first_seq, manifest))
+            rows = sort_rows(rows_with_seq(chunk, first_seq, manifest))
             first_seq += rows.num_rows
             segments += write_segments(folder, form, [rows], manifest.options.indexes)
     except BaseException:

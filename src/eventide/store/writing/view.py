@@ -171,7 +171,7 @@ class StreamView:
             log_header=record.header,
         )
         if record.kind == RecordKind.EVENTS:
-            rows = numbered(record.batches[0], whole(facts["first_seq"]), self.manifest)
+            rows = rows_with_seq(record.batches[0], whole(facts["first_seq"]), self.manifest)
             producer, sequence = facts["producer"], facts["sequence"]
             if producer is None or sequence is None:
                 return read.with_rows(rows)
@@ -221,7 +221,7 @@ def rows_in(message: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.ipc.read_message(message), schema)
 
 
-def numbered(events: pa.RecordBatch, first_seq: int, manifest: Manifest) -> pa.RecordBatch:
+def rows_with_seq(events: pa.RecordBatch, first_seq: int, manifest: Manifest) -> pa.RecordBatch:
     """Return events with their `_seq`."""
     seq = int64_array(np.arange(first_seq, first_seq + events.num_rows, dtype=np.int64))
     columns = [events.column(0), seq, *events.columns[1:]]

@@ -75,7 +75,7 @@ class KeyedRows:
         order_by_key(self.codes, offsets, order)
         return order, offsets
 
-    def numbered(self, hits: Hits, *, in_order: bool) -> Hits:
+    def by_key_and_place(self, hits: Hits, *, in_order: bool) -> Hits:
         """Return the events that are rows of the pattern, numbered by key and place."""
         rows = self.rows_of(hits, in_order=in_order)
         rows = rows[rows >= 0]

@@ -172,7 +172,7 @@ class PatternQuestion:
             if self.by_key:
                 in_order = self.units.in_order
                 hits = {
-                    each: self.rows.numbered(found, in_order=in_order)
+                    each: self.rows.by_key_and_place(found, in_order=in_order)
                     for each, found in hits.items()
                 }
             return periods_of(self.shape, self.within_us, hits, numbered=self.numbered)

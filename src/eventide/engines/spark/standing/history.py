@@ -27,8 +27,8 @@ from eventide.engines.spark.frames import (
     Batches,
     blocks,
     checked,
-    numbered,
     shuffle_partitions,
+    with_seq,
 )
 from eventide.engines.spark.history import slice_rows
 from eventide.engines.spark.types import carried, from_the_border, mapped
@@ -170,7 +170,7 @@ def packed_frame(
     arrow = pa.schema([(name, schema.type_of(name).arrow) for name in names])
 
     def pack(batches: Batches) -> Batches:
-        rows = (checked(from_the_border(each, arrow)) for each in numbered(batches))
+        rows = (checked(from_the_border(each, arrow)) for each in with_seq(batches))
         return spread.pack(rows, leaves, periods)
 
     events = carried(frame, names)

@@ -138,11 +138,11 @@ class StreamPacking:
                 yield self.labelled(packed.column(0), leaf, (newest_us, NO_CLOCK), packed.column(1))
         if newest_us != START_OF_TIME_US:
             count = self.spread.buckets
-            told = (newest_us, max(clocks))
+            reached = (newest_us, max(clocks))
             everyone = pa.array(np.arange(count, dtype=np.int32))
             nothing = pa.nulls(count, pa.binary())
             for leaf in self.leaves:
-                yield self.labelled(everyone, leaf, told, nothing)
+                yield self.labelled(everyone, leaf, reached, nothing)
 
     def arrivals(self, batches: Batches, clocks: list[int]) -> Batches:
         """Yield rows with exact types; where they have no `_seq`, the bucket will number them."""
@@ -156,12 +156,12 @@ class StreamPacking:
                 yield checked(from_the_border(whole, self.schema))
 
     def labelled(
-        self, buckets: pa.Array, leaf: int, told: tuple[int, int], payloads: pa.Array
+        self, buckets: pa.Array, leaf: int, reached: tuple[int, int], payloads: pa.Array
     ) -> pa.RecordBatch:
         """Return blocks under the labels of their buckets, with how far the stream is."""
         labels = np.array(even_labels(self.spread.buckets), np.int32)[buckets.to_numpy()]
         count = len(labels)
-        newest_us, clock_us = told
+        newest_us, clock_us = reached
         arrays = [
             pa.array(labels),
             pa.array(np.full(count, leaf, np.int32)),
@@ -228,10 +228,10 @@ class StandingProcessor(StatefulProcessor, Stateful[StandingBucketState]):
         timerValues: object,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
         """Take what has arrived in a micro-batch; hand over what is reported."""
-        told = told_by(rows)
+        events = events_in(rows)
         held = self.value.get()
         state = self.load(bytes(held[0])) if held is not None else self.initial_state()
-        state, reported, late = self.push(state, told)
+        state, reported, late = self.push(state, events)
         self.value.update((self.dump(state),))
         if reported.num_rows or late:
             payload = to_bytes(plain(reported)) if reported.num_rows else None
@@ -241,12 +241,12 @@ class StandingProcessor(StatefulProcessor, Stateful[StandingBucketState]):
         """Nothing to release."""
 
     def push(
-        self, state: StandingBucketState, told: BucketEvents
+        self, state: StandingBucketState, events: BucketEvents
     ) -> tuple[StandingBucketState, pa.RecordBatch, int]:
         """Return the state after a micro-batch, what is reported, and how many were late."""
         arrived: dict[int, pa.RecordBatch] = {}
         counts = list(state.arrived)
-        for leaf, blocks in told.blocks.items():
+        for leaf, blocks in events.blocks.items():
             feed = self.engine.feeds[leaf]
             rows = concat_batches(from_bytes(blocks), feed.schema)
             if feed.stream in self.unnumbered:
@@ -254,8 +254,8 @@ class StandingProcessor(StatefulProcessor, Stateful[StandingBucketState]):
                 rows = rows.set_column(rows.schema.get_field_index(SEQ), SEQ, pa.array(seq))
             counts[leaf] += rows.num_rows
             arrived[leaf] = rows
-        live = self.moved(state.live, told.clock_us)
-        live, reported = self.engine.take_by_feed(live, arrived, told.newest_us)
+        live = self.moved(state.live, events.clock_us)
+        live, reported = self.engine.take_by_feed(live, arrived, events.newest_us)
         found = reported.rows
         if all(held.advanced_us == END_OF_TIME_US for held in live.feeds):
             # A replay says so with its last events: the newest one is all there is to wait for.
@@ -289,7 +289,7 @@ class StandingProcessor(StatefulProcessor, Stateful[StandingBucketState]):
         return StandingBucketState(self.engine.read(live), arrived)
 
 
-def told_by(rows: Iterator[pd.DataFrame]) -> BucketEvents:
+def events_in(rows: Iterator[pd.DataFrame]) -> BucketEvents:
     """Return what the rows of a micro-batch say."""
     blocks: dict[int, list[bytes]] = {}
     newest_us: dict[int, int] = {}

@@ -20,7 +20,7 @@ from eventide.lang.sql.rest.remainder import own_nodes
 from eventide.lang.sql.situations.clause import SituationTable
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.standing.clause import window_of_table
-from eventide.plan.column_names import numbered
+from eventide.plan.column_names import unique_names
 from eventide.schema import DELETED, SEQ, Schema
 
 Catalog = Mapping[str, Schema]
@@ -84,7 +84,7 @@ def _rename_query(holder: exp.Expr, alias: exp.TableAlias, catalog: Catalog) -> 
     if given is None:
         return
     inner = exp.Subquery(this=holder.this.copy(), alias=exp.TableAlias(this=alias.this.copy()))
-    holder.set("this", _renaming(inner, numbered(given), alias))
+    holder.set("this", _renaming(inner, unique_names(given), alias))
     alias.set("columns", None)
 
 
@@ -109,7 +109,7 @@ def _rename_table(table: exp.Table, alias: exp.TableAlias, catalog: Catalog) -> 
     inner = table.copy()
     inner.set("alias", exp.TableAlias(this=alias.this.copy()))
     inner.set("joins", None)
-    wrapped = _renaming(inner, numbered(given), alias)
+    wrapped = _renaming(inner, unique_names(given), alias)
     stream = _stream(table, catalog) if visible_cte(table) is None else None
     if stream is not None and not catalog[stream].key and window_of_table(table) is None:
         # `_seq` stays visible, though `*` does not include it.
@@ -210,7 +210,7 @@ def _selected(select: exp.Select, catalog: Catalog) -> list[str] | None:
             found = source_columns(source, catalog)
             if found is None:
                 return None
-            names += [name for name in numbered(found) if name.lower() not in left_out]
+            names += [name for name in unique_names(found) if name.lower() not in left_out]
     return names
 
 

@@ -26,7 +26,7 @@ from eventide.plan.patterns.tree import (
     variables_of,
 )
 
-_PIECE = re.compile(r"[^\W\d][\w$]*|\d\w*|\S")
+_WORD_OR_MARK = re.compile(r"[^\W\d][\w$]*|\d\w*|\S")
 _QUANTIFIERS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _FOLLOWING = ("DEFINE", "WITHIN", "SUBSET", "STRATEGY")
 _THEN = re.compile(r"-+>|=>|>>?|&&?|[,./;]")
@@ -96,15 +96,15 @@ def _marks(token: Token, text: str) -> Iterator[_Mark]:
         kind = "number" if token.token_type == TokenType.NUMBER else "symbol"
         yield _Mark(kind, raw, Span(token.start, token.end + 1))
         return
-    for piece in _PIECE.finditer(raw):
-        start = token.start + piece.start()
-        word = piece[0].rstrip("$")
+    for found in _WORD_OR_MARK.finditer(raw):
+        start = token.start + found.start()
+        word = found[0].rstrip("$")
         if word and (word[0].isalpha() or word[0] == "_"):
             yield _Mark("name", word, Span(start, start + len(word)))
             start += len(word)
         elif word:
             yield _Mark("symbol", word, Span(start, start + len(word)))
-        for place in range(len(piece[0]) - len(word)):
+        for place in range(len(found[0]) - len(word)):
             yield _Mark("symbol", "$", Span(start + place, start + place + 1))
 
 

@@ -14,7 +14,7 @@ from eventide.lang.sql.names.qualifiers import check_left_out
 from eventide.lang.sql.names.scope import Scope, column_hint
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
-from eventide.plan.column_names import numbered
+from eventide.plan.column_names import unique_names
 from eventide.plan.expressions import Expression, Named
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.tree import Plan
@@ -220,7 +220,7 @@ def _name_items(select: exp.Select, scopes: list[Scope]) -> None:
     """Give every item of the SELECT list the name it has on all engines."""
     given = [each for each in select.expressions if not _is_several(each)]
     names = [item_name(each, scopes) for each in given]
-    unique = iter(zip(names, numbered(names), strict=True))
+    unique = iter(zip(names, unique_names(names), strict=True))
     items = []
     for item in select.expressions:
         if _is_several(item):

@@ -23,7 +23,7 @@ from eventide.lang.sql.standing.join import join_all
 from eventide.lang.sql.standing.scope import JoinedScope, Merged, Source, StandingTranslator
 from eventide.lang.sql.standing.sets import combined, renamed
 from eventide.plan.bind import bind, bind_condition
-from eventide.plan.column_names import numbered
+from eventide.plan.column_names import unique_names
 from eventide.plan.expressions import Column, Expression, Named, OrderKey, conjuncts
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.standing.nodes import SHOWN, Distinct, Top
@@ -128,7 +128,7 @@ class StandingPlanner:
         plan = self._filtered(select, read, translator)
         nodes = expand_stars(select.expressions, scope)
         given = [item_name(node, [scope]) for node in nodes]
-        named = list(zip(numbered(given), nodes, strict=True))
+        named = list(zip(unique_names(given), nodes, strict=True))
         _refuse_shown(named)
         items = [Named(name, translator.translate(node.unalias())) for name, node in named]
         names = [item.name for item in items]

@@ -252,7 +252,7 @@ class KeptByHandle:
     calendar: Calendar = field(init=False)
     table: KeyTable = field(init=False)
     rows: Handled = field(init=False)
-    span_us: int = 0
+    longest_us: int = 0
 
     def __post_init__(self) -> None:
         self._clear(SMALLEST)
@@ -297,9 +297,9 @@ class KeptByHandle:
     def _make_room(self, incoming: Incoming, came: int) -> None:
         """Make room: handles for all rows that come, and slots for their expiry."""
         if self.by_exp:
-            span = longest_lifetime(incoming.at, incoming.exp)
-            if span > self.span_us:
-                self.span_us = max(span, 2 * self.span_us)
+            lifetime_us = longest_lifetime(incoming.at, incoming.exp)
+            if lifetime_us > self.longest_us:
+                self.longest_us = max(lifetime_us, 2 * self.longest_us)
                 self._rebuild(came)
         room = len(self.rows.numbers)
         if came > self.rows.facts[FREE] or is_too_roomy(room, self.count + came):
@@ -325,7 +325,7 @@ class KeptByHandle:
             self.table,
             self.rows,
             # As long as no row can have expired, the calendar need not be searched.
-            self.by_exp and self.span_us > 0,
+            self.by_exp and self.longest_us > 0,
             self.by_id,
             incoming,
             clock,
@@ -338,7 +338,7 @@ class KeptByHandle:
         capacity = max(SMALLEST, capacity)
         slots = power_of_two(capacity // ROOM_OF_A_SLOT)
         slots = self.partitions or min(max(slots, FEWEST_PARTITIONS), MOST_PARTITIONS)
-        self.calendar = empty_calendar(self.span_us, slots, capacity)
+        self.calendar = empty_calendar(self.longest_us, slots, capacity)
         self.table = empty_table()
         self.rows = Handled(
             np.full(capacity, -1, np.int64),

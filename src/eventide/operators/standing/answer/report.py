@@ -252,10 +252,10 @@ class Reporter(Stateful[ReportState]):
     def _expiring_rows(self) -> ExpiringRows | None:
         """The rows of the answer, if they are needed but not when each of them leaves."""
         by_itself = self._structure in ("ring", "calendar") and self.partitions is None
-        untold = self.report in ("current", "istream")
+        unreported = self.report in ("current", "istream")
         return (
             ExpiringRows(self.answer_schema)
-            if self._keeps_answer and by_itself and untold
+            if self._keeps_answer and by_itself and unreported
             else None
         )
 
@@ -298,9 +298,9 @@ class Reporter(Stateful[ReportState]):
         if self._answer_view is not None and state.answer is not None:
             answer, _ = self._answer_view.step(state.answer, changes, until_us)
             state.answer = self._answer_view.tidied(answer)
-        told = (changes.sign > 0) | (changes.at < changes.exp)
-        if not told.all():
-            changes = changes.take(np.flatnonzero(told))
+        reported = (changes.sign > 0) | (changes.at < changes.exp)
+        if not reported.all():
+            changes = changes.take(np.flatnonzero(reported))
         if self._strict and not self.settled:
             changes = net_changes(changes)
         columns = [_times(changes.at), *changes.rows.columns, _times(changes.exp)]
@@ -322,15 +322,15 @@ class Reporter(Stateful[ReportState]):
             state.answer = view.tidied(answer)
             if self.report == "dstream":
                 deaths = deaths.in_order()
-                return self._told(answer.log.take(deaths.numbers), deaths.at)
+                return self._reported(answer.log.take(deaths.numbers), deaths.at)
         elif self.report == "dstream":
             births = births[:0]  # without an answer, because nothing ever goes
         born = changes.take(births)
         if state.waiting is None or self.slide_us is None:
-            return self._told(born.rows, born.at)
+            return self._reported(born.rows, born.at)
         waiting = state.waiting.joined_by(born.rows, born.at, born.exp)
         state.waiting, due = waiting.reported(self.slide_us, until_us)
-        return self._told(due.rows, due.at)
+        return self._reported(due.rows, due.at)
 
     def _contents(self, state: ReportState, changes: Changes, until_us: int) -> pa.RecordBatch:
         """Return the whole answer at each refresh, or at each instant that changed it."""
@@ -354,7 +354,7 @@ class Reporter(Stateful[ReportState]):
         rows = answer.log.take(numbers)
         state.answer = view.tidied(answer)
         if state.waiting is None or self.slide_us is None:
-            return self._told(rows, at)
+            return self._reported(rows, at)
         born = changes.take(births)
         waiting = state.waiting.joined_by(born.rows, born.at, born.exp)
         state.waiting, due = waiting.reported(self.slide_us, until_us)
@@ -363,12 +363,14 @@ class Reporter(Stateful[ReportState]):
         at = np.concatenate([at, due.at[gone]])
         live = np.arange(len(at)) < rows.num_rows
         order = np.argsort(at, kind="stable")
-        return self._told(both.take(pa.array(order)), at[order], live[order])
+        return self._reported(both.take(pa.array(order)), at[order], live[order])
 
-    def _told(self, rows: pa.RecordBatch, at: Int64s, live: Bools | None = None) -> pa.RecordBatch:
+    def _reported(
+        self, rows: pa.RecordBatch, at: Int64s, live: Bools | None = None
+    ) -> pa.RecordBatch:
         """Return rows with the instant at which they are reported."""
-        told = [_times(at)] if live is None else [_times(at), pa.array(live)]
-        return pa.RecordBatch.from_arrays([*told, *rows.columns], schema=self.output_schema)
+        reported = [_times(at)] if live is None else [_times(at), pa.array(live)]
+        return pa.RecordBatch.from_arrays([*reported, *rows.columns], schema=self.output_schema)
 
 
 def _times(instants: Int64s) -> pa.Array:

@@ -106,8 +106,8 @@ class FirstRows(Stateful[TopState]):
             listed=self.execution == "direct",
             strict=negative or self.edge.pattern == UpdatePattern.STRICT,
         )
-        shown = np.zeros(self.node.count, np.int64)
-        ranking = Ranking(none, shown, none, np.zeros(5, np.int64))
+        emitted = np.zeros(self.node.count, np.int64)
+        ranking = Ranking(none, emitted, none, np.zeros(5, np.int64))
         return TopState(tuples, ranking, RowLog.empty(self.output_schema))
 
     def step(
@@ -120,9 +120,9 @@ class FirstRows(Stateful[TopState]):
     def _turns(self, state: TopState, arrivals: GroupedChanges, until_us: int) -> Changes:
         """Take arrivals; return the rows that come to the front and leave it."""
         operations, tuples = state.tuples.take(arrivals, until_us)
-        order, shown, marks, facts = state.ranking
+        order, emitted, marks, facts = state.ranking
         order, marks = (longer(array, len(tuples.groups)) for array in (order, marks))
-        state.ranking = Ranking(order, shown, marks, facts)
+        state.ranking = Ranking(order, emitted, marks, facts)
         exps = tuples.values[EXP]
         # If all ends are announced, those of the front are as well.
         ends = np.full(len(exps), NEVER) if self.execution == "negative" else exps

@@ -11,7 +11,6 @@ import numpy as np
 from eventide.kernels.aggregates.sorted_blocks import COUNTS, HEADER, LOWS, STARTS, SUMS
 from eventide.kernels.aggregates.sorted_values import COUNT_BITS
 from eventide.kernels.compiled import Bools, Int64s
-from eventide.kernels.groups.shown import COUNT, FIRST, HEAD, SECOND, SEEN, SHOWING, Groups
 from eventide.kernels.groups.sliding import (
     BUCKETS,
     DOUBLES,
@@ -23,6 +22,7 @@ from eventide.kernels.groups.sliding import (
     SQUARES,
     VALUES,
 )
+from eventide.kernels.groups.tables import COUNT, EMITTED, FIRST, HEAD, SECOND, SEEN, GroupTables
 from eventide.kernels.slabs import BASE, BLOCK, LENGTH, ROOM, SHORTEST, START, Slabs
 from eventide.operators.checking import require, require_within
 from eventide.operators.standing.groups.slabs import spread
@@ -31,7 +31,7 @@ HIGHEST_DIGIT = 80
 """Doubles have fewer digits on the common grid (kernels/aggregates/exact_sums.py)."""
 
 
-def check_groups(groups: Groups, empty: Groups) -> None:
+def check_groups(groups: GroupTables, empty: GroupTables) -> None:
     """Refuse groups of other shapes, or two of one key."""
     about, count = groups.about, len(groups.about)
     require(about.dtype == groups.tallies.dtype == np.int64, "groups of other types")
@@ -39,7 +39,7 @@ def check_groups(groups: Groups, empty: Groups) -> None:
     require(groups.tallies.shape == (count, *empty.tallies.shape[1:]), "groups of other parts")
     require_within(about[:, COUNT], 0, 2**62, "rows of groups")
     require(not about[:, SEEN].any(), "a group that is free or being changed")
-    require_within(about[:, SHOWING], 0, 2, "what groups show")
+    require_within(about[:, EMITTED], 0, 2, "what groups have emitted")
     words = np.ascontiguousarray(about[:, [FIRST, SECOND]]).view("i8,i8").ravel()
     require(len(np.unique(words)) == count, "two groups of one key")
     require(about.shape[1] >= HEAD, "groups without a head")
@@ -122,7 +122,7 @@ def check_joined(words: Int64s, starts: Int64s, counts: Int64s) -> None:
     require((values[1:] >= values[:-1]).all(), "values that are not in order")
 
 
-def check_counted(groups: Groups, slabs: Slabs, kinds: Int64s) -> None:
+def check_counted(groups: GroupTables, slabs: Slabs, kinds: Int64s) -> None:
     """Refuse parts whose counted values are not those that are there."""
     counted = groups.tallies[:, :, VALUES].ravel()
     require_within(counted, 0, 2**62, "counts of values")
@@ -146,7 +146,7 @@ def without_lists(slabs: Slabs, kinds: Int64s) -> Slabs:
     return slabs._replace(notes=notes)
 
 
-def check_members(groups: Groups, of_tuple: Int64s, valid: Bools, columns: Int64s) -> None:
+def check_members(groups: GroupTables, of_tuple: Int64s, valid: Bools, columns: Int64s) -> None:
     """Refuse groups that count other rows or values than their tuples have."""
     count = len(groups.about)
     require_within(of_tuple, 0, count, "groups of tuples")

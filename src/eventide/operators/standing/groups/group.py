@@ -22,8 +22,8 @@ import pyarrow as pa
 from eventide.accumulators.columns import one_spelling
 from eventide.kernels.compiled import Int32s, Int64s
 from eventide.kernels.groups.reading import Readers
-from eventide.kernels.groups.shown import OUT_AT, OUT_GROUP, OUT_HEAD, OUT_ID, OUT_SIGN
-from eventide.kernels.groups.sliding import EMPTIED, PART, PLACE, SHOWN, Progress, fold
+from eventide.kernels.groups.sliding import EMITTED_ROWS, EMPTIED, PART, PLACE, Progress, fold
+from eventide.kernels.groups.tables import OUT_AT, OUT_GROUP, OUT_HEAD, OUT_ID, OUT_SIGN
 from eventide.kernels.slabs import BLOCK
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.fingerprints import fingerprints
@@ -85,7 +85,7 @@ class AggregateGroups(Stateful[GroupState]):
         keys = [one_spelling(evaluate(key.expression, changes.rows)) for key in self.node.keys]
         prints = fingerprints(keys, len(changes))
         named = pa.RecordBatch.from_arrays(keys, schema=self.key_schema)
-        of_row, new = state.numbered(prints, named)
+        of_row, new = state.groups_of(prints, named)
         arrivals = self._arrivals(state, changes, of_row)
         operations, tuples = state.tuples.take(arrivals, until_us)
         count = len(operations.at)
@@ -103,11 +103,11 @@ class AggregateGroups(Stateful[GroupState]):
             kind, column = self.plan.parts[part]
             owner = int(tuples.groups[place]) * len(kinds) + part
             state.widen(kind, owner, int(tuples.values[column, place]))
-        shown = self._changes(state, out[:, : progress.facts[SHOWN]])
+        emitted = self._changes(state, out[:, : progress.facts[EMITTED_ROWS]])
         state.forget(np.concatenate([new, progress.emptied[: progress.facts[EMPTIED]]]))
         if self.plan.texts:
             state.forget_texts(self.plan.text_parts)
-        return state.fitted(count, self.plan.kinds[:, 0]), shown
+        return state.trimmed(count, self.plan.kinds[:, 0]), emitted
 
     def _arrivals(self, state: GroupState, changes: Changes, of_row: Int32s) -> GroupedChanges:
         columns = self.plan.columns
@@ -132,17 +132,17 @@ class AggregateGroups(Stateful[GroupState]):
             state.texts.ranks,
         )
 
-    def _changes(self, state: GroupState, shown: Int64s) -> Changes:
+    def _changes(self, state: GroupState, emitted: Int64s) -> Changes:
         arrays: list[pa.Array] = []
         if self.node.keys:
-            arrays += state.keys.take(state.numbers[shown[OUT_GROUP]]).columns
-        words = shown[OUT_HEAD:]
+            arrays += state.keys.take(state.numbers[emitted[OUT_GROUP]]).columns
+        words = emitted[OUT_HEAD:]
         for place, reader in enumerate(self.plan.readers):
             arrays.append(finished(reader, place, words, state.texts))
         rows = pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
-        never = np.full(shown.shape[1], NEVER, np.int64)
-        signs = shown[OUT_SIGN].astype(np.int8)
-        return Changes(rows, shown[OUT_AT], never, signs, shown[OUT_ID])
+        never = np.full(emitted.shape[1], NEVER, np.int64)
+        signs = emitted[OUT_SIGN].astype(np.int8)
+        return Changes(rows, emitted[OUT_AT], never, signs, emitted[OUT_ID])
 
     def write(self, state: GroupState) -> bytes:
         """Write the state out, without spare room."""

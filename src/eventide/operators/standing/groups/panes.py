@@ -59,7 +59,9 @@ def group_operator(
     for item in node.aggregates:
         if slide_us is None and item.aggregate.function in DECAYED:
             message = f"{render(item.aggregate)} without SLIDE: it changes with every instant"
-            hint = "add SLIDE to the window, which says when it is told, and leave out RESTORE"
+            hint = (
+                "add SLIDE to the window, which says when rows are reported, and leave out RESTORE"
+            )
             raise UnsupportedError(message, span=item.aggregate.span, hint=hint)
     if slide_us is not None and functions & {*SKETCHED}:
         return AggregatePanes(node, edge, slide_us)
@@ -76,7 +78,7 @@ class PaneState:
 
     panes: pa.RecordBatch
     entries: tuple[pa.RecordBatch, ...]
-    shown: pa.RecordBatch
+    emitted: pa.RecordBatch
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class AggregatePanes(Stateful[PaneState]):
         return pa.schema(fields)
 
     @cached_property
-    def shown_schema(self) -> pa.Schema:
+    def emitted_schema(self) -> pa.Schema:
         """The columns of rows in the answer: fingerprints of key and row, the id, the row."""
         words = [pa.field(f"_{i}", WORD) for i in range(5)]
         rows = [pa.field(f"row{i}", kind) for i, kind in enumerate(self.output_schema.types)]
@@ -138,7 +140,7 @@ class AggregatePanes(Stateful[PaneState]):
     def initial_state(self) -> PaneState:
         """Return the state before the first instant."""
         entries = tuple(_nothing(sketch.schema) for sketch in self.sketches)
-        return PaneState(_nothing(self.pane_schema), entries, _nothing(self.shown_schema))
+        return PaneState(_nothing(self.pane_schema), entries, _nothing(self.emitted_schema))
 
     def step(
         self, state: PaneState, inputs: tuple[Changes, ...], until_us: int
@@ -153,9 +155,9 @@ class AggregatePanes(Stateful[PaneState]):
         for instant in instants:
             living = np.flatnonzero((at <= instant) & (exp > instant))
             fresh = self._rows(state, living, int(instant))
-            shown, told = self._turnover(state.shown, fresh, int(instant))
-            parts.append(told)
-            state = replace(state, shown=shown)
+            emitted, changes_now = self._turnover(state.emitted, fresh, int(instant))
+            parts.append(changes_now)
+            state = replace(state, emitted=emitted)
         kept = self._kept(state, np.flatnonzero(exp >= until_us))
         return kept, Changes.concat(parts, self.output_schema)
 
@@ -187,7 +189,7 @@ class AggregatePanes(Stateful[PaneState]):
                 concat_batches([old, new], sketch.schema)
                 for old, new, sketch in zip(state.entries, entries, self.sketches, strict=True)
             ),
-            state.shown,
+            state.emitted,
         )
 
     def _rows(self, state: PaneState, living: Int64s, instant: int) -> pa.RecordBatch:
@@ -217,7 +219,7 @@ class AggregatePanes(Stateful[PaneState]):
         born = joined_ids(first, second, np.full(count, instant, np.int64))
         words = [first, second, prints.first, prints.second, born]
         return pa.RecordBatch.from_arrays(
-            [*(pa.array(word) for word in words), *columns], schema=self.shown_schema
+            [*(pa.array(word) for word in words), *columns], schema=self.emitted_schema
         )
 
     def _turnover(
@@ -231,7 +233,7 @@ class AggregatePanes(Stateful[PaneState]):
         going = np.setdiff1d(np.arange(old.num_rows), old_places)
         coming = np.setdiff1d(np.arange(new.num_rows), new_places)
         turned = [old.take(pa.array(going)), new.take(pa.array(coming))]
-        rows = concat_batches(turned, self.shown_schema)
+        rows = concat_batches(turned, self.emitted_schema)
         changes = Changes(
             pa.RecordBatch.from_arrays(rows.columns[5:], schema=self.output_schema),
             np.full(rows.num_rows, instant, np.int64),
@@ -250,29 +252,29 @@ class AggregatePanes(Stateful[PaneState]):
             panes = numbers[_words(held, "pane")]
             there = np.flatnonzero(panes >= 0)
             entries.append(_renumbered(held.take(pa.array(there)), panes[there]))
-        return PaneState(state.panes.take(pa.array(living)), tuple(entries), state.shown)
+        return PaneState(state.panes.take(pa.array(living)), tuple(entries), state.emitted)
 
     def write(self, state: PaneState) -> bytes:
         """Write the state out."""
         name = type(self).__name__
-        batches = [state.panes, state.shown, *state.entries]
+        batches = [state.panes, state.emitted, *state.entries]
         return join_parts([write_rows(name, rows, {}) for rows in batches])
 
     def read(self, written: bytes) -> PaneState:
         """Read back what `write` wrote."""
         name = type(self).__name__
-        schemas = [self.pane_schema, self.shown_schema, *(each.schema for each in self.sketches)]
+        schemas = [self.pane_schema, self.emitted_schema, *(each.schema for each in self.sketches)]
         parts = parts_of(name, written, len(schemas))
-        panes, shown, *entries = (
+        panes, emitted, *entries = (
             read_rows(name, part, schema)[0] for part, schema in zip(parts, schemas, strict=True)
         )
-        state = PaneState(panes, tuple(entries), shown)
+        state = PaneState(panes, tuple(entries), emitted)
         self._check(state)
         return state
 
     def _check(self, state: PaneState) -> None:
         """Refuse panes without times or names, and entries of sketches without a pane."""
-        for words in (state.panes.columns[:4], state.shown.columns[:5]):
+        for words in (state.panes.columns[:4], state.emitted.columns[:5]):
             for column in words:
                 filled(column, "names of panes and rows")
         at, exp = _words(state.panes, "at"), _words(state.panes, "exp")
@@ -285,7 +287,7 @@ class AggregatePanes(Stateful[PaneState]):
 
     def size(self, state: PaneState) -> Size:
         """Return the size of the state: panes, and bytes."""
-        held = (state.panes, state.shown, *state.entries)
+        held = (state.panes, state.emitted, *state.entries)
         return Size(state.panes.num_rows, sum(rows.nbytes for rows in held))
 
 
@@ -312,7 +314,7 @@ def _renumbered(entries: pa.RecordBatch, panes: Int64s) -> pa.RecordBatch:
     return entries.set_column(0, entries.schema.field(0), pa.array(panes))
 
 
-def _names(shown: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+def _names(emitted: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     """Return group and row of what is in the answer as one value each."""
-    words = np.stack([_words(shown, f"_{i}") for i in range(4)], axis=1)
+    words = np.stack([_words(emitted, f"_{i}") for i in range(4)], axis=1)
     return np.ascontiguousarray(words).view("i8,i8,i8,i8").ravel()

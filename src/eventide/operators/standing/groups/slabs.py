@@ -19,7 +19,7 @@ LINES = (LEAST, GREATEST)
 LISTS = (SORTED, BUCKETS, LISTED, LISTED_TEXTS)
 
 
-class Pieces(NamedTuple):
+class SlabPlaces(NamedTuple):
     """Slabs: where each begins, how many of its words matter, and how long it has to be."""
 
     starts: Int64s
@@ -53,7 +53,7 @@ def blocks_of(slabs: Slabs, notes: Int64s, kinds: Int64s) -> Blocks:
     return Blocks(np.repeat(owners, counts), named, slabs.words[named], slabs.words[counted])
 
 
-def owned(slabs: Slabs, notes: Int64s, kinds: Int64s) -> Pieces:
+def owned(slabs: Slabs, notes: Int64s, kinds: Int64s) -> SlabPlaces:
     """Return the slabs of owners with these notes; those of lists no longer than needed."""
     lines = np.isin(kinds, LINES)
     whole = ~(lines | np.isin(kinds, LISTS))
@@ -62,7 +62,7 @@ def owned(slabs: Slabs, notes: Int64s, kinds: Int64s) -> Pieces:
     rooms = np.where(lengths > 0, SHORTEST, 0)
     while (rooms < lengths).any():
         rooms = np.where(rooms < lengths, 2 * rooms, rooms)
-    return Pieces(
+    return SlabPlaces(
         notes[:, START] + np.where(lines, 2 * notes[:, BASE], 0),
         np.where(whole, notes[:, ROOM], lengths),
         np.where(whole, notes[:, ROOM], rooms),

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from eventide.kernels.compiled import Int64s
-from eventide.kernels.groups.shown import COUNT, Groups
 from eventide.kernels.groups.sliding import DOUBLES, SQUARES
+from eventide.kernels.groups.tables import COUNT, GroupTables
 from eventide.kernels.panes.lists import STEP
 from eventide.kernels.panes.reading import PANES
 from eventide.kernels.panes.ring import FEWEST, MOST, NEVER
@@ -66,7 +66,7 @@ def check_queue(words: Int64s, plan: SlidePlan, count: int) -> Entries:
     return Entries(entries, groups)
 
 
-def check_entries(entries: Entries, plan: SlidePlan, groups: Groups, slabs: Slabs) -> None:
+def check_entries(entries: Entries, plan: SlidePlan, groups: GroupTables, slabs: Slabs) -> None:
     """Refuse entries that do not fit the rows of their groups, or cannot be subtracted exactly."""
     count, kept = len(groups.about), plan.kept
     rows = kept.entry[1]

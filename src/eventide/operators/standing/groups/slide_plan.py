@@ -161,11 +161,11 @@ class SlidePlan:
         self._read(aggregate, _READ[aggregate.function], parts, reading.DOUBLE_SUM, 1)
 
     def _read(
-        self, aggregate: Aggregate, kind: int, parts: list[KeptPart], shown: int, width: int
+        self, aggregate: Aggregate, kind: int, parts: list[KeptPart], reader: int, width: int
     ) -> None:
         """Add a reader of consecutive parts."""
         self.kinds.append((kind, self._place(parts)))
-        self.readers.append(Reader(aggregate, shown, 0, self.width, width))
+        self.readers.append(Reader(aggregate, reader, 0, self.width, width))
         self.width += width
 
     def _place(self, parts: list[KeptPart]) -> int:

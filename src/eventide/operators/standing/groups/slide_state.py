@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.kernels.compiled import Int32s, Int64s, frozen
-from eventide.kernels.groups.shown import COUNT, FIRST, GROUPS, SECOND, Groups
+from eventide.kernels.groups.tables import COUNT, FIRST, GROUPS, SECOND, GroupTables
 from eventide.kernels.growing import longer
 from eventide.kernels.key_table import empty_table, put_keys, roomy
 from eventide.kernels.lifetimes.expiring import longest_lifetime
@@ -26,11 +26,11 @@ from eventide.kernels.panes.ring import (
     UNTIL,
     WIDTH,
     Ring,
+    covered_us,
     empty_ring,
     link_all,
     listed,
     living,
-    spanned,
 )
 from eventide.kernels.panes.waiting import OWNER, Queue
 from eventide.kernels.slabs import BLOCK, LENGTH, Slabs, empty_slabs
@@ -43,7 +43,7 @@ from eventide.operators.standing.compaction import (
     is_too_roomy,
 )
 from eventide.operators.standing.groups.checks import check_groups, check_slabs
-from eventide.operators.standing.groups.numbered import PIECE, NumberedGroups, no_groups
+from eventide.operators.standing.groups.numbering import KEYS_AT_ONCE, NumberedGroups, no_groups
 from eventide.operators.standing.groups.slabs import compact_slabs, needed_words
 from eventide.operators.standing.groups.slide_checks import (
     check_entries,
@@ -55,7 +55,7 @@ from eventide.operators.standing.groups.slide_plan import SlidePlan
 from eventide.operators.standing.row_log import RowLog
 from eventide.schema import MAX_TS_US, MIN_TS_US
 
-_TOLD = [DUE, UNTIL, LAST]
+_WRITTEN = [DUE, UNTIL, LAST]
 """What is written of the times of groups; their places in lists are rebuilt."""
 FEW = 64
 """A queue has room for at least this many entries."""
@@ -95,7 +95,7 @@ class SlideState(NumberedGroups):
 
     def timed(self, prints: Fingerprints, keys: pa.RecordBatch) -> tuple[Int32s, Int64s]:
         """Return the group of each row, and the groups that are new, for which nothing is due."""
-        of_row, new = self.numbered(prints, keys)
+        of_row, new = self.groups_of(prints, keys)
         self.times = longer(self.times, len(self.groups.about))
         self.times[new, DUE], self.times[new, LAST] = NEVER, -1
         return of_row, new
@@ -113,10 +113,10 @@ class SlideState(NumberedGroups):
         words[: end - front] = self.queue.words[front:end]
         return Queue(words, np.array([0, end - front, offset + front], np.int64))
 
-    def stretch(self, changes: Changes, slide_us: int) -> None:
+    def widen(self, changes: Changes, slide_us: int) -> None:
         """Make a ring long enough for the longest life that comes."""
         lifetime = longest_lifetime(changes.at, changes.exp)
-        if lifetime > spanned(self.ring):
+        if lifetime > covered_us(self.ring):
             # A bit longer than needed, so that slowly growing lives seldom lead here.
             wider = empty_ring(slide_us, (lifetime + lifetime // 4) // slide_us)
             before, width = self.ring.facts, wider.facts[WIDTH]
@@ -135,7 +135,7 @@ class SlideState(NumberedGroups):
         living(self.ring, self.times, alive)
         return due, alive
 
-    def fitted(self, arrivals: int, plan: SlidePlan) -> SlideState:
+    def trimmed(self, arrivals: int, plan: SlidePlan) -> SlideState:
         """Return the state after this many arrivals, without spare room if that is most of it."""
         room = len(self.groups.about)
         front, end, _ = self.queue.facts
@@ -143,9 +143,9 @@ class SlideState(NumberedGroups):
         # Renumbering groups changes all panes, so it has to pay.
         if is_too_roomy(room, self.living + queued // 64 + arrivals):
             return self.compacted(plan)
-        if is_too_roomy(len(self.queue.words), queued + PIECE):
+        if is_too_roomy(len(self.queue.words), queued + KEYS_AT_ONCE):
             self.queue = self._moved(np.empty(2 * queued, np.int64))
-        if is_too_roomy(len(self.table.handles) // 2, self.living + PIECE):
+        if is_too_roomy(len(self.table.handles) // 2, self.living + KEYS_AT_ONCE):
             self.table = compact_table(self.table)
         self.unchecked += arrivals
         # Looking at the slabs takes time proportional to the groups: as many tuples come first.
@@ -196,7 +196,7 @@ class SlideState(NumberedGroups):
             "tallies": self.groups.tallies,
             "words": self.slabs.words,
             "notes": self.slabs.notes,
-            "times": np.ascontiguousarray(self.times[:, _TOLD]),
+            "times": np.ascontiguousarray(self.times[:, _WRITTEN]),
             "due": due,
             "alive": alive,
             "ring": self.ring.facts,
@@ -207,18 +207,18 @@ class SlideState(NumberedGroups):
 
     def read(self, arrays: Arrays, plan: SlidePlan, keys: RowLog, slide_us: int) -> SlideState:
         """Return the state that was `written`; this one is empty. Refuse inconsistent ones."""
-        about, told = arrays["about"], arrays["times"]
+        about, written = arrays["about"], arrays["times"]
         count, kinds = len(about), np.tile(plan.slabs, len(about))
         facts = np.array([count, 0], np.int64)
-        groups = Groups(about, arrays["tallies"], np.zeros(count, np.int64), facts)
+        groups = GroupTables(about, arrays["tallies"], np.zeros(count, np.int64), facts)
         check_groups(groups, self.groups)
         require((about[:, COUNT] > 0).all(), "groups without rows")
         room = np.array([len(arrays["words"]), 0, self.slabs.facts[BLOCK]], np.int64)
         free = np.full_like(self.slabs.free, -1)
         slabs = Slabs(arrays["words"], arrays["notes"], free, room)
         check_slabs(slabs, kinds)
-        require(told.dtype == np.int64 and told.shape == (count, 3), "times of other groups")
-        dues, until, last = told.T
+        require(written.dtype == np.int64 and written.shape == (count, 3), "times of other groups")
+        dues, until, last = written.T
         queue, (offset,) = arrays["queue"], arrays["offset"].tolist()
         for entries in (check_lists(slabs, plan, count), check_queue(queue, plan, count)):
             check_entries(entries, plan, groups, slabs)
@@ -231,7 +231,7 @@ class SlideState(NumberedGroups):
         require(np.array_equal(np.sort(alive), everyone), "groups that are not listed")
         require(keys.size == count or not keys.schema.names, "keys are not those of groups")
         times = np.full((count, TIMES), -1, np.int64)
-        times[:, _TOLD] = told
+        times[:, _WRITTEN] = written
         ring = self._ring_of(arrays, slots, dues)
         link_all(ring, times, due, alive)
         table = roomy(empty_table(), count)

@@ -22,17 +22,17 @@ import pyarrow as pa
 from eventide.accumulators.columns import one_spelling
 from eventide.errors import StateLimitError, UnsupportedError
 from eventide.kernels.compiled import Int32s, Int64s, frozen
-from eventide.kernels.groups.shown import OUT_AT, OUT_GROUP, OUT_HEAD, OUT_ID, OUT_SIGN
+from eventide.kernels.groups.tables import OUT_AT, OUT_GROUP, OUT_HEAD, OUT_ID, OUT_SIGN
 from eventide.kernels.growing import wider
 from eventide.kernels.panes.entries import Arrived
 from eventide.kernels.panes.panes import (
     DONE,
+    EMITTED_ROWS,
     EMPTIED,
     INSTANT,
     NO_QUEUE,
     NO_ROOM,
     PROGRESS,
-    SHOWN,
     Unfolded,
     fold_slides,
 )
@@ -113,13 +113,13 @@ class AggregateSlides(Stateful[SlideState]):
         prints = fingerprints(keys, len(changes))
         named = pa.RecordBatch.from_arrays(keys, schema=self.key_schema)
         of_row, new = state.timed(prints, named)
-        state.stretch(changes, self.slide_us)
+        state.widen(changes, self.slide_us)
         arrived = self._arrived(changes, of_row)
         done = self._progress(state, len(changes))
         out = self._folded(state, arrived, done, until_us)
-        shown = self._changes(state, out[:, : done.facts[SHOWN]])
+        emitted = self._changes(state, out[:, : done.facts[EMITTED_ROWS]])
         state.forget(np.concatenate([new, done.emptied[: done.facts[EMPTIED]]]))
-        return state.fitted(len(changes), self.plan), shown
+        return state.trimmed(len(changes), self.plan), emitted
 
     def _arrived(self, changes: Changes, of_row: Int32s) -> Arrived:
         columns = self.plan.columns
@@ -161,17 +161,17 @@ class AggregateSlides(Stateful[SlideState]):
                 raise StateLimitError(message, span=self.node.span, hint=hint)
             out = wider(out, out.shape[1] + 2 * len(groups.about))
 
-    def _changes(self, state: SlideState, shown: Int64s) -> Changes:
+    def _changes(self, state: SlideState, emitted: Int64s) -> Changes:
         arrays: list[pa.Array] = []
         if self.node.keys:
-            arrays += state.keys.take(state.numbers[shown[OUT_GROUP]]).columns
-        words = shown[OUT_HEAD:]
+            arrays += state.keys.take(state.numbers[emitted[OUT_GROUP]]).columns
+        words = emitted[OUT_HEAD:]
         for place, reader in enumerate(self.plan.readers):
             arrays.append(finished(reader, place, words, None))
         rows = pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
-        never = np.full(shown.shape[1], NEVER, np.int64)
-        signs = shown[OUT_SIGN].astype(np.int8)
-        return Changes(rows, shown[OUT_AT], never, signs, shown[OUT_ID])
+        never = np.full(emitted.shape[1], NEVER, np.int64)
+        signs = emitted[OUT_SIGN].astype(np.int8)
+        return Changes(rows, emitted[OUT_AT], never, signs, emitted[OUT_ID])
 
     def write(self, state: SlideState) -> bytes:
         """Write the state out, without spare room."""

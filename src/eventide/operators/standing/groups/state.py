@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from eventide.kernels.aggregates.sorted_blocks import make_room
 from eventide.kernels.compiled import Int64s, frozen
-from eventide.kernels.groups.shown import COUNT, FIRST, SECOND, Groups
 from eventide.kernels.groups.sliding import SORTED
+from eventide.kernels.groups.tables import COUNT, FIRST, SECOND, GroupTables
 from eventide.kernels.key_table import empty_table, put_keys, roomy
 from eventide.kernels.slabs import BLOCK, Slabs, empty_slabs, with_room
 from eventide.operators.checking import require
@@ -23,7 +23,7 @@ from eventide.operators.standing.groups.checks import (
     check_slabs,
     without_lists,
 )
-from eventide.operators.standing.groups.numbered import NumberedGroups, no_groups
+from eventide.operators.standing.groups.numbering import NumberedGroups, no_groups
 from eventide.operators.standing.groups.plan import GroupPlan
 from eventide.operators.standing.groups.slabs import compact_slabs, needed_words, sorted_words
 from eventide.operators.standing.groups.texts import Texts
@@ -69,7 +69,7 @@ class GroupState(NumberedGroups):
         owners = self.living_groups()[:, None] * self.groups.tallies.shape[1] + parts
         self.texts = self.texts.of_use(sorted_words(self.slabs, owners.ravel()))
 
-    def fitted(self, operations: int, kinds: Int64s) -> GroupState:
+    def trimmed(self, operations: int, kinds: Int64s) -> GroupState:
         """Return the state after this many operations, without spare room if that is most of it.
 
         Room for as many operations again does not count as spare. `kinds` are those of the parts.
@@ -126,7 +126,7 @@ class GroupState(NumberedGroups):
         """Return the state that was `written`; this one is empty. Refuse inconsistent ones."""
         about, kinds = arrays["about"], np.tile(plan.kinds[:, 0], len(arrays["about"]))
         facts = np.array([len(about), 0], np.int64)
-        groups = Groups(about, arrays["tallies"], np.zeros(len(about), np.int64), facts)
+        groups = GroupTables(about, arrays["tallies"], np.zeros(len(about), np.int64), facts)
         check_groups(groups, self.groups)
         slabs_facts = np.array([len(arrays["words"]), 0, self.slabs.facts[BLOCK]], np.int64)
         free = np.full_like(self.slabs.free, -1)
@@ -154,6 +154,6 @@ class GroupState(NumberedGroups):
         return GroupState(table, groups, without_lists(slabs, kinds), keys, numbers, tuples, known)
 
 
-def about_parts(groups: Groups) -> int:
+def about_parts(groups: GroupTables) -> int:
     """Return the number of parts of each group."""
     return int(groups.tallies.shape[1])

@@ -30,7 +30,7 @@ from eventide.operators.standing.joins.memory import (
 )
 from eventide.operators.standing.keys import without_null
 from eventide.operators.standing.operator import Size
-from eventide.operators.standing.row_log import numbered
+from eventide.operators.standing.row_log import append_coming
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import Expression
@@ -65,7 +65,7 @@ class JoinAsOf(Stateful[JoinMemory]):
         left, right = inputs
         left = left.take(np.flatnonzero(left.sign > 0))
         right, right_keys = without_null(right, self.keys_of(self.right_keys, right))
-        numbers, log = numbered(state.logs[0], right)
+        numbers, log = append_coming(state.logs[0], right)
         memory = replace(state, logs=(log,), until_us=until_us)
         memory = memory.roomy([len(right)], fits_buckets=True)
         left_keys = self.keys_of(self.left_keys, left)

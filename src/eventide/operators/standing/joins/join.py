@@ -34,7 +34,7 @@ from eventide.operators.standing.joins.memory import (
 )
 from eventide.operators.standing.keys import without_null
 from eventide.operators.standing.operator import Size
-from eventide.operators.standing.row_log import numbered
+from eventide.operators.standing.row_log import append_coming
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import Expression
@@ -121,7 +121,7 @@ class JoinWindows(Stateful[JoinState]):
         return "swept" if unclocked or side.lifetime_us is None else "calendar"
 
     @cached_property
-    def span_us(self) -> int:
+    def longest_us(self) -> int:
         """The longest life of a tuple."""
         return max((side.lifetime_us or 0 for side in self.sides), default=0)
 
@@ -133,16 +133,16 @@ class JoinWindows(Stateful[JoinState]):
                 SideRule(policy, side.strict or self.execution == "negative")
                 for policy, side in zip(self.policies, self.sides, strict=True)
             ),
-            span_us=self.span_us,
+            longest_us=self.longest_us,
             partitions=self.partitions,
             buckets=self.buckets,
-            sweep_us=self.span_us // SWEEP_SHARE if self.execution == "direct" else -1,
+            sweep_us=self.longest_us // SWEEP_SHARE if self.execution == "direct" else -1,
         )
 
     def initial_state(self) -> JoinState:
         """Return the state before the first instant."""
         # Nothing is known yet: all sides are assumed to be alike.
-        alike = JoinInput(1.0, max(self.span_us, 1) / 1e6, 1000.0)
+        alike = JoinInput(1.0, max(self.longest_us, 1) / 1e6, 1000.0)
         observed = Observed.initial([alike] * len(self.sides))
         if self.orders is not None:
             observed = replace(observed, orders=self.orders)
@@ -168,9 +168,9 @@ class JoinWindows(Stateful[JoinState]):
         memory = replace(memory.compact(), until_us=until_us)
         arrived = state.arrived + np.array(come, np.int64)
         after = replace(state, memory=memory, arrived=arrived)
-        return self.looked(self.fitted(after, sum(come))), found
+        return self.looked(self.trimmed(after, sum(come))), found
 
-    def fitted(self, state: JoinState, arrived: int) -> JoinState:
+    def trimmed(self, state: JoinState, arrived: int) -> JoinState:
         """Return the state with a pool that is not mostly spare room, after this many arrivals."""
         memory = state.memory
         if not is_too_roomy(memory.pool, memory.pooled + arrived):
@@ -212,7 +212,7 @@ class JoinWindows(Stateful[JoinState]):
         for number, (side, given) in enumerate(zip(self.sides, inputs, strict=True)):
             # A tuple with a null key joins with nothing, now and later.
             changes, keys = without_null(given, self.keys_of(number, side, given))
-            numbers, logs[number] = numbered(logs[number], changes)
+            numbers, logs[number] = append_coming(logs[number], changes)
             sided.append(self.sided(number, changes, keys, numbers))
         return replace(memory, logs=tuple(logs)), sided
 

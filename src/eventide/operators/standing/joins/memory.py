@@ -37,7 +37,7 @@ from eventide.kernels.joins.pool import (
     SWEPT,
     SWEPT_AT,
     WORDS,
-    JoinState,
+    JoinTables,
     insert_all,
     relink,
     write_words,
@@ -81,7 +81,7 @@ class SideRule:
 class JoinMemory:
     """The tuples of a join and their values by side."""
 
-    state: JoinState
+    state: JoinTables
     logs: tuple[RowLog, ...]
     until_us: int
 
@@ -91,14 +91,14 @@ class JoinMemory:
         schemas: tuple[pa.Schema, ...],
         rules: tuple[SideRule, ...],
         *,
-        span_us: int = 0,
+        longest_us: int = 0,
         partitions: int = 1,
         buckets: int | None = None,
         sweep_us: int = 0,
     ) -> JoinMemory:
         """Return a memory without tuples; a given number of buckets is fixed.
 
-        Tuples live up to `span_us`, or never expire; lists are searched every `sweep_us`.
+        Tuples live up to `longest_us`, or never expire; lists are searched every `sweep_us`.
         """
         count = len(schemas)
         sides = np.zeros((count + 1, SIDE_WORDS), np.int64)
@@ -112,14 +112,14 @@ class JoinMemory:
         sides[count, LAPSES] = any(rule.policy != "kept" or not rule.by_id for rule in rules)
         sides[count, RINGS] = all(rule.policy == "ring" for rule in rules)
         others = [[other for other in range(count) if other != side] for side in range(count)]
-        state = JoinState(
+        state = JoinTables(
             np.zeros((0, WORDS), np.int64),
             np.zeros(0, np.int32),
             sides,
             np.full((count, buckets or FEWEST_BUCKETS), -1, np.int64),
             np.array(others, np.int64).reshape(count, count - 1),
             empty_table(),
-            empty_calendar(span_us, partitions, 0),
+            empty_calendar(longest_us, partitions, 0),
         )
         return cls(state, tuple(RowLog.empty(schema) for schema in schemas), -(2**63))
 

@@ -21,7 +21,7 @@ from eventide.kernels.joins.pool import (
     RING,
     SIDE,
     WORDS,
-    JoinState,
+    JoinTables,
 )
 from eventide.kernels.key_table import roomy
 from eventide.kernels.lifetimes.calendar_queue import grown_calendar
@@ -44,7 +44,7 @@ def numbers_in_ring(about: Int64s) -> Int64s:
     return np.arange(about[OLDEST], about[END])
 
 
-def with_room(state: JoinState, more: Sequence[int]) -> JoinState:
+def with_room(state: JoinTables, more: Sequence[int]) -> JoinTables:
     """Return the state with room for this many more tuples of each side."""
     sides, come = state.sides, np.array(more, np.int64)
     ringed = sides[:-1, POLICY] == RING
@@ -66,7 +66,7 @@ def _lengths(lengths: Int64s, needed: Int64s) -> Int64s:
     return np.where(fitting, lengths, np.maximum(least, np.minimum(2 * least, lengths)))
 
 
-def _moved(state: JoinState, pool: int, lengths: Int64s) -> JoinState:
+def _moved(state: JoinTables, pool: int, lengths: Int64s) -> JoinTables:
     """Return the same tuples with a pool and rings of other lengths."""
     sides, held = state.sides, len(state.newer)
     bases = pool + np.cumsum(lengths) - lengths

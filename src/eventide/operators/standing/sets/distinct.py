@@ -32,13 +32,13 @@ from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.compaction import is_too_roomy
 from eventide.operators.standing.operator import Size
-from eventide.operators.standing.row_log import RowLog, is_sparse, numbered
+from eventide.operators.standing.row_log import RowLog, append_coming, is_sparse
 from eventide.operators.standing.sets.sides import (
     PLAIN,
     FollowsSides,
     Sides,
     SidesState,
-    told_changes,
+    emitted_changes,
 )
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
@@ -48,20 +48,20 @@ from eventide.plan.standing.update_patterns import Edge
 Form = Literal["successors", "counted", "stored"]
 
 _NAME = "DISTINCT"
-_SHOWN = pa.schema([(name, pa.int64()) for name in ("first", "second", "exp", "id")])
+_CHOSEN = pa.schema([(name, pa.int64()) for name in ("first", "second", "exp", "id")])
 
 
 @dataclass(frozen=True, slots=True)
-class ShownState:
+class RepresentativesState:
     """The values in the answer, the rows of their tuples, and the end of the last step."""
 
-    shown: kernels.Shown
+    chosen: kernels.Representatives
     log: RowLog
     until_us: int = START_OF_TIME_US
 
 
 @dataclass(frozen=True, slots=True)
-class SuccessorDistinct(Stateful[ShownState]):
+class SuccessorDistinct(Stateful[RepresentativesState]):
     """DISTINCT over tuples that go when they expire and not before."""
 
     schema: pa.Schema
@@ -77,77 +77,84 @@ class SuccessorDistinct(Stateful[ShownState]):
         """The columns of the output."""
         return self.schema
 
-    def initial_state(self) -> ShownState:
+    def initial_state(self) -> RepresentativesState:
         """Return the state before the first instant."""
-        shown = kernels.nothing_shown(self.edge.lifetime_us or 1)
-        return ShownState(shown, RowLog.empty(self.schema))
+        chosen = kernels.no_representatives(self.edge.lifetime_us or 1)
+        return RepresentativesState(chosen, RowLog.empty(self.schema))
 
     def step(
-        self, state: ShownState, inputs: tuple[Changes, ...], until_us: int
-    ) -> tuple[ShownState, Changes]:
+        self, state: RepresentativesState, inputs: tuple[Changes, ...], until_us: int
+    ) -> tuple[RepresentativesState, Changes]:
         """Take the tuples that come at instants before `until_us`."""
         (changes,) = inputs
         assert not len(changes) or changes.sign.min() > 0, "tuples go before their time"
         words = fingerprints(changes.rows.columns, len(changes))
-        numbers, log = numbered(state.log, changes)
+        numbers, log = append_coming(state.log, changes)
         key = (words.first, words.second)
         source = arriving(changes.at, changes.exp, changes.sign, changes.id, key, numbers)
-        shown, told = _follow(state.shown, source, until_us)
-        out = told_changes(told, log)
-        living = _living(shown)
+        chosen, emitted = _follow(state.chosen, source, until_us)
+        out = emitted_changes(emitted, log)
+        living = _living(chosen)
         if is_sparse(log.size, living):
-            showing, following = _handles(shown)
-            rows = (shown.rows[showing], shown.next_rows[following])
+            in_use, following = _handles(chosen)
+            rows = (chosen.rows[in_use], chosen.next_rows[following])
             log = log.kept(np.concatenate(rows))
-            shown.rows[showing] = np.arange(len(showing))
-            shown.next_rows[following] = np.arange(len(showing), log.end)
-        after = ShownState(shown, log, until_us)
-        if is_too_roomy(len(shown.rows), living + len(changes)):
+            chosen.rows[in_use] = np.arange(len(in_use))
+            chosen.next_rows[following] = np.arange(len(in_use), log.end)
+        after = RepresentativesState(chosen, log, until_us)
+        if is_too_roomy(len(chosen.rows), living + len(changes)):
             # A state that was read has no more room than it needs.
             after = self.read(self.write(after))
         return after, out
 
-    def write(self, state: ShownState) -> bytes:
+    def write(self, state: RepresentativesState) -> bytes:
         """Write the state out: the tuples in the answer, then their successors."""
-        shown = state.shown
-        showing, following = _handles(shown)
-        both = np.concatenate((showing, following))
-        exps = (shown.calendar.exps[showing], shown.next_exps[following])
-        ids = (shown.ids[showing], shown.next_ids[following])
-        rows = (shown.rows[showing], shown.next_rows[following])
-        columns = [shown.first[both], shown.second[both], np.concatenate(exps), np.concatenate(ids)]
+        chosen = state.chosen
+        in_use, following = _handles(chosen)
+        both = np.concatenate((in_use, following))
+        exps = (chosen.calendar.exps[in_use], chosen.next_exps[following])
+        ids = (chosen.ids[in_use], chosen.next_ids[following])
+        rows = (chosen.rows[in_use], chosen.next_rows[following])
+        columns = [
+            chosen.first[both],
+            chosen.second[both],
+            np.concatenate(exps),
+            np.concatenate(ids),
+        ]
         arrays = [pa.array(column) for column in columns]
         return join_parts(
             [
                 write_rows(_NAME, state.log.take(np.concatenate(rows)), {"until": state.until_us}),
                 write_rows(
-                    f"{_NAME}, shown", pa.RecordBatch.from_arrays(arrays, schema=_SHOWN), {}
+                    f"{_NAME}, chosen", pa.RecordBatch.from_arrays(arrays, schema=_CHOSEN), {}
                 ),
             ]
         )
 
-    def read(self, written: bytes) -> ShownState:
+    def read(self, written: bytes) -> RepresentativesState:
         """Read back what `write` wrote."""
         parts = parts_of(_NAME, written, 2)
         rows, facts = read_rows(_NAME, parts[0], self.schema)
-        told, _ = read_rows(f"{_NAME}, shown", parts[1], _SHOWN)
-        first, second, exp, id_ = (filled(column, "tuples shown") for column in told.columns)
+        written_rows, _ = read_rows(f"{_NAME}, chosen", parts[1], _CHOSEN)
+        first, second, exp, id_ = (
+            filled(column, "tuples in the answer") for column in written_rows.columns
+        )
         state, until_us, length = self.initial_state(), facts["until"], len(first)
-        require_lengths(rows.num_rows, (first,), "tuples shown and their rows")
+        require_lengths(rows.num_rows, (first,), "tuples in the answer and their rows")
         require_living(exp, until_us)
-        shown = state.shown
+        chosen = state.chosen
         if length:
             at, sign = np.full(length, until_us - 1), np.ones(length, np.int8)
             source = arriving(at, exp, sign, id_, (first, second), np.arange(length))
-            shown, _ = _follow(shown, source, until_us)
-        return ShownState(shown, state.log.append(rows), until_us)
+            chosen, _ = _follow(chosen, source, until_us)
+        return RepresentativesState(chosen, state.log.append(rows), until_us)
 
-    def size(self, state: ShownState) -> Size:
+    def size(self, state: RepresentativesState) -> Size:
         """Return the size of the state."""
-        shown = state.shown
-        arrays: list[npt.NDArray[Any]] = [*shown.keys, *shown.calendar, *shown[2:]]
+        chosen = state.chosen
+        arrays: list[npt.NDArray[Any]] = [*chosen.keys, *chosen.calendar, *chosen[2:]]
         held = sum(array.nbytes for array in arrays) + state.log.nbytes
-        return Size(_living(shown), held)
+        return Size(_living(chosen), held)
 
 
 @dataclass(frozen=True)
@@ -190,20 +197,23 @@ def distinct_operator(
     return SuccessorDistinct(schema, edge)
 
 
-def _follow(shown: kernels.Shown, source: Arriving, until_us: int) -> tuple[kernels.Shown, Emitted]:
-    roomy = kernels.roomy_shown(shown, len(source.at), longest_lifetime(source.at, source.exp))
+def _follow(
+    chosen: kernels.Representatives, source: Arriving, until_us: int
+) -> tuple[kernels.Representatives, Emitted]:
+    roomy = kernels.with_room(chosen, len(source.at), longest_lifetime(source.at, source.exp))
     progress = np.zeros(1, np.int64)
     return roomy, all_emitted(
-        lambda room: kernels.follow_shown(roomy, source, until_us, progress, room), len(source.at)
+        lambda room: kernels.follow_representatives(roomy, source, until_us, progress, room),
+        len(source.at),
     )
 
 
-def _living(shown: kernels.Shown) -> int:
-    facts = shown.facts
+def _living(chosen: kernels.Representatives) -> int:
+    facts = chosen.facts
     return int(facts[kernels.USED] - facts[kernels.FREE] + facts[kernels.FOLLOWED])
 
 
-def _handles(shown: kernels.Shown) -> tuple[Int64s, Int64s]:
+def _handles(chosen: kernels.Representatives) -> tuple[Int64s, Int64s]:
     """Return the handles of values in the answer, and of those with a successor."""
-    later = shown.next_exps > shown.calendar.exps
-    return np.flatnonzero(shown.alive), np.flatnonzero(shown.alive & later)
+    later = chosen.next_exps > chosen.calendar.exps
+    return np.flatnonzero(chosen.alive), np.flatnonzero(chosen.alive & later)

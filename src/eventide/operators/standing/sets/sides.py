@@ -41,12 +41,12 @@ from eventide.kernels.lifetimes.value_chains import (
     RIGHTS,
     SECOND,
     TUPLE_MARKS,
+    TUPLE_OUT_ID,
     TUPLE_ROW,
-    TUPLE_TOLD,
     VALUE,
     VALUE_MARKS,
+    VALUE_OUT_ID,
     VALUE_ROW,
-    VALUE_TOLD,
     VALUES_USED,
 )
 from eventide.operators.checking import (
@@ -60,14 +60,14 @@ from eventide.operators.fingerprints import Fingerprints
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.compaction import is_too_roomy
 from eventide.operators.standing.operator import Size
-from eventide.operators.standing.row_log import RowLog, is_sparse, numbered
+from eventide.operators.standing.row_log import RowLog, append_coming, is_sparse
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 
 _MODES: dict[Execution, int] = {"aware": CALENDAR, "negative": WAITS, "direct": SWEPT}
-_KEPT = pa.schema([(name, pa.int64()) for name in ("first", "second", "exp", "id", "told")])
+_KEPT = pa.schema([(name, pa.int64()) for name in ("first", "second", "exp", "id", "out_id")])
 _COUNTED = pa.schema(
     [(name, pa.int64()) for name in ("first", "second", "exp", "id", "row", "copies")]
 )
@@ -108,8 +108,8 @@ class Sides:
         named = int(self.left.strict or mode == WAITS)
         if self.right.strict and mode != WAITS:
             named |= 2
-        span_us = max(self.left.lifetime_us or 1, self.right.lifetime_us or 1)
-        sides = empty_sides(self.rule, mode, named, span_us)
+        longest_us = max(self.left.lifetime_us or 1, self.right.lifetime_us or 1)
+        sides = empty_sides(self.rule, mode, named, longest_us)
         return SidesState(sides, RowLog.empty(self.schema))
 
     def step(
@@ -124,15 +124,15 @@ class Sides:
         for edge, change in zip(edges, changes, strict=True):
             strict = edge.strict or self.execution == "negative"
             assert strict or not len(change) or change.sign.min() > 0, "tuples go before their time"
-        numbers, log = numbered(state.log, changes[RIGHT if self._of_values else LEFT])
+        numbers, log = append_coming(state.log, changes[RIGHT if self._of_values else LEFT])
         nowhere = np.full(len(changes[RIGHT]), -1, np.int64)
         rows = (nowhere[:0], numbers) if self._of_values else (numbers, nowhere)
         left, right = (
             arriving(each.at, each.exp, each.sign, each.id, (words.first, words.second), places)
             for each, words, places in zip(changes, keys, rows, strict=True)
         )
-        sides, told = _follow(state.sides, left, right, until_us)
-        out = told_changes(told, log)
+        sides, emitted = _follow(state.sides, left, right, until_us)
+        out = emitted_changes(emitted, log)
         return self._compacted(SidesState(sides, log, until_us), sum(map(len, changes))), out
 
     def _compacted(self, state: SidesState, arrived: int) -> SidesState:
@@ -147,12 +147,12 @@ class Sides:
             living = int(facts[ALL_LEFTS])
         if not is_sparse(state.log.size, living):
             return state
-        rows, handles = self._shown_rows(state.sides)
+        rows, handles = self._rows_in_use(state.sides)
         log = state.log.kept(rows[handles])
         rows[handles] = np.arange(len(handles))
         return SidesState(state.sides, log, state.until_us)
 
-    def _shown_rows(self, sides: TwoSides) -> tuple[Int64s, Int64s]:
+    def _rows_in_use(self, sides: TwoSides) -> tuple[Int64s, Int64s]:
         """Return the numbers of rows by handle, and the handles in use, in order of these."""
         if self._of_values:
             rows, marks = sides.values[:, VALUE_ROW], sides.values[:, VALUE_MARKS]
@@ -174,25 +174,25 @@ class Sides:
     def write(self, state: SidesState) -> bytes:
         """Write the state out: the living tuples, in order of arrival."""
         sides = state.sides
-        rows, handles = self._shown_rows(sides)
+        rows, handles = self._rows_in_use(sides)
         values = state.log.take(rows[handles])
         places = np.full(len(sides.values), -1, np.int64)
         kept: tuple[Int64s, ...]
         if self._of_values:
-            shown = sides.values[handles]
-            first, second, told = (shown[:, [FIRST, SECOND, VALUE_TOLD]]).T
+            held = sides.values[handles]
+            first, second, out_ids = (held[:, [FIRST, SECOND, VALUE_OUT_ID]]).T
             places[handles] = np.arange(len(handles))
             exps, none = np.full(len(handles), NEVER), np.zeros(len(handles), np.int64)
-            kept = (first, second, exps, none, told)
+            kept = (first, second, exps, none, out_ids)
         else:
-            shown = sides.tuples[handles]
-            words = sides.values[shown[:, OF]]
+            held = sides.tuples[handles]
+            words = sides.values[held[:, OF]]
             kept = (
                 words[:, FIRST],
                 words[:, SECOND],
-                shown[:, EXP],
-                shown[:, ID],
-                shown[:, TUPLE_TOLD],
+                held[:, EXP],
+                held[:, ID],
+                held[:, TUPLE_OUT_ID],
             )
         counted = self._counted(sides, places)
         return join_parts(
@@ -237,7 +237,7 @@ class Sides:
         state, until_us = self.initial_state(), facts["until"]
         self._check(values.num_rows, kept, counted, until_us)
         log = state.log.append(values)
-        left_words, told = kept[:4], kept[4]
+        left_words, out_ids = kept[:4], kept[4]
         if self._of_values:
             left_words = [column[:0] for column in left_words]
         left = _again(left_words, np.arange(len(left_words[0])), until_us)
@@ -248,9 +248,9 @@ class Sides:
             sides, _ = _follow(sides, left, right, until_us)
         # They keep the ids that they have in the answer; handles are assigned in order.
         if self._of_values:
-            sides.values[: len(told), VALUE_TOLD] = told
+            sides.values[: len(out_ids), VALUE_OUT_ID] = out_ids
         else:
-            sides.tuples[: len(told), TUPLE_TOLD] = told
+            sides.tuples[: len(out_ids), TUPLE_OUT_ID] = out_ids
         return SidesState(sides, log, until_us)
 
     def _check(self, rows: int, kept: list[Int64s], counted: list[Int64s], until_us: int) -> None:
@@ -296,9 +296,9 @@ class FollowsSides(Stateful[SidesState]):
         return self.sides.size(state)
 
 
-def told_changes(told: Emitted, log: RowLog) -> Changes:
+def emitted_changes(emitted: Emitted, log: RowLog) -> Changes:
     """Return the changes that a kernel emitted, with the values of its rows."""
-    return Changes(log.take(told.rows), told.at, told.exp, told.sign, told.id)
+    return Changes(log.take(emitted.rows), emitted.at, emitted.exp, emitted.sign, emitted.id)
 
 
 def _follow(

@@ -105,8 +105,8 @@ class KeyedWindow(LeafWindow, Stateful[KeyedState]):
         log = log.append(values, ids[came], ts[came], np.full(values.num_rows, NEVER))
         words = fingerprints([rows.column(name) for name in self.keys], len(ts))
         state = self.taken_in(replace(state, log=log), words, (ts, numbers), until_us)
-        log, told = state.log.tell(until_us)
-        changes = self.changes(log, told, np.full(len(told.at), NEVER))
+        log, emitted = state.log.emit(until_us)
+        changes = self.changes(log, emitted, np.full(len(emitted.at), NEVER))
         return replace(state, log=log).compacted(), changes
 
     def taken_in(

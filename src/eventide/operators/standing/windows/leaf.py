@@ -69,9 +69,9 @@ class LeafWindow:
         columns = [*values.columns, pa.array(shown)]
         return pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
 
-    def changes(self, log: TupleLog, told: EmittedTuples, exp: Int64s) -> Changes:
+    def changes(self, log: TupleLog, emitted: EmittedTuples, exp: Int64s) -> Changes:
         """Return the output of a log as changes."""
-        if not len(told.numbers):
+        if not len(emitted.numbers):
             return Changes.nothing(self.output_schema)
-        rows = self.with_shown(log.values.take(told.numbers), exp)
-        return Changes(rows, told.at, exp, told.sign, log.facts[ID, told.numbers])
+        rows = self.with_shown(log.values.take(emitted.numbers), exp)
+        return Changes(rows, emitted.at, exp, emitted.sign, log.facts[ID, emitted.numbers])

@@ -99,7 +99,7 @@ class TupleLog:
         facts[DIES, new] = rounded_up(facts[DIES, new], self.slide_us)
         return replace(self, leaving=leaving)
 
-    def tell(self, until_us: int) -> tuple[TupleLog, EmittedTuples]:
+    def emit(self, until_us: int) -> tuple[TupleLog, EmittedTuples]:
         """Return the log after all instants before `until_us`, and what came and went in them.
 
         A tuple that goes within the instant in which it came is not emitted.

@@ -63,8 +63,8 @@ class TimeWindowRows(LeafWindow, Stateful[TupleLog]):
         log = state.append(values, ids, ts, exp)
         if self.stays:
             log = log.leave_in_order(state.count)
-        log, told = log.tell(until_us)
-        changes = self.changes(log, told, log.facts[DIES, told.numbers])
+        log, emitted = log.emit(until_us)
+        changes = self.changes(log, emitted, log.facts[DIES, emitted.numbers])
         return (log.compacted()[0] if is_sparse(log.count, log.living) else log), changes
 
     def write(self, state: TupleLog) -> bytes:

@@ -16,10 +16,11 @@ from eventide.accumulators.columns import one_spelling
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.ordering import sorting_order
 from eventide.schema import DataType
+from eventide.store.files.disk import Bytes
 from eventide.store.index.ranges import ValueRange, checked, type_of
 from eventide.store.index.secondary.keys import entries_of, hashes_of
 from eventide.store.index.secondary.merging import merged
-from eventide.store.index.secondary.run import Piece, Run, run_pieces
+from eventide.store.index.secondary.run import Run, run_bytes
 
 RANGES_REMEMBERED = 256
 
@@ -27,22 +28,22 @@ Extent = tuple[int, int]
 """Offset and length of a run in its file."""
 
 
-def encode_run(values: pa.Array, ts: Int64s, seq: Int64s) -> list[Piece]:
+def encode_run(values: pa.Array, ts: Int64s, seq: Int64s) -> list[Bytes]:
     """Return the bytes of a run with an entry for each value that is not null; rows in any order.
 
     The number of bytes is a multiple of eight, and so has to be the place they are written at.
     """
-    return list(run_pieces([entries_of(values, ts, seq)], type_of(values)))
+    return list(run_bytes([entries_of(values, ts, seq)], type_of(values)))
 
 
-def merge_runs(reader: SecondaryReader, extents: Sequence[Extent]) -> Iterator[Piece]:
+def merge_runs(reader: SecondaryReader, extents: Sequence[Extent]) -> Iterator[Bytes]:
     """Yield the bytes of one run with the entries of several.
 
     In memory at a time: of each run 65,536 entries, or 4 MiB as stored if values are large, and
     eight bytes for each distinct value.
     """
     merging = SecondaryReader(reader.file, extents, reader.data_type)
-    yield from run_pieces(merging.entries(), reader.data_type)
+    yield from run_bytes(merging.entries(), reader.data_type)
 
 
 class SecondaryReader:

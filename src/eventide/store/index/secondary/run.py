@@ -31,7 +31,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TypeAlias
 
 import google_crc32c
 import numpy as np
@@ -47,6 +46,7 @@ from eventide.kernels.store.bloom import (
     block_number,
 )
 from eventide.schema import STORABLE_KINDS, DataType
+from eventide.store.files.disk import Bytes
 from eventide.store.index.ranges import ValueRange
 from eventide.store.index.secondary.keys import NAMES, hashes_of, is_text, position, text_arrays
 from eventide.store.segments.leaf import DamagedLeafError, decode_leaf, encode_leaf
@@ -66,14 +66,12 @@ BLOCK_BYTES = 8 * WORDS_PER_BLOCK
 SECTOR_BLOCKS = 64
 ALIGNMENT = 8
 
-Piece: TypeAlias = bytes | pa.Buffer
-
 
 class DamagedRunError(Exception):
     """Bytes of a secondary index are not what was written. This error never leaves `store`."""
 
 
-def run_pieces(batches: Iterable[pa.RecordBatch], data_type: DataType) -> Iterator[Piece]:
+def run_bytes(batches: Iterable[pa.RecordBatch], data_type: DataType) -> Iterator[Bytes]:
     """Yield the bytes of one run; `batches` of entries are sorted, each follows the one before.
 
     In memory at a time: two batches, and eight bytes for each distinct value.
@@ -88,14 +86,14 @@ def run_pieces(batches: Iterable[pa.RecordBatch], data_type: DataType) -> Iterat
         places.append(place)
         hashes.append(distinct(hashes_of(page["value"])))
         rows += page.num_rows
-        for piece in encode_leaf(page, "lz4"):
-            place += len(piece)
-            yield piece
+        for buffer in encode_leaf(page, "lz4"):
+            place += len(buffer)
+            yield buffer
     columns = {"value": firsts, "start": starts, "place": places}
     rest = encode_leaf(pa.RecordBatch.from_pydict(columns, leaf_schema(FENCES, data_type)), "lz4")
     filter_place = place + sum(map(len, rest))
     words = filter_of(np.concatenate(hashes))
-    rest += filter_pieces(words)
+    rest += filter_bytes(words)
     kind = KINDS.index(data_type.kind), data_type.precision, data_type.scale
     places_in_run = place, filter_place, len(words) // WORDS_PER_BLOCK
     length = place + sum(map(len, rest)) + END_SIZE
@@ -146,7 +144,7 @@ def filter_of(hashes: Hashes) -> Hashes:
     return words
 
 
-def filter_pieces(words: Hashes) -> list[Piece]:
+def filter_bytes(words: Hashes) -> list[Bytes]:
     """Return a filter and the checksums of its sectors as bytes."""
     content, size = pa.py_buffer(words), SECTOR_BLOCKS * BLOCK_BYTES
     sums = b"".join(
@@ -162,12 +160,12 @@ def leaf_schema(names: Sequence[str], data_type: DataType) -> pa.Schema:
     return pa.schema(list(zip(names, types, strict=True)))
 
 
-def checksum(content: Piece) -> int:
+def checksum(content: Bytes) -> int:
     """Return the CRC-32C of some bytes."""
     return int(google_crc32c.value(content))
 
 
-def piece_of(file: pa.Buffer, offset: int, size: int) -> pa.Buffer:
+def bytes_at(file: pa.Buffer, offset: int, size: int) -> pa.Buffer:
     """Return bytes of a file, or raise `DamagedRunError` where it ends too early."""
     if offset < 0 or size < 0 or offset + size > file.size:
         message = f"the file has no {size} bytes at byte {offset}"
@@ -180,7 +178,7 @@ def leaf_of(
 ) -> pa.RecordBatch:
     """Return some columns of a leaf in a file, or raise `DamagedRunError`."""
     try:
-        return decode_leaf(piece_of(file, start, stop - start), schema, names)
+        return decode_leaf(bytes_at(file, start, stop - start), schema, names)
     except (DamagedLeafError, pa.ArrowException) as error:
         message = f"the page at byte {start} is damaged: {error}"
         raise DamagedRunError(message) from error
@@ -195,7 +193,7 @@ class Run:
         self.length = length
         self.data_type = data_type
         self.schema = leaf_schema(NAMES, data_type)
-        content = piece_of(file, offset + length - END_SIZE, END_SIZE).to_pybytes()
+        content = bytes_at(file, offset + length - END_SIZE, END_SIZE).to_pybytes()
         magic, version, *kind, pages, rows, fences, blooms, blocks, size = END.unpack_from(content)
         whole = checksum(content[: END.size]) == CHECKSUM.unpack_from(content, END.size)[0]
         if not whole or magic != MAGIC or size != length or offset < 0:
@@ -250,9 +248,9 @@ class Run:
         """Return the words of one sector of the filter, checked."""
         start = number * SECTOR_BLOCKS
         size = min(SECTOR_BLOCKS, self.blocks - start) * BLOCK_BYTES
-        content = piece_of(self.file, self.filter_offset + start * BLOCK_BYTES, size)
+        content = bytes_at(self.file, self.filter_offset + start * BLOCK_BYTES, size)
         sums = self.filter_offset + self.blocks * BLOCK_BYTES
-        expected = piece_of(self.file, sums + number * CHECKSUM.size, CHECKSUM.size)
+        expected = bytes_at(self.file, sums + number * CHECKSUM.size, CHECKSUM.size)
         if checksum(content) != CHECKSUM.unpack(expected)[0]:
             message = f"sector {number} of the filter at byte {self.filter_offset} is damaged"
             raise DamagedRunError(message)

@@ -21,10 +21,10 @@ from eventide.store.files.frame import Frame, Kind, frames_backwards, read_frame
 from eventide.store.index.aggregates import registered
 from eventide.store.order import int64_view, sort_rows
 from eventide.store.reading.scan import (
-    LeafPiece,
+    StoredLeaf,
     StreamColumns,
     Wanted,
-    read_pieces,
+    read_sources,
     rebatch,
     with_seq_offset,
 )
@@ -43,7 +43,7 @@ from eventide.store.upkeep.verify_segment import (
 
 
 @dataclass(frozen=True, slots=True)
-class SalvagedLeaf(LeafPiece):
+class SalvagedLeaf(StoredLeaf):
     """Some rows of a leaf."""
 
     payload: pa.Buffer
@@ -104,7 +104,7 @@ def rewritten(folder: Path, segment: Segment, leaves: list[SalvagedLeaf]) -> tup
     columns = StreamColumns(form.schema, form.column_ids)
     wanted = Wanted(columns, tuple(form.schema.arrow.names), ALL_TIME, {})
     pieces = sorted(leaves, key=lambda leaf: leaf.first_key)
-    batches = rebatch(read_pieces(pieces, wanted))
+    batches = rebatch(read_sources(pieces, wanted))
     return write_segments(folder, form, batches, [index.attribute for index in segment.indexes])
 
 

@@ -1,4 +1,4 @@
-"""Groups by number: whose key has which, how many rows each has, and the row that it shows."""
+"""Groups by number: whose key has which, how many rows each has, and the row it emitted."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from eventide.kernels.key_table import KeyTable, find, put, remove
 GROUPS, FREE = 0, 1
 """What stands in `facts`: how many groups have been numbered, and how many numbers are free."""
 
-FIRST, SECOND, COUNT, SEEN, SHOWING, ID, HEAD = range(7)
+FIRST, SECOND, COUNT, SEEN, EMITTED, ID, HEAD = range(7)
 """What stands in front of the words of a row in `about`: the fingerprint of the key; how many rows
-the group has; 1 if the current instant has touched it, -1 if its number is free; 1 if it shows a
-row, and the id of that."""
+the group has; 1 if the current instant has touched it, -1 if its number is free; 1 if it has
+emitted a row, and the id of that."""
 
 OUT_GROUP, OUT_AT, OUT_SIGN, OUT_ID, OUT_HEAD = range(5)
 """What stands in the columns of what comes out in front of the words."""
 
 
-class Groups(NamedTuple):
-    """By group, what there is to know and the words it shows, and what is counted of its parts."""
+class GroupTables(NamedTuple):
+    """By group, what is known and the words of its row, and what is counted of its parts."""
 
     about: Int64s
     tallies: Int64s
@@ -36,7 +36,7 @@ def number_groups(
     table: KeyTable,
     first: Int64s,
     second: Int64s,
-    groups: Groups,
+    groups: GroupTables,
     out: Int32s,
     new_rows: Int64s,
     new_groups: Int64s,
@@ -62,7 +62,7 @@ def number_groups(
 
 
 @kernel
-def free_empty_groups(table: KeyTable, groups: Groups, candidates: Int64s) -> None:
+def free_empty_groups(table: KeyTable, groups: GroupTables, candidates: Int64s) -> None:
     """Free the numbers of groups without rows; a candidate may be named more than once."""
     about = groups.about
     for i in range(len(candidates)):
@@ -75,8 +75,8 @@ def free_empty_groups(table: KeyTable, groups: Groups, candidates: Int64s) -> No
 
 
 @inlined
-def tell(about: Int64s, group: int, instant: int, sign: int, out: Int64s, place: int) -> None:
-    """Write that the row a group shows comes or goes."""
+def emit_row(about: Int64s, group: int, instant: int, sign: int, out: Int64s, place: int) -> None:
+    """Write that the row of a group comes or goes."""
     out[OUT_GROUP, place] = group
     out[OUT_AT, place] = instant
     out[OUT_SIGN, place] = sign
@@ -86,10 +86,10 @@ def tell(about: Int64s, group: int, instant: int, sign: int, out: Int64s, place:
 
 
 @inlined
-def show(about: Int64s, group: int, instant: int, row: Int64s) -> None:
-    """Let a group show another row if it has rows, from an instant on."""
-    about[group, SHOWING] = 1 if about[group, COUNT] > 0 else 0
-    if about[group, SHOWING] == 1:
+def set_row(about: Int64s, group: int, instant: int, row: Int64s) -> None:
+    """Give a group another row from an instant on, if it has rows."""
+    about[group, EMITTED] = 1 if about[group, COUNT] > 0 else 0
+    if about[group, EMITTED] == 1:
         key = mixed(np.uint64(about[group, SECOND])) ^ np.uint64(about[group, FIRST])
         about[group, ID] = np.int64(mixed(mixed(key) + np.uint64(instant)))
         for word in range(len(row)):

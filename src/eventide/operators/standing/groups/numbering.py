@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.kernels.compiled import Int32s, Int64s, frozen
-from eventide.kernels.groups.shown import (
+from eventide.kernels.groups.tables import (
     COUNT,
     FIRST,
     FREE,
@@ -17,7 +17,7 @@ from eventide.kernels.groups.shown import (
     HEAD,
     SECOND,
     SEEN,
-    Groups,
+    GroupTables,
     free_empty_groups,
     number_groups,
 )
@@ -30,13 +30,13 @@ from eventide.operators.standing.groups.slabs import compact_slabs
 from eventide.operators.standing.row_log import RowLog, is_sparse
 
 TALLIES = 4
-PIECE = 1024
+KEYS_AT_ONCE = 1024
 """At least this many rows are looked up at once."""
 
 
-def no_groups(parts: int, width: int) -> Groups:
+def no_groups(parts: int, width: int) -> GroupTables:
     """Return no groups, with this many parts each and rows of this many words."""
-    return Groups(
+    return GroupTables(
         np.zeros((0, HEAD + width), np.int64),
         np.zeros((0, parts, TALLIES), np.int64),
         np.zeros(0, np.int64),
@@ -48,7 +48,7 @@ class Compacted(NamedTuple):
     """Groups without spare room, the old numbers of those kept, and the new numbers of all."""
 
     table: KeyTable
-    groups: Groups
+    groups: GroupTables
     slabs: Slabs
     keys: RowLog
     numbers: Int64s
@@ -61,7 +61,7 @@ class NumberedGroups:
     """Groups by number: `keys.take(numbers)` are the values of their keys."""
 
     table: KeyTable
-    groups: Groups
+    groups: GroupTables
     slabs: Slabs
     keys: RowLog
     numbers: Int64s
@@ -76,14 +76,14 @@ class NumberedGroups:
         counts = self.groups.about[: self.groups.facts[GROUPS], COUNT]
         return np.flatnonzero(counts > 0)
 
-    def numbered(self, prints: Fingerprints, keys: pa.RecordBatch) -> tuple[Int32s, Int64s]:
+    def groups_of(self, prints: Fingerprints, keys: pa.RecordBatch) -> tuple[Int32s, Int64s]:
         """Return the group of each row, and the groups that are new."""
         count, fresh, start = len(prints), 0, 0
         of_row = np.empty(count, np.int32)
         rows, new = np.empty(count, np.int64), np.empty(count, np.int64)
         while start < count:
             # Batch by batch: room for a whole batch of new keys would be most of a small state.
-            end = min(count, start + max(PIECE, len(self.table.handles) // 4))
+            end = min(count, start + max(KEYS_AT_ONCE, len(self.table.handles) // 4))
             self.table = roomy(self.table, end - start)
             first, second = prints.first[start:end], prints.second[start:end]
             found, groups = rows[fresh:], new[fresh:]
@@ -108,7 +108,7 @@ class NumberedGroups:
         if wanted <= len(self.groups.about):
             return
         grown = {name: longer(array, wanted) for name, array in self.groups._asdict().items()}
-        self.groups = Groups(**(grown | {"facts": self.groups.facts}))
+        self.groups = GroupTables(**(grown | {"facts": self.groups.facts}))
         owners = len(self.groups.about) * self.groups.tallies.shape[1]
         self.slabs = self.slabs._replace(notes=longer(self.slabs.notes, owners))
         self.numbers = longer(self.numbers, wanted)
@@ -132,7 +132,7 @@ class NumberedGroups:
         if keys.schema.names:
             keys, numbers = keys.kept(numbers), np.arange(len(kept))
         notes = self.slabs.notes[: count * parts].reshape(count, parts, 4)[kept].reshape(-1, 4)
-        groups = Groups(
+        groups = GroupTables(
             self.groups.about[kept],
             self.groups.tallies[kept],
             np.zeros(len(kept), np.int64),
