@@ -1,9 +1,9 @@
 """Aggregates as partial results that merge: of rows, of batches, of panes, of frames.
 
-An accumulator lifts a column of values to columns of partial results (one partial a row),
-merges partials by group or by frame, and finishes them. Everything else in this package moves
-partials around without knowing what they mean. Partials come in order of time, so that the
-first and the last of a group are simply its first and last rows.
+An accumulator lifts a column of values to columns of partial results (one partial a row), merges
+partials by group or by frame, and finishes them. Other code moves partials around without knowing
+what they mean. Partials come in order of time, so that the first and the last of a group are simply
+its first and last rows.
 
 contract.py  what an accumulator is
 sums.py      counts, sums, means and deviations
@@ -35,10 +35,10 @@ __all__ = ["LONG_DECIMAL", "Accumulator", "Frames", "Groups", "accumulator_for"]
 def accumulator_for(
     function: str, argument: DataType | None, described: str = "", span: Span | None = None
 ) -> Accumulator:
-    """Return how an aggregate of such an argument is computed.
+    """Return the accumulator of an aggregate with such an argument.
 
-    `described` is the aggregate as a person would write it, `span` its place in the query: both
-    are for the error of a sum that does not fit.
+    `described` is the aggregate as a person would write it, `span` its place in the query: both are
+    for the error of a sum that does not fit.
     """
     if function == "count":
         return COUNT

@@ -1,4 +1,4 @@
-"""Between Arrow columns and the arrays of kernels."""
+"""Conversion between Arrow columns and the arrays of kernels."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def numbers_column(values: Numbers, valid: Bools) -> pa.Array:
 
 
 def one_spelling(column: pa.Array) -> pa.Array:
-    """Return floats with one zero and one NaN: no answer may hang on which of equals came first.
+    """Return floats with one zero and one NaN, so that no answer depends on which came first.
 
-    NaNs differ in bits that no comparison sees: reading one gives others than 0/0.
+    NaNs may differ in bits that no comparison sees: one that was read differs from 0/0.
     """
     if not pa.types.is_floating(column.type):
         return column

@@ -41,7 +41,7 @@ class Extreme(Pick):
     sign: int
 
     def lift(self, values: pa.Array) -> list[pa.Array]:
-        """Return the values, equal ones spelled equally."""
+        """Return the values, with one zero and one NaN."""
         return [one_spelling(values)]
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:

@@ -1,4 +1,4 @@
-"""Counts, sums, means and deviations: exact, so that the order of merging does not show."""
+"""Counts, sums, means and deviations: exact, so that they do not depend on the order of merging."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ FLOAT_SUM = FloatSum()
 class IntegerSum:
     """An exact sum of integers or decimals. Partials: high and low 64 bits, count.
 
-    `described` and `span` are what an error says and points at.
+    `described` and `span` are for errors.
     """
 
     described: str
@@ -151,10 +151,9 @@ class IntegerSum:
 
 @dataclass(frozen=True, slots=True)
 class WideDecimalSum:
-    """An exact sum of decimals so long that a few of them leave 128 bits.
+    """An exact sum of decimals so long that a few of them exceed 128 bits.
 
-    Beside the exact sum goes one in floats: it says when the exact one has wrapped around.
-    Partials: those of both.
+    A sum in floats beside it shows when the exact one has wrapped around. Partials: those of both.
     """
 
     exact: IntegerSum
@@ -259,14 +258,14 @@ def rounded_sum(partials: Columns) -> Floats:
 
 
 def wide_to_float(high: Int64s, low: Int64s) -> Floats:
-    """Return 128-bit integers as the nearest doubles, near enough."""
+    """Return 128-bit integers as doubles, rounded."""
     fits: Bools = high == low >> 63
     wide = high.astype(np.float64) * 2.0**64 + low.view(np.uint64).astype(np.float64)
     return np.where(fits, low.astype(np.float64), wide)
 
 
 def too_large(total: IntegerSum, type_name: str) -> EvaluationError:
-    """Return the error of a sum that its type cannot hold."""
+    """Return the error for a sum that its type cannot hold."""
     message = f"{total.described} does not fit {type_name}"
     hint = "cast the argument to double, which is not exact but has room"
     return EvaluationError(message, span=total.span, hint=hint)

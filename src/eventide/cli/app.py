@@ -1,4 +1,4 @@
-"""The command itself: what goes wrong becomes one paragraph and an exit code.
+"""The command itself: an error becomes one paragraph and an exit code.
 
 0     done
 1     it failed: a file that cannot be read, a full disk, an engine that cannot run the query
@@ -28,7 +28,7 @@ DEBUG = "eventide.debug"
 
 
 class Formatter(click.HelpFormatter):
-    """Click's help with headings and names in colour; click takes it away without a terminal."""
+    """Click's help with headings and names in colour; click removes it without a terminal."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """Write the usage line."""
@@ -79,7 +79,7 @@ class LocalPath(click.Path):
 
 
 def asked_path(text: str | Path) -> Path:
-    """Return the path that somebody asks for, or fail."""
+    """Return the path that a user gives, or fail."""
     try:
         return local_path(text)
     except StoreError as error:
@@ -108,12 +108,12 @@ class App(click.Group):
         self.help = keep_layout(self.help or "")
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a subcommand; turn what goes wrong into a paragraph."""
+        """Run a subcommand; turn errors into a paragraph."""
         with reporting(ctx):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """List the subcommands in the order one needs them, not in that of the alphabet."""
+        """List the subcommands in the order in which they are needed, not alphabetically."""
         return list(self.commands)
 
 
@@ -133,7 +133,7 @@ def reporting(ctx: click.Context) -> Iterator[None]:
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except BrokenPipeError:
-        # Python would complain again when it flushes what the reader did not want.
+        # Python would complain again when it flushes output that the reader did not read.
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         ctx.exit(PIPE_CLOSED)
@@ -156,7 +156,7 @@ def show_traceback(ctx: click.Context) -> None:
 
 
 def unexpected(error: Exception, ctx: click.Context) -> str:
-    """Describe an error that nobody foresaw."""
+    """Describe an unexpected error."""
     what = " ".join(str(error).split())
     told = f"unexpected {type(error).__name__}{': ' if what else ''}{what}"
     return told if ctx.meta.get(DEBUG) else f"{told}\nhint: run again with --debug to see where"

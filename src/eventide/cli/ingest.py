@@ -120,7 +120,7 @@ def declared_schema(attributes: Sequence[str]) -> Schema | None:
 
 
 def stored_schema(database: Path, name: str) -> Schema | None:
-    """Return the schema of a stream that exists: it decides, not what a file looks like."""
+    """Return the schema of a stream that exists: it decides, not the types in a file."""
     from eventide.store import Store
 
     try:
@@ -182,7 +182,7 @@ def store_files(stream: StoredStream, files: Sequence[Path], ts: str, advance: A
         for path in files:
             staged.append(stream.stage(batches_of(path, stream.schema, ts, advance)))
     except BaseException:
-        # What went wrong is the news; files that stay are swept after a day.
+        # The first error is reported; files that stay are swept after a day.
         with suppress(StoreError):
             stream.discard(staged)
         raise

@@ -126,7 +126,7 @@ def names_file(text: str) -> bool:
 
 
 def default_form(target: Path | None) -> str:
-    """Return the format nobody named: by the file's suffix, or by who reads."""
+    """Return the default format: by the file's suffix; table on a terminal, CSV otherwise."""
     if target is None:
         return "table" if output().is_terminal else "csv"
     if target.suffix.lower() in SUFFIXES:
@@ -136,7 +136,7 @@ def default_form(target: Path | None) -> str:
 
 
 def checked_form(form: str, target: Path | None) -> str:
-    """Return the format, unless it cannot be written where it should go."""
+    """Return the format, unless it cannot be written to its destination."""
     if form == "parquet" and target is None:
         text = "Parquet cannot go to the terminal\nhint: name a file with --output rows.parquet"
         raise Failure(text, ASKED_WRONGLY)
@@ -165,7 +165,7 @@ def hand_over(rows: pa.Table, form: str, target: Path | None, limit: int) -> Non
 
 
 def write_file(rows: pa.Table, writer: Writer, target: Path) -> None:
-    """Write a file whole: what was there before stays until the new one is complete."""
+    """Write a whole file: the old one stays until the new one is complete."""
     if target.exists() and not target.is_file():
         # /dev/null, /dev/stdout or a pipe: a file in its place is not what anyone wants.
         with target.open("wb") as out:

@@ -105,7 +105,7 @@ def in_options(error: EventideError) -> str:
 
 
 def told(progress: ReplayProgress) -> str:
-    """Say how far a replay is."""
+    """Return the progress of a replay as text."""
     if progress.clock_us is None:
         return "no events"
     share = "" if progress.events == progress.total else f" of {progress.total:,}"
@@ -130,7 +130,7 @@ def run_with_bar(replayed: Replay, *, shown: bool) -> None:
 
 
 def printer_of(form: str, schema: pa.Schema) -> Print:
-    """Return what prints the rows of each result below those of the one before."""
+    """Return a function that prints rows below those printed before."""
     from eventide.sinks.files import csv_header, csv_lines, json_lines, write_lines
 
     # Taken now: a bar puts itself in the place of sys.stdout, to have lines printed above it.
@@ -155,7 +155,7 @@ def printer_of(form: str, schema: pa.Schema) -> Print:
 
 
 def table_printer(write_text: Callable[[str], None]) -> Print:
-    """Return what prints rows as aligned columns, which grow wider when they have to."""
+    """Return a function that prints rows as aligned columns, which grow wider if necessary."""
     from eventide.sinks.text import is_number, shown_cells, shown_names
     from eventide.sinks.words import pad, text_width
 

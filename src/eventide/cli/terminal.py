@@ -26,7 +26,7 @@ class Terminal(Console):
 
 
 def output() -> Terminal:
-    """Return the console for results; without a terminal there is no width to fit into."""
+    """Return the console for results; without a terminal, lines have no maximum width."""
     terminal = Terminal(highlight=False)
     return terminal if terminal.is_terminal else Terminal(highlight=False, width=UNLIMITED)
 

@@ -99,12 +99,12 @@ def tpstream(  # noqa: PLR0913 - an option each
 
 
 def form_beside(plot: str | None, target: Path | None) -> str:
-    """Return the format nobody named: who wants a drawing here wants a table over it."""
+    """Return the default format: a table if a drawing goes to the terminal too."""
     return "table" if plot == HERE and target is None else default_form(target)
 
 
 def check_plot(plot: str | None, form: str, target: Path | None) -> None:
-    """Refuse a picture of no known kind, or one in the middle of rows for a program."""
+    """Refuse a picture of an unknown kind, or one in the middle of rows for a program."""
     if plot is None:
         return
     if plot == HERE:
@@ -129,7 +129,7 @@ def show(picture: SituationPicture, plot: str) -> None:
 
 
 def has_lines(encoding: str | None) -> bool:
-    """Tell whether text of an encoding can hold lines of boxes."""
+    """Whether an encoding has the characters of lines and boxes."""
     try:
         "━╺│".encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):

@@ -1,4 +1,4 @@
-"""`eventide verify` and `eventide repair`: is a database whole, and what can be done if not."""
+"""`eventide verify` and `eventide repair`: check whether a database is whole, and repair it."""
 
 from __future__ import annotations
 

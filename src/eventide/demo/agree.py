@@ -1,4 +1,4 @@
-"""Whether two answers have the same rows."""
+"""Check whether two answers have the same rows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def same_types(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def in_order(rows: pa.Table) -> pa.Table:
-    """Return rows in the one order that all their values give."""
+    """Return rows sorted by all their values."""
     return rows.sort_by([(name, "ascending") for name in rows.column_names]).combine_chunks()
 
 

@@ -73,7 +73,7 @@ def simulate(rng: np.random.Generator, seconds: int) -> Drive:
         if len(due):
             target[due], until[due], brake[due] = next_aims(rng, second, hurry[due])
             target[home <= second] = 0
-        # Nobody holds a speed: it drifts for half a minute or so.
+        # Drivers do not hold a speed: it drifts for half a minute or so.
         mood = 0.97 * mood + rng.normal(0, 0.012, CARS)
         change = np.clip((target * (1 + mood) - now) / 3.6, -brake, 1.6)
         change += rng.normal(0, 0.12, CARS)
@@ -88,7 +88,7 @@ def simulate(rng: np.random.Generator, seconds: int) -> Drive:
 def next_aims(
     rng: np.random.Generator, second: int, hurry: np.ndarray[tuple[int], np.dtype[np.float64]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return what some drivers aim for now, until when, and how hard they may brake."""
+    """Return the speeds that some drivers aim for now, until when, and how hard they may brake."""
     n = len(hurry)
     target = rng.choice(TARGETS, n) * hurry
     # One driver in eight on the motorway is in a real hurry.
@@ -131,7 +131,7 @@ def outage_delay(
     car: np.ndarray[tuple[int], np.dtype[np.int64]],
     seconds: int,
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return how long each report waits for the network, in seconds: mostly not at all."""
+    """Return how long each report waits for the network, in seconds: usually not at all."""
     begin = rng.uniform(0.1, 0.9, CARS) * seconds
     # About one car in three has an outage; it lasts minutes, less in a very short demo.
     lasts = rng.uniform(45, 240, CARS) * (rng.random(CARS) < 0.35)
@@ -156,7 +156,7 @@ def positions(rng: np.random.Generator, speed: Floats) -> tuple[Floats, Floats]:
 def with_nulls(
     rng: np.random.Generator, values: np.ndarray[tuple[int], np.dtype[np.float64]], share: float
 ) -> pa.Array:
-    """Return values of which a sensor missed a few."""
+    """Return values with a few missing, as from a sensor."""
     return pa.array(values, mask=rng.random(len(values)) < share)
 
 

@@ -1,4 +1,4 @@
-"""A folder that may be replaced, and only such a one."""
+"""Replace the folder of an earlier demo, and no other folder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MARKER = ".eventide-demo"
 
 
 def fresh_folder(folder: Path) -> Path:
-    """Return an empty demo folder, in place of the last one; refuse a folder that is not one."""
+    """Return an empty demo folder, in place of the last one; refuse any other folder."""
     place = folder.resolve()  # a link stays, what it points to is replaced
     try:
         if place.is_dir() and any(place.iterdir()):

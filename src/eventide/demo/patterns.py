@@ -1,4 +1,4 @@
-"""What the patterns, the standing join and the index found: their parts of the page."""
+"""The results of the patterns, the standing join and the index: their parts of the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRAWN_MATCHES = 3
 
 
 def row_pattern(stops: pa.Table) -> list[Block]:
-    """Tell about the emergency stops."""
+    """Return the section about emergency stops."""
     return [
         Heading("A row pattern"),
         Paragraph(
@@ -29,7 +29,7 @@ def row_pattern(stops: pa.Table) -> list[Block]:
 
 
 def temporal_pattern(database: Database, matches: pa.Table) -> list[Block]:
-    """Tell about the drivers in a hurry, and draw some of them."""
+    """Return the section about drivers in a hurry, with pictures of some of them."""
     about = Paragraph(
         "A situation is a period in which a condition holds. A temporal pattern says how the "
         "periods lie to each other: sharp acceleration overlaps driving fast, which overlaps "
@@ -47,7 +47,7 @@ def temporal_pattern(database: Database, matches: pa.Table) -> list[Block]:
 
 
 def standing_join(pairs: pa.Table) -> list[Block]:
-    """Tell about cars that brake together."""
+    """Return the section about cars that brake together."""
     return [
         Heading("A standing join"),
         Paragraph(
@@ -60,7 +60,7 @@ def standing_join(pairs: pa.Table) -> list[Block]:
 
 
 def through_the_index(indexed: Indexed, events: int) -> list[Block]:
-    """Tell about the question that the index answers."""
+    """Return the section about the question that the index answers."""
     index, replay = indexed.answer.seconds, indexed.replay_seconds
     return [
         Heading("Through the index"),

@@ -96,7 +96,7 @@ def car_panel(database: Database, minutes: pa.Table, car: str, start_us: int, en
 def stepped(starts: Times, ends: Times, values: Values) -> tuple[Times, Values]:
     """Return windows as times and values: each holds to its end, missing windows are gaps."""
     order = np.argsort(np.concatenate([starts, ends]), kind="stable")
-    # An end goes first where the next window starts at the same time, and says nothing then.
+    # If the next window starts at the same time, the end comes first and is not visible.
     times = np.concatenate([starts, ends])[order]
     held = np.concatenate([values, values])[order]
     is_end = order >= len(starts)
@@ -107,7 +107,7 @@ def stepped(starts: Times, ends: Times, values: Values) -> tuple[Times, Values]:
 
 
 def results_chart(minutes: pa.Table, braking: pa.Table, sudden: pa.Table, top: pa.Table) -> Chart:
-    """Return what the questions found, on one time axis."""
+    """Return the answers to the questions, on one time axis."""
     cars = top["car"].to_pylist()
     fast = minutes.filter(pc.greater(minutes["top"], FAST))
     fastest = sudden.sort_by("ts")

@@ -43,7 +43,7 @@ from eventide.drawing.page import (
 
 @dataclass(frozen=True, slots=True)
 class DemoFindings:
-    """What the demo found out, for the page to show."""
+    """The findings of the demo, for the page."""
 
     answers: Sequence[Answer]
     indexed: Indexed
@@ -109,7 +109,7 @@ def facts(found: DemoFindings) -> KeyFigures:
 
 
 def what_arrived(database: Database, found: DemoFindings) -> list[Block]:
-    """Tell about the events."""
+    """Return the section about the events."""
     return [
         Heading("What arrived"),
         Paragraph(
@@ -126,7 +126,7 @@ def what_arrived(database: Database, found: DemoFindings) -> list[Block]:
 
 
 def what_windows_found(database: Database, found: DemoFindings) -> list[Block]:
-    """Tell about the questions over windows."""
+    """Return the section about the questions over windows."""
     minutes, braking = found.rows_of(MINUTES), found.rows_of(BRAKING)
     top, sudden = found.rows_of(SPEEDING), found.rows_of(SUDDEN)
     return [
@@ -148,7 +148,7 @@ def what_windows_found(database: Database, found: DemoFindings) -> list[Block]:
 
 
 def how_it_compares(found: DemoFindings) -> list[Block]:
-    """Tell how long it took, each way."""
+    """Return the section about how long it took, each way."""
     if found.spark_version is None:
         columns = ("question", "rows", "time")
         rows = tuple(embedded_cells(answer) for answer in found.over_history)
@@ -178,7 +178,7 @@ def embedded_cells(answer: Answer) -> tuple[str, ...]:
 
 
 def while_it_happened(found: DemoFindings) -> list[Block]:
-    """Tell about the live run."""
+    """Return the section about the live run."""
     live = found.live
     windows, pairs = (answer.rows.num_rows for answer in live.answers)
     return [

@@ -52,7 +52,7 @@ class SparkSide:
 
 
 def start_spark(log: Path) -> SparkSide:
-    """Start a local session; what Java has to say goes to a file."""
+    """Start a local session; the output of Java goes to a file."""
     from eventide.engines.spark.session import local_session
 
     with errors_to(log):
@@ -63,8 +63,8 @@ def start_spark(log: Path) -> SparkSide:
 def errors_to(log: Path) -> Iterator[None]:
     """Send what this process and those it starts write on stderr to a file.
 
-    A process that was started in the block keeps writing there: Java's warnings are for the
-    curious, and would tear the progress bar apart.
+    A process that was started in the block keeps writing there: Java's warnings are rarely useful,
+    and would break the progress bar.
     """
     terminal = os.dup(2)
     with log.open("wb") as file:

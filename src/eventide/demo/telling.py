@@ -1,4 +1,4 @@
-"""How the demo tells what it does: a line a step, with its time, once it is done."""
+"""The terminal output of the demo: a line a step, with its time, once it is done."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WIDTH = 78
 
 
 class DemoStep:
-    """A step that is under way: it moves a bar, and has a sentence for its end."""
+    """A step in progress: it moves a bar, and has a sentence for its end."""
 
     def __init__(self, advance: Advance) -> None:
         self.advance = advance
@@ -45,13 +45,13 @@ class DemoStep:
 
 @dataclass(frozen=True, slots=True)
 class Teller:
-    """Tells the demo on a terminal."""
+    """Prints the demo on a terminal."""
 
     console: Console
 
     @contextmanager
     def step(self, doing: str, events: int | None = None) -> Iterator[DemoStep]:
-        """Show what goes on, with a bar if it counts events; then a line that says it is done."""
+        """Show the step in progress, with a bar if it counts events; at the end print its line."""
         if events is None:
             with self.console.status(f"{doing} …"):
                 step = DemoStep(silently)

@@ -1,6 +1,6 @@
 """One self-contained HTML page: text, facts, charts, tables, code. No requests.
 
-The one script there is belongs to drawings that a reader may come nearer to (zoom.py).
+The only script belongs to drawings that can be zoomed (zoom.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class KeyFigures:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A chart and what to see in it."""
+    """A chart and its caption."""
 
     chart: Chart
     caption: str = ""
@@ -47,7 +47,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """An SVG that is drawn already; with `zoom`, one over time that can be drawn in parts."""
+    """A finished SVG; with `zoom`, one over time that can be zoomed."""
 
     svg: str
     zoom: bool = False
@@ -64,9 +64,9 @@ class TextTable:
 
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """Text as it was typed; with `title`, folded away under it, or at least foldable.
+    """Text as it was typed; with `title`, folded under it, or at least foldable.
 
-    Words of a query are marked, unless it is `plain` text.
+    Keywords of a query are highlighted, unless it is `plain` text.
     """
 
     text: str
@@ -144,7 +144,7 @@ def facts_html(facts: tuple[tuple[str, str], ...]) -> str:
 
 
 def table_html(table: TextTable) -> str:
-    """Return a table that scrolls on its own where the screen is narrow."""
+    """Return a table that scrolls by itself if the screen is narrow."""
     marks = [' class="right"' if name in table.right else "" for name in table.columns]
     head = "".join(
         f"<th{mark}>{escape(name)}</th>" for name, mark in zip(table.columns, marks, strict=True)

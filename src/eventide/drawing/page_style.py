@@ -1,4 +1,4 @@
-"""How a page looks: one column of text, charts a little wider, light and dark."""
+"""The style sheet of a page: one column of text, charts a little wider, light and dark."""
 
 PAGE_STYLE = """
 :root{--paper:#f7f8fa;--card:#fff;--ink:#1d2433;--soft:#5b6475;--line:#e3e7ee;--accent:#2f6fde;

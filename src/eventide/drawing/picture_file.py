@@ -12,7 +12,7 @@ FORMATS = (".svg", ".html")
 
 
 def save_picture(path: str | Path, svg: Callable[[], str], html: Callable[[], str]) -> Path:
-    """Write a picture to a file; its name says in which form."""
+    """Write a picture to a file; its suffix decides the form."""
     target = checked_path(path)
     drawn = svg() if target.suffix.lower() == ".svg" else html()
     try:
@@ -26,7 +26,7 @@ def save_picture(path: str | Path, svg: Callable[[], str], html: Callable[[], st
 
 
 def checked_path(path: object) -> Path:
-    """Return where a picture goes, if its name says what to draw."""
+    """Return the path of a picture, if its suffix is known."""
     if not isinstance(path, str | Path):
         message = f"a picture is saved to a path, not to {type(path).__name__}"
         raise PlanError(message, hint='name a file, as in "matches.svg"')

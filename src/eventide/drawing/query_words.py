@@ -1,4 +1,4 @@
-"""The words of queries, for who marks them: SQL, row patterns, situations, standing queries."""
+"""The keywords of queries, to highlight them: SQL, row patterns, situations, standing queries."""
 
 import re
 
@@ -39,7 +39,7 @@ _TOKENS = re.compile(
 
 
 def query_html(text: str) -> str:
-    """Return a query with its words marked for the style sheet.
+    """Return a query with its keywords marked for the style sheet.
 
     >>> query_html("select 1")
     '<b class="keyword">select</b> <b class="number">1</b>'
@@ -48,7 +48,7 @@ def query_html(text: str) -> str:
     for token in _TOKENS.finditer(text):
         kind = token.lastgroup
         if kind == "word":
-            # Behind a dot it is a column, whatever it is called.
+            # Behind a dot it is a column, even if it has the name of a keyword.
             column = text[token.start() - 1 : token.start()] == "."
             kind = "keyword" if token[0].upper() in WORDS and not column else None
         said = escape(token[0], quote=False)

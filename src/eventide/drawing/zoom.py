@@ -1,7 +1,7 @@
-"""What lets a reader of a page come nearer: a drawing over a part of its time.
+"""The script that zooms into a drawing: it shows a part of its time.
 
-The script is a part of the page: it asks for nothing, reads numbers alone, and moves marks that are
-drawn already. Without it the whole drawing is there, as in a file of SVG.
+The script is part of the page: it makes no requests, reads only numbers, and moves marks that are
+already drawn. Without it the whole drawing is there, as in an SVG file.
 """
 
 ZOOM_CONTROLS = """<div class="zoom" hidden>

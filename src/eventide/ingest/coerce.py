@@ -25,10 +25,10 @@ ACCEPTED = (
 def to_events(data: object, schema: Schema) -> pa.Table:
     """Return `ts` and the attributes, in the schema's order, with exactly its Arrow types.
 
-    `data` is a table, a data frame, one dict or a list of dicts; see `ACCEPTED`. Nothing is lost
-    on the way: a value that does not fit is an error that names its column and row. Times may
-    have any unit and zone; without a zone they are UTC, and nanoseconds are cut to the
-    microsecond before. In dicts a missing key is null; in frames a missing column is an error.
+    `data` is a table, a data frame, one dict or a list of dicts; see `ACCEPTED`. Nothing is lost: a
+    value that does not fit is an error that names its column and row. Times may have any unit and
+    zone; without a zone they are UTC, and nanoseconds are rounded down to microseconds. In dicts a
+    missing key is null; in frames a missing column is an error.
 
     >>> events = to_events({"ts": "2024-01-01T00:00:01+01:00", "speed": 3},
     ...                    Schema.of({"speed": "float64"}))
@@ -71,7 +71,7 @@ def as_table(data: object) -> pa.Table:
 
 
 def inferred_table(data: object) -> pa.Table:
-    """Return any data that may be appended as a table, with the types that Arrow finds.
+    """Return any data that may be appended as a table, with the types that Arrow infers.
 
     One dict is one event, as in an append; a dict of lists is a table of these columns.
 
@@ -112,7 +112,7 @@ def python_columns(data: object) -> dict[str, list[object]] | None:
 
 
 def inferred_series(name: str, series: Series | Index) -> pa.ChunkedArray:
-    """Return a column of pandas as Arrow has it; NaN is null, as pandas means it."""
+    """Return a column of pandas as Arrow has it; NaN is null, as in pandas."""
     try:
         return as_chunked(pa.array(series, from_pandas=True))
     except (*CONVERT_ERRORS, TypeError):
@@ -120,7 +120,7 @@ def inferred_series(name: str, series: Series | Index) -> pa.ChunkedArray:
 
 
 def inferred_column(name: str, values: list[object]) -> pa.ChunkedArray:
-    """Return Python values as a column of the type that Arrow finds; times are read as such."""
+    """Return Python values as a column of the type that Arrow infers; times are parsed."""
     if name == TS:
         return column_of_values(name, values, TIMESTAMP)
     try:
@@ -132,14 +132,14 @@ def inferred_column(name: str, values: list[object]) -> pa.ChunkedArray:
 
 
 def is_pandas(data: object) -> TypeGuard[DataFrame]:
-    """Whether it is a pandas data frame, found out without importing pandas."""
+    """Whether it is a pandas data frame, checked without importing pandas."""
     return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
 
 
 def columns_of_pandas(
     frame: DataFrame, types: Mapping[str, DataType]
 ) -> dict[str, pa.ChunkedArray]:
-    """Convert each column; NaN is null, as pandas means it."""
+    """Convert each column; NaN is null, as in pandas."""
     found = series_of_pandas(frame)
     times = times_of_pandas(frame)
     if times is not None and TS not in found:
@@ -172,7 +172,7 @@ def series_of_pandas(frame: DataFrame) -> dict[str, Series | Index]:
 
 
 def times_of_pandas(frame: DataFrame) -> Index | None:
-    """Return the index of a frame if it is one of times, which is what pandas keeps them in."""
+    """Return the index of a frame if it consists of times."""
     is_times = frame.index.nlevels == 1 and frame.index.dtype.kind == "M"
     return frame.index if is_times else None
 
@@ -183,7 +183,7 @@ def as_chunked(values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def check_names(names: Sequence[str], types: Mapping[str, DataType]) -> None:
-    """Refuse columns that are missing, unknown, or there twice."""
+    """Refuse columns that are missing, unknown, or given twice."""
     check_twice(names)
     check_known(names, types)
     missing = [name for name in types if name not in names]
@@ -217,7 +217,7 @@ def check_known(names: Sequence[str], types: Mapping[str, DataType]) -> None:
 
 
 def converted(name: str, column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
-    """Convert a column, or say which row cannot be."""
+    """Convert a column; an error names the row that cannot be converted."""
     try:
         return convert(name, column, data_type)
     except Misfit as misfit:
@@ -268,7 +268,7 @@ def refusal(misfit: Misfit) -> IngestError:
 
 
 def with_times(events: pa.Table, called: str = TS) -> pa.Table:
-    """Refuse events without a time; `called` is what the user calls the column of times."""
+    """Refuse events without a time; `called` is the user's name for the column of times."""
     ts = events.column(TS)
     if ts.null_count:
         row = ts.is_null().index(True).as_py()

@@ -1,4 +1,4 @@
-"""Files of text that may be compressed; the suffix says so, in letters of any size."""
+"""Text files that may be compressed; the suffix says so, in upper or lower case."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 import pyarrow as pa
 
 UNREADABLE = (OSError, EOFError, zlib.error)
-"""What reading raises where a file is cut short, damaged, or not compressed as it says."""
+"""The errors of reading a file that is cut short, damaged, or not compressed as its name says."""
 
 
 def is_gzip(path: Path) -> bool:

@@ -103,7 +103,7 @@ def succeeds(convert_part: Converter, column: pa.ChunkedArray) -> bool:
 
 
 def value_at(column: pa.ChunkedArray, row: int) -> object:
-    """Return a value as Python sees it, or what Python cannot show as bytes or a count."""
+    """Return a value as Python sees it; bytes or a count if Python cannot show it."""
     scalar = column[row]
     try:
         value: object = scalar.as_py()
@@ -114,7 +114,7 @@ def value_at(column: pa.ChunkedArray, row: int) -> object:
 
 
 def to_type(column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
-    """Convert losslessly, as one may from typed data; raise anything of `CONVERT_ERRORS`."""
+    """Convert losslessly from typed data; raise anything of `CONVERT_ERRORS`."""
     source, target = column.type, data_type.arrow
     if pa.types.is_dictionary(source):
         return to_type(decoded(column), data_type)
@@ -160,7 +160,7 @@ def may_become(source: pa.DataType, data_type: DataType) -> bool:
 def to_timestamp(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert timestamps, dates, microseconds or ISO-8601 text to UTC microseconds.
 
-    Times without a zone are UTC. Nanoseconds are cut to the microsecond before.
+    Times without a zone are UTC. Nanoseconds are rounded down to microseconds.
     """
     source = column.type
     if pa.types.is_integer(source):

@@ -1,8 +1,8 @@
 """CSV files, and which line of one is broken.
 
-The first line has the names. A field with nothing in it is null; a quoted empty field is empty
-text. Every column is read as text and parsed afterwards, so that a value that does not parse has
-a row; lines are only counted, in a second pass, when an error needs one.
+The first line has the names. An empty field is null; a quoted empty field is empty text. Every
+column is read as text and parsed afterwards, so that a value that does not parse has a row; lines
+are counted in a second pass, only when an error needs one.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def csv_batches(path: Path, chunk_rows: int) -> Iterator[pa.RecordBatch]:
 
 
 class QuoteCounter(io.RawIOBase):
-    """A file that counts the quotes in what is read of it: an odd one was never closed."""
+    """A file that counts the quotes read: an odd number means that one was never closed."""
 
     def __init__(self, path: Path) -> None:
         self.file = open_bytes(path)
         self.quotes = 0
         self.across_lines = False
-        """Whether a field goes on behind the end of a line, as it does where a quote is missing."""
+        """Whether a field continues behind the end of a line, as it does if a quote is missing."""
 
     def read(self, size: int = -1) -> bytes:
         """Read on."""
@@ -95,10 +95,10 @@ def has_line_breaks(rows: pa.RecordBatch) -> bool:
 
 
 def check_quotes(path: Path) -> None:
-    """Refuse a file with a quote that is not closed, or closed by one that was to open another.
+    """Refuse a file with a quote that is not closed, or closed by one meant to open another.
 
-    Text behind a closing quote, as in `"a"b`, swallows nothing within one line; where the quote
-    was opened on an earlier line, it is the text of a field that a quote was to open.
+    Text behind a closing quote within one line, as in `"a"b`, does no harm. If the quote was opened
+    on an earlier line, a quote meant to open a field has closed it.
     """
     opened = 0
     with open_text(path) as file:

@@ -69,7 +69,7 @@ FORMATS = {
 def infer_schema(path: Path, *, ts: str = TS) -> Schema:
     """Return the schema a file's events would have, `ts` naming the column with the time.
 
-    CSV and JSON have no types: those of their first 16 megabytes are taken. A column without a
+    CSV and JSON have no types: they are inferred from the first 16 megabytes. A column without a
     single value becomes a string.
     """
     kind = format_of(path)
@@ -110,7 +110,7 @@ def read_events(
 
 
 def format_of(path: Path) -> Format:
-    """Return how to read a file, or say why it cannot be read."""
+    """Return how to read a file; an error says why it cannot be read."""
     if not path.exists():
         message = f"there is no file {path}"
         raise IngestError(message, hint=f"check the path; the current folder is {Path.cwd()}")
@@ -152,7 +152,7 @@ def names_after_renaming(names: list[str], ts: str) -> list[str]:
 
 
 def converted(path: Path, table: pa.Table, types: Types, first_row: int) -> pa.Table:
-    """Convert every column, or say where in the file it cannot be done."""
+    """Convert every column; an error names the place in the file where that fails."""
     kind = format_of(path)
     to_type = parse_text if kind.is_text else convert
     try:

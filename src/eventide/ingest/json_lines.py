@@ -1,7 +1,7 @@
 """JSON lines files, one object a line, and which line of one is broken.
 
-A key that a line does not have is null. Lines are parsed one by one, in a second pass, only when
-an error needs the number of one.
+A missing key is null. Lines are parsed one by one, in a second pass, only when an error needs the
+number of one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def json_schema(path: Path) -> pa.Schema:
 
 
 def json_batches(path: Path, chunk_rows: int, types: Types) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file; times are as they stand, text or numbers."""
+    """Yield the rows of a file; times are as they are there, text or numbers."""
     if next(parsed_lines(path), None) is None:
         return
     times = first_times(path, types)
@@ -66,7 +66,7 @@ def first_times(path: Path, types: Types) -> dict[str, object]:
 
 
 def arrow_type(data_type: DataType, example: object) -> pa.DataType:
-    """Return the type to read a column with. Times may be numbers or text, so look at one."""
+    """Return the type to read a column with; for times, which are numbers or text, look at one."""
     if data_type.kind == "timestamp":
         return pa.int64() if isinstance(example, int) else pa.string()
     return data_type.arrow
@@ -93,7 +93,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def parsed_lines(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield every object with the number of its line, or say which line is none."""
+    """Yield every object with the number of its line; an error names a line that is not one."""
     try:
         for number, line in numbered_lines(path):
             yield number, parsed(line, f"{path}, line {number}")

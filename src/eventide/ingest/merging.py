@@ -4,8 +4,8 @@
     trucks   2     4 | 8 …
                      └ border: no stream can still bring an event before it
 
-A step has the events of all streams before its border and after the last one. Whole batches are
-cut with a binary search; no event is looked at alone.
+A step has the events of all streams before its border and after the last one. Whole batches are cut
+with a binary search; no event is handled by itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class MergeStep:
 
 
 class EventCursor:
-    """The events of one stream that are still to come; it reads no further than it is asked to."""
+    """The future events of one stream; it reads no further than it is asked to."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> None:
         self.batches = batches
@@ -44,7 +44,7 @@ class EventCursor:
 
     @property
     def first_us(self) -> int:
-        """The time of the next event that is held, or the end of time."""
+        """The time of the next event read, or the end of time."""
         return int(times(self.held[0])[0]) if self.held else END_OF_TIME_US
 
     @property
@@ -63,12 +63,12 @@ class EventCursor:
             self.held.append(batch)
 
     def load_some(self) -> None:
-        """Hold an event, unless there is none left."""
+        """Read until there is an event, unless there is none left."""
         while not self.held and not self.exhausted:
             self.load()
 
     def take(self, border_us: int) -> pa.RecordBatch:
-        """Return the held events before a time, which are held no longer."""
+        """Return and remove the events read before a time."""
         taken: list[pa.RecordBatch] = []
         while self.held and self.first_us < border_us:
             batch = self.held.pop(0)
@@ -107,7 +107,7 @@ class TimeMerge:
             border_us = min([until_us, *(cursor.complete_us for cursor in self.cursors)])
             if border_us == until_us or any(each.first_us < border_us for each in self.cursors):
                 return MergeStep(border_us, tuple(each.take(border_us) for each in self.cursors))
-            # Nothing lies before the border: whoever sets it has yet to read on.
+            # Nothing lies before the border: the stream that sets it has to read on first.
             for cursor in self.cursors:
                 if cursor.complete_us == border_us:
                     cursor.load()

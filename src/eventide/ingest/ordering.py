@@ -1,12 +1,12 @@
-"""Put events in order of time as they arrive, and tell the late ones.
+"""Put events in order of time as they arrive, and find the late ones.
 
     arrives     a@10  c@30  b@20 | d@27  e@40 | f@24      lateness 5
     watermark                 25 |         35 |   35      the newest time less the lateness
-    leaves                   a b |        d c |           what lies before the watermark
-    late                         |            |    f      behind where the watermark was before
+    leaves                   a b |        d c |           events before the watermark
+    late                         |            |    f      events behind the earlier watermark
 
-The watermark moves between batches, never inside one: what arrives together is not late for one
-another, however it is shuffled. Events at the watermark itself wait, for equal ones may follow.
+The watermark moves between batches, never inside one: events that arrive together do not make each
+other late, in any order. Events at the watermark itself wait, because equal ones may follow.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class OrderingState:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """Holds events back for `lateness_us`; what comes later than that is late."""
+    """Holds events back for `lateness_us`; events later than that are late."""
 
     schema: pa.Schema
     lateness_us: int = 0
@@ -52,10 +52,10 @@ class Ordering:
     def step(
         self, state: OrderingState, arrived: pa.RecordBatch, newest_us: int | None = None
     ) -> tuple[OrderingState, Batch, pa.RecordBatch]:
-        """Take arrivals in; return (state, what leaves in order, what is late).
+        """Take arrivals; return (state, events that leave in order, late events).
 
-        `newest_us` is the newest time seen anywhere, when these arrivals are only a part of
-        what arrived together.
+        `newest_us` is the newest time seen anywhere, if these arrivals are only a part of what
+        arrived together.
         """
         ts = times(arrived)
         late, accepted = arrived.slice(arrived.num_rows), arrived
@@ -71,14 +71,14 @@ class Ordering:
         return state, batch, late
 
     def finish(self, state: OrderingState) -> tuple[OrderingState, Batch]:
-        """Return all that waits: no event will follow."""
+        """Return all events that wait: no event will follow."""
         nothing = pa.RecordBatch.from_pylist([], schema=self.schema)
         return self.release(state, nothing, END_OF_TIME_US)
 
     def release(
         self, state: OrderingState, accepted: pa.RecordBatch, watermark_us: int
     ) -> tuple[OrderingState, Batch]:
-        """Merge the accepted events in; let go what lies before the watermark."""
+        """Merge the accepted events, and release those before the watermark."""
         waiting = in_order(pa.concat_batches([state.waiting, accepted]))
         ready = waiting.num_rows
         if watermark_us != END_OF_TIME_US:
@@ -106,7 +106,7 @@ def in_order_by_block(parts: Sequence[pa.RecordBatch], most_bytes: int) -> Itera
     ts = np.concatenate([times(run) for run in runs])
     seq = np.concatenate([run.column(SEQ).to_numpy() for run in runs])
     order = np.lexsort((seq, ts))
-    # Each run is in order, so that the rows of a block lie side by side in it.
+    # Each run is in order, so the rows of a block lie side by side in it.
     block = np.empty(len(order), np.int64)
     sizes = np.concatenate([row_bytes(run) for run in runs])
     block[order] = np.cumsum(sizes[order]) // most_bytes

@@ -1,4 +1,4 @@
-"""A bar that counts events: how far, how many, how fast. It leaves nothing behind."""
+"""A bar that counts events: how far, how many, how fast. It disappears at the end."""
 
 from __future__ import annotations
 

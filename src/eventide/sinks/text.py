@@ -55,13 +55,13 @@ def shown_names(table: pa.Table) -> list[str]:
 def shown_cells(table: pa.Table, limit: int) -> list[list[str]]:
     """Return the first rows as text."""
     columns = [python_values(table.column(i).slice(0, limit)) for i in range(table.num_columns)]
-    # A column that stands alone has the whole width, such as the lines of EXPLAIN.
+    # A single column, such as the lines of EXPLAIN, has the whole width.
     width = SHOWN_WIDTH if table.num_columns > 1 else WHOLE_WIDTH
     return [[cell(value, width) for value in row] for row in zip(*columns, strict=True)]
 
 
 def python_values(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values of a column; times that Python has none for, after 9999, are text.
+    """Return the values of a column; times after 9999, which Python cannot hold, are text.
 
     >>> python_values(pa.chunked_array([pa.array([0, 2**60], pa.timestamp("us"))]))
     [datetime.datetime(1970, 1, 1, 0, 0), '38504-08-17 21:30:06.846976']
@@ -101,7 +101,7 @@ def cell(value: object, width: int = SHOWN_WIDTH) -> str:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a column reads better to the right."""
+    """Whether a column should be aligned to the right."""
     return bool(
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     )

@@ -1,4 +1,4 @@
-"""Sizes, counts and times as a person says them, and texts as they can be shown."""
+"""Sizes, counts and times as text for people, and texts made safe to show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def size_text(count: int) -> str:
-    """Return a number of bytes as a person says it.
+    """Return a number of bytes as text.
 
     >>> size_text(71_403_112)
     '71.4 MB'
@@ -39,7 +39,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def rough_period_text(start_us: int, end_us: int) -> str:
-    """Return the time from the first to the last event; the date is not said twice.
+    """Return the time from the first to the last event; the same date is not repeated.
 
     >>> rough_period_text(0, 90_000_000)
     '1970-01-01 00:00:00 to 00:01:30'
@@ -51,7 +51,7 @@ def rough_period_text(start_us: int, end_us: int) -> str:
 
 
 def moment(ts_us: int) -> datetime:
-    """Return a time as Python has it; beyond the calendar, the first or last moment of it."""
+    """Return a time as a datetime; beyond the calendar, its first or last moment."""
     return EPOCH + timedelta(microseconds=min(max(int(ts_us), FIRST_US), LAST_US))
 
 
@@ -72,7 +72,7 @@ def clock_text(ts_us: int) -> str:
 
 
 def moment_text(ts_us: int) -> str:
-    """Return a date and a time of day in UTC, as exact as it is.
+    """Return a date and a time of day in UTC, with all its digits.
 
     >>> moment_text(61_250_000)
     '1970-01-01 00:01:01.250'
@@ -81,7 +81,7 @@ def moment_text(ts_us: int) -> str:
 
 
 def period_text(start_us: int, end_us: int) -> str:
-    """Return from when until when something was; a date that is the same is not said twice.
+    """Return the start and the end of a period; the same date is not repeated.
 
     >>> period_text(0, 1_500_000)
     '1970-01-01 00:00:00 to 00:00:01.500'

@@ -1,4 +1,4 @@
-"""What lives in time, drawn as one SVG without scripts.
+"""Charts over time as one SVG without scripts.
 
 model.py    Chart, Panel, and the four kinds of series: Line, Points, Bars, Periods
 ticks.py    round times and round numbers for the axes

@@ -14,7 +14,7 @@ from eventide.drawing.chart.ticks import number
 from eventide.sinks.words import escape, moment
 
 HOVER_BANDS = 120
-"""Places along the time axis that say their values when one points at them."""
+"""Places along the time axis that have tooltips with values."""
 
 
 def draw_line(line: Line, color: Color, time: TimeScale, value: ValueScale) -> str:
@@ -30,7 +30,7 @@ def draw_line(line: Line, color: Color, time: TimeScale, value: ValueScale) -> s
 
 
 def path_of(x: Floats, y: Floats, stepped: bool) -> str:
-    """Return the points as an SVG path; what is not a number lifts the pen."""
+    """Return the points as an SVG path; NaN interrupts it."""
     parts: list[str] = []
     down = False
     for at, height in zip(x.tolist(), y.tolist(), strict=True):
@@ -96,13 +96,13 @@ def draw_periods(
 
 
 def period_text(period: PeriodBar) -> str:
-    """Return what a period says when one points at it."""
+    """Return the tooltip of a period."""
     said = f"{period.lane}, {clock(period.start_us)} to {clock(period.end_us)}"
     return f"{said}\n{period.text}" if period.text else said
 
 
 def hover_bands(series: Sequence[Line | Bars], time: TimeScale, value: ValueScale) -> Iterator[str]:
-    """Yield bands, seen only when one points at them, that say the values at their time."""
+    """Yield invisible bands that show the values at their time as tooltips."""
     if not any(len(times_of(each)) for each in series):
         return
     edges = np.linspace(time.start_us, time.end_us, HOVER_BANDS + 1)
@@ -122,7 +122,7 @@ def hover_bands(series: Sequence[Line | Bars], time: TimeScale, value: ValueScal
 def values_at(
     series: Line | Bars, times: np.ndarray[tuple[int], np.dtype[np.int64]], band_us: int
 ) -> list[str]:
-    """Return what a series says at each of some times, nothing where it has no value near."""
+    """Return the text of a series at each of some times, empty if it has no value near."""
     at = times_of(series)
     if len(at) == 0:
         return [""] * len(times)

@@ -24,7 +24,7 @@ class Line:
     values: Values
     color: Color | None = None
     faint: bool = False
-    """Thinner: what another series is the summary of."""
+    """Thinner, for a series that another one summarises."""
     stepped: bool = False
     """Each value holds until the next time, as a window's does."""
 
@@ -67,7 +67,7 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class PeriodBar:
-    """[start_us, end_us) in a lane, with a text that shows when one points at it."""
+    """[start_us, end_us) in a lane, with the text of a tooltip."""
 
     lane: str
     start_us: int
@@ -118,7 +118,7 @@ class Chart:
 
 
 def check_same_length(name: str, times: Times, values: Values) -> None:
-    """Refuse a series with times that have no value, or values that have no time."""
+    """Refuse a series with different numbers of times and values."""
     if len(times) != len(values):
         message = f"series {name!r} has {len(times)} times but {len(values)} values"
         raise ValueError(message)

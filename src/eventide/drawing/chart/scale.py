@@ -88,7 +88,7 @@ def periods_of(series: Series) -> Iterable[tuple[int, int]]:
 
 
 def ticks_of(panel: Panel, time: TimeScale) -> list[Tick]:
-    """Return the value ticks of a panel: they enclose all it shows, and zero under bars."""
+    """Return the value ticks of a panel: they enclose all values, and zero under bars."""
     low, high = np.inf, -np.inf
     for series in panel.series:
         match series:

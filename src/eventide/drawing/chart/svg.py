@@ -156,7 +156,7 @@ def draw_lanes(panel: Panel, colors: list[Color], time: TimeScale, top: float) -
 def draw_time_axis(
     time: TimeScale, bottom: float, ticks: list[Tick] | None = None
 ) -> Iterator[str]:
-    """Yield the time axis that all panels share, with other ticks than usual if they are given."""
+    """Yield the time axis that all panels share, with the given ticks instead of the usual ones."""
     y = bottom
     yield f'<line class="ev-axis" x1="{time.left:g}" x2="{time.right:g}" y1="{y:g}" y2="{y:g}"/>'
     for tick in ticks or time_ticks(time.start_us, time.end_us, most_ticks(time)):
@@ -176,5 +176,5 @@ def most_ticks(time: TimeScale) -> int:
 
 
 def shortened(name: str) -> str:
-    """Return a lane's name as the gutter has room for it."""
+    """Return a lane's name, cut to the room at its left."""
     return name if len(name) <= 8 else name[:7] + "…"

@@ -1,4 +1,4 @@
-"""Millions of points as the few that can be seen, extremes kept."""
+"""Reduce millions of points to the few that are visible, and keep extremes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Round times and round numbers for the axes, and how to say them."""
+"""Round times and round numbers for the axes, and their labels."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def month_number(day: datetime) -> int:
 
 
 def time_label(ts_us: int, step_us: int) -> str:
-    """Return a time as exactly as the step between ticks asks for; midnight is a date.
+    """Return a time as exact as the step between ticks needs; midnight is a date.
 
     >>> time_label(90_000_000, 30_000_000), time_label(DAY, HOUR)
     ('00:01:30', '2 Jan')
@@ -104,7 +104,7 @@ def time_label(ts_us: int, step_us: int) -> str:
 
 
 def day_text(start_us: int, end_us: int) -> str:
-    """Return the day or days of a period, to stand once beside the axis.
+    """Return the day or days of a period, shown once beside the axis.
 
     >>> day_text(0, HOUR)
     'Thu 1 January 1970, UTC'
@@ -139,7 +139,7 @@ def round_step(rough: float) -> float:
 
 
 def number(value: float, step: float = 0.0) -> str:
-    """Return a number as short as it can be said, as exactly as `step` asks for.
+    """Return a number as short as possible, as exact as `step` needs.
 
     >>> number(1_250_000, 50_000), number(12_000), number(0.25, 0.05), number(-3.0)
     ('1.25M', '12k', '0.25', '−3')

@@ -1,7 +1,7 @@
 """How a query is answered, drawn as one SVG: what lies where in time, and the ways compared.
 
 model.py    PlanPicture, Section, Track, Marks, and the rows of its tables
-bins.py     millions of periods and moments as the few hundred columns that can be seen
+bins.py     millions of periods and instants as the few hundred visible columns
 tracks.py   the tracks of a section over its axis of time
 tables.py   the ways and the steps, with bars
 svg.py      a whole picture

@@ -1,4 +1,4 @@
-"""Millions of periods and moments as the few hundred columns that can be seen."""
+"""Reduce millions of periods and instants to the few hundred columns that are visible."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from eventide.drawing.chart.model import Times, Values
 from eventide.drawing.chart.scale import Floats
 
 LEVELS = 20
-"""Heights differ by a twentieth or not at all: neighbours become one shape, and files small."""
+"""Heights are multiples of a twentieth: so equal neighbours become one shape, and files are small.
+"""
 
 
 def covered_shares(start_us: Times, end_us: Times, edges: Floats) -> Values:
@@ -47,7 +48,7 @@ def counts(ts_us: Times, edges: Floats) -> Values:
 
 
 def heights_of_counts(found: Values) -> Values:
-    """Return heights from 0 to 1: one moment can be seen, and many stand out."""
+    """Return heights from 0 to 1: one instant is visible, and many stand out."""
     most = float(found.max(initial=0.0))
     if most <= 1:
         return found

@@ -1,4 +1,4 @@
-"""What a picture of a query holds. Times are microseconds since 1970, in UTC."""
+"""The contents of a picture of a query. Times are microseconds since 1970, in UTC."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Form = Literal["periods", "moments", "rate"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Marks:
-    """Periods [start_us, end_us), moments that are their starts, or rates: `values` over periods.
+    """Periods [start_us, end_us), instants that are their starts, or rates: `values` over periods.
 
-    Periods of several marks of a track are stacked: each has the part of the height that it has of
-    the time. Those named `faint` are the background of the others.
+    Periods of several marks of a track are stacked: the height of each is its share of the time.
+    Those named `faint` are the background of the others.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class WayRow:
-    """A way to answer: seconds and counts, as estimated and as they were if it was run."""
+    """A way to answer: seconds and counts, as estimated and, if it was run, as measured."""
 
     name: str
     told: str
@@ -52,7 +52,7 @@ class WayRow:
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """A part of the work: what it was, its seconds, and what came out."""
+    """A part of the work: what it was, its seconds, and its output."""
 
     name: str
     seconds: float

@@ -26,7 +26,7 @@ def tables_height(section: Section) -> float:
 
 
 def way_height(way: WayRow) -> float:
-    """Return how high a way is: estimate, what it took, what it does."""
+    """Return how high a way is: estimate, measured cost, description."""
     return LINE * (2 if way.actual_seconds is None else 3) + ROW_GAP
 
 
@@ -57,7 +57,7 @@ def draw_head(title: str, heads: Sequence[str], y: float) -> Iterator[str]:
 
 
 def draw_way(way: WayRow, y: float, most: float) -> Iterator[str]:
-    """Yield a way: its estimate, what it took, and what it does."""
+    """Yield a way: its estimate, its measured cost, and its description."""
     kind = "ev-chosen" if way.chosen else "ev-ink"
     if way.chosen:
         yield f'<circle class="ev-bar ev-orange" cx="{LEFT + 4}" cy="{y - 4:g}" r="3.5"/>'

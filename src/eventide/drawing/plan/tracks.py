@@ -25,7 +25,7 @@ AXIS = 46
 LEGEND = 22
 LEFT = 24.0
 LEAST_SEEN = 0.4
-"""Whatever is there at all takes this share of a column's height."""
+"""Anything present takes at least this share of a column's height."""
 
 
 def tracks_height(section: Section) -> float:
@@ -109,6 +109,6 @@ def heights(marks: Marks, edges: Floats) -> Values:
 
 
 def fitting(text: str, width: float) -> str:
-    """Return as much of a text as a width has room for."""
+    """Return as much of a text as fits into a width."""
     most = int(width / LETTER)
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,4 +1,4 @@
-"""From the changes of an answer to a scene: a bar for each row, from its coming to its going."""
+"""From the changes of an answer to a scene: a bar for each row, while it was in the answer."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def lifetimes(changes: pa.Table) -> list[Lifetime]:
             there[text, end_us].append(len(found))
             found.append(Lifetime(text, start_us, end_us))
         elif there[text, end_us]:
-            # Rows with equal values and ends are alike: which of them goes makes no difference.
+            # Rows with equal values and ends are alike: it does not matter which of them goes.
             gone = there[text, end_us].popleft()
             found[gone] = replace(found[gone], end_us=start_us)
     return found
 
 
 def lanes_of(lives: Sequence[Lifetime]) -> list[Lane]:
-    """Return lanes in the order of first coming: equal rows share one, unless they overlap."""
+    """Return lanes in the order in which rows first came; equal rows share one if they can."""
     lanes: list[list[Lifetime]] = []
     for life in sorted(lives, key=lambda each: each.start_us):
         for lane in lanes:
@@ -86,7 +86,7 @@ def lanes_of(lives: Sequence[Lifetime]) -> list[Lane]:
 
 
 def note(lane: Sequence[Lifetime]) -> str:
-    """Return how long rows were there, all together."""
+    """Return how long rows were in the answer, all together."""
     ends = [each.end_us for each in lane if each.end_us is not None]
     if len(ends) < len(lane):
         return "stays"

@@ -1,4 +1,4 @@
-"""What a picture of situations holds. Times are microseconds since 1970, in UTC."""
+"""The contents of a picture of situations. Times are microseconds since 1970, in UTC."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from eventide.visible import visible
 MARGIN = 0.04
 """Room left and right of what is drawn, as a share of it."""
 ROOM_TO_GO_ON = 0.16
-"""The room to the right where something goes on."""
+"""The room to the right if something is still open."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A situation, [start_us, end_us); without an end it goes on, nobody knows for how long.
+    """A situation, [start_us, end_us); without an end it is still open.
 
-    Where many lie too close together to be told apart, one bar stands for `count` of them.
+    If many lie too close together to be told apart, one bar stands for `count` of them.
     """
 
     start_us: int
@@ -36,7 +36,7 @@ class Bar:
 
     @property
     def words(self) -> str:
-        """When it was, for who points at it."""
+        """The text of its tooltip: when it was."""
         if self.end_us is None:
             return f"{moment_text(self.start_us)}, goes on"
         if self.is_instant:
@@ -49,7 +49,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The situations of one name; `others` were there too, but are not what the picture is of.
+    """The situations of one name; `others` are shown in the background.
 
     The note stands to the right, such as how long it lasted.
     """
@@ -105,7 +105,7 @@ class Timeline:
 
     @property
     def known_until_us(self) -> int:
-        """Up to when an open bar is known to hold: the detection, or else the latest time."""
+        """Until when an open bar is known to hold: the detection, or else the latest time."""
         if self.detected_us is not None:
             return self.detected_us
         bars = [bar for lane in self.lanes for bar in lane.bars]
@@ -116,7 +116,7 @@ class Timeline:
 class Scene:
     """A whole picture: a title, a sentence, timelines, and in words what is not drawn.
 
-    With `one_axis`, all timelines are over the same times, and the axis is drawn once.
+    With `one_axis`, all timelines have the same axis, which is drawn once.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""A scene that shows itself in a terminal, in a notebook and in a file."""
+"""A scene that can be shown in a terminal and in a notebook, and saved to a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eventide.drawing.situations.svg import draw_scene
 from eventide.drawing.situations.terminal import scene_text
 
 WIDEST = 120
-"""Columns: beyond, a drawing in a terminal does not get easier to read."""
+"""The largest width in a terminal: beyond it, a drawing is not easier to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class SituationPicture:
         return render(Page(self.scene.title, self.scene.told, tuple(blocks)))
 
     def text(self, width: int | None = None, *, ascii_only: bool = False) -> str:
-        """Return the picture as lines of text, as wide as the terminal if nothing else is said."""
+        """Return the picture as lines of text, by default as wide as the terminal."""
         wide = min(get_terminal_size((100, 24)).columns, WIDEST) if width is None else width
         return scene_text(self.scene, wide, ascii_only=ascii_only)
 

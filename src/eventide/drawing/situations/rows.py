@@ -18,15 +18,15 @@ from eventide.sinks.text import cell
 from eventide.sinks.words import lasting_text, moment_text, plural, rough_period_text, time_text
 
 MOST_DRAWN = 12
-"""So many matches, or keys with their situations, are drawn if nothing else is said."""
+"""This many matches, or keys with their situations, are drawn by default."""
 MOST_OTHERS = 100
 MOST_BARS = 1_000
-"""More bars than that in a lane are joined where the eye cannot part them."""
+"""With more bars in a lane, they are joined where gaps are invisible."""
 EYE = 6_000
-"""How many places along the axis an eye can part, where a page lets it come nearer."""
+"""How many places along the axis are distinguishable, on a page that can be zoomed."""
 MOST_WORDS = 60
 MOST_NUMBERS = 1 << 22
-"""Rows are numbered with gaps up to here."""
+"""Up to here rows are numbered with gaps."""
 SITUATION, START, END = "situation", "start_ts", "end_ts"
 
 Relate = Callable[[Sequence[Bar]], tuple[str, ...]]
@@ -52,8 +52,8 @@ def scene_of_matches(
 ) -> Scene:
     """Return the first matches of a table, one row each, as a scene.
 
-    `ts` holds the moment of detection. `relate` says how the bars of a match, in order of the
-    members, lie to each other.
+    `ts` holds the instant of detection. `relate` returns the relations between the bars of a match,
+    which are in order of the members.
     """
     drawn = first_matches(table, [*keys, *(each.start for each in members)], most)
     periods = [(micros(drawn[each.start]), micros(drawn[each.end])) for each in members]
@@ -94,7 +94,7 @@ def scene_of_matches(
 def first_matches(table: pa.Table, order: Sequence[str], most: int) -> pa.Table:
     """Return the matches that were detected first, in order; rows come in any order."""
     if table.num_rows > most:
-        # Of millions of rows only those that can be among the first are worth sorting.
+        # Of millions of rows only those that can be among the first are sorted.
         detected = micros(table[TS]).to_numpy()
         table = table.filter(pa.array(detected <= np.partition(detected, most - 1)[most - 1]))
     return table.sort_by([(name, "ascending") for name in (TS, *order)]).slice(0, most)
@@ -115,7 +115,7 @@ def rows_near(
 
 
 def known_periods(table: pa.Table, member: Member) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Return what matches know of a situation: one that goes on held up to their detection."""
+    """Return what matches know of a situation: an open one held up to their detection."""
     return micros(table[member.start]), pc.coalesce(micros(table[member.end]), micros(table[TS]))
 
 
@@ -128,8 +128,8 @@ def detected_between(table: pa.Table) -> tuple[int, int]:
 def once_each(table: pa.Table, keys: Sequence[str], members: Sequence[Member]) -> pa.Table:
     """Return each match of a pattern with CONFIRM once, by its confirmed row if it has one.
 
-    A match is known by when its situations began. Its last row tells how they ended, its first
-    one when it was detected.
+    A match is identified by the starts of its situations. Its last row has their ends, its first
+    one the instant of detection.
     """
     if not table.num_rows:
         return table
@@ -190,7 +190,7 @@ def bars_near(
     near = pc.and_(same_key, pc.less(start, period[1]))
     near = pc.and_(near, pc.greater_equal(end, period[0]))
     near = pc.and_(near, pc.not_equal(start, own.start_us))
-    # A situation has one start; the match that was detected last knows most of its end.
+    # A situation has one start; the match that was detected last knows most about its end.
     ends = pa.table({START: start.filter(near), END: end.filter(near)})
     ends = ends.group_by(START).aggregate([(END, "max")]).sort_by(START).slice(0, MOST_OTHERS)
     for one in ends.to_pylist():
@@ -244,7 +244,7 @@ def scene_of_situations(
 
 
 def periods_of(table: pa.Table) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Return when situations began and ended, if that can be."""
+    """Return when situations began and ended; refuse a table that does not have these times."""
     hint = "start_ts and end_ts are times, end_ts the later one, or null while a situation goes on"
     try:
         start, end = micros(table[START]), micros(table[END])
@@ -286,7 +286,7 @@ def situation_lanes(
 
 
 def joined(start_us: Times, end_us: Times, period: tuple[int, int]) -> list[Bar]:
-    """Return periods as bars; many of them are joined where no eye sees the gap."""
+    """Return periods as bars; if there are many, they are joined where gaps are invisible."""
     order = np.argsort(start_us, kind="stable")
     start_us, end_us = start_us[order], end_us[order]
     first = np.ones(len(start_us), bool)
@@ -345,7 +345,7 @@ def micros(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def key_text(keys: Sequence[str], row: dict[str, object]) -> str:
-    """Return a key as a person says it: `car 7, lane 2`."""
+    """Return a key as text: `car 7, lane 2`."""
     return ", ".join(f"{key} {cell(row[key])}" for key in keys)
 
 

@@ -1,7 +1,7 @@
-"""A scene as SVG: bars in lanes over time, the moment of detection as a line through them.
+"""A scene as SVG: bars in lanes over time, the instant of detection as a line through them.
 
-Marks say when they are: `data-s` and `data-e` are times from the start of the axis on, `data-at`
-an instant. With these a page can draw them over a part of the axis (zoom.py).
+Marks have their times: `data-s` and `data-e` are times from the start of the axis on, `data-at` an
+instant. With these a page can draw them over a part of the axis (zoom.py).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GREY: Color = "grey"
 def draw_scene(scene: Scene, *, headed: bool = True) -> str:
     """Return a scene as an SVG element that stands alone, in a page or in a file.
 
-    Without `headed`, its title and sentence are left to the page around it.
+    Without `headed`, the page around it shows its title and sentence.
     """
     room = WIDTH - 2 * LEFT
     body = [
@@ -75,7 +75,7 @@ def draw_scene(scene: Scene, *, headed: bool = True) -> str:
 
 
 def legend_of(scene: Scene) -> list[tuple[str, str]]:
-    """Return the marks of a scene that do not explain themselves, and what they mean."""
+    """Return the marks of a scene that need an explanation, and what they mean."""
     bars = [bar for timeline in scene.timelines for bar in timeline.all_bars]
     lanes = [lane for timeline in scene.timelines for lane in timeline.lanes]
     meant = (
@@ -177,7 +177,7 @@ def lane_color(number: int) -> Color:
 
 
 def draw_head(timeline: Timeline, y: float) -> Iterator[str]:
-    """Yield what a timeline is of, when it was detected, and its values."""
+    """Yield the subject of a timeline, when it was detected, and its values."""
     room = WIDTH - 2 * LEFT
     detected = ""
     if timeline.detected_us is not None:
@@ -220,7 +220,7 @@ def draw_lane(
 
 
 def lane_words(lane: Lane) -> str:
-    """Return a lane in words, for who cannot see it."""
+    """Return a lane in words, for screen readers."""
     note = f": {lane.note}" if lane.note else ""
     return f"{lane.name}{note}"
 
@@ -228,7 +228,7 @@ def lane_words(lane: Lane) -> str:
 def draw_bar(
     name: str, bar: Bar, color: Color, time: TimeScale, top: float, known_until_us: int
 ) -> str:
-    """Return a bar; one that goes on is pale from where it is not known, up to an arrow."""
+    """Return a bar; an open one is pale from where it is not known, up to an arrow."""
     if not shown(bar, time):
         return ""
     told = f"<title>{escape(name)}, {escape(bar.words)}</title>"
@@ -257,7 +257,7 @@ def draw_period(
 
 
 def draw_going_on(time: TimeScale, known_us: int, color: Color, top: float, told: str) -> str:
-    """Return the pale rest of a situation that goes on, up to a tip at the right."""
+    """Return the pale rest of an open situation, up to a tip at the right."""
     left, shaft = float(time.x(known_us)), time.right - TIP
     since = known_us - time.start_us
     tip = (
@@ -274,7 +274,7 @@ def draw_going_on(time: TimeScale, known_us: int, color: Color, top: float, told
 def instant(
     x: float, middle: float, half: float, color: Color, told: str = "", since: int | None = None
 ) -> str:
-    """Return a situation without length: a diamond, as large as it has to be to be seen."""
+    """Return a situation without length: a diamond, large enough to be seen."""
     at = "" if since is None else f' data-at="{since}" data-y="{middle:g}"'
     return (
         f'<path class="ev-period ev-instant ev-{color}" transform="translate({x:.1f} {middle:g})" '
@@ -327,7 +327,7 @@ def draw_moment(ts_us: int, time: TimeScale, top: float, bottom: float) -> Itera
 
 
 def draw_relations(timeline: Timeline, time: TimeScale, y: float) -> str:
-    """Return how the situations lie to each other, in words, to the right under the lanes."""
+    """Return the relations between the situations, in words, to the right under the lanes."""
     said = "; ".join(timeline.relations)
     day = len(day_text(time.start_us, time.end_us)) * 6.0
     room = WIDTH - LEFT - time.left - day - 24
@@ -338,5 +338,5 @@ def draw_relations(timeline: Timeline, time: TimeScale, y: float) -> str:
 
 
 def cut_to_width(text: str, width: float, letter: float = LETTER) -> str:
-    """Return as much of a text as a width has room for, escaped."""
+    """Return as much of a text as fits into a width, escaped."""
     return escape(cut(text, max(2, int(width / letter))))

@@ -1,7 +1,7 @@
 """A scene as lines of text: ━ a situation, ─ another of its key, ◆ an instant, │ the detection.
 
-Half a column is told apart, so a bar may begin with ╺ and end with ╸. Where a terminal has no
-such letters, = - | do.
+Half columns are drawn too, so a bar may begin with ╺ and end with ╸. A terminal without such
+characters gets = - |.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ NONE, OTHER, MEMBER = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    """What lines are made of.
+    """The characters of lines.
 
-    `cells[left][right]` is a column by what its halves hold, `crossed` the same with the moment
-    of detection through it.
+    `cells[left][right]` is a column by the contents of its halves, `crossed` the same with the
+    instant of detection through it.
     """
 
     cells: tuple[str, str, str]
@@ -106,7 +106,7 @@ def scene_text(scene: Scene, width: int, *, ascii_only: bool = False) -> str:
 
 
 def legend_text(scene: Scene, letters: Letters) -> str:
-    """Return what marks mean that do not explain themselves, if there are any."""
+    """Return the explanation of marks that need one, if there are any."""
     said = []
     if any(lane.others for timeline in scene.timelines for lane in timeline.lanes):
         said.append(f"{letters.cells[OTHER][OTHER]} of the same key, in other matches")
@@ -168,7 +168,7 @@ def lane_line(
 def fill(
     halves: bytearray, columns: TerminalColumns, bar: Bar, known_until_us: int, kind: int
 ) -> None:
-    """Put a bar into a lane; however short it is, half a column of it is seen."""
+    """Put a bar into a lane; at least half a column of it is visible."""
     if bar.start_us > columns.end_us or (bar.end_us or columns.end_us) < columns.start_us:
         return
     start = min(columns.half(bar.start_us), len(halves) - 1)
@@ -180,7 +180,7 @@ def fill(
 
 
 def axis_lines(columns: TerminalColumns, moment: int | None, letters: Letters) -> tuple[str, str]:
-    """Return the axis of time and the labels under it; none lies over another."""
+    """Return the axis of time and the labels under it; labels do not overlap."""
     line = [letters.axis] * columns.count
     labels = ""
     if moment is not None:
