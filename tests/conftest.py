@@ -1,4 +1,4 @@
-"""What all tests share: one Spark session, started only if a test needs it, and the same draws."""
+"""Shared by all tests: one Spark session, started only if a test needs it, and fixed seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code in the documents runs, and says what the documents say; their links lead somewhere."""
+"""The code in the documents runs, and its output is as shown; links lead somewhere."""
 
 from __future__ import annotations
 

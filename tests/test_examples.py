@@ -1,4 +1,4 @@
-"""The examples run, and say what they promise."""
+"""The examples run, and print what they promise."""
 
 from __future__ import annotations
 

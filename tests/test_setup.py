@@ -1,4 +1,4 @@
-"""The set-up that `make` runs: what it says where something is missing. Nothing is installed."""
+"""The set-up that `make` runs: its messages if something is missing. Nothing is installed."""
 
 from __future__ import annotations
 

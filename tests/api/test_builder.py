@@ -1,4 +1,4 @@
-"""Row patterns in Python mean what their text means, and only that."""
+"""Row patterns built in Python mean exactly what their text means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Periods of the calendar cover time without gaps, by the clock of their zone."""
+"""Calendar periods cover time without gaps, in the local time of their zone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standing queries of a database: what one of them does is no other's business."""
+"""Live queries of a database do not affect each other."""
 
 from __future__ import annotations
 

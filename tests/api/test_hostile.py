@@ -1,4 +1,4 @@
-"""Hostile values where callers give settings, schemas and results: every error is ours."""
+"""Hostile values in settings, schemas and results: every error is ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a call at once, also while compiled code runs."""
+"""Ctrl-C ends a call at once, even while compiled code runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of users that are called as something of ours: theirs are kept, or refused by name."""
+"""User columns with names that we use ourselves: they are kept, or refused by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay: the stored events once more, through queries or merged, at full speed or paced."""
+"""Replay: stored events, through queries or merged, at full speed or paced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a query in the forms a reader may like."""
+"""The rows of a query in all the forms that readers can ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream as users see it: looking back, aggregates, options, and care."""
+"""A stream as users see it: reading, aggregates, options, and maintenance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables in memory: what `ev.sql` and `append` take of frames, and what they leave alone."""
+"""Tables in memory: what `ev.sql` and `append` accept of frames, and what they ignore."""
 
 from __future__ import annotations
 

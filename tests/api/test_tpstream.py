@@ -1,4 +1,4 @@
-"""A TPStream statement goes wherever SQL goes, and gives the same rows."""
+"""A TPStream statement works wherever SQL works, and gives the same rows."""
 
 from __future__ import annotations
 

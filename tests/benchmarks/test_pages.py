@@ -1,4 +1,4 @@
-"""The pages of results: promises grouped and told as they are, a page for each section."""
+"""The pages of results: promises grouped and stated as they are, a page for each section."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`eventide replay`: rows as they come, on stdout; how far it is, on stderr."""
+"""`eventide replay`: rows as they come, on stdout; progress, on stderr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charts: valid SVG, things in their places, extremes kept however many points there are."""
+"""Charts: valid SVG, marks in their places, extremes kept for any number of points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrivals and queries that every engine has to agree on, with what the twins say of them."""
+"""Arrivals and queries that every engine has to agree on, with the answers of the twins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A child process that reads wrong states: its death is the parent's news, not its end.
+"""A child process that reads wrong states, so that a crash is reported by the parent.
 
 python -m tests.engines.state_fuzz FIRST COUNT        one line for each mutation, then its outcome
 """

@@ -1,4 +1,4 @@
-"""Written states that are wrong: from without, and inside an envelope that is right."""
+"""Wrong written states: damaged from outside, or wrong inside a correct envelope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One query, four ways to run: the same bag of rows, to the last bit, and what the twins say."""
+"""One query, four ways to run it: the same bag of rows, to the last bit, as the twins give."""
 
 from __future__ import annotations
 

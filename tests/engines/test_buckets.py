@@ -1,4 +1,4 @@
-"""Buckets: equal keys meet, rows survive the journey, and the spread is even."""
+"""Buckets: equal keys meet, rows arrive unchanged, and buckets are even."""
 
 from __future__ import annotations
 

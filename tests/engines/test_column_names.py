@@ -1,4 +1,4 @@
-"""Columns that get other names: by a list behind a table, or a number where several have one."""
+"""Columns that get other names: by a list behind a table, or a number if several are equal."""
 
 from __future__ import annotations
 

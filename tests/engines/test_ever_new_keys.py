@@ -1,4 +1,4 @@
-"""Live queries over keys that come and go: what is remembered stays bounded, and so does a step.
+"""Live queries over keys that come and go: the state stays bounded, and so does a step.
 
 These tests count keys, rows and bytes; how long a step takes is shown by the benchmarks.
 """

@@ -1,4 +1,4 @@
-"""Functions of texts and times: what the docs say of each, on DuckDB and on Spark."""
+"""Functions of texts and times, as the docs describe them, on DuckDB and on Spark."""
 
 from __future__ import annotations
 

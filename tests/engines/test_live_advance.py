@@ -1,4 +1,4 @@
-"""A live query whose stream falls silent: `advance` says how far time has gone without events."""
+"""A live query whose stream falls silent: `advance` moves time without events."""
 
 from __future__ import annotations
 

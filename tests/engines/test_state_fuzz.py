@@ -1,4 +1,4 @@
-"""Wrong states, thousands if asked for: each an error of ours or a state, never the end."""
+"""Wrong states, thousands if asked for: each is an error of ours or a state, never a crash."""
 
 from __future__ import annotations
 

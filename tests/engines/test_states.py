@@ -1,4 +1,4 @@
-"""Whose a dumped state is: the same meaning goes on, another one is refused with both shown."""
+"""The owner of a dumped state: the same meaning goes on, another is refused with both shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""VALUES as events: rows that a query writes down itself, under our operators."""
+"""VALUES as events: rows written in the query itself, under our operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events in order as they arrive, and the late ones told, whatever the batches."""
+"""Events in order as they arrive, and the late ones found, for any batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How late events are in a sequence of times, and what it takes to sort it: from the definition."""
+"""How late events are in a sequence of times, and what sorting takes: from the definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values in order and the smallest of those that live, as plainly as can be."""
+"""Sorted values and the smallest living one, as simply as possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that hold too much are refused in words of ours."""
+"""Columns that hold too much are refused by an error of ours."""
 
 from __future__ import annotations
 

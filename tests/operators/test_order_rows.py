@@ -1,4 +1,4 @@
-"""Rows in another order than that of time: what Python's sort says, however they come."""
+"""Rows in another order than that of time: as Python sorts them, for any batches."""
 
 from __future__ import annotations
 

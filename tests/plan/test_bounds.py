@@ -1,4 +1,4 @@
-"""Which row patterns a live query can follow without keeping ever more rows."""
+"""Which row patterns a live query can follow with bounded state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The nodes of plans: the closed union has all that there are."""
+"""The nodes of plans: the closed union has all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be true of every segment, whatever was done to the stream."""
+"""What must be true of every segment after any operations on the stream."""
 
 from __future__ import annotations
 

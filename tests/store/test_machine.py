@@ -1,4 +1,4 @@
-"""Whatever is done to a stream, by whichever process, it reads like a sorted list."""
+"""After any operations on a stream, by any process, it reads like a sorted list."""
 
 from __future__ import annotations
 

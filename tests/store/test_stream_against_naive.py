@@ -1,4 +1,4 @@
-"""Whatever is done to a stream, it reads like a sorted list."""
+"""After any operations on a stream, it reads like a sorted list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What explain says about the ways to answer: estimates, refusals, conditions, what it took."""
+"""Explain about the ways to answer: estimates, refusals, conditions, measured cost."""
 
 from __future__ import annotations
 

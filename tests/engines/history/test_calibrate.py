@@ -1,4 +1,4 @@
-"""The weights of a machine: measured, kept, loaded, and left aside when they are damaged."""
+"""The weights of a machine: measured, stored, loaded, and ignored when they are damaged."""
 
 from __future__ import annotations
 

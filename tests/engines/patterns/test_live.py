@@ -1,4 +1,4 @@
-"""Row patterns over events as they come: when a match leaves, and what is remembered until then."""
+"""Row patterns over events as they come: when a match is emitted, and what is kept until then."""
 
 from __future__ import annotations
 

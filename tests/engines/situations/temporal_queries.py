@@ -1,7 +1,7 @@
 """Situations and temporal patterns that every engine has to agree on, over the cars of scenarios.
 
-A streaming run on Spark has no end, but its last event lets every silence pass: so what is open at
-the end is over in all engines where there is a GAP, and in none where there is not.
+A streaming run on Spark has no end, but its last event ends every silence: so situations that are
+open at the end are over in all engines if there is a GAP, and in none if there is not.
 """
 
 from __future__ import annotations

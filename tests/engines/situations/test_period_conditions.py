@@ -1,4 +1,4 @@
-"""Relations of periods anywhere in a SELECT: what DuckDB makes of them, written out, is right."""
+"""Relations of periods anywhere in a SELECT: written out for DuckDB, they give the right rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What test_connect.py runs in a process of its own: a client of a Spark Connect server.
+"""Run by test_connect.py in a process of its own: a client of a Spark Connect server.
 
 It prints one line of JSON with what each call found.
 """

@@ -1,4 +1,4 @@
-"""Blocks on Spark are cut by bytes as well: what a bucket gets may be more than a column holds."""
+"""Blocks on Spark are cut by bytes as well: a bucket may get more than a column holds."""
 
 from __future__ import annotations
 

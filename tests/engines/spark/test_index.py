@@ -1,4 +1,4 @@
-"""On Spark, the driver asks the index and tasks replay only periods: the same rows."""
+"""On Spark, the driver reads the index and tasks replay only periods: the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of users that are called as something of ours, on Spark."""
+"""User columns with names that we use ourselves, on Spark."""
 
 from __future__ import annotations
 

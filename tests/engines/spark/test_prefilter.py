@@ -1,4 +1,4 @@
-"""What is asked of Spark before rows cross to Python never changes an answer."""
+"""Conditions that Spark evaluates before rows cross to Python never change an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session has to have, and what it is told when it lacks it."""
+"""What a session has to have, and the error if something is missing."""
 
 from __future__ import annotations
 

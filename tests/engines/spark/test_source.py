@@ -1,4 +1,4 @@
-"""The store as a Spark data source, and what Spark sessions get to see of Eventide."""
+"""The store as a Spark data source, and what Spark sessions see of Eventide."""
 
 from __future__ import annotations
 

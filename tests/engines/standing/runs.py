@@ -1,4 +1,4 @@
-"""Ask a standing query step by step, as an engine would, and note what it says after each step."""
+"""Run a standing query step by step, as an engine would, and record the output of each step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standing queries against DuckDB, asked again at every instant over what the windows hold."""
+"""Standing queries against DuckDB, which answers at every instant over the window contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a standing query keeps for ever, whom it holds up, and what it refuses while it runs."""
+"""What a standing query keeps for ever, what it holds back, and what it refuses while it runs."""
 
 from __future__ import annotations
 

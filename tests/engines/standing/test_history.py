@@ -1,4 +1,4 @@
-"""Standing queries over what is stored: the right answer, and no more read than it takes."""
+"""Standing queries over what is stored: the right answer, and no more read than needed."""
 
 from __future__ import annotations
 

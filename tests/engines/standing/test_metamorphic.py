@@ -1,4 +1,4 @@
-"""What may not change the answers of standing queries, and how their reports hang together."""
+"""Changes that may not change the answers of standing queries, and how their reports relate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Update patterns are true: what is observed of the tuples of an edge is what its label says."""
+"""Update patterns are true: the tuples of an edge come and go as its label says."""
 
 from __future__ import annotations
 

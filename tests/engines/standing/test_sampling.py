@@ -1,4 +1,4 @@
-"""What samples of stored events tell, against exact counts; and that plans are chosen by it."""
+"""Estimates from samples of stored events, against exact counts; and plans chosen by them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query reports of an instant is its net effect: nothing comes that is like what goes."""
+"""The report of an instant is its net effect: no row comes that equals one that goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standing queries on Spark: how they are spread, and the same answers as everywhere else."""
+"""Standing queries on Spark: how they are distributed, and the same answers as everywhere else."""
 
 from __future__ import annotations
 

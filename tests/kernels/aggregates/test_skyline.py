@@ -1,4 +1,4 @@
-"""The values that can become the smallest, against all that live."""
+"""The values that can become the minimum, against all living values."""
 
 from __future__ import annotations
 

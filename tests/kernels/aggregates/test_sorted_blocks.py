@@ -1,4 +1,4 @@
-"""Values in order in blocks, against a list: blocks are so short that they are split and joined."""
+"""Sorted values in blocks, against a list; blocks are so short that they are split and joined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pieces of the matcher of situations, each against what it says in so many words."""
+"""The parts of the matcher of situations, each against its definition."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where matches can be, straight from the definitions: all candidates are tried, one by one.
 
-A candidate has a row for each symbol that something is asked of. From it follows in which rows the
-matches of that candidate lie. `naive_ranges` is the twin of `periods_of` and `merged` together.
+A candidate has a row for each symbol with a condition. It determines the rows in which its matches
+lie. `naive_ranges` is the twin of `periods_of` and `merged` together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE over lists of dictionaries, straight from what the clause means.
+"""MATCH_RECOGNIZE over lists of dictionaries, straight from the meaning of the clause.
 
 The ways to match are tried one after another in order of preference, by walking the pattern tree
 itself; nothing is shared between them, so the time is exponential. `naive_match` is the twin of

@@ -1,7 +1,7 @@
-"""Two oracles for patterns of situations, with as little in common as can be.
+"""Two oracles for patterns of situations, with as little in common as possible.
 
 `by_closed_form` knows all of each key's situations at once: it goes through every combination and
-reads off when it became certain. `step_by_step` lives through the moments one after another: after
+computes when it became certain. `step_by_step` goes through the moments one after another: after
 each it tries every combination against every future its open situations may have.
 """
 

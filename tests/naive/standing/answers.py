@@ -1,13 +1,13 @@
 """Standing queries straight from their meaning: at each instant, ask DuckDB over window contents.
 
-A query is written once, with its windows left open: `SELECT x.k FROM {x} WHERE x.v > 1`. Filled in
-with windows it is the text that Eventide is asked; filled in with tables of what the windows hold
-at an instant, DuckDB says what the answer then is. What only one of them shall read:
+A query is written once, with its windows left open: `SELECT x.k FROM {x} WHERE x.v > 1`. With
+windows filled in it is the text for Eventide; with tables of the window contents at an instant
+filled in, DuckDB gives the answer at that instant. Parts that only one of them reads:
 
     /*, x._id*/   the events a row is made of: read when rows have to be told apart
     /*! … */      always read by DuckDB, never by Eventide
 
-`{now}` in words for DuckDB alone is the instant at which it is asked.
+`{now}` in parts for DuckDB is the instant of the answer.
 """
 
 from __future__ import annotations

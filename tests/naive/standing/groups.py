@@ -1,4 +1,4 @@
-"""Groups and first rows of standing queries the obvious way: from all that lives at an instant."""
+"""Groups and first rows of standing queries the obvious way: from all living rows at an instant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twins of UNION ALL, DISTINCT, EXCEPT ALL and EXISTS: asked anew at every instant."""
+"""Twins of UNION ALL, DISTINCT, EXCEPT ALL and EXISTS: computed anew at every instant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What windows of standing queries hold, straight from what stands between their brackets."""
+"""The contents of windows of standing queries, straight from the text in their brackets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row patterns worked by hand: query text, rows, and the rows that must come out.
+"""Row patterns worked by hand: query text, rows, and the expected output.
 
 All are over the stream s(k, x, y, label). The columns of a query are those of its expected rows,
 in any order of rows.

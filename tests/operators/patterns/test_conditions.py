@@ -1,4 +1,4 @@
-"""Conditions that read the match: against the oracle, and how they are cut and refused."""
+"""Conditions that read the match: against the oracle, and how they are split and refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures where names could collide."""
+"""Measures whose names could collide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The match operator against its twin: any query, any rows, any cuts, dumped and loaded."""
+"""The match operator against its twin: any query, any rows, any batches, dumped and loaded."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Patterns that other engines choke on: the work stays proportional to the rows.
+"""Patterns that are too slow on other engines: the work stays proportional to the rows.
 
-Nothing is timed. Where work would grow with the square of the rows, these tests would not end;
-and where the kernels tell how much they did, that is asserted.
+Nothing is timed. If work grew with the square of the rows, these tests would not end; and where
+the kernels count their work, that is asserted.
 """
 
 from __future__ import annotations

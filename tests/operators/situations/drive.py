@@ -1,4 +1,4 @@
-"""Drives pipelines of situations over rows in any cuts, with any watermarks, and compares."""
+"""Drives pipelines of situations over rows in any batches, with any watermarks, and compares."""
 
 from __future__ import annotations
 

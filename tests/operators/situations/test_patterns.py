@@ -1,4 +1,4 @@
-"""Patterns of situations against two oracles: any node, any rows, any cuts, dumped and loaded."""
+"""Patterns of situations against two oracles: any node, rows and batches, dumped and loaded."""
 
 from __future__ import annotations
 

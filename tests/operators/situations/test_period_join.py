@@ -1,4 +1,4 @@
-"""The join of periods finds what trying every pair finds."""
+"""The join of periods finds the same pairs as trying all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must not matter to a pattern of situations: what is dropped when, room, how to join."""
+"""What must not change the matches of a pattern: when runs are dropped, room, join orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drives operators of standing queries with tuples that come and go, and replays what comes out."""
+"""Drives operators of standing queries with tuples that come and go, and replays the output."""
 
 from __future__ import annotations
 

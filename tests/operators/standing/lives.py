@@ -1,4 +1,4 @@
-"""Tuples with lives as the changes that an operator takes in, cut into steps; and back."""
+"""Tuples with lives as the changes of an operator's input, cut into steps; and back."""
 
 from __future__ import annotations
 

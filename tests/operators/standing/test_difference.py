@@ -1,4 +1,4 @@
-"""EXCEPT ALL is, at every instant, what it is over what lives then."""
+"""EXCEPT ALL is right at every instant: over the tuples that live then."""
 
 from __future__ import annotations
 

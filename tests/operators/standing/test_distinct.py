@@ -1,4 +1,4 @@
-"""DISTINCT is, at every instant, one of each that lives then: in all its forms."""
+"""DISTINCT has, at every instant, one of each living value: in all its forms."""
 
 from __future__ import annotations
 

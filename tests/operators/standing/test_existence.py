@@ -1,4 +1,4 @@
-"""EXISTS and NOT EXISTS are, at every instant, what they are over what lives then."""
+"""EXISTS and NOT EXISTS are right at every instant: over the tuples that live then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UNION ALL has, at every instant, what lives then in any of its inputs."""
+"""UNION ALL has, at every instant, all living tuples of its inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of standing queries: like the twin, in every execution, however a run is cut."""
+"""Windows of standing queries against the twin, in every execution, for any steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that every match has: what is left of a pattern when all that may be missing goes."""
+"""The rows that every match has: a pattern without the parts that may be missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Allen's relations: named, inverted, composed, and looked at through third periods."""
+"""Allen's relations: named, inverted, composed, and checked through third periods."""
 
 from __future__ import annotations
 

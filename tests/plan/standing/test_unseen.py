@@ -1,4 +1,4 @@
-"""How much refreshes miss is estimated as it turns out to be."""
+"""The estimate of how much refreshes miss, against simulation."""
 
 from __future__ import annotations
 

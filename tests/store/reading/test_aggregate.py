@@ -1,4 +1,4 @@
-"""Aggregates over periods: what folding rows gives, from the borders of the periods only."""
+"""Aggregates over periods: as folding rows gives, reading only the borders of the periods."""
 
 from __future__ import annotations
 

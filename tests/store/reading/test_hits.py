@@ -1,4 +1,4 @@
-"""Events by the values of an attribute, and leaves in order: what a plain scan would say."""
+"""Events by the values of an attribute, and leaves in order: as a plain scan finds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cutting time into slices, whatever the statistics are."""
+"""Cutting time into slices, for any statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames of a segment: found from the end, wherever the file was cut."""
+"""Frames of a segment: found from the end, for any cut of the file."""
 
 from __future__ import annotations
 

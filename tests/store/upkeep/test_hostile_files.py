@@ -1,4 +1,4 @@
-"""Whatever JSON files of ours say, an error of ours is what comes of it."""
+"""JSON files of ours with any content: the result is an error of ours."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A disk that keeps account of what it was told, and what may be left of it when the power fails.
+"""A disk that records its calls, and what may be left of them when the power fails.
 
-`RecordingDisk` does everything for real and writes it down. From its trace, `crash_images` makes
-what a disk may hold after a crash at any moment: what was synced is there; of the rest anything
-may be missing, sector by sector and name by name. `FailingDisk` does everything but one call, or
-two; `FaultyDisk` records, and does everything but some calls.
+`RecordingDisk` does everything for real and records it. From its trace, `crash_images` makes what a
+disk may hold after a crash at any moment: what was synced is there; of the rest anything may be
+missing, sector by sector and name by name. `FailingDisk` does everything but one call, or two;
+`FaultyDisk` records, and does everything but some calls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Doing without: when, without what, until when; and that answers never change by it."""
+"""Leaving out indexes under load: when, which, until when; answers never change by it."""
 
 from __future__ import annotations
 

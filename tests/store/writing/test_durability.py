@@ -1,4 +1,4 @@
-"""What a stream promises about safety: to processes that are killed, and to those beside it."""
+"""What a stream promises about safety: to processes that are killed, and to others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk that fails: what an error says is so, and what is acknowledged after it is safe."""
+"""A disk that fails: the error is true, and what is acknowledged after it is safe."""
 
 from __future__ import annotations
 

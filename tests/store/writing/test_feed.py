@@ -1,4 +1,4 @@
-"""A queue before a stream: order, acknowledgement, back-pressure, failures, and doing without."""
+"""A queue before a stream: order, acknowledgement, back-pressure, failures, and adaptation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events out of order, in every pattern we know of: they read as if they had come in order."""
+"""Events out of order, in every known pattern: they read as if they had come in order."""
 
 from __future__ import annotations
 

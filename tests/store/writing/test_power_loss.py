@@ -1,7 +1,7 @@
-"""Whatever moment the power fails at, what was promised is there afterwards, and nothing else.
+"""After a power failure at any moment, exactly what was promised is there.
 
-A history runs on a disk that is recorded. Then, for many moments of it, and for several things the
-disk may hold if everything stops there, the stream is opened, read, and appended to again.
+A history runs on a disk that is recorded. Then, for many moments of it, and for several states that
+the disk may be in at that moment, the stream is opened, read, and appended to again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Queries that the index can help with, streams to ask them of, and all ways to answer them."""
+"""Queries that the index can help with, streams for them, and all ways to answer them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Periods against their twin, which tries all candidates; what becomes of periods on the way."""
+"""Periods against their twin, which tries all candidates, and how periods are processed."""
 
 from __future__ import annotations
 

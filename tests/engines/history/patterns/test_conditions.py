@@ -1,4 +1,4 @@
-"""What indexes can be asked about a pattern: comparisons with constants, and nothing else."""
+"""What can be looked up in indexes for a pattern: only comparisons with constants."""
 
 from __future__ import annotations
 

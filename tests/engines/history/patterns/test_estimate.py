@@ -1,4 +1,4 @@
-"""What choices of conditions are expected to take, against what they do take, and the choice."""
+"""The expected cost of choices of conditions against the measured cost, and the choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row patterns from the index: whatever is looked up, the answer is that of a full replay."""
+"""Row patterns from the index: for any lookups, the answer is that of a full replay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ways there are to find a row pattern, why others are not there, and that all are right."""
+"""Which ways there are to find a row pattern, why others are missing, and that all are right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When windows can be asked of the index, why not, and what is expected of it."""
+"""When windows can be answered from the index, why not, and the expected cost."""
 
 from __future__ import annotations
 

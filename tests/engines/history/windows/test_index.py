@@ -1,4 +1,4 @@
-"""Windows from the index: the rows of a replay, and of the definition, whatever was stored how."""
+"""Windows from the index: the rows of a replay, and of the definition, for any stored form."""
 
 from __future__ import annotations
 
