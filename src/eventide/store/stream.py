@@ -53,7 +53,7 @@ AddedHow = Literal["next", "split", "backfill"]
 
 @dataclass(frozen=True, slots=True)
 class StoredStream:
-    """A stream in a folder. Holds no state of its own: `open_stream.py` has it."""
+    """A stream in a folder. It holds no state of its own: `open_stream.py` has it."""
 
     name: str
     path: Path
@@ -95,10 +95,10 @@ class StoredStream:
         producer: str | None = None,
         sequence: int | None = None,
     ) -> Outcome:
-        """Append events, and say what went wrong once they were visible; raise what did before.
+        """Append events, and return what went wrong once they were visible; raise earlier errors.
 
         `columns` are those that the events were made for, if others may have come or gone since:
-        the events have null in those that came, and lose those that went, like all before them.
+        the events have null in new columns, and lose dropped ones, like all before them.
         """
         sender = Producer(producer, sequence)
         with self.writing() as (stream, view):
@@ -107,8 +107,8 @@ class StoredStream:
     def stage(self, events: Iterable[pa.RecordBatch]) -> StagedSegment:
         """Write events to files that are not part of the stream until `commit`.
 
-        The result can be pickled, or sent as JSON, to the process that commits. What is neither
-        committed nor discarded is swept after a day.
+        The result can be pickled, or sent as JSON, to the process that commits. Files that are
+        neither committed nor discarded are swept after a day.
         """
         return write_staged(self.path, self.current().manifest, events)
 
@@ -145,7 +145,7 @@ class StoredStream:
                 settle(stream, view, flush(stream, view, everything=True, seal=seal))
 
     def sync(self) -> None:
-        """Return once everything appended so far is on the disk, whatever the durability."""
+        """Return once everything appended so far is on the disk, with any durability."""
         with self.writing() as (stream, view):
             try:
                 stream.sync_log(stream.opened_log(view))
@@ -158,9 +158,9 @@ class StoredStream:
                 raise StoreError(message, hint=hint) from error
 
     def split(self, reduced: Reduced | None = None, note: str | None = None) -> None:
-        """End the open segment now; the next one does without what `reduced` says.
+        """End the open segment now; the next one leaves out what `reduced` says.
 
-        With `note`, that is listed among the stream's decisions.
+        With `note`, this is listed among the stream's decisions.
         """
         with self.writing() as (stream, view):
             manifest = view.manifest if note is None else noted(view.manifest, note)
@@ -169,10 +169,10 @@ class StoredStream:
             after_seal(stream, following)
 
     def compact(self, *, run: RunJobs = run_here) -> int:
-        """Merge small and overlapping segments, and delete files nobody needs any more.
+        """Merge small and overlapping segments, and delete files that are no longer needed.
 
         Returns how many segments were merged into others. Readers are not disturbed; see
-        compaction.py for how long they can count on the replaced files.
+        compaction.py for how long the replaced files stay.
         """
         done = self.maintain(lambda manifest: merge_jobs(self.path, manifest), run)
         with self.writing() as (stream, view):
@@ -203,7 +203,7 @@ class StoredStream:
         *,
         split: bool = False,
     ) -> StreamOptions:
-        """Keep the stream in another way from the next segment on; `split` begins one now."""
+        """Change how the stream is stored, from the next segment on; `split` begins one now."""
         with self.writing() as (stream, view):
             options = change(view.manifest.options) if callable(change) else change
             if options != view.manifest.options:
@@ -255,7 +255,7 @@ class StoredStream:
             add_column(stream, view, Attribute(name, data_type))
 
     def drop_column(self, name: str) -> None:
-        """Take an attribute away, from stored events as well."""
+        """Remove an attribute, from stored events as well."""
         with self.writing() as (stream, view):
             drop_column(stream, view, name)
 
@@ -265,26 +265,26 @@ class StoredStream:
             return drop_before(stream, view, ts, f"dropped events before {moment(ts)}, as asked")[1]
 
     def retain(self) -> int:
-        """Drop what the stream's retention lets go; return how many events that were."""
+        """Drop the events that the stream's retention no longer keeps; return how many."""
         with self.writing() as (stream, view):
             return retain(stream, view)[1]
 
     def thin(self, before: int, level: int = 1, *, run: RunJobs = run_here) -> int:
         """Reduce the segments that end before a time to aggregates; return how many.
 
-        Their events are gone; aggregates over spans that cut none of the kept entries stay exact.
+        Their events are gone; aggregates over periods that cut none of the kept entries stay exact.
         """
         note = f"thinned events before {moment(before)} to level {level}, as asked"
         plan = partial(thinning_jobs, self.path, before=before, level=level)
         return len(self.maintain(plan, run, note))
 
     def stats(self) -> StreamStats:
-        """Describe what the stream holds, how it is kept, and what came in lately."""
+        """Describe what the stream holds, how it is stored, and what came in lately."""
         return stats_of(self.snapshot(), opened(self.path).meter.load())
 
     @property
     def options(self) -> StreamOptions:
-        """How the stream is kept."""
+        """How the stream is stored."""
         return self.current().manifest.options
 
     def current(self) -> StreamView:
@@ -309,7 +309,7 @@ class StoredStream:
 
 
 def check_how(how: str) -> None:
-    """Refuse a way of adding that there is not."""
+    """Refuse an unknown way of adding."""
     if how not in get_args(AddedHow):
         message = f"how is {how!r}"
         raise StoreError(message, hint=f"it is one of {listed(get_args(AddedHow))}")

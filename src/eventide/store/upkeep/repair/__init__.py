@@ -1,10 +1,10 @@
 """Bring a damaged stream back to something whole, and say what is lost.
 
-What is damaged         What becomes of it
+What is damaged         How it is repaired
 manifest                the newest whole version counts, with the newest log that fits it, and with
                         segments that hold events which are nowhere else. If there is none, the
-                        heads of segments tell the columns (`rebuild.py`)
-missing manifest        the same: it shows where an older version names a log that is gone, and
+                        columns are taken from the heads of segments (`rebuild.py`)
+missing manifest        the same: it is noticed if an older version names a log that is gone, and
                         another log is there
 log                     its whole records count (`salvage_log.py`). The open segment may have a
                         later root than they know, and leaves behind that: those are taken in,
@@ -12,17 +12,17 @@ log                     its whole records count (`salvage_log.py`). The open seg
 segment                 its readable leaves are written to a new one. Below a damaged node or root
                         the leaves are found by their frames
 missing segment         it is taken off the list
-secondary index         it is taken off its segment: answers never depend on it
+secondary index         it is removed from its segment: answers never depend on it
 
 Everything new is written first; then one manifest, with a higher number than any before, makes it
 count. Only then are damaged files given the suffix `.damaged`. So a crash leaves a stream that is
-as damaged as before, or repaired, and no file is ever deleted or written over.
+as damaged as before, or repaired, and no file is ever deleted or overwritten.
 
 stream.py      one repair, from its first step to its last
 report.py      what it did, and what is lost
 start.py       which manifest and which log count
 turn.py        what is known so far, and which events are safe
-segments.py    the listed segments: check them, and write anew what is left of damaged ones
+segments.py    the listed segments: check them, and rewrite what is left of damaged ones
 orphans.py     segments that no list has
 losses.py      which events are lost
 commit.py      make the result count, and move damaged files out of the way

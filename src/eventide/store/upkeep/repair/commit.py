@@ -45,19 +45,19 @@ def repaired_view(turn: RepairTurn, segments: list[Segment]) -> StreamView:
     """Return the stream with the events of the log, and the next number that is free."""
     view = replace(turn.view, tail=(), queue=())
     if view.segment is not None:
-        # Without the indexes that were lost, perhaps.
+        # Lost indexes may be missing.
         (own,) = (segment for segment in segments if segment.file == view.segment.file)
         view = replace(view, segment=own, closed_ts=max(view.closed_ts, own.ts_max))
     for batch in turn.safe.memory:
         view = view.with_rows(batch)
     ends = [segment.seq_offset + segment.seq_max + 1 for segment in segments]
     ends += [turn.view.next_seq, view.next_seq, turn.start.manifest.next_seq]
-    # Numbers that lost events had are not given out again.
+    # The numbers of lost events are not given out again.
     return replace(view, next_seq=max(ends) + turn.start.unread)
 
 
 def move_aside(turn: RepairTurn) -> None:
-    """Give damaged files a name under which nobody looks for them."""
+    """Rename damaged files, so that nothing looks for them."""
     for name in dict.fromkeys(turn.notes.aside):
         path = turn.folder / name
         if not path.exists():

@@ -8,7 +8,7 @@ from eventide.store.upkeep.repair.turn import RepairTurn
 
 
 def note_losses(turn: RepairTurn) -> None:
-    """Say which numbers damaged records of the log had, if no segment has those events."""
+    """Report the numbers that damaged records of the log had, if no segment has those events."""
     log = turn.start.log
     if not turn.start.is_newest:
         note_unlisted(turn)
@@ -23,7 +23,7 @@ def note_losses(turn: RepairTurn) -> None:
 
 
 def note_unlisted(turn: RepairTurn) -> None:
-    """Say what the lost version of the manifest had that is not found."""
+    """Report what the lost version of the manifest had that is not found."""
     lost = turn.safe.unseen(turn.start.manifest.next_seq, turn.view.next_seq)
     if not turn.start.is_counted:
         turn.notes.loss("what only the lost version of the manifest listed")

@@ -1,4 +1,4 @@
-"""Segments that no list has: those with events which are nowhere else are taken in."""
+"""Segments that no list has: those with events that are nowhere else are taken in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from eventide.store.upkeep.verify_segment import UNREADABLE, SegmentCheck
 
 
 def adopted(turn: RepairTurn) -> Iterator[Segment]:
-    """Yield segments that no list has, and that hold events which are nowhere else."""
+    """Yield segments that no list has, and that hold events that are nowhere else."""
     if turn.start.is_log_whole:
         return
     offsets = turn.start.offsets
@@ -54,7 +54,7 @@ def adopted(turn: RepairTurn) -> Iterator[Segment]:
 def unlisted(turn: RepairTurn) -> list[Path]:
     """Return the segment files that no list has.
 
-    The largest come first: what compactions have merged has the events of smaller ones.
+    The largest come first: a segment merged by compaction has the events of smaller ones.
     """
     listed = turn.start.manifest.files | turn.view.files | set(turn.notes.aside)
     offsets = turn.start.offsets
@@ -75,7 +75,7 @@ def orphan(turn: RepairTurn, path: Path) -> SegmentCheck | None:
     except (*UNREADABLE, EventideError, LookupError, TypeError):
         return None
     if segment is None or (turn.start.is_newest and not has_roots(content, stamp)):
-        # Staged for a commit to come, or left by a merge: those are written in one go.
+        # Staged for a later commit, or left by a merge: those are written in one go.
         return None
     segment = replace(segment, seq_offset=turn.start.offsets.get(path.name, 0))
     check = SegmentCheck(turn.folder, segment, SeqSet())
@@ -83,7 +83,7 @@ def orphan(turn: RepairTurn, path: Path) -> SegmentCheck | None:
 
 
 def may_belong(turn: RepairTurn, check: SegmentCheck) -> bool:
-    """Whether the events of a segment can be some that the stream has counted."""
+    """Whether the numbers of a segment's events can belong to the stream."""
     segment = check.segment
     if segment.file in turn.start.offsets:
         # Numbers are given out without holes: an offset that makes one is damaged itself.
@@ -109,7 +109,7 @@ def taken_in(turn: RepairTurn, check: SegmentCheck) -> Iterator[Segment]:
 def fresh_part(turn: RepairTurn, check: SegmentCheck) -> tuple[Segment, ...]:
     """Write the events of a segment that are nowhere else to a new one.
 
-    Those in leaves behind its last whole root too: they were in the log before.
+    This includes leaves behind its last whole root: they were in the log before.
     """
     if has_leaves_behind(check):
         check.lost.append(ANY_TIME)
@@ -127,8 +127,8 @@ def placed(
 ) -> Iterator[Segment]:
     """Yield segments with numbers from 0 on, of which only the `first` can have those.
 
-    The place of staged ones is in no file but the manifest. If together they fill just the
-    numbers that no event has, they are taken in in the order in which they were written.
+    Only the manifest has the place of staged segments. If together they fill exactly the numbers
+    that no event has, they are taken in the order in which they were written.
     """
     checks = others if first is None else [first, *others]
     for segment in fitting(turn, first, checks) if others else ():
@@ -146,7 +146,7 @@ def placed(
 def fitting(
     turn: RepairTurn, first: SegmentCheck | None, checks: list[SegmentCheck]
 ) -> list[Segment]:
-    """Return segments placed where numbers are free, the oldest first; none if any is left."""
+    """Return segments placed where numbers are free, the oldest first; none if one does not fit."""
     taken, start = 0, turn.start.manifest.next_seq
     if first is not None:
         taken = start = first.segment.rows
@@ -170,7 +170,7 @@ def written_at(check: SegmentCheck) -> float:
 
 
 def hint_at_indexes(turn: RepairTurn) -> None:
-    """Say that what was taken in has no indexes."""
+    """Report that segments taken in have no indexes."""
     if turn.start.manifest.options.indexes:
         turn.notes.hint("run `eventide compact` to build the indexes of what was taken in")
 

@@ -1,4 +1,4 @@
-"""Make a manifest for a stream that has lost all of them: heads of segments tell the columns."""
+"""Make a manifest for a stream that has lost all of them, with the columns of segment heads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rebuilt_manifest(folder: Path, damaged: list[str]) -> Manifest:
         )
         hint = "restore a manifest file from a backup; without one, a log alone cannot be read"
         raise StoreError(message, hint=hint)
-    # A column that was added has a higher number; of equals the newest counts.
+    # A column that was added has a higher number; of equal ones the newest counts.
     form = max(reversed(forms), key=lambda form: max(form.column_ids, default=-1))
     is_all = form.summaries == form.schema.names
     options = StreamOptions(

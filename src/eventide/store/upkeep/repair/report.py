@@ -9,7 +9,7 @@ from eventide.store.upkeep.verify_segment import UnreadablePart, told
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Events that are gone: how many and from when to when, where that is known."""
+    """Events that are gone: how many and from when to when, if that is known."""
 
     what: str
     part: UnreadablePart | None = None
@@ -30,7 +30,7 @@ class Repair:
 
 @dataclass(slots=True)
 class RepairNotes:
-    """What a repair has to report so far."""
+    """The report of a repair so far."""
 
     steps: list[str] = field(default_factory=list)
     losses: list[Loss] = field(default_factory=list)

@@ -1,8 +1,9 @@
 """Get rows out of a damaged segment, and write them to a new one.
 
 Rows never change: a leaf that was rewritten for late events has all rows of the one before it. So
-every whole leaf of a file counts, reached by the index or not, and the numbers of the events tell
-which of its rows are known already. Leaves that the index reaches come first, then the newest.
+every whole leaf of a file counts, whether the index reaches it or not, and the numbers of the
+events show which of its rows are known already. Leaves that the index reaches come first, then the
+newest.
 """
 
 from __future__ import annotations

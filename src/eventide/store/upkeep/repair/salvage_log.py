@@ -1,7 +1,7 @@
-"""Read a damaged log: every whole record counts, also behind one that is damaged.
+"""Read a damaged log: every whole record counts, also behind a damaged one.
 
-Records of events say which numbers they begin with, so that the numbers of lost events show as a
-gap. A checkpoint stands for everything before it: behind a whole one, no damage before it matters.
+Records of events have the number of their first event, so that lost events show as a gap. A
+checkpoint replaces everything before it: behind a whole one, earlier damage does not matter.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LogReading:
     """How many events the bytes behind `end` had at most, if they are damaged."""
 
     is_first_lost: bool = False
-    """Whether the first record is damaged, and no checkpoint stands for it."""
+    """Whether the first record is damaged, and no checkpoint replaces it."""
 
     @property
     def next_seq(self) -> int:
@@ -106,7 +106,7 @@ def read_log(folder: Path, manifest: Manifest, name: str) -> LogReading:
 
 
 def reached_by(record: Record) -> int:
-    """Return from where on numbers were free after a record: the manifest may know of more."""
+    """Return from where on numbers were free after a record: the manifest may know more."""
     if record.kind == RecordKind.CHECKPOINT:
         return int(record.facts["next_seq"])
     return int(record.facts["first_seq"]) + int(record.batches[0].num_rows)

@@ -1,4 +1,4 @@
-"""The listed segments of a damaged stream: check them, and write anew what is left of each."""
+"""The listed segments of a damaged stream: check them, and rewrite what is left of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ANY_TIME = UnreadablePart(0, MIN_TS_US, MAX_TS_US)
 
 
 def newest_segments(turn: RepairTurn) -> list[Segment]:
-    """Return the segments, the open one as its last root has it if the log does not know."""
+    """Return the segments, the open one as of its last root if the log does not know it."""
     segment = turn.view.segment
     if segment is not None and not turn.start.is_log_whole:
         try:

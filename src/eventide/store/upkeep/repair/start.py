@@ -84,7 +84,7 @@ def find_start(folder: Path, notes: RepairNotes) -> RepairStart:
     is_newest = is_there and not is_behind
     note_version(notes, newest, highest, is_newest=is_newest, is_behind=is_behind)
     if is_behind:
-        # Whoever has read the missing version must not take the next one for it.
+        # A process that has read the missing version must not take the next one for it.
         highest += 1
     log = own
     if own.view is None or not is_newest:
@@ -133,7 +133,7 @@ def other_logs(folder: Path, manifest: Manifest) -> list[LogReading]:
 def note_version(
     notes: RepairNotes, newest: Manifest | None, highest: int, *, is_newest: bool, is_behind: bool
 ) -> None:
-    """Say which version of the manifest counts, if that is not the newest."""
+    """Report which version of the manifest counts, if that is not the newest."""
     if newest is None:
         notes.step("no version of the manifest can be read: make one from the segments")
         notes.hint("set the options of the stream again: no segment has them")
@@ -149,7 +149,7 @@ def note_version(
 def note_logs(
     notes: RepairNotes, folder: Path, own: LogReading, chosen: LogReading, *, is_newest: bool
 ) -> None:
-    """Say what becomes of the manifest's log, and of the one that counts."""
+    """Report what is done with the manifest's log, and with the one that counts."""
     is_replaced = own.reason is not None and own is not chosen
     if is_replaced and is_newest:
         note_log(notes, own)
@@ -160,7 +160,7 @@ def note_logs(
 
 
 def note_log(notes: RepairNotes, log: LogReading) -> None:
-    """Say what becomes of a damaged log; which events it lost is known at the end."""
+    """Report what is done with a damaged log; which events it lost is known at the end."""
     name, what = log.name, f"{log.name}: {log.reason}"
     if log.reason == MISSING:
         what = f"{name} {MISSING}"

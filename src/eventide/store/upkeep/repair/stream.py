@@ -26,7 +26,7 @@ from eventide.store.writing.open_stream import OPENED
 def repair_stream(stream: StoredStream | Path, *, dry_run: bool = False) -> Repair:
     """Make a stream whole again. With `dry_run` nothing is changed. A second repair does nothing.
 
-    Raises StoreError if neither a version of the manifest nor a segment tells its columns.
+    Raises StoreError if neither a version of the manifest nor a segment has its columns.
     """
     folder = stream if isinstance(stream, Path) else stream.path
     with write_lock(folder):
@@ -42,7 +42,7 @@ def repair_stream(stream: StoredStream | Path, *, dry_run: bool = False) -> Repa
 
 
 def cannot_repair(folder: Path, error: OSError) -> StoreError:
-    """Return the error of a disk that fails while a stream is repaired."""
+    """Return the error for a disk that fails while a stream is repaired."""
     message = f"cannot repair {folder}: {error}"
     hint = "no file was deleted or written over; check the disk's free space, and try again"
     return StoreError(message, hint=hint)
@@ -73,7 +73,7 @@ def repaired(folder: Path, *, dry_run: bool) -> Repair:
 
 
 def new_turn(folder: Path, *, dry_run: bool) -> RepairTurn:
-    """Return a repair before its first step: what the manifest and the log tell."""
+    """Return a repair before its first step: what the manifest and the log say."""
     notes = RepairNotes()
     start = find_start(folder, notes)
     view = start.view()

@@ -36,7 +36,7 @@ class SafeEvents:
     """The whole segments that have the others."""
 
     def remember(self, check: SegmentCheck) -> None:
-        """Take in the event numbers of a whole segment."""
+        """Add the event numbers of a whole segment."""
         self.kept.append(check)
         for seqs in seqs_of(check):
             self.seen.add(seqs)
@@ -52,7 +52,7 @@ class SafeEvents:
         return sum(int((~self.seen.has(seqs)).sum()) for seqs in seqs_of(check))
 
     def agrees(self, check: SegmentCheck, known: int) -> bool:
-        """Whether the events of a segment that are known have the same times elsewhere."""
+        """Whether the known events of a segment have the same times elsewhere."""
         keys = [keys_of(rows) for rows in rows_of(check)]
         seq, ts = (np.concatenate(parts) for parts in zip(*keys, strict=True))
         order = np.argsort(seq)
@@ -67,7 +67,7 @@ class SafeEvents:
         return known == 0
 
     def unseen(self, start: int, end: int) -> Int64s:
-        """Return the numbers from one to another that no event has, as far as is looked for."""
+        """Return the numbers from one to another that no event has, up to a limit."""
         numbers = np.arange(start, max(start, min(end, start + FARTHEST)), dtype=np.int64)
         unseen: Int64s = numbers[~self.seen.has(numbers)]
         return unseen
