@@ -40,7 +40,7 @@ class LiveRun:
 
     @property
     def late(self) -> pa.Table:
-        """The events that came too late: the same for all, for they share the lateness."""
+        """The events that came too late: the same for all, as they share the lateness."""
         return self.answers[0].late
 
 

@@ -63,7 +63,7 @@ class Pipeline(Stateful[States]):
 
     @cached_property
     def owner(self) -> Owner:
-        """Whose state this is: what it depends on."""
+        """The owner of the state: what the state depends on."""
         lines = [self.line_of(operator) for operator in reversed(self.operators)]
         shown = "\n".join([*lines, describe(self.scan)])
         return Owner("Pipeline", digest_of(self.scan, self.operators, self.entered), {QUERY: shown})

@@ -97,7 +97,7 @@ def learnt_lines(learnt: Sequence[tuple[MatchSituations, Statistics]]) -> Iterat
 
 
 def kept_text(node: TemporalPattern | Situations, keys: str) -> str:
-    """Return what a live query keeps of situations, and what of it may stay for ever."""
+    """Return what a live query keeps of situations, and which part of it may stay for ever."""
     parts = ["open situations"]
     if isinstance(node, TemporalPattern):
         parts = [f"the situations of the last {format_duration(node.within_us)}, and open ones"]

@@ -151,7 +151,7 @@ class LiveProcessor(StatefulProcessor, Stateful[LiveBucketState]):
 
     @cached_property
     def owner(self) -> Owner:
-        """Whose state this is: the query's, of so many buckets."""
+        """The owner of the state: the query, with this many buckets."""
         return bucket_owner(
             self.engine.owner, self.buckets, self.engine.streams if self.rows_are_numbered else ()
         )
@@ -231,7 +231,7 @@ class LiveProcessor(StatefulProcessor, Stateful[LiveBucketState]):
 
 
 def bucket_owner(live: Owner, buckets: int, numbered: tuple[str, ...]) -> Owner:
-    """Return whose the state of a bucket is: of a live query, its keys spread over so many buckets.
+    """Return the owner of the state of a bucket: a live query with this many buckets of keys.
 
     `numbered` are the streams whose rows come with their numbers.
     """
@@ -254,8 +254,8 @@ def even_labels(buckets: int) -> tuple[int, ...]:
     """Return a number for each bucket, so that Spark spreads them evenly over its partitions.
 
     Spark places rows by a hash of their key, and puts 3 of the numbers 0 to 7 on one of two
-    partitions and 5 on the other. These hash to every remainder once. They depend on nothing but
-    the number of buckets, for they are the keys of the state.
+    partitions and 5 on the other. These hash to every remainder once. They depend only on the
+    number of buckets, because they are the keys of the state.
     """
     found: dict[int, int] = {}
     label = 0

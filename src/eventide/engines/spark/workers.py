@@ -28,7 +28,7 @@ ASKED: WeakKeyDictionary[SparkSession, set[Path | None]] = WeakKeyDictionary()
 def check_workers(
     session: SparkSession, folder: Path | None = None, packages: Sequence[str] = PACKAGES
 ) -> None:
-    """Refuse a session whose workers lack a package, or do not see a folder; ask but once."""
+    """Refuse a session whose workers lack a package, or do not see a folder; check only once."""
     known = ASKED.setdefault(session, set())
     if folder in known:
         return

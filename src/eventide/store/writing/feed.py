@@ -239,7 +239,7 @@ class Feed:
                 ticket.result()  # raises, and so is read: the next close does not raise again
 
     def stats(self) -> FeedStats:
-        """Describe the queue, what went through it, and what the stream does without."""
+        """Describe the queue, what went through it, and what the stream leaves out."""
         self.check_process()
         mode = configuration(self.stream.current()).mode
         with self.arrived:

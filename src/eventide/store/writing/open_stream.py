@@ -89,7 +89,7 @@ class OpenStream:
             return self.refreshed()
 
     def is_current(self, view: StreamView) -> bool:
-        """Whether nobody has written since."""
+        """Whether no process has written since."""
         if not is_newest(self.folder, view.manifest.version):
             return False
         try:
@@ -128,7 +128,7 @@ class OpenStream:
         raise StoreError(message, hint="try again; if nobody writes to it, run `eventide verify`")
 
     def attempt(self, *, strict: bool) -> StreamView | None:
-        """Read what is on the disk; None if somebody wrote in the meantime."""
+        """Read what is on the disk; None if another process wrote in the meantime."""
         try:
             view = self.read(strict=strict)
         except FileNotFoundError:

@@ -209,7 +209,7 @@ class StandingProcessor(StatefulProcessor, Stateful[StandingBucketState]):
 
     @cached_property
     def owner(self) -> Owner:
-        """Whose state this is: the query's, of so many buckets."""
+        """The owner of the state: the query, with this many buckets."""
         return bucket_owner(
             self.engine.owner,
             self.buckets,
