@@ -1,4 +1,4 @@
-"""The compiler of conditions: from expressions over a match to instructions for a machine."""
+"""Compile conditions: from expressions over a match to instructions for a machine."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Compiler:
         return len(self.instructions) - 1
 
     def land(self, *jumps: int) -> None:
-        """Let jumps lead to here."""
+        """Make jumps lead here."""
         for jump in jumps:
             self.instructions[jump][1] = len(self.instructions)
 
@@ -210,7 +210,7 @@ class Compiler:
         self.put(call, of_floats if kind == FLOAT64 else of_integers, option)
 
     def _bound(self, call: Call) -> int | None:
-        """Return a number that all the same holds from, of a count compared with a constant."""
+        """Return the count from which on its comparison with a constant does not change."""
         if call.function not in _COMPARISONS:
             return None
         counts = [each for each in call.arguments if _counted(each) is not None]
@@ -225,7 +225,7 @@ class Compiler:
         return math.ceil(value) + 1
 
     def _bounded(self, call: Call, bound: int) -> None:
-        """Append a comparison, of which no more is remembered than what makes a difference."""
+        """Append a comparison of a count, of which only values up to a bound are remembered."""
         reads, tells = set(self.reads[self.variable]), self.tells_numbers
         for argument in call.arguments:
             self.emit(argument)
@@ -245,7 +245,7 @@ class Compiler:
             self._refuse(call)
 
     def _calculate(self, origin: Expression, *arguments: Expression) -> None:
-        """Note that long decimals have to be numbers, and not only places in their order."""
+        """Note that long decimals have to be numbers, not only ranks."""
         if any(is_wide(each.type) for each in (origin, *arguments)):
             self.values.calculated.append(origin)
 
@@ -334,7 +334,7 @@ class Compiler:
                 self._rescale(cast, source.scale, target)
 
     def _rescale(self, cast: Cast, scale: int, target: DataType) -> None:
-        """Change the scale of a whole number or decimal, and see that it fits."""
+        """Change the scale of a whole number or decimal, and check that it fits."""
         if target.scale > scale:
             power = self.values.integer(10 ** min(target.scale - scale, 18))
             self.put(cast, op.CONST_I, 0, power, 0, op.PLAIN)
@@ -407,7 +407,7 @@ class Compiler:
     # All together.
 
     def _thresholds(self) -> Int64s:
-        """Return between which numbers of matches conditions see no difference; none if always."""
+        """Return the thresholds between which the number of a match makes no difference."""
         known = () if self.tells_numbers else sorted(self.thresholds)
         return frozen(np.array(known, np.int64))
 
@@ -445,7 +445,7 @@ _LARGE = 2**53
 
 
 def _moved_inside(cast: Cast) -> Expression | None:
-    """Return a cast that every value survives, done before one of several values is chosen."""
+    """Return a cast that cannot fail, done before one of several values is chosen."""
     source, target = cast.argument.type, cast.type
     if source.kind != "decimal" or target.scale < source.scale:
         return None
@@ -468,7 +468,7 @@ def _moved_inside(cast: Cast) -> Expression | None:
 
 
 def _counted(expression: Expression) -> MatchAggregate | MatchNumber | None:
-    """Return the count, or the number of the match, that an expression is, whatever its type."""
+    """Return the count, or the number of the match, that an expression is, with any type."""
     while isinstance(expression, Cast):
         expression = expression.argument
     match expression:

@@ -1,9 +1,9 @@
 """Row pattern recognition: rows in, matches out, undecided rows kept.
 
-A start row is decided when its preferred match is certain, or certain not to exist: the next
-rows may always change what a greedy pattern prefers. Everything before the first undecided start
-row of a key is done with; from there on (and as far back as PREV looks) the key's rows are the
-state. Batches may be cut anywhere.
+A start row is decided when its preferred match is certain, or certain not to exist: until then, the
+next rows may change what a greedy pattern prefers. Everything before the first undecided start row
+of a key is done; from there on (and as far back as PREV reads) the key's rows are the state.
+Results do not depend on how rows are divided into batches.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
     threads: int = field(default=1, compare=False)
 
     def __getstate__(self) -> dict[str, object]:
-        """Travel without what is computed: arrays would arrive writeable, as another type."""
+        """Pickle without computed arrays: they would arrive writable, as another type."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
@@ -131,14 +131,14 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
 
     @cached_property
     def local(self) -> tuple[LocalCondition | None, ...]:
-        """What the conditions ask of single rows."""
+        """The conditions on single rows."""
         return tuple(
             None if each is None else LocalCondition.of(each) for each in self.conditions.local
         )
 
     @cached_property
     def report(self) -> Report:
-        """What is said of matches."""
+        """The output for matches."""
         naming = Naming(self.automaton, self.node.subsets)
         measures = tuple(map(Measure.of, self.node.measures))
         return Report(self.node, self.output_schema, self.owned, naming, measures)
@@ -150,7 +150,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
 
     @cached_property
     def before(self) -> Predecessors:
-        """The automaton backwards, as bits."""
+        """The predecessors of nodes, as bits."""
         return predecessors_of(self.automaton)
 
     @cached_property
@@ -170,13 +170,13 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
 
     @cached_property
     def is_local(self) -> bool:
-        """Whether all conditions look at single rows, so that two passes find the matches."""
+        """Whether all conditions read single rows, so that two passes find the matches."""
         plain = self.node.strategy == "contiguous" and not self.node.timeout_rows
         return plain and self.conditions.is_local
 
     @property
     def shows_unmatched(self) -> bool:
-        """Whether rows in no match come out too, so that it matters which rows are."""
+        """Whether the output has rows in no match, so that matched rows have to be marked."""
         return self.report.shows_unmatched
 
     @property
@@ -190,25 +190,25 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
 
     @cached_property
     def reach_back(self) -> int:
-        """How many rows before a match anything looks at."""
+        """How many rows before a match are read."""
         return max(self.conditions.reach_back, *(-shift for shift in self.shifts()), 0)
 
     @cached_property
     def keeps_back(self) -> int:
-        """How many rows before a start row a match from there may look at.
+        """How many rows before a start row a match from there may read.
 
-        PREV at a row that always has so many rows of the match before it looks no further.
+        PREV at a row that always has that many rows of the match before it reads no further.
         """
         return looks_back(self.node, self.automaton)
 
     @cached_property
     def reach_ahead(self) -> int:
-        """How many rows behind a row anything looks at."""
+        """How many rows behind a row are read."""
         return max(self.conditions.reach_ahead, *self.shifts(), 0)
 
     @cached_property
     def remembers_keys(self) -> bool:
-        """Whether keys have to be kept when none of their rows are."""
+        """Whether keys have to be kept even without rows."""
         numbered = any(
             isinstance(part, MatchNumber)
             for item in (*self.node.measures, *self.node.defines)
@@ -217,7 +217,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         return numbered or bool(self.steps.at_start.any())
 
     def shifts(self) -> list[int]:
-        """Return how far the measures look from a row of the match, in rows of the partition."""
+        """Return how far the measures read from a row of the match, in rows of the partition."""
         parts = (part for item in self.node.measures for part in walk(item.expression))
         return [0, *(part.shift for part in parts if isinstance(part, At))]
 
@@ -231,7 +231,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
     def step(
         self, state: KeyLayers[MatchState], batch: Batch
     ) -> tuple[KeyLayers[MatchState], Batch]:
-        """Take a batch in; return the matches that are certain now."""
+        """Take a batch; return the matches that are certain now."""
         rows, watermark_us = batch.rows, batch.watermark_us
         keys = [evaluate(key.expression, rows) for key in self.node.keys]
         taken = state.taken(keys, rows.num_rows, watermark_us)
@@ -278,7 +278,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
             parts = moved
 
     def parts(self, by_key: RowsByKey, state: MatchState) -> Iterator[tuple[RowsByKey, MatchState]]:
-        """Yield ranges of keys with their rows, several where threads can share the work."""
+        """Yield ranges of keys with their rows, several if threads can share the work."""
         count = by_key.rows.num_rows
         if self.threads == 1 or count < 2 * SMALLEST_PART or len(state.begin) < 2:
             yield by_key, state
@@ -293,7 +293,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
     def step_part(
         self, by_key: RowsByKey, state: MatchState, watermark_us: int
     ) -> tuple[MatchState, list[pa.RecordBatch]]:
-        """Find the matches of some keys, and what has to be kept of them."""
+        """Find the matches of some keys, and the state that has to be kept of them."""
         parts = self.partitions(by_key, state, watermark_us)
         rules = self.rules(state.watermark_us, watermark_us)
         matched = state.matched.copy()
@@ -323,7 +323,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
     def together(
         self, state: MatchState, rows: pa.RecordBatch, fresh: Sequence[pa.Array]
     ) -> tuple[RowsByKey, MatchState]:
-        """Return the kept and the new rows by key, and the state with the keys that are new."""
+        """Return the kept and the new rows by key, and the state including new keys."""
         old = len(state.kept)
         codes, keys, count = encode_more(state.keys, fresh, rows.num_rows)
         kept_codes = np.repeat(np.arange(old, dtype=np.int32), state.kept)
@@ -381,12 +381,12 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
             yield matches, parts
 
     def tables(self, by_key: RowsByKey) -> Tables:
-        """Return what conditions read at rows of a match."""
+        """Return the values that conditions read at rows of a match."""
         names = sorted(frozenset[str]().union(*map(columns_of, self.conditions.values)))
         return self.conditions.tables(by_key.select(names))
 
     def scanned(self, rows: Rows, parts: Partitions, rules: Rules) -> Run:
-        """Find matches in two passes: all conditions look at single rows."""
+        """Find matches in two passes: all conditions read single rows."""
         span = (0, len(parts.begin))
         found = scan(self.steps, self.before, rows, parts, rules, span, MOST_ELEMENTS)
         moved = parts._replace(begin=frozen(found.undecided), numbers=frozen(found.numbers))
@@ -394,7 +394,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         return matches, moved, found.status, found.where
 
     def searched(self, tables: Tables, rows: Rows, parts: Partitions, rules: Rules) -> Run:
-        """Search for matches: conditions read the match, or rows may be left out of it."""
+        """Search for matches: conditions read the match, or rows may be skipped."""
         found = search(self.steps, self.conditions.code, tables, rows, parts, rules)
         if found.status == NO_ANSWER:
             raise self.conditions.no_answer(found.instruction)
@@ -402,7 +402,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         return searched_matches(found), moved, found.status, found.where
 
     def check(self, status: int, where: int, by_key: RowsByKey) -> None:
-        """Raise the error that a matcher met at a start row."""
+        """Raise the error that a matcher found at a start row."""
         if status in (OK, PAUSED):
             return
         skip = self.node.skip
@@ -437,7 +437,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         matched: Bools,
         watermark_us: int,
     ) -> MatchState:
-        """Keep what later rows can still need."""
+        """Return the state without what later rows cannot need."""
         low, high = by_key.offsets[:-1], by_key.offsets[1:]
         begin = np.minimum(np.asarray(parts.begin), high)
         first = np.maximum(begin - self.keeps_back, low)
@@ -463,7 +463,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         )
 
     def due(self, by_key: RowsByKey, keys: Int64s, begin: Int64s, watermark_us: int) -> Int64s:
-        """Return when the next undecided start row of each key runs out of time."""
+        """Return when the time of the next undecided start row of each key is over."""
         due = np.full(len(keys), NEVER, np.int64)
         if self.node.within_us is None:
             return due
@@ -479,7 +479,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
 
     @cached_property
     def fact_schema(self) -> pa.Schema:
-        """The columns of what is known of keys, in a dumped state."""
+        """The columns of the state of keys, in a dumped state."""
         keys = [(f"key {n}", key.type.arrow) for n, key in enumerate(self.node.keys)]
         facts = [(name, pa.int64()) for name in ("kept", "begin", "seen", "numbers")]
         return pa.schema([*keys, *facts, ("whole", pa.bool_())])
@@ -528,7 +528,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         return KeyLayers.of(state, watermark_us)
 
     def check_read(self, state: MatchState) -> None:
-        """Refuse a state that is wrong inside: a matcher goes where rows and counts send it."""
+        """Refuse an inconsistent state: a matcher follows its rows and counts without checks."""
         kept, rows = state.kept, state.rows.num_rows
         require_keys(state.keys, len(kept))
         require_within(kept, 0, rows + 1, "rows of keys")
