@@ -1,8 +1,8 @@
-"""Functions of the rest in Spark's dialect: the same answer as DuckDB's, or no answer.
+"""Functions of the rest in Spark's words: the same answer as DuckDB's, or no answer.
 
-A function listed here is rewritten so that Spark gives what DuckDB gives, in every session time
-zone; `tests/engines/test_functions.py` compares them. Functions of texts and times that are not
-listed here are not handed to Spark.
+A function that is named here is rewritten so that Spark gives what DuckDB gives, in every session
+time zone; `tests/engines/test_functions.py` compares them. Functions of texts and times that are
+not named here are not handed to Spark.
 """
 
 from __future__ import annotations
@@ -172,12 +172,12 @@ def _integer(text: str, **values: exp.Expr) -> exp.Expr:
 
 
 def beyond_spark(what: str, node: exp.Expr, hint: str = _EMBEDDED_HINT) -> UnsupportedError:
-    """Return the error for an expression that Spark would answer differently, or not at all."""
+    """Return the error for what Spark would answer differently, or not at all."""
     return UnsupportedError(f"{what} is not handed to Spark", span=span_of(node), hint=hint)
 
 
 def in_sparks_words(rest: exp.Expr, kinds: Kinds) -> exp.Expr:
-    """Return the rest with its functions in Spark's dialect; the tree is changed.
+    """Return the rest with its functions in Spark's words; the tree is changed.
 
     `UnsupportedError` says that Spark would answer something else.
     """
@@ -208,7 +208,7 @@ def _on_spark(node: exp.Expr, kinds: Kinds) -> exp.Expr:
 
 
 def _part(node: exp.Expr, kinds: Kinds) -> exp.Expr | None:
-    """Return EXTRACT, DATE_PART, YEAR(…) and similar functions."""
+    """Return EXTRACT, DATE_PART, YEAR(…) and their like."""
     name, value = "", None
     if isinstance(node, exp.Extract):
         name, value = node.name, node.expression
@@ -278,7 +278,7 @@ def _from_number(node: exp.Expr, kinds: Kinds) -> exp.Expr:
 
 
 def _pieces(node: exp.Expr) -> list[Piece]:
-    """Return the parts of a format that is written in the query."""
+    """Return the pieces of a format that is written in the query."""
     format_ = node.args.get("format")
     if not (isinstance(format_, exp.Literal) and format_.is_string):
         what = f"a format that is no text: {written(node)}"
