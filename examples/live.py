@@ -1,4 +1,4 @@
-"""Subscribe to a query: results come when they are complete, late events are counted.
+"""Run a query live: results come when they are complete, late events are counted.
 
 python examples/live.py
 """

@@ -1,4 +1,4 @@
-"""Store a few events, ask about them, see how the answer comes about.
+"""Store a few events, query them, see how the answer is computed.
 
 python examples/quickstart.py
 """

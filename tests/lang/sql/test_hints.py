@@ -1,4 +1,4 @@
-"""What a hint tells a person to write is accepted."""
+"""What a hint suggests to write is accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in front of a dot has to be in FROM, for columns and for stars alike."""
+"""A name in front of a dot has to be in FROM, for columns and for stars alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A relation in ordinary SQL is the rows that are there now, on every way that reads it."""
+"""A relation in ordinary SQL is its present rows, however the query is answered."""
 
 from __future__ import annotations
 

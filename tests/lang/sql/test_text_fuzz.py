@@ -1,6 +1,6 @@
 """Mutated query texts: each is planned, or refused by an error of ours.
 
-`EVENTIDE_FUZZ=5000` tries so many, and `-s` shows how long the slowest took.
+`EVENTIDE_FUZZ=5000` tries that many, and `-s` shows how long the slowest took.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PATTERN: what is read is what was written."""
+"""PATTERN: the parsed tree is what was written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query reaches nothing but the streams it names: no files, no settings, no clock, no chance."""
+"""A query reaches only the streams it names: no files, settings, clock or random numbers."""
 
 from __future__ import annotations
 

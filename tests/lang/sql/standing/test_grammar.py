@@ -1,4 +1,4 @@
-"""Windows in square brackets and ISTREAM: what the text says, and that other SQL stays as it is."""
+"""Windows in square brackets and ISTREAM are parsed, and other SQL stays as it is."""
 
 from __future__ import annotations
 

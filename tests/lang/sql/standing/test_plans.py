@@ -1,4 +1,4 @@
-"""Standing queries: what plan their text becomes."""
+"""Standing queries: the plans of their texts."""
 
 from __future__ import annotations
 
