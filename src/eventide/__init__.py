@@ -1,7 +1,8 @@
 """Store event streams, query them, find patterns in them.
 
     schema.py      what an event looks like       batch.py   what travels between operators
-    errors.py      all errors, one class a stage
+    errors.py      all errors, one class a stage  local_path.py  paths and `file:` addresses
+    interrupts.py  Ctrl-C during long work        visible.py     control characters made visible
     api/           what users work with: databases, streams, results, live queries
     ingest/        bring events in, in time order
     store/         keep them in time-ordered segments

@@ -31,7 +31,7 @@ Time = str | int | np.integer[Any] | np.datetime64 | date | datetime
 """An instant: ISO text, microseconds since 1970 UTC, a date or datetime (UTC without a zone)."""
 Publish = Callable[[str, pa.RecordBatch, int], None]
 Answer = Callable[[Snapshot, Sequence[AggregateCall], Sequence[int], Int64s | None], pa.RecordBatch]
-"""Answers aggregates over periods as `store.aggregate.aggregate` does: here, or on Spark."""
+"""Answers aggregates over periods as store/reading/aggregate.py does: here, or on Spark."""
 
 CALL = re.compile(r"\s*(\w+)\s*\(\s*(.+?)\s*\)\s*")
 

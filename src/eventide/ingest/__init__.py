@@ -8,4 +8,5 @@ csv_text.py   CSV files, and which line of one is broken
 json_lines.py JSON lines files, and which line of one is broken
 compressed.py text files that may be compressed
 ordering.py   put events that arrive out of order back into order of time
+merging.py    merge streams, each in order of time, under one clock
 """

@@ -2,7 +2,8 @@
 
 answer.py      the entry point: blocks, then the SQL around them; rest.py hands that to DuckDB
 choice.py      which way to answer a block; access.py: what a way is
-weights.py     the cost of single steps; calibrate.py measures it on this machine
+weights.py     the cost of single steps
+calibrate.py   measures it on this machine, with the queries of calibrate_queries.py
 replay.py      every event through the operators, slices in threads
 slices.py      where a plan can be cut in time
 pruning.py     what conditions rule out before anything is read

@@ -57,7 +57,7 @@ class SliceItem:
 
 @dataclass(frozen=True, slots=True)
 class IndexAnswers:
-    """Answers aggregates like `store.aggregate.aggregate`, with tasks for what has to be read."""
+    """Answers aggregates as store/reading/aggregate.py does, with tasks for rows that have to be read."""
 
     spark: SparkSession
 

@@ -1,7 +1,7 @@
 """Split the conditions of pattern variables: parts for whole columns, parts that read the match.
 
 A conjunct that reads the tested row and rows at fixed distances is computed for all rows at once.
-The rest becomes instructions for `kernels.match_code`. There, a part that reads a single row of the
+The rest becomes instructions for `kernels.patterns.code`. There, a part that reads a single row of the
 match is again a column of values: `LAST(A.x) * 2 + LAST(A.y) > x` loads two values and compares
 them.
 """

@@ -1,6 +1,6 @@
 """Matches of temporal patterns: situations of a key whose periods lie as the pattern asks.
 
-    events ─ situation_runs: changes ─ situation_search: matches ─ situation_report: rows
+    events ─ runs.py: changes ─ search.py: matches ─ report.py: rows
 
 The state is the situations that matches may still need (those in the window and the open ones, with
 their aggregates), statistics, and matches that wait to be confirmed. The order in which situations

@@ -94,7 +94,7 @@ class TemporalPattern(Plan):
 class PeriodJoin(Plan):
     """Pairs of rows of two plans with equal keys whose periods have one of the required relations.
 
-    `mask` has the relations of `plan.allen` that the period of the left row may have to that of the
+    `mask` has the relations of `plan.situations.allen` that the period of the left row may have to that of the
     right one. Null keys equal nothing; empty periods, and periods with a null bound, have no
     relation. With `open_ends`, a period without an end is open: it has the relations that it will
     have whenever it ends. Kind "left" adds left rows without a partner, once, beside nulls; "semi"

@@ -12,4 +12,5 @@ group_commit.py  sync logs a little later, many appends at once
 load.py          how much comes in, and how late
 feed.py          a queue before a stream, for many producers
 adaptation.py    what to leave out when too much comes in
+findings.py      facts about a stream, kept until it has grown
 """

@@ -9,4 +9,5 @@ replay.py       the periods, read and matched
 keyed.py        the same in the rows of each key, or in those that pass a filter
 question.py     a pattern over a snapshot: what is known before anything is read
 ways.py         all of it as ways to answer a query
+slices.py       a pattern over a slice, when all events are replayed
 """

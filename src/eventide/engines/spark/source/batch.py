@@ -9,7 +9,7 @@ read. Filters are not pushed down: Spark 4.3 keeps what one query has pushed for
 over the same DataFrame, which then misses rows. Queries through `eventide.spark` prune by time on
 their own.
 
-As a stream, `spark.readStream.format("eventide")`: see stream_source.py.
+As a stream, `spark.readStream.format("eventide")`: see stream.py.
 
 Writing: each task stages a segment, and the driver commits all of them at once. In a stream the
 query and the batch number make that commit happen exactly once, in a batch job the option

@@ -35,7 +35,7 @@ class PeriodRelation(exp.Expression, exp.Func):
 
     @property
     def mask(self) -> int:
-        """The relations that it allows, as a mask of `plan.allen`."""
+        """The relations that it allows, as a mask of `plan.situations.allen`."""
         return cast("int", self.args["mask"])
 
     @property
@@ -131,7 +131,7 @@ class RelationParser(SituationParser):
 
 
 def _spelled(said: list[Token]) -> str:
-    """Return the words of a relation as `plan.allen` has them."""
+    """Return the words of a relation as `plan.situations.allen` has them."""
     words = [word.text.lower().replace("_", " ") for word in said if word.text != "-"]
     return " ".join(words)
 

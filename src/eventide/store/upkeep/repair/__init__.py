@@ -21,8 +21,11 @@ as damaged as before, or repaired, and no file is ever deleted or overwritten.
 stream.py      one repair, from its first step to its last
 report.py      what it did, and what is lost
 start.py       which manifest and which log count
+rebuild.py     a manifest for a stream that has lost all of them
+salvage_log.py what can be read of a damaged log
 turn.py        what is known so far, and which events are safe
 segments.py    the listed segments: check them, and rewrite what is left of damaged ones
+salvage.py     rows of a damaged segment
 orphans.py     segments that no list has
 losses.py      which events are lost
 commit.py      make the result count, and move damaged files out of the way
