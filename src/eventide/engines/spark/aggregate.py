@@ -57,7 +57,7 @@ class SliceItem:
 
 @dataclass(frozen=True, slots=True)
 class IndexAnswers:
-    """Answers aggregates as store/reading/aggregate.py does, with tasks for rows that have to be read."""
+    """Answers aggregates as store/reading/aggregate.py does, with tasks that read rows."""
 
     spark: SparkSession
 

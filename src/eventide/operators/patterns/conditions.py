@@ -1,8 +1,8 @@
 """Split the conditions of pattern variables: parts for whole columns, parts that read the match.
 
 A conjunct that reads the tested row and rows at fixed distances is computed for all rows at once.
-The rest becomes instructions for `kernels.patterns.code`. There, a part that reads a single row of the
-match is again a column of values: `LAST(A.x) * 2 + LAST(A.y) > x` loads two values and compares
+The rest becomes instructions (kernels/patterns/code.py). There, a part that reads a single row of
+the match is again a column of values: `LAST(A.x) * 2 + LAST(A.y) > x` loads two values and compares
 them.
 """
 

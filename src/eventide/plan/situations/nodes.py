@@ -94,8 +94,8 @@ class TemporalPattern(Plan):
 class PeriodJoin(Plan):
     """Pairs of rows of two plans with equal keys whose periods have one of the required relations.
 
-    `mask` has the relations of `plan.situations.allen` that the period of the left row may have to that of the
-    right one. Null keys equal nothing; empty periods, and periods with a null bound, have no
+    `mask` has the relations (situations/allen.py) that the period of the left row may have to that
+    of the right one. Null keys equal nothing; empty periods, and periods with a null bound, have no
     relation. With `open_ends`, a period without an end is open: it has the relations that it will
     have whenever it ends. Kind "left" adds left rows without a partner, once, beside nulls; "semi"
     and "anti" are the left rows with and without a partner, each once. The two plans share no name;

@@ -25,7 +25,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """The relations, as a mask of `plan.situations.allen`, that situation `first` may have to `second`.
+    """The relations, as a mask of allen.py, that situation `first` may have to `second`.
 
     Both are places in the pattern's situations, and `first` is the smaller one.
     """
