@@ -15,18 +15,18 @@ from benchmarks.cases import Case
 from benchmarks.data import EVENTS
 from benchmarks.errands import all_cases
 from benchmarks.guard import MismatchError, check_answers
-from benchmarks.index_data import CRIME, CRIME_EVENTS, NOISY_EVENTS, READINGS, Built, Dataset
-from benchmarks.index_patterns import Answered, answered
-from benchmarks.index_queries import Series, all_series
-from benchmarks.index_report import HOW_TO_READ_INDEX, Report, buildings
-from benchmarks.index_windows import EVENTS as EVENTS_OF_WINDOWS
-from benchmarks.index_windows import run_windows
+from benchmarks.index.data import CRIME, CRIME_EVENTS, NOISY_EVENTS, READINGS, Built, Dataset
+from benchmarks.index.patterns import Answered, answered
+from benchmarks.index.queries import Series, all_series
+from benchmarks.index.report import HOW_TO_READ_INDEX, Report, buildings
+from benchmarks.index.windows import EVENTS as EVENTS_OF_WINDOWS
+from benchmarks.index.windows import run_windows
 from benchmarks.keys import KEYS, run_keys
 from benchmarks.measure import Outcome, measure
 from benchmarks.pages import INDEX, PATTERNS, QUERIES, STORE, write_section
-from benchmarks.pattern_cases import PATTERN_CASES, PatternCase
-from benchmarks.pattern_setting import MANY as MANY_OF_PATTERNS
-from benchmarks.pattern_setting import PatternSetting, PatternSizes
+from benchmarks.patterns.cases import PATTERN_CASES, PatternCase
+from benchmarks.patterns.setting import MANY as MANY_OF_PATTERNS
+from benchmarks.patterns.setting import PatternSetting, PatternSizes
 from benchmarks.promises import figures_of
 from benchmarks.race import Finding
 from benchmarks.report import (
@@ -39,23 +39,23 @@ from benchmarks.report import (
     store_section,
 )
 from benchmarks.setting import Setting
-from benchmarks.situation_report import (
+from benchmarks.situations.report import (
     SITUATION_CASES,
     chosen_situations,
     run_situations,
     situation_setting,
 )
-from benchmarks.situation_setting import MANY as MANY_OF_SITUATIONS
-from benchmarks.standing_report import (
+from benchmarks.situations.setting import MANY as MANY_OF_SITUATIONS
+from benchmarks.standing.report import (
     STANDING_CASES,
     chosen_standing,
     run_standing,
     standing_setting,
 )
-from benchmarks.standing_setting import MANY as MANY_OF_STANDING
-from benchmarks.store_cases import StoreCase
-from benchmarks.store_paper import all_store_cases
-from benchmarks.store_setting import MANY, Sizes, StoreSetting
+from benchmarks.standing.setting import MANY as MANY_OF_STANDING
+from benchmarks.store.cases import StoreCase
+from benchmarks.store.paper import all_store_cases
+from benchmarks.store.setting import MANY, Sizes, StoreSetting
 
 SAMPLE = 20_000
 

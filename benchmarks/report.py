@@ -17,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.measure import JVM_WARM_UPS, LEAST_ROUNDS, MOST_ROUNDS, Outcome, Timing
-from benchmarks.pattern_cases import PatternCase
-from benchmarks.pattern_data import KEYS
+from benchmarks.patterns.cases import PatternCase
+from benchmarks.patterns.data import KEYS
 from benchmarks.race import ROUNDS, Finding
-from benchmarks.store_cases import StoreCase
+from benchmarks.store.cases import StoreCase
 
 PACKAGES = ("eventide", "duckdb", "polars", "pyspark", "pyarrow", "numba", "numpy")
 HEADINGS = ("Case", "Eventide", "s", "M events/s", "Rival", "s", "Ratio", "Target", "")

@@ -14,7 +14,7 @@ from benchmarks.cases import QUESTIONS, Case, Duel, Question
 from benchmarks.data import CARS, MANY_CARS, Traffic
 from benchmarks.errands import all_cases
 from benchmarks.guard import MismatchError, as_bag, check_answers, difference_of
-from benchmarks.index_windows import (
+from benchmarks.index.windows import (
     EACH,
     SLIDES,
     Slide,
@@ -23,12 +23,12 @@ from benchmarks.index_windows import (
     windows_section,
 )
 from benchmarks.measure import measure
-from benchmarks.pattern_cases import QUESTIONS as PATTERN_QUESTIONS
-from benchmarks.pattern_cases import PatternCase, against, by_hand, new_texts
-from benchmarks.pattern_data import STREAM, kept, ticks
-from benchmarks.pattern_rivals import FLINK, AbsentError, Rival, Task, ask, last_line
-from benchmarks.pattern_setting import PatternSetting, PatternSizes
-from benchmarks.pattern_setting import Question as PatternQuestion
+from benchmarks.patterns.cases import QUESTIONS as PATTERN_QUESTIONS
+from benchmarks.patterns.cases import PatternCase, against, by_hand, new_texts
+from benchmarks.patterns.data import STREAM, kept, ticks
+from benchmarks.patterns.rivals import FLINK, AbsentError, Rival, Task, ask, last_line
+from benchmarks.patterns.setting import PatternSetting, PatternSizes
+from benchmarks.patterns.setting import Question as PatternQuestion
 from benchmarks.promises import figures_of
 from benchmarks.race import Finding, at_least, at_most, check_close, check_same
 from benchmarks.report import (
@@ -40,9 +40,9 @@ from benchmarks.report import (
 )
 from benchmarks.sensors import COLUMNS, as_they_arrive, exponential, in_bursts, sensor_chunks
 from benchmarks.setting import Setting
-from benchmarks.store_cases import StoreCase
-from benchmarks.store_paper import all_store_cases
-from benchmarks.store_setting import Sizes, StoreSetting
+from benchmarks.store.cases import StoreCase
+from benchmarks.store.paper import all_store_cases
+from benchmarks.store.setting import Sizes, StoreSetting
 from benchmarks.ways import Way
 
 from benchmarks import __main__ as command

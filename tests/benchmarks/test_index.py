@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from benchmarks.index_data import BEAT, CRIME, READINGS, Dataset, crime_chunks, noisy_chunks
-from benchmarks.index_patterns import answered, choices_of
-from benchmarks.index_queries import all_series
-from benchmarks.index_report import Report
+from benchmarks.index.data import BEAT, CRIME, READINGS, Dataset, crime_chunks, noisy_chunks
+from benchmarks.index.patterns import answered, choices_of
+from benchmarks.index.queries import all_series
+from benchmarks.index.report import Report
 from benchmarks.report import Machine
 
 pytestmark = pytest.mark.usefixtures("uncollected")

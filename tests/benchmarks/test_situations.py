@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from benchmarks.guard import MismatchError
-from benchmarks.pattern_rivals import AbsentError
+from benchmarks.patterns.rivals import AbsentError
 from benchmarks.race import Finding
 from benchmarks.report import Machine
-from benchmarks.situation_cases import against_flink, check_aggressive, derived
-from benchmarks.situation_data import (
+from benchmarks.situations import cases as situation_cases
+from benchmarks.situations.cases import against_flink, check_aggressive, derived
+from benchmarks.situations.data import (
     ALIKE,
     BOOLEANS,
     DEVICES,
@@ -29,11 +30,11 @@ from benchmarks.situation_data import (
     phases,
     thresholds,
 )
-from benchmarks.situation_gains import RELATIONS, gains
-from benchmarks.situation_joins import join_text, joined, period_table
-from benchmarks.situation_orders import ADAPTED, ORDERS, RATIOS, in_phases, orders_of
-from benchmarks.situation_paper import latency_in
-from benchmarks.situation_queries import (
+from benchmarks.situations.gains import RELATIONS, gains
+from benchmarks.situations.joins import join_text, joined, period_table
+from benchmarks.situations.orders import ADAPTED, ORDERS, RATIOS, in_phases, orders_of
+from benchmarks.situations.paper import latency_in
+from benchmarks.situations.queries import (
     BEFORE_OVERLAPS,
     Q1,
     Q2,
@@ -43,9 +44,9 @@ from benchmarks.situation_queries import (
     four_situations,
     simplified,
 )
-from benchmarks.situation_report import SITUATION_CASES, chosen_situations, situations_section
-from benchmarks.situation_scan import changing, ended_in, ended_of, scan_matches
-from benchmarks.situation_setting import (
+from benchmarks.situations.report import SITUATION_CASES, chosen_situations, situations_section
+from benchmarks.situations.scan import changing, ended_in, ended_of, scan_matches
+from benchmarks.situations.setting import (
     SituationSetting,
     SituationSizes,
     check_counts,
@@ -57,11 +58,10 @@ from benchmarks.situation_setting import (
     threads,
     through,
 )
-from benchmarks.situation_sql import MEANINGS, drawn_count, duckdb_text, flink_text
-from benchmarks.situation_streams import SHAPES, check_shape, copies, of_shape, shaped
-from benchmarks.situation_windows import expected_matches, peak_of
+from benchmarks.situations.sql import MEANINGS, drawn_count, duckdb_text, flink_text
+from benchmarks.situations.streams import SHAPES, check_shape, copies, of_shape, shaped
+from benchmarks.situations.windows import expected_matches, peak_of
 
-from benchmarks import situation_cases
 from eventide.lang.sql import plan_sql
 from eventide.plan.situations import allen
 from eventide.schema import Schema

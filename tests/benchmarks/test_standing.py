@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from benchmarks.guard import MismatchError
-from benchmarks.pattern_rivals import AbsentError
+from benchmarks.patterns.rivals import AbsentError
 from benchmarks.race import Finding
 from benchmarks.report import Machine
-from benchmarks.standing_chains import CHAIN, ONE, chains
-from benchmarks.standing_data import (
+from benchmarks.standing import rivals as standing_rivals
+from benchmarks.standing.chains import CHAIN, ONE, chains
+from benchmarks.standing.data import (
     FOUR_INPUTS,
     PROTOCOLS,
     SOURCES,
@@ -25,8 +26,8 @@ from benchmarks.standing_data import (
     scaled,
     sided,
 )
-from benchmarks.standing_groups import HOLISTIC, check_holistic, panes
-from benchmarks.standing_joins import (
+from benchmarks.standing.groups import HOLISTIC, check_holistic, panes
+from benchmarks.standing.joins import (
     NAMED_ORDERS,
     Joining,
     Streams,
@@ -34,7 +35,7 @@ from benchmarks.standing_joins import (
     followed,
     orders_compared,
 )
-from benchmarks.standing_links import (
+from benchmarks.standing.links import (
     DOWN,
     EXECUTIONS,
     UP,
@@ -46,9 +47,9 @@ from benchmarks.standing_links import (
     placed,
     without_joined,
 )
-from benchmarks.standing_live import check_average
-from benchmarks.standing_report import STANDING_CASES, chosen_standing, standing_section
-from benchmarks.standing_rivals import (
+from benchmarks.standing.live import check_average
+from benchmarks.standing.report import STANDING_CASES, chosen_standing, standing_section
+from benchmarks.standing.rivals import (
     beside_flink,
     check_pairs,
     nowhere,
@@ -57,7 +58,7 @@ from benchmarks.standing_rivals import (
     run_spark,
     write_parts,
 )
-from benchmarks.standing_setting import (
+from benchmarks.standing.setting import (
     Runner,
     StandingSetting,
     StandingSizes,
@@ -69,7 +70,6 @@ from benchmarks.standing_setting import (
     summed,
 )
 
-from benchmarks import standing_rivals
 from eventide.plan.standing.choose import choose_plan
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from itertools import permutations
 from statistics import mean
 
 import pytest
-from benchmarks.global_orders import best_order, by_selectivity, cost_of_order, pair_size
+from benchmarks.standing.global_orders import best_order, by_selectivity, cost_of_order, pair_size
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
