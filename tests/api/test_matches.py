@@ -212,7 +212,7 @@ def test_a_confirmed_match_is_drawn_once() -> None:
     matches = ev.tpstream(text, cars=[*events(), *events(4)])
     assert sorted(row["confirmed"] for row in matches) == [False, False, True]
     scene = matches.plot().scene
-    assert scene.told.startswith("2 matches")
+    assert scene.summary.startswith("2 matches")
     first, second = scene.timelines
     assert [lane.bars[0].end_us for lane in first.lanes] == [3 * SECOND, 4 * SECOND]
     assert (first.detected_us, first.caption) == (3 * SECOND, "top 80, n 2, confirmed True")

@@ -221,7 +221,7 @@ MEMBERS = [Member(name, f"{name}.start", f"{name}.end") for name in ("fast", "br
 def test_a_scene_from_rows() -> None:
     scene = scene_of_matches(MATCHES, ["car"], MEMBERS, ["top", "held"], most=3)
     assert scene.title == "Matches of fast, brake"
-    assert scene.told == "4 matches, 1970-01-01 08:00:12 to 08:01:30"
+    assert scene.summary == "4 matches, 1970-01-01 08:00:12 to 08:01:30"
     assert scene.rest == "and 1 more match"
     first, second, third = scene.timelines
     assert (first.title, first.caption) == ("car a", "top 96.5, held 4 s")
@@ -236,7 +236,7 @@ def test_a_scene_from_rows() -> None:
 
 def test_rows_may_be_none_and_keys_too() -> None:
     nothing = scene_of_matches(MATCHES.slice(0, 0), ["car"], MEMBERS, ["top"])
-    assert (nothing.told, nothing.timelines) == ("no matches", ())
+    assert (nothing.summary, nothing.timelines) == ("no matches", ())
     assert drawn(nothing) is not None
     whole = scene_of_matches(MATCHES, [], MEMBERS, [], relate=lambda bars: (f"{len(bars)} bars",))
     assert [each.title for each in whole.timelines][:2] == ["Match 1", "Match 2"]
@@ -262,7 +262,7 @@ def test_a_match_that_is_confirmed_is_one_match() -> None:
     assert once["ts"].equals(pa.chunked_array([at(12, 12, 30)]))
     assert once["top"].to_pylist() == [3.0, 4.0, 5.0]
     scene = scene_of_matches(once, ["car"], MEMBERS, ["confirmed"], most=1)
-    assert scene.told.startswith("3 matches, ")
+    assert scene.summary.startswith("3 matches, ")
     assert scene.rest == "and 2 more matches"
     assert scene.timelines[0].lanes[0].bars == (Bar(us(5), us(20)),)
     assert once_each(rows.slice(0, 0), ["car"], MEMBERS).num_rows == 0
@@ -310,7 +310,7 @@ SITUATIONS = pa.table(
 
 def test_situations_by_key_over_one_axis() -> None:
     scene = scene_of_situations(SITUATIONS)
-    assert scene.told == "4 situations of 2 keys (car), 1970-01-01 08:00:00 to 08:00:50"
+    assert scene.summary == "4 situations of 2 keys (car), 1970-01-01 08:00:00 to 08:00:50"
     a, b = scene.timelines
     assert a.period == b.period
     assert [each.name for each in a.lanes] == [each.name for each in b.lanes] == ["fast", "brake"]
@@ -328,7 +328,7 @@ def test_a_stored_stream_of_situations_has_its_own_keys() -> None:
         1, "_seq", pa.array(range(4))
     )
     assert scene_of_situations(stored) == scene_of_situations(SITUATIONS)
-    assert "(ts)" in scene_of_situations(stored, by=["ts"]).told
+    assert "(ts)" in scene_of_situations(stored, by=["ts"]).summary
 
 
 def test_many_situations_become_what_can_be_seen() -> None:
@@ -438,5 +438,5 @@ def test_the_first_of_many_matches_are_those_of_all_in_order() -> None:
     few = scene_of_matches(table, ["k"], [member], [], most=7)
     everything = scene_of_matches(table, ["k"], [member], [], most=count)
     assert few.timelines == everything.timelines[:7]
-    assert few.told == everything.told
+    assert few.summary == everything.summary
     assert few.rest == "and 493 more matches"

@@ -158,8 +158,10 @@ def show_traceback(ctx: click.Context) -> None:
 def unexpected(error: Exception, ctx: click.Context) -> str:
     """Describe an unexpected error."""
     what = " ".join(str(error).split())
-    told = f"unexpected {type(error).__name__}{': ' if what else ''}{what}"
-    return told if ctx.meta.get(DEBUG) else f"{told}\nhint: run again with --debug to see where"
+    message = f"unexpected {type(error).__name__}{': ' if what else ''}{what}"
+    return (
+        message if ctx.meta.get(DEBUG) else f"{message}\nhint: run again with --debug to see where"
+    )
 
 
 def debug_option() -> click.Option:

@@ -93,9 +93,9 @@ def replay(  # noqa: PLR0913 - an option each
         shown = not no_progress and (form == "table" or not output().is_terminal)
         run_with_bar(replayed, shown=shown)
     except KeyboardInterrupt:
-        notices().print(f"stopped: {told(replayed.progress)}", markup=False)
+        notices().print(f"stopped: {progress_text(replayed.progress)}", markup=False)
         raise
-    took = f"{told(replayed.progress)}, in {perf_counter() - began:.1f} s"
+    took = f"{progress_text(replayed.progress)}, in {perf_counter() - began:.1f} s"
     notices().print(f"replayed {took}", style="dim", markup=False)
 
 
@@ -104,7 +104,7 @@ def in_options(error: EventideError) -> str:
     return str(error).replace("exchange start and end", "exchange --from and --to")
 
 
-def told(progress: ReplayProgress) -> str:
+def progress_text(progress: ReplayProgress) -> str:
     """Return the progress of a replay as text."""
     if progress.clock_us is None:
         return "no events"

@@ -152,10 +152,10 @@ def how_it_compares(found: DemoFindings) -> list[Block]:
     if found.spark_version is None:
         columns = ("question", "rows", "time")
         rows = tuple(embedded_cells(answer) for answer in found.over_history)
-        told = "Embedded, on this machine. This run left Spark out."
+        sentence = "Embedded, on this machine. This run left Spark out."
         return [
             Heading("How long it took"),
-            Paragraph(told),
+            Paragraph(sentence),
             TextTable(columns, rows, right=frozenset(columns[1:])),
         ]
     both = ("question", "rows", "embedded", f"Spark {found.spark_version}", "rows agree")

@@ -122,8 +122,8 @@ def block_html(block: Block) -> str:
         case KeyFigures(facts):
             return facts_html(facts)
         case Figure(chart, caption):
-            told = f"<figcaption>{inline(caption)}</figcaption>" if caption else ""
-            return f'<figure><div class="chart">{draw(chart)}</div>{told}</figure>'
+            note = f"<figcaption>{inline(caption)}</figcaption>" if caption else ""
+            return f'<figure><div class="chart">{draw(chart)}</div>{note}</figure>'
         case Drawing(svg, zoom):
             controls = ZOOM_CONTROLS if zoom else ""
             return f'<figure>{controls}<div class="chart">{svg}</div></figure>'

@@ -14,7 +14,7 @@ from eventide.errors import PlanError, StateError
 from eventide.operators.standing.answer.report import Reporter
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.plan.standing.execution import EXECUTIONS, Execution
-from eventide.plan.standing.nodes import SHOWN, RangeWindow, Report, RowsWindow
+from eventide.plan.standing.nodes import ANSWER_EXP, RangeWindow, Report, RowsWindow
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from tests.naive.standing import report as naive
 from tests.naive.standing.report import Result, Told
@@ -64,7 +64,7 @@ def results_of(draw: st.DrawFn, pattern: str) -> list[Result]:
 
 
 def changes_of(
-    results: list[Result], execution: Execution, seed: int, shown: list[int] | None = None
+    results: list[Result], execution: Execution, seed: int, answer_exp: list[int] | None = None
 ) -> Changes:
     """Return the changes as a plan sends them, in any order that an instant allows."""
     chance = random.Random(seed)
@@ -85,9 +85,9 @@ def changes_of(
         name: [each.values[place] for each in chosen] for place, name in enumerate(SCHEMA.names)
     }
     schema = SCHEMA
-    if shown is not None:
-        columns[SHOWN] = [shown[number] for *_, number in events]
-        schema = SCHEMA.append(pa.field(SHOWN, pa.int64()))
+    if answer_exp is not None:
+        columns[ANSWER_EXP] = [answer_exp[number] for *_, number in events]
+        schema = SCHEMA.append(pa.field(ANSWER_EXP, pa.int64()))
     return Changes(
         pa.RecordBatch.from_pydict(columns, schema=schema),
         np.array([at for at, *_ in events], np.int64),
@@ -263,14 +263,15 @@ def test_a_window_over_the_last_results(pattern: str, data: st.DataObject, count
 def test_rows_last_as_long_as_their_external_parts(report: Report, data: st.DataObject) -> None:
     results = data.draw(results_of("weak"))
     longer = data.draw(st.lists(st.integers(0, 9), min_size=14, max_size=14))
-    shown = [each.exp + more for each, more in zip(results, longer, strict=False)]
+    answer_exp = [each.exp + more for each, more in zip(results, longer, strict=False)]
     lasting = [
-        Result(each.values, each.born, exp, exp) for each, exp in zip(results, shown, strict=True)
+        Result(each.values, each.born, exp, exp)
+        for each, exp in zip(results, answer_exp, strict=True)
     ]
     cuts = data.draw(CUTS)
     for execution in EXECUTIONS:
-        reporter = Reporter(SCHEMA, EDGES["weak"], report, shown=True, execution=execution)
-        changes = changes_of(results, execution, 0, shown)
+        reporter = Reporter(SCHEMA, EDGES["weak"], report, answer_exp=True, execution=execution)
+        changes = changes_of(results, execution, 0, answer_exp)
         told = drive(reporter, changes, cuts, lasting, reload=True)
         twin: Any = getattr(naive, report)
         more = (None,) if report == "rstream" else ()
@@ -319,4 +320,4 @@ def test_a_window_over_results_has_no_streams() -> None:
     with pytest.raises(PlanError, match="WSTREAM"):
         Reporter(SCHEMA, EDGES["weak"], "rstream", output_window=RowsWindow(2))
     with pytest.raises(PlanError, match="INTERNAL"):
-        Reporter(SCHEMA, EDGES["strict"], shown=True)
+        Reporter(SCHEMA, EDGES["strict"], answer_exp=True)

@@ -19,7 +19,7 @@ from eventide.operators.standing.windows.times import expiries, rounded_up
 from eventide.plan.nodes import Scan
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.plan.standing.nodes import (
-    SHOWN,
+    ANSWER_EXP,
     PeriodWindow,
     RangeWindow,
     RowsWindow,
@@ -63,10 +63,10 @@ def operator_of(
     slide: int | None = None,
     execution: Execution = "aware",
     *,
-    shown: bool = False,
+    answer_exp: bool = False,
     internal: bool = False,
 ) -> WindowOperator:
-    return window_operator(Windowed(SCAN, "w", window, internal), 3, slide, execution, shown)
+    return window_operator(Windowed(SCAN, "w", window, internal), 3, slide, execution, answer_exp)
 
 
 @st.composite
@@ -228,12 +228,14 @@ def test_what_is_not_there_cannot_be_deleted() -> None:
 def test_shown_is_the_expiry_of_external_windows(slide: int | None) -> None:
     events = [event(1, 0), event(2, 1)]
     for window in (RangeWindow(5), RowsWindow(1), SessionWindow(5)):
-        shown = run(operator_of(window, slide, "negative", shown=True), events, [99], reload=True)
-        assert shown.rows.column(SHOWN).to_pylist() == shown.exp.tolist()
-        inner = operator_of(window, slide, "negative", shown=True, internal=True)
+        answer_exp = run(
+            operator_of(window, slide, "negative", answer_exp=True), events, [99], reload=True
+        )
+        assert answer_exp.rows.column(ANSWER_EXP).to_pylist() == answer_exp.exp.tolist()
+        inner = operator_of(window, slide, "negative", answer_exp=True, internal=True)
         hidden = run(inner, events, [99], reload=True)
-        assert set(hidden.rows.column(SHOWN).to_pylist()) == {NEVER}
-        assert listed(hidden) == listed(shown)
+        assert set(hidden.rows.column(ANSWER_EXP).to_pylist()) == {NEVER}
+        assert listed(hidden) == listed(answer_exp)
 
 
 def test_instants_beyond_time_are_never() -> None:

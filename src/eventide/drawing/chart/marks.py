@@ -51,10 +51,10 @@ def draw_points(points: Points, color: Color, time: TimeScale, value: ValueScale
     ts_us, values = points.ts_us[shown], points.values[shown]
     x, y = time.x(ts_us), value.y(values)
     for i in seen_points(x.astype(np.int64), y.astype(np.int64)).tolist():
-        told = escape(f"{points.name}: {number(values[i])} at {clock(int(ts_us[i]))}")
+        text = escape(f"{points.name}: {number(values[i])} at {clock(int(ts_us[i]))}")
         yield (
             f'<circle class="ev-dot ev-{color}" cx="{x[i]:.1f}" cy="{y[i]:.1f}" r="2.2">'
-            f"<title>{told}</title></circle>"
+            f"<title>{text}</title></circle>"
         )
 
 
@@ -87,11 +87,11 @@ def draw_periods(
             continue
         left, right = float(time.x(period.start_us)), float(time.x(period.end_us))
         width = max(right - left, 2.0)
-        told = escape(period_text(period))
+        text = escape(period_text(period))
         yield (
             f'<rect class="ev-period ev-{color}" x="{left:.1f}" y="{lane_tops[period.lane]:.1f}" '
             f'width="{width:.1f}" height="{height:.1f}" rx="{min(3.0, width / 2):.1f}">'
-            f"<title>{told}</title></rect>"
+            f"<title>{text}</title></rect>"
         )
 
 
@@ -108,9 +108,9 @@ def hover_bands(series: Sequence[Line | Bars], time: TimeScale, value: ValueScal
     edges = np.linspace(time.start_us, time.end_us, HOVER_BANDS + 1)
     middles = ((edges[:-1] + edges[1:]) / 2).astype(np.int64)
     width = (time.right - time.left) / HOVER_BANDS
-    told = [values_at(each, middles, int(edges[1] - edges[0])) for each in series]
+    texts = [values_at(each, middles, int(edges[1] - edges[0])) for each in series]
     for i, middle in enumerate(middles.tolist()):
-        lines = [clock(middle), *(words[i] for words in told if words[i])]
+        lines = [clock(middle), *(words[i] for words in texts if words[i])]
         if len(lines) > 1:
             yield (
                 f'<rect class="ev-band" x="{time.left + i * width:.1f}" y="{value.top:.1f}" '

@@ -42,7 +42,7 @@ class WayRow:
     """A way to answer: seconds and counts, as estimated and, if it was run, as measured."""
 
     name: str
-    told: str
+    summary: str
     seconds: float
     cells: tuple[str, ...]
     actual_seconds: float | None = None
@@ -64,7 +64,7 @@ class Section:
     """One block of a query: a heading, tracks over time, the ways, the steps."""
 
     title: str
-    told: str
+    summary: str
     start_us: int
     end_us: int
     tracks: tuple[Track, ...]
@@ -79,5 +79,5 @@ class PlanPicture:
     """A picture: its title, a sentence under it, and a section for each block."""
 
     title: str
-    told: str
+    summary: str
     sections: tuple[Section, ...]

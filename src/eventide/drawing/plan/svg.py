@@ -27,7 +27,7 @@ def draw_plan(picture: PlanPicture) -> str:
     body: list[str] = [
         f'<text class="ev-big" x="{LEFT}" y="32">'
         f"{escape(fitting(picture.title, 2 * WIDTH / 3))}</text>",
-        f'<text x="{LEFT}" y="51">{escape(fitting(picture.told, WIDTH - 90))}</text>',
+        f'<text x="{LEFT}" y="51">{escape(fitting(picture.summary, WIDTH - 90))}</text>',
     ]
     y = float(TOP)
     for section in picture.sections:
@@ -54,8 +54,8 @@ def draw_section(section: Section, y: float) -> Iterator[str]:
     yield (
         f'<text class="ev-title" x="{LEFT}" y="{y + 22:g}">'
         f"{escape(fitting(section.title, 0.74 * WIDTH))}</text>"
-        f'<text x="{LEFT}" y="{y + 39:g}"><title>{escape(section.told)}</title>'
-        f"{escape(fitting(section.told, WIDTH - 90))}</text>"
+        f'<text x="{LEFT}" y="{y + 39:g}"><title>{escape(section.summary)}</title>'
+        f"{escape(fitting(section.summary, WIDTH - 90))}</text>"
     )
     y += SECTION_HEAD
     if section.tracks:

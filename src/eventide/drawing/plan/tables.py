@@ -71,9 +71,9 @@ def draw_way(way: WayRow, y: float, most: float) -> Iterator[str]:
         yield draw_bar(way.actual_seconds / most, BAR, y, f"ev-{tone}")
         yield from draw_cells(way.actual_cells, y, "ev-num ev-ink")
     y += LINE
-    told = escape(fitting(way.told, CELL_RIGHT - LEFT - 14))
-    yield f'<text class="ev-num" x="{LEFT + 14}" y="{y:g}"><title>{escape(way.told)}</title>{told}'
-    yield "</text>"
+    summary = escape(fitting(way.summary, CELL_RIGHT - LEFT - 14))
+    yield f'<text class="ev-num" x="{LEFT + 14}" y="{y:g}">'
+    yield f"<title>{escape(way.summary)}</title>{summary}</text>"
 
 
 def draw_step(step: StepRow, y: float, most: float) -> Iterator[str]:

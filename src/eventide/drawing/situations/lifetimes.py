@@ -42,8 +42,8 @@ def scene_of_lifetimes(answers: Mapping[str, pa.Table], most: int) -> Scene:
     since = f", {rough_period_text(min(starts), max([*starts, *ends]))}" if starts else ""
     left_out = sum(max(0, len(lanes) - most) for lanes in drawn.values())
     rest = f"{plural(left_out, 'more lane')} not drawn" if left_out else ""
-    told = plural(count, "row") + since
-    return Scene("From coming to going", told, tuple(timelines), rest, one_axis=True)
+    summary = plural(count, "row") + since
+    return Scene("From coming to going", summary, tuple(timelines), rest, one_axis=True)
 
 
 def lifetimes(changes: pa.Table) -> list[Lifetime]:

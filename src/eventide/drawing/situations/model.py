@@ -120,13 +120,13 @@ class Scene:
     """
 
     title: str
-    told: str
+    summary: str
     timelines: tuple[Timeline, ...]
     rest: str = ""
     one_axis: bool = False
 
     def __post_init__(self) -> None:
-        make_visible(self, "title", "told", "rest")
+        make_visible(self, "title", "summary", "rest")
 
 
 def make_visible(part: Lane | Timeline | Scene, *fields: str) -> None:

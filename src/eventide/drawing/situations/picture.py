@@ -34,7 +34,7 @@ class SituationPicture:
             drawn = draw_scene(self.scene, headed=False)
             text = CodeBlock(scene_text(self.scene, 100), "The same as text", plain=True)
             blocks += [Drawing(drawn, zoom=True), text]
-        return render(Page(self.scene.title, self.scene.told, tuple(blocks)))
+        return render(Page(self.scene.title, self.scene.summary, tuple(blocks)))
 
     def text(self, width: int | None = None, *, ascii_only: bool = False) -> str:
         """Return the picture as lines of text, by default as wide as the terminal."""

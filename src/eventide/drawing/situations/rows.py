@@ -234,13 +234,13 @@ def scene_of_situations(
         )
         for group in groups[:most]
     )
-    told = plural(table.num_rows, "situation")
+    summary = plural(table.num_rows, "situation")
     if keys:
-        told += f" of {plural(len(groups), 'key')} ({', '.join(keys)})"
-    told += f", {rough_period_text(*known_period(start, end))}"
+        summary += f" of {plural(len(groups), 'key')} ({', '.join(keys)})"
+    summary += f", {rough_period_text(*known_period(start, end))}"
     left = len(groups) - len(timelines)
     rest = f"and {plural(left, 'more key')}" if left else ""
-    return Scene(f"Situations {listed(names)}", told, timelines, rest, one_axis=True)
+    return Scene(f"Situations {listed(names)}", summary, timelines, rest, one_axis=True)
 
 
 def periods_of(table: pa.Table) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:

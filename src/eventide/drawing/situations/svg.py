@@ -46,7 +46,7 @@ def draw_scene(scene: Scene, *, headed: bool = True) -> str:
     room = WIDTH - 2 * LEFT
     body = [
         f'<text class="ev-big" x="{LEFT}" y="32">{cut_to_width(scene.title, room, 8.6)}</text>'
-        f'<text x="{LEFT}" y="51">{cut_to_width(scene.told, room)}</text>'
+        f'<text x="{LEFT}" y="51">{cut_to_width(scene.summary, room)}</text>'
     ]
     if not headed:
         body = []
@@ -68,7 +68,7 @@ def draw_scene(scene: Scene, *, headed: bool = True) -> str:
     return (
         f'<svg class="ev-chart" data-left="{left:g}" data-right="{right:g}" '
         f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}"'
-        f' role="img" aria-label="{escape(f"{scene.title}. {scene.told}")}">'
+        f' role="img" aria-label="{escape(f"{scene.title}. {scene.summary}")}">'
         f"<title>{escape(scene.title)}</title><style>{STYLE}{SCENE_STYLE}</style>"
         f'<rect class="ev-paper" width="100%" height="100%" rx="8"/>{"".join(body)}</svg>'
     )
@@ -231,20 +231,20 @@ def draw_bar(
     """Return a bar; an open one is pale from where it is not known, up to an arrow."""
     if not shown(bar, time):
         return ""
-    told = f"<title>{escape(name)}, {escape(bar.words)}</title>"
+    title = f"<title>{escape(name)}, {escape(bar.words)}</title>"
     if bar.is_instant:
-        return instant(float(time.x(bar.start_us)), top + LANE / 2, LANE / 2, color, told,
+        return instant(float(time.x(bar.start_us)), top + LANE / 2, LANE / 2, color, title,
                        bar.start_us - time.start_us)  # fmt: skip
     if bar.end_us is not None:
-        return draw_period(bar.start_us, bar.end_us, color, time, top, told)
+        return draw_period(bar.start_us, bar.end_us, color, time, top, title)
     known_us = max(known_until_us, bar.start_us)
-    return draw_going_on(time, known_us, color, top, told) + draw_period(
-        bar.start_us, known_us, color, time, top, told
+    return draw_going_on(time, known_us, color, top, title) + draw_period(
+        bar.start_us, known_us, color, time, top, title
     )
 
 
 def draw_period(
-    start_us: int, end_us: int, color: Color, time: TimeScale, top: float, told: str
+    start_us: int, end_us: int, color: Color, time: TimeScale, top: float, title: str
 ) -> str:
     """Return what is known of a situation."""
     left = float(time.x(start_us))
@@ -252,33 +252,33 @@ def draw_period(
     return (
         f'<rect class="ev-period ev-{color}" x="{left:.1f}" y="{top:g}" width="{width:.1f}" '
         f'height="{LANE}" rx="{min(3.0, width / 2):.1f}" data-s="{start_us - time.start_us}" '
-        f'data-e="{end_us - time.start_us}">{told}</rect>'
+        f'data-e="{end_us - time.start_us}">{title}</rect>'
     )
 
 
-def draw_going_on(time: TimeScale, known_us: int, color: Color, top: float, told: str) -> str:
+def draw_going_on(time: TimeScale, known_us: int, color: Color, top: float, title: str) -> str:
     """Return the pale rest of an open situation, up to a tip at the right."""
     left, shaft = float(time.x(known_us)), time.right - TIP
     since = known_us - time.start_us
     tip = (
         f'<path class="ev-bar ev-goes-on ev-{color}" data-tip="{since}" '
         f'd="M{shaft:.1f} {top:g}L{time.right:.1f} {top + LANE / 2:g}L{shaft:.1f} {top + LANE:g}z">'
-        f"{told}</path>"
+        f"{title}</path>"
     )
     return (
         f'<rect class="ev-bar ev-goes-on ev-{color}" x="{left:.1f}" y="{top:g}" '
-        f'width="{max(shaft - left, 0):.1f}" height="{LANE}" data-s="{since}">{told}</rect>{tip}'
+        f'width="{max(shaft - left, 0):.1f}" height="{LANE}" data-s="{since}">{title}</rect>{tip}'
     )
 
 
 def instant(
-    x: float, middle: float, half: float, color: Color, told: str = "", since: int | None = None
+    x: float, middle: float, half: float, color: Color, title: str = "", since: int | None = None
 ) -> str:
     """Return a situation without length: a diamond, large enough to be seen."""
     at = "" if since is None else f' data-at="{since}" data-y="{middle:g}"'
     return (
         f'<path class="ev-period ev-instant ev-{color}" transform="translate({x:.1f} {middle:g})" '
-        f'd="M{-HALF:g} 0L0 {-half:g}L{HALF:g} 0L0 {half:g}z"{at}>{told}</path>'
+        f'd="M{-HALF:g} 0L0 {-half:g}L{HALF:g} 0L0 {half:g}z"{at}>{title}</path>'
     )
 
 
@@ -290,8 +290,8 @@ def draw_other(name: str, bar: Bar, color: Color, time: TimeScale, middle: float
     right = time.right if bar.end_us is None else float(time.x(bar.end_us))
     since = bar.start_us - time.start_us
     if bar.is_instant:
-        told = f"<title>{escape(name)}, {escape(bar.words)}</title>"
-        return instant(left, middle, THIN / 2 + 1, color, told, since)
+        title = f"<title>{escape(name)}, {escape(bar.words)}</title>"
+        return instant(left, middle, THIN / 2 + 1, color, title, since)
     until = "" if bar.end_us is None else f' data-e="{bar.end_us - time.start_us}"'
     return (
         f'<rect class="ev-bar ev-other ev-{color}" x="{left:.1f}" y="{middle - THIN / 2:g}" '

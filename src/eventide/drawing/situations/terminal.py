@@ -87,7 +87,7 @@ def scene_text(scene: Scene, width: int, *, ascii_only: bool = False) -> str:
     """Return a scene as text of at most `width` columns."""
     letters = ASCII if ascii_only else BOX
     wide = max(width, NARROWEST)
-    lines = [cut(scene.title, wide, letters.dots), cut(scene.told, wide, letters.dots)]
+    lines = [cut(scene.title, wide, letters.dots), cut(scene.summary, wide, letters.dots)]
     lanes = [lane for timeline in scene.timelines for lane in timeline.lanes]
     name = min(max((text_width(lane.name) for lane in lanes), default=0), MOST_NAME)
     note = min(max((text_width(lane.note) for lane in lanes), default=0), MOST_NOTE, wide // 3)

@@ -32,15 +32,15 @@ def way_lines(block: ExplainedBlock) -> Iterator[str]:
     """Yield a table of the ways, cheapest first, the chosen one with its measured cost."""
     of = f" for {block.name}" if block.name else ""
     rows: list[tuple[str, ...]] = [(f"ways{of}, cheapest first", *HEADS)]
-    told: list[str] = [""]
+    notes: list[str] = [""]
     for number, access in enumerate(block.ways.accesses):
         mark = OTHER if number else CHOSEN
         rows.append((f"  {mark} {access.name}", *numbers_of(access.estimate)))
-        told.append("" if block.actual is not None and number == 0 else access.describe())
+        notes.append("" if block.actual is not None and number == 0 else access.describe())
         if block.actual is not None and number == 0:
             rows.append(("      actual", *numbers_of(block.actual)))
-            told.append(access.describe())
-    for line, what in zip(aligned(rows), told, strict=True):
+            notes.append(access.describe())
+    for line, what in zip(aligned(rows), notes, strict=True):
         yield line
         if what:
             yield f"      {what}"

@@ -170,8 +170,8 @@ class LiveProcessor(StatefulProcessor, Stateful[LiveBucketState]):
         blocks: list[bytes] = []
         newest_us: int | None = None
         for frame in rows:
-            told = int(frame["newest_us"].max())
-            newest_us = told if newest_us is None else max(newest_us, told)
+            newest = int(frame["newest_us"].max())
+            newest_us = newest if newest_us is None else max(newest_us, newest)
             blocks += [block for block in frame["payload"] if block is not None]
         held = self.value.get()
         state = self.load(bytes(held[0])) if held is not None else self.initial_state()

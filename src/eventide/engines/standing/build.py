@@ -30,7 +30,7 @@ from eventide.plan.expressions import Column, Literal, Named
 from eventide.plan.nodes import Filter, Project, sources_of
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import (
-    SHOWN,
+    ANSWER_EXP,
     AsOfJoin,
     Difference,
     Distinct,
@@ -72,9 +72,9 @@ def build_standing(
     windows = windows_of(plan)
     internal = [window.internal for window in windows]
     all_internal = all(internal) or plan.output_window is not None
-    shown = any(internal) and not all_internal
+    answer_exp = any(internal) and not all_internal
     circumstances = Circumstances.of(plan, kept=True)
-    builder = _Builder(execution, shown)
+    builder = _Builder(execution, answer_exp)
     builder.add(plan.source, circumstances)
     reporter = Reporter(
         _schema(plan.source),
@@ -84,7 +84,7 @@ def build_standing(
         plan.restore,
         plan.output_window,
         all_internal,
-        shown,
+        answer_exp,
         execution,
         keeps_answer,
         partitions,
@@ -124,7 +124,7 @@ class _Builder:
     """Places operators, each after those that feed it; windows are numbered first."""
 
     execution: Execution
-    shown: bool
+    answer_exp: bool
     windows: list[WindowOperator] = field(default_factory=list)
     placed: list[Placed] = field(default_factory=list)
 
@@ -153,7 +153,9 @@ class _Builder:
         if isinstance(plan, Windowed):
             number = len(self.windows)
             self.windows.append(
-                window_operator(plan, number, circumstances.slide_us, self.execution, self.shown)
+                window_operator(
+                    plan, number, circumstances.slide_us, self.execution, self.answer_exp
+                )
             )
             return -1 - number
         if isinstance(plan, AsOfJoin):
@@ -179,7 +181,7 @@ class _Builder:
         edges: Sequence[Edge],
         circumstances: Circumstances,
     ) -> StandingOperator[Any]:
-        schema = self._shown_schema(plan)
+        schema = self._schema_of(plan)
         match plan:
             case Filter(condition=condition):
                 return SelectTuples(condition, schema)
@@ -188,7 +190,7 @@ class _Builder:
             case Merge():
                 return MergeOperator(schema, len(sources))
             case WindowJoin():
-                below = [self._shown_schema(source) for source in sources]
+                below = [self._schema_of(source) for source in sources]
                 return self._join(plan, below, edges, circumstances)
             case Distinct():
                 # The pattern says whether values that stay may be emitted again (`_distinct`).
@@ -220,7 +222,7 @@ class _Builder:
         return JoinWindows(
             sides,
             plan.condition,
-            self._with_shown(column for schema in below for column in schema),
+            self._with_answer_exp(column for schema in below for column in schema),
             self.execution,
             plan.band,
             circumstances.slide_us,
@@ -270,7 +272,7 @@ class _Builder:
         true_times = replace(circumstances, slide_us=None)
         left = self.add(plan.left, true_times)
         right = self.add(plan.right, true_times)
-        schema = self._shown_schema(plan)
+        schema = self._schema_of(plan)
         operator = JoinAsOf(
             _schema(plan.right),
             plan.left_keys,
@@ -281,16 +283,16 @@ class _Builder:
             outer=plan.outer,
         )
         number = self._place(operator, plan, (left, right))
-        tells_ends = self.execution == "negative"
-        if not tells_ends and circumstances.slide_us is None:
+        emits_ends = self.execution == "negative"
+        if not emits_ends and circumstances.slide_us is None:
             return number
-        retimed = RetimeTuples(schema, circumstances.slide_us, tells_ends)
+        retimed = RetimeTuples(schema, circumstances.slide_us, emits_ends)
         return self._place(retimed, plan, (number,))
 
-    def _shown_schema(self, plan: Plan) -> pa.Schema:
-        """Return the columns that travel: those of the node, and until when a row is shown."""
-        return self._with_shown(_schema(plan))
+    def _schema_of(self, plan: Plan) -> pa.Schema:
+        """Return the columns that travel: those of the node, and `ANSWER_EXP` if needed."""
+        return self._with_answer_exp(_schema(plan))
 
-    def _with_shown(self, columns: Iterable[pa.Field]) -> pa.Schema:
-        schema = pa.schema([column for column in columns if column.name != SHOWN])
-        return schema.append(pa.field(SHOWN, pa.int64())) if self.shown else schema
+    def _with_answer_exp(self, columns: Iterable[pa.Field]) -> pa.Schema:
+        schema = pa.schema([column for column in columns if column.name != ANSWER_EXP])
+        return schema.append(pa.field(ANSWER_EXP, pa.int64())) if self.answer_exp else schema

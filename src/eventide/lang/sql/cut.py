@@ -333,8 +333,8 @@ class Cutter:
         # The columns of a match are known once the types are.
         fields = list(bind(match, self.catalog).row)
         if isinstance(match, MatchRecognize) and match.all_rows and TS not in source.fields:
-            told = [item.name for item in match.measures]  # all rows of a table without times
-            fields = [name for name in fields if name != TS or name in told]
+            measured = [item.name for item in match.measures]  # all rows of a table without times
+            fields = [name for name in fields if name != TS or name in measured]
         rows = "matches" if found == "match" else "situations"
         stream = alias.name if alias is not None else f"the {rows} in {source.stream}"
         return Scope(stream, alias.name if alias is not None else source.alias, fields, match)

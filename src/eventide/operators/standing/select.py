@@ -12,7 +12,7 @@ from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.operator import Size
 from eventide.plan.expressions import Column, Expression, Named
-from eventide.plan.standing.nodes import SHOWN
+from eventide.plan.standing.nodes import ANSWER_EXP
 
 
 class StandingStateless(filter_project.Stateless):
@@ -62,8 +62,8 @@ class ProjectTuples(StandingStateless):
         """Return the changes with the values computed."""
         (changes,) = inputs
         columns = [self.computed(item, changes.rows) for item in self.items]
-        if SHOWN in self.output_schema.names:
-            columns.append(changes.rows.column(SHOWN))
+        if ANSWER_EXP in self.output_schema.names:
+            columns.append(changes.rows.column(ANSWER_EXP))
         rows = pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
         return state, changes.with_rows(rows)
 

@@ -198,10 +198,10 @@ def _probe(plan: Plan, flow: Flow, flows: Flows) -> float:
         case Distinct():
             return REPEATED
         case Difference() | Existence():
-            told = flows.of(plan).rate
+            emitted = flows.of(plan).rate
             arrivals = sum(flows.of(each).rate for each in sources_of(plan))
             looked_up = MATCHED if isinstance(plan, Difference) else 1.0
-            return looked_up + CHANGED * told / max(arrivals, 1e-9)
+            return looked_up + CHANGED * emitted / max(arrivals, 1e-9)
     return 1.0
 
 

@@ -25,7 +25,7 @@ SIGN = "sign"
 LIVE = "live"
 CHANGE_COLUMNS = (AT, EXP, SIGN, LIVE)
 """The columns that changes of an answer have in addition to its own."""
-SHOWN = '"shown"'
+ANSWER_EXP = '"shown"'
 """The column that says until when results of a tuple are in the answer: internal windows do not
 end."""
 
@@ -358,8 +358,8 @@ class Standing(Plan):
         """The columns in front of those of the answer."""
         if self.report == "current":
             return {}
-        told = {AT: TIMESTAMP}
-        return told | {LIVE: BOOL} if self.report == "rstream" and self.restore else told
+        added = {AT: TIMESTAMP}
+        return added | {LIVE: BOOL} if self.report == "rstream" and self.restore else added
 
 
 StandingNode = (

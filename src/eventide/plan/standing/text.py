@@ -51,17 +51,17 @@ def described_edges(plan: Standing, chosen: Chosen) -> list[str]:
     # True times run below a join as of a time: nothing waits for a refresh there.
     as_of = [node for node in nodes_of(plan) if isinstance(node, AsOfJoin)]
     unrounded = frozenset(id(window) for node in as_of for window in windows_of(node))
-    told = _Told(Circumstances.of(plan, kept=True), unrounded)
+    remembered = _Remembered(Circumstances.of(plan, kept=True), unrounded)
     return [
-        *(_line(depth, node, edge, told) for depth, node, edge in edges(plan)),
+        *(_line(depth, node, edge, remembered) for depth, node, edge in edges(plan)),
         *_choice(chosen),
     ]
 
 
-def _line(depth: int, node: Plan, edge: Edge, told: _Told) -> str:
-    parts = told.state(node)
+def _line(depth: int, node: Plan, edge: Edge, remembered: _Remembered) -> str:
+    parts = remembered.state(node)
     state = f"; state: {', '.join(parts)}" if parts else ""
-    return f"{'  ' * depth}{describe(node)}: {pattern_text(edge)}{told.unseen(node)}{state}"
+    return f"{'  ' * depth}{describe(node)}: {pattern_text(edge)}{remembered.unseen(node)}{state}"
 
 
 def pattern_text(edge: Edge) -> str:
@@ -80,7 +80,7 @@ def pattern_text(edge: Edge) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Remembered:
     """What operators keep, as engines/standing/build.py builds them."""
 
     kept: Circumstances

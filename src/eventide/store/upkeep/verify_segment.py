@@ -127,7 +127,7 @@ class SegmentCheck:
             content = self.content = map_file(self.folder / file)
         except StoreError as error:
             self.lost.append(everything)
-            yield Finding(file, None, f"{told(everything)}: {error.message}")
+            yield Finding(file, None, f"{part_text(everything)}: {error.message}")
             return
         if content.size < segment.bytes:
             yield Finding(file, None, f"it ends at byte {content.size} of {segment.bytes}")
@@ -141,7 +141,7 @@ class SegmentCheck:
             levels = decode_levels(frame.payload, segment.form.entry_schema)
         except UNREADABLE as error:
             self.lost.append(everything)
-            yield Finding(file, segment.root, f"the root of {told(everything)}: {error}")
+            yield Finding(file, segment.root, f"the root of {part_text(everything)}: {error}")
             return
         for level, entries in reversed(list(enumerate(levels))):
             yield from self.below(entries, level)
@@ -234,7 +234,7 @@ class SegmentCheck:
         part = UnreadablePart(*(fact(entry, name) for name in ("rows", "ts_min", "ts_max")))
         self.lost.append(part)
         return Finding(
-            self.segment.file, fact(entry, "address"), f"{what} of {told(part)}: {error}"
+            self.segment.file, fact(entry, "address"), f"{what} of {part_text(part)}: {error}"
         )
 
     def totals(self, levels: Levels) -> Iterator[Finding]:
@@ -328,7 +328,7 @@ def same_values(found: pa.Array, expected: pa.Array) -> bool:
     return bool(found.equals(expected)) or repr(found.to_pylist()) == repr(expected.to_pylist())
 
 
-def told(part: UnreadablePart) -> str:
+def part_text(part: UnreadablePart) -> str:
     """Return a part as text."""
     period = (
         moment(part.ts_min)

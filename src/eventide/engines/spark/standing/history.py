@@ -142,7 +142,7 @@ def over_standing(
         else packed_store(spark, snapshots[name], spread, spread.leaves_over(name), periods)
         for name in streams
     ]
-    packed += [told_newest(frames[name], spread) for name in frames if name not in streams]
+    packed += [newest_of(frames[name], spread) for name in frames if name not in streams]
     together = reduce(DataFrame.unionAll, packed)
     newest_us = max(known_us, default=None)
 
@@ -177,7 +177,7 @@ def packed_frame(
     return events.mapInArrow(pack, PACKED)
 
 
-def told_newest(frame: DataFrame, spread: LeafSpread) -> DataFrame:
+def newest_of(frame: DataFrame, spread: LeafSpread) -> DataFrame:
     """Return the newest time of a DataFrame that the query does not read, for every bucket."""
     schema = pa.schema([(TS, TIMESTAMP.arrow)])
 
@@ -217,8 +217,8 @@ def run_bucket(plan: Standing, batches: Batches, newest_us: int | None) -> Itera
     """Yield the output of a query over the events of one bucket, as of the newest event of all."""
     payloads: dict[int, list[bytes]] = {}
     for batch in batches:
-        _, leaves, told, values = (column.to_pylist() for column in batch.columns)
-        newest_us = max([*told, *([] if newest_us is None else [newest_us])])
+        _, leaves, newest, values = (column.to_pylist() for column in batch.columns)
+        newest_us = max([*newest, *([] if newest_us is None else [newest_us])])
         for leaf, value in zip(leaves, values, strict=True):
             if value is not None:
                 payloads.setdefault(leaf, []).append(value)

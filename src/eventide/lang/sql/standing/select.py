@@ -26,7 +26,7 @@ from eventide.plan.bind import bind, bind_condition
 from eventide.plan.column_names import unique_names
 from eventide.plan.expressions import Column, Expression, Named, OrderKey, conjuncts
 from eventide.plan.nodes import Filter, Project
-from eventide.plan.standing.nodes import SHOWN, Distinct, Top
+from eventide.plan.standing.nodes import ANSWER_EXP, Distinct, Top
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
@@ -129,7 +129,7 @@ class StandingPlanner:
         nodes = expand_stars(select.expressions, scope)
         given = [item_name(node, [scope]) for node in nodes]
         named = list(zip(unique_names(given), nodes, strict=True))
-        _refuse_shown(named)
+        _refuse_answer_exp(named)
         items = [Named(name, translator.translate(node.unalias())) for name, node in named]
         names = [item.name for item in items]
         ordered = [(item, output_column(item.this, given)) for item in _ordered(select)]
@@ -203,10 +203,10 @@ class StandingPlanner:
         return Planned(bind(plan, self.catalog), names)
 
 
-def _refuse_shown(named: list[tuple[str, exp.Expr]]) -> None:
+def _refuse_answer_exp(named: list[tuple[str, exp.Expr]]) -> None:
     """Refuse the name of a column that internal windows add to rows."""
     for name, node in named:
-        if name.lower() == SHOWN:
+        if name.lower() == ANSWER_EXP:
             message = f"a column of a standing query cannot be called {name!r}"
             hint = "INTERNAL windows use that name: write AS shown, or another name"
             raise BindError(message, span=span_of(node), hint=hint)

@@ -24,7 +24,16 @@ from eventide.operators.standing.row_log import RowLog
 from eventide.operators.state import join_parts, read_rows, split_parts, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.nodes import AT, EXP, LIVE, SHOWN, SIGN, RangeWindow, Report, RowsWindow
+from eventide.plan.standing.nodes import (
+    ANSWER_EXP,
+    AT,
+    EXP,
+    LIVE,
+    SIGN,
+    RangeWindow,
+    Report,
+    RowsWindow,
+)
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from eventide.schema import TIMESTAMP
 
@@ -50,8 +59,8 @@ class Reporter(Stateful[ReportState]):
     """Turns the changes on the topmost edge of a plan into reports.
 
     `answer_schema` has the columns of the answer, `edge` says how its rows come and go as the
-    operators keep them. With `all_internal` rows only come. With `shown` there is one more column,
-    "_shown", which says until when a row is in the answer. The report is as in the plan node
+    operators keep them. With `all_internal` rows only come. With `answer_exp` one more
+    column says until when a row is in the answer. The report is as in the plan node
     `Standing`. Without `keeps_answer`, the answer is kept only if reports need it. `settled` says
     that at no instant a row comes that equals one that goes, and that rows that go come first.
     """
@@ -63,7 +72,7 @@ class Reporter(Stateful[ReportState]):
     restore: bool = False
     output_window: RangeWindow | RowsWindow | None = None
     all_internal: bool = False
-    shown: bool = False
+    answer_exp: bool = False
     execution: Execution = "aware"
     keeps_answer: bool = True
     partitions: int | None = None
@@ -71,7 +80,7 @@ class Reporter(Stateful[ReportState]):
 
     def __post_init__(self) -> None:
         strict = self.edge.pattern == UpdatePattern.STRICT
-        if self.shown and strict:
+        if self.answer_exp and strict:
             message = "internal windows beside others need results that know when they end"
             raise PlanError(message, hint="make all windows INTERNAL, or none")
         if self.output_window is not None and self.report != "current":
@@ -245,7 +254,7 @@ class Reporter(Stateful[ReportState]):
     def _structure(self) -> Structure:
         """How the answer is kept if it matters which rows leave it."""
         # Expiries are not announced for rows that last longer than their parts.
-        own = self.execution == "negative" and (self._only_births or self.shown)
+        own = self.execution == "negative" and (self._only_births or self.answer_exp)
         return structure_for(self._answer_edge, "aware" if own else self.execution)
 
     @cached_property
@@ -268,10 +277,10 @@ class Reporter(Stateful[ReportState]):
 
     def _external(self, changes: Changes) -> Changes:
         """Return changes that expire with those of their parts whose windows are not internal."""
-        if not self.shown:
+        if not self.answer_exp:
             return changes
         changes = changes.take(np.flatnonzero(changes.sign > 0))
-        exp = int64s(changes.rows.column(SHOWN))
+        exp = int64s(changes.rows.column(ANSWER_EXP))
         rows = changes.rows.select(self.answer_schema.names)
         return lasting(changes.with_rows(rows), exp)
 

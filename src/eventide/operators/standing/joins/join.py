@@ -41,7 +41,7 @@ from eventide.plan.expressions import Expression
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.join_order import JoinInput
 from eventide.plan.standing.join_statistics import Look, Observed, after_look, is_worth_a_look
-from eventide.plan.standing.nodes import SHOWN, Band
+from eventide.plan.standing.nodes import ANSWER_EXP, Band
 
 ROOM = 1 << 16
 """This many results are found before they are put together as rows."""
@@ -279,14 +279,14 @@ class JoinWindows(Stateful[JoinState]):
     def combined(self, memory: JoinMemory, room: JoinRoom) -> Changes:
         """Return results as rows: those on which the condition is true."""
         columns: dict[str, pa.Array] = {}
-        shown: list[pa.Array] = []
+        answer_exp: list[pa.Array] = []
         for side, log in enumerate(memory.logs):
             rows = log.take(np.ascontiguousarray(room.rows[:, side]))
             columns |= dict(zip(rows.schema.names, rows.columns, strict=True))
-            if SHOWN in rows.schema.names:
-                shown.append(rows.column(SHOWN))
-        if shown:
-            columns[SHOWN] = pc.min_element_wise(*shown)
+            if ANSWER_EXP in rows.schema.names:
+                answer_exp.append(rows.column(ANSWER_EXP))
+        if answer_exp:
+            columns[ANSWER_EXP] = pc.min_element_wise(*answer_exp)
         arrays = [columns[name] for name in self.output_schema.names]
         results = Changes(
             pa.RecordBatch.from_arrays(arrays, schema=self.output_schema),

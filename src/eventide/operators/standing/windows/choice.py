@@ -22,14 +22,14 @@ WindowOperator = TimeWindowRows | LastRows | SessionRows
 
 
 def window_operator(
-    node: Windowed, number: int, slide_us: int | None, execution: Execution, shown: bool
+    node: Windowed, number: int, slide_us: int | None, execution: Execution, answer_exp: bool
 ) -> WindowOperator:
     """Return the operator of a window, the leaf `number` of a query."""
     match node.window:
         case RowsWindow():
-            return LastRows(node, number, slide_us, execution, shown)
+            return LastRows(node, number, slide_us, execution, answer_exp)
         case SessionWindow():
-            return SessionRows(node, number, slide_us, execution, shown)
+            return SessionRows(node, number, slide_us, execution, answer_exp)
         case RangeWindow() | PeriodWindow() | SinceWindow() | Unbounded():
-            return TimeWindowRows(node, number, slide_us, execution, shown)
+            return TimeWindowRows(node, number, slide_us, execution, answer_exp)
     assert_never(node.window)

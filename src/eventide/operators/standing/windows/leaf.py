@@ -15,7 +15,7 @@ from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.ids import leaf_ids
 from eventide.operators.standing.windows.log import EmittedTuples, TupleLog
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.nodes import SHOWN, Windowed
+from eventide.plan.standing.nodes import ANSWER_EXP, Windowed
 from eventide.schema import SEQ
 
 
@@ -23,16 +23,16 @@ from eventide.schema import SEQ
 class LeafWindow:
     """A window, the leaf of a query with this number, and how the query is executed.
 
-    With `slide_us` all instants are rounded up to its multiples. With `shown` rows have one more
-    column. Within an instant a window first emits the tuples that go, then those that come, each in
-    order of arrival.
+    With `slide_us` all instants are rounded up to its multiples. With `answer_exp` rows have
+    one more column. Within an instant a window first emits the tuples that go, then those that
+    come, each in order of arrival.
     """
 
     node: Windowed
     number: int
     slide_us: int | None = None
     execution: Execution = "aware"
-    shown: bool = False
+    answer_exp: bool = False
 
     @cached_property
     def value_schema(self) -> pa.Schema:
@@ -43,7 +43,7 @@ class LeafWindow:
     def output_schema(self) -> pa.Schema:
         """The columns of the output."""
         schema = self.value_schema
-        return schema.append(pa.field(SHOWN, pa.int64())) if self.shown else schema
+        return schema.append(pa.field(ANSWER_EXP, pa.int64())) if self.answer_exp else schema
 
     @cached_property
     def label(self) -> str:
@@ -61,17 +61,17 @@ class LeafWindow:
         """Return the ids of events."""
         return leaf_ids(int64s(rows.column(SEQ)), self.number)
 
-    def with_shown(self, values: pa.RecordBatch, exp: Int64s) -> pa.RecordBatch:
+    def with_answer_exp(self, values: pa.RecordBatch, exp: Int64s) -> pa.RecordBatch:
         """Return values with all columns that come out."""
-        if not self.shown:
+        if not self.answer_exp:
             return values
-        shown = np.full(len(exp), NEVER) if self.node.internal else exp
-        columns = [*values.columns, pa.array(shown)]
+        answer_exp = np.full(len(exp), NEVER) if self.node.internal else exp
+        columns = [*values.columns, pa.array(answer_exp)]
         return pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
 
     def changes(self, log: TupleLog, emitted: EmittedTuples, exp: Int64s) -> Changes:
         """Return the output of a log as changes."""
         if not len(emitted.numbers):
             return Changes.nothing(self.output_schema)
-        rows = self.with_shown(log.values.take(emitted.numbers), exp)
+        rows = self.with_answer_exp(log.values.take(emitted.numbers), exp)
         return Changes(rows, emitted.at, exp, emitted.sign, log.facts[ID, emitted.numbers])

@@ -59,7 +59,7 @@ class TimeWindowRows(LeafWindow, Stateful[TupleLog]):
             ts, exp, ids = ts[inside], exp[inside], ids[inside]
         if not self.stays and self.slide_us is None:
             sign = np.ones(len(ts), np.int8)
-            return state, Changes(self.with_shown(values, exp), ts, exp, sign, ids)
+            return state, Changes(self.with_answer_exp(values, exp), ts, exp, sign, ids)
         log = state.append(values, ids, ts, exp)
         if self.stays:
             log = log.leave_in_order(state.count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from eventide.store.upkeep.verify_segment import UnreadablePart, told
+from eventide.store.upkeep.verify_segment import UnreadablePart, part_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Loss:
     part: UnreadablePart | None = None
 
     def __str__(self) -> str:
-        return self.what if self.part is None else f"{self.what}: {told(self.part)}"
+        return self.what if self.part is None else f"{self.what}: {part_text(self.part)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,8 +104,8 @@ def rewritten(folder: Path, segment: Segment, leaves: list[SalvagedLeaf]) -> tup
     form = replace(segment.form, in_order=True)
     columns = StreamColumns(form.schema, form.column_ids)
     wanted = Wanted(columns, tuple(form.schema.arrow.names), ALL_TIME, {})
-    pieces = sorted(leaves, key=lambda leaf: leaf.first_key)
-    batches = rebatch(read_sources(pieces, wanted))
+    sources = sorted(leaves, key=lambda leaf: leaf.first_key)
+    batches = rebatch(read_sources(sources, wanted))
     return write_segments(folder, form, batches, [index.attribute for index in segment.indexes])
 
 
