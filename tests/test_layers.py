@@ -144,6 +144,23 @@ def test_packages_stay_where_they_belong(path: Path) -> None:
         assert allowed is None or place.startswith(allowed), f"{place} imports {module}"
 
 
+def class_homes() -> dict[str, list[str]]:
+    """Return the modules that define a class, by its name."""
+    homes: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(str(path.relative_to(SOURCE)))
+    return homes
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """Private ones too: a name in a traceback or a search says which class it is."""
+    homes = class_homes()
+    assert "LiveQuery" in homes
+    assert not {name: paths for name, paths in homes.items() if len(paths) > 1}
+
+
 def test_no_module_is_a_drawer_for_everything() -> None:
     drawers = {"utils", "util", "common", "helpers", "base", "misc"}
     assert not {path.stem for path in FILES} & drawers

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from eventide.plan.expressions import At, MatchNumber, RowsFrame, walk
 from eventide.plan.nodes import Filter, Project
-from eventide.plan.patterns.automaton import DONE, Automaton, automaton_of
+from eventide.plan.patterns.automaton import DONE, PatternAutomaton, automaton_of
 from eventide.plan.patterns.looking_back import looks_back
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import Repeat, render_pattern, walk_pattern
@@ -126,7 +126,7 @@ def _is_loop(part: object) -> bool:
     return isinstance(part, Repeat) and part.at_most is None
 
 
-def _has_loop(automaton: Automaton) -> bool:
+def _has_loop(automaton: PatternAutomaton) -> bool:
     """Whether a match can return to a node, and so be of any length."""
     done: set[int] = set()
     path: set[int] = set()

@@ -19,7 +19,7 @@ from eventide.kernels.patterns.search import Found, search
 from eventide.kernels.patterns.tables import PAUSED, TOO_MANY_MATCHES, Partitions, Rows, Rules
 from eventide.lang.sql import plan_sql
 from eventide.operators.patterns.conditions import compile_conditions, steps_of
-from eventide.plan.patterns.automaton import Automaton, automaton_of
+from eventide.plan.patterns.automaton import PatternAutomaton, automaton_of
 from eventide.plan.patterns.tree import (
     Alternate,
     Concat,
@@ -38,7 +38,7 @@ PLAIN = Rules()
 A, B, C = Variable("A"), Variable("B"), Variable("C")
 
 
-def no_code(automaton: Automaton) -> Code:
+def no_code(automaton: PatternAutomaton) -> Code:
     empty = frozen(np.empty((0, 5), np.int64))
     return Code(
         instructions=empty,
@@ -68,7 +68,7 @@ def no_tables(rows: int) -> Tables:
 
 
 def found_in(
-    automaton: Automaton,
+    automaton: PatternAutomaton,
     masks: Sequence[Sequence[int]],
     rules: Rules = PLAIN,
     after: Found | None = None,
@@ -90,7 +90,7 @@ def found_in(
     return search(steps_of(automaton), no_code(automaton), no_tables(len(flat)), rows, parts, rules)
 
 
-def twin(automaton: Automaton, masks: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
+def twin(automaton: PatternAutomaton, masks: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
     """Yield (start, nodes) of the matches of a partition, past the last row each time."""
 
     def first(node: int, row: int, nodes: list[int]) -> list[int] | None:

@@ -36,7 +36,7 @@ def nulls(length: int, arrow: pa.DataType) -> pa.Array:
 
 
 def scatter(parts: Sequence[pa.Array], places: Sequence[pa.Array]) -> pa.Array:
-    """Return the column whose rows `places[i]` are `pieces[i]`; the places cover every row."""
+    """Return the column whose rows `places[i]` are `parts[i]`; the places cover every row."""
     values = pa.concat_arrays(list(parts))
     order = np.argsort(pa.concat_arrays(list(places)).to_numpy(zero_copy_only=False))
     return values.take(pa.array(order))

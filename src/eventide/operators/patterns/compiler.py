@@ -34,7 +34,7 @@ from eventide.plan.expressions import (
     rebuild,
     walk,
 )
-from eventide.plan.patterns.automaton import Automaton
+from eventide.plan.patterns.automaton import PatternAutomaton
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.schema import BOOL, FLOAT64, TIMESTAMP, TS, DataType
@@ -411,7 +411,7 @@ class Compiler:
         known = () if self.tells_numbers else sorted(self.thresholds)
         return frozen(np.array(known, np.int64))
 
-    def code(self, automaton: Automaton) -> Code:
+    def code(self, automaton: PatternAutomaton) -> Code:
         """Return everything as arrays."""
         floats = len(self.values.floats)
         updates = [

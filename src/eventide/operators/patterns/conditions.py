@@ -32,7 +32,7 @@ from eventide.plan.expressions import (
     conjuncts,
     walk,
 )
-from eventide.plan.patterns.automaton import MOST_VARIABLES, Automaton, automaton_of
+from eventide.plan.patterns.automaton import MOST_VARIABLES, PatternAutomaton, automaton_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import Absent, walk_pattern
 from eventide.plan.render import render
@@ -51,7 +51,7 @@ class Conditions:
     """
 
     node: MatchRecognize
-    automaton: Automaton
+    automaton: PatternAutomaton
     steps: Steps
     local: tuple[Expression | None, ...]
     code: Code
@@ -159,7 +159,7 @@ def _check_distinct(node: MatchRecognize, absent: Absent, sets: VariableSets) ->
             raise UnsupportedError(message, span=part.span, hint=hint)
 
 
-def steps_of(automaton: Automaton) -> Steps:
+def steps_of(automaton: PatternAutomaton) -> Steps:
     """Return the automaton as arrays."""
     steps = [step for node in automaton.nodes for step in node.steps]
     counts = [len(node.steps) for node in automaton.nodes]

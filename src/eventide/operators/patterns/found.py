@@ -8,10 +8,10 @@ from eventide.kernels.compiled import frozen
 from eventide.kernels.patterns.scan import Predecessors, Scanned
 from eventide.kernels.patterns.search import Found
 from eventide.operators.patterns.measures import MatchChains
-from eventide.plan.patterns.automaton import Automaton
+from eventide.plan.patterns.automaton import PatternAutomaton
 
 
-def predecessors_of(automaton: Automaton) -> Predecessors:
+def predecessors_of(automaton: PatternAutomaton) -> Predecessors:
     """Return the predecessors of each node as bits; empty for a pattern of more than 64 nodes."""
     nodes = automaton.nodes if len(automaton.nodes) <= 64 else ()
     of, first = [0] * len(nodes), [0] * len(nodes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eventide.kernels.patterns import code as op
 from eventide.operators.patterns.registers import Chain
-from eventide.plan.patterns.automaton import Automaton
+from eventide.plan.patterns.automaton import PatternAutomaton
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,7 +43,7 @@ def labels_before(rows: int) -> set[ConditionRead]:
 
 
 def live_at(
-    automaton: Automaton, reads: Sequence[set[ConditionRead]], chains: Iterable[Chain]
+    automaton: PatternAutomaton, reads: Sequence[set[ConditionRead]], chains: Iterable[Chain]
 ) -> list[set[ConditionRead]]:
     """Return for every node what the conditions that may come after it read.
 
@@ -89,7 +89,7 @@ def live_at(
     return live
 
 
-def _behind_later(automaton: Automaton) -> set[int]:
+def _behind_later(automaton: PatternAutomaton) -> set[int]:
     """Return the nodes from which a match may still fail because of rows skipped before them."""
     nodes = automaton.nodes
     found: set[int] = set()

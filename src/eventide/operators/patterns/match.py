@@ -63,11 +63,11 @@ from eventide.operators.patterns.found import predecessors_of, scanned_matches, 
 from eventide.operators.patterns.masks import LocalCondition, RowsByKey, masks_of
 from eventide.operators.patterns.measures import MatchChains, Measure, Naming
 from eventide.operators.patterns.report import Report
-from eventide.operators.patterns.state import MatchState, Stretches, joined, part_of
+from eventide.operators.patterns.state import Excerpts, MatchState, joined, part_of
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
-from eventide.plan.patterns.automaton import Automaton
+from eventide.plan.patterns.automaton import PatternAutomaton
 from eventide.plan.patterns.looking_back import looks_back
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.time_order import follows_time
@@ -125,7 +125,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         return compile_conditions(self.node)
 
     @property
-    def automaton(self) -> Automaton:
+    def automaton(self) -> PatternAutomaton:
         """The pattern as an automaton."""
         return self.conditions.automaton
 
@@ -253,28 +253,28 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         after = joined([after for after, _ in done], self.source_schema)
         return taken.put(after, watermark_us), Batch(found_rows, watermark_us)
 
-    def rows_in(self, stretches: Stretches) -> Iterator[pa.RecordBatch]:
-        """Yield the results of stretches that have nothing to do with one another."""
-        offsets = stretches.offsets
+    def rows_in(self, excerpts: Excerpts) -> Iterator[pa.RecordBatch]:
+        """Yield the results of excerpts that have nothing to do with one another."""
+        offsets = excerpts.offsets
         count = len(offsets) - 1
-        order = np.arange(stretches.rows.num_rows)
-        by_key = RowsByKey(stretches.rows, order, offsets, in_key_order=True)
+        order = np.arange(excerpts.rows.num_rows)
+        by_key = RowsByKey(excerpts.rows, order, offsets, in_key_order=True)
         nothing, never = np.zeros(count, np.int64), np.zeros(count, np.bool_)
         parts = Partitions(
             frozen(offsets),
-            frozen(stretches.begin),
+            frozen(excerpts.begin),
             frozen(offsets[1:]),
             frozen(never),
             frozen(offsets[:-1]),
             frozen(nothing),
         )
-        hidden = ranges(stretches.end, offsets[1:] - stretches.end)
+        hidden = ranges(excerpts.end, offsets[1:] - excerpts.end)
         rules = self.rules(START_OF_TIME_US, END_OF_TIME_US)
         matched = np.empty(0, np.bool_)
         for found, moved in self.find(by_key, parts, rules, hidden):
             if found.count:
                 decided = (parts.begin, moved.begin)
-                yield self.report.rows_from(by_key, stretches.keys, found, matched, decided)
+                yield self.report.rows_from(by_key, excerpts.keys, found, matched, decided)
             parts = moved
 
     def parts(self, by_key: RowsByKey, state: MatchState) -> Iterator[tuple[RowsByKey, MatchState]]:
@@ -283,8 +283,8 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         if self.threads == 1 or count < 2 * SMALLEST_PART or len(state.begin) < 2:
             yield by_key, state
             return
-        pieces = min(PARTS_A_THREAD * self.threads, count // SMALLEST_PART)
-        cuts = np.searchsorted(by_key.offsets, np.linspace(0, count, pieces + 1)[1:-1])
+        parts = min(PARTS_A_THREAD * self.threads, count // SMALLEST_PART)
+        cuts = np.searchsorted(by_key.offsets, np.linspace(0, count, parts + 1)[1:-1])
         # Keys may have no rows at all here, the last ones too.
         bounds = np.unique([0, *cuts, len(state.begin)])
         for first, last in pairwise(bounds.tolist()):

@@ -41,7 +41,7 @@ from eventide.plan.expressions import (
     rebuild,
     walk,
 )
-from eventide.plan.patterns.automaton import Automaton
+from eventide.plan.patterns.automaton import PatternAutomaton
 from eventide.plan.render import render
 from eventide.schema import INT64, STRING
 
@@ -159,7 +159,7 @@ class Items:
 class Naming:
     """The pattern's variables and subsets, and which nodes of the automaton they stand for."""
 
-    automaton: Automaton
+    automaton: PatternAutomaton
     subsets: tuple[tuple[str, tuple[str, ...]], ...]
     by_name: dict[str | None, Bools] = field(default_factory=dict, compare=False)
 

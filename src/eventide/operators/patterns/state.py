@@ -70,11 +70,11 @@ class MatchState:
 
 
 @dataclass(frozen=True)
-class Stretches:
-    """Rows in stretches, each a stream of its own: stretch s is [offsets[s], offsets[s + 1]).
+class Excerpts:
+    """Rows in excerpts, each a stream of its own: excerpt s is [offsets[s], offsets[s + 1]).
 
     Matches lie between `begin[s]` and `end[s]`; rows outside are there for PREV and NEXT. `keys`
-    has the key of each stretch.
+    has the key of each excerpt.
     """
 
     rows: pa.RecordBatch

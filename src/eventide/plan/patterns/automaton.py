@@ -59,7 +59,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Automaton:
+class PatternAutomaton:
     """The nodes of a pattern; variables are numbered in the order in which they first occur."""
 
     variables: tuple[str, ...]
@@ -81,7 +81,7 @@ class Automaton:
         return f"{anchors}{absent}{self.variables[step.variable]} -> {step.target}"
 
 
-def automaton_of(pattern: Pattern, *, all_matches: bool = False) -> Automaton:
+def automaton_of(pattern: Pattern, *, all_matches: bool = False) -> PatternAutomaton:
     """Return the automaton of a pattern, for the preferred match of a row or for all matches.
 
     >>> from eventide.plan.patterns.tree import Concat, Repeat, Variable
@@ -121,7 +121,7 @@ def automaton_of(pattern: Pattern, *, all_matches: bool = False) -> Automaton:
     for place, instruction in matches:
         steps = steps_from(place + 1)
         nodes.append(Node(numbers[instruction.variable], instruction.excluded, steps))
-    return Automaton(variables, _merged(nodes))
+    return PatternAutomaton(variables, _merged(nodes))
 
 
 def _merged(nodes: list[Node]) -> tuple[Node, ...]:

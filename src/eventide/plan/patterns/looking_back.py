@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from math import inf
 
 from eventide.plan.expressions import At, Expression, MatchAggregate, walk
-from eventide.plan.patterns.automaton import DONE, Automaton
+from eventide.plan.patterns.automaton import DONE, PatternAutomaton
 from eventide.plan.patterns.nodes import MatchRecognize
 
 
-def looks_back(node: MatchRecognize, automaton: Automaton) -> int:
+def looks_back(node: MatchRecognize, automaton: PatternAutomaton) -> int:
     """Return how many rows before its first row a match may read.
 
     >>> from eventide.plan.patterns.automaton import automaton_of
@@ -46,7 +46,7 @@ def looks_back(node: MatchRecognize, automaton: Automaton) -> int:
     return int(furthest)
 
 
-def first_places(automaton: Automaton) -> list[float]:
+def first_places(automaton: PatternAutomaton) -> list[float]:
     """Return, for each variable, how many rows of a match come at least before its first row.
 
     For a variable of a NOT, count up to the place where a skipped row may stand.

@@ -14,7 +14,7 @@ from eventide.store.writing.flush import LOG_BYTES, flush
 from eventide.store.writing.group_commit import sync_soon
 from eventide.store.writing.log import RecordKind
 from eventide.store.writing.open_stream import OpenStream
-from eventide.store.writing.rows import checked_rows, fitted
+from eventide.store.writing.rows import checked_rows, with_present_columns
 from eventide.store.writing.view import StreamView, rows_in, rows_with_seq
 
 MOST_LOG_BYTES = 4 * LOG_BYTES
@@ -88,7 +88,7 @@ def append_events(
     """
     view = found
     present = StreamColumns(view.manifest.schema, view.manifest.column_ids)
-    rows = fitted(checked_rows(events, (columns or present).schema), columns, present)
+    rows = with_present_columns(checked_rows(events, (columns or present).schema), columns, present)
     is_empty = not rows.num_rows and producer.name is None
     if is_empty or producer.has_stored(view):
         return Outcome(Appended(0, view.next_seq), rows.slice(0, 0))

@@ -29,7 +29,7 @@ def checked_rows(events: pa.Table, schema: Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=expected)
 
 
-def fitted(
+def with_present_columns(
     rows: pa.RecordBatch, made_for: StreamColumns | None, present: StreamColumns
 ) -> pa.RecordBatch:
     """Return rows that were made for some columns with the columns that there are now."""

@@ -31,7 +31,7 @@ from eventide.kernels.ordering import ranges, sort_pairs
 from eventide.operators.columns import encode_more
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.operators.patterns.match import SMALLEST_PART, MatchRows
-from eventide.operators.patterns.state import Stretches
+from eventide.operators.patterns.state import Excerpts
 from eventide.plan.expressions import Expression, columns_of
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.patterns.nodes import MatchRecognize
@@ -206,7 +206,7 @@ class KeyedReplay:
         bounds = np.concatenate([[0], np.cumsum(high - low)])
         keys = tuple(each.take(pa.array(key)) for each in self.rows.keys)
         begin, finish = bounds[:-1] + (start - low), bounds[:-1] + (end - low)
-        whole = Stretches(below(self.pipeline, rows), keys, bounds, begin, finish)
+        whole = Excerpts(below(self.pipeline, rows), keys, bounds, begin, finish)
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             done = list(
                 threads.map(lambda p: matched(self.pipeline, self.matcher, p), parts_of(whole))
@@ -233,18 +233,18 @@ class KeyedReplay:
         return merged(np.clip(start, first, last), np.clip(end, first, last))
 
 
-def parts_of(stretches: Stretches) -> Iterator[Stretches]:
-    """Yield stretches, some at a time, so that threads can share them."""
-    count = len(stretches.offsets) - 1
-    pieces = max(1, min(2 * (os.cpu_count() or 1), stretches.rows.num_rows // SMALLEST_PART))
-    wanted = np.linspace(0, stretches.rows.num_rows, pieces + 1)[1:-1]
-    cuts = np.unique([0, *np.searchsorted(stretches.offsets, wanted), count])
+def parts_of(excerpts: Excerpts) -> Iterator[Excerpts]:
+    """Yield excerpts, some at a time, so that threads can share them."""
+    count = len(excerpts.offsets) - 1
+    parts = max(1, min(2 * (os.cpu_count() or 1), excerpts.rows.num_rows // SMALLEST_PART))
+    wanted = np.linspace(0, excerpts.rows.num_rows, parts + 1)[1:-1]
+    cuts = np.unique([0, *np.searchsorted(excerpts.offsets, wanted), count])
     for first, last in pairwise(cuts.tolist()):
-        low, high = int(stretches.offsets[first]), int(stretches.offsets[last])
-        yield Stretches(
-            stretches.rows.slice(low, high - low),
-            tuple(key.slice(first, last - first) for key in stretches.keys),
-            stretches.offsets[first : last + 1] - low,
-            stretches.begin[first:last] - low,
-            stretches.end[first:last] - low,
+        low, high = int(excerpts.offsets[first]), int(excerpts.offsets[last])
+        yield Excerpts(
+            excerpts.rows.slice(low, high - low),
+            tuple(key.slice(first, last - first) for key in excerpts.keys),
+            excerpts.offsets[first : last + 1] - low,
+            excerpts.begin[first:last] - low,
+            excerpts.end[first:last] - low,
         )

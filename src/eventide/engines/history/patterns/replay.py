@@ -23,7 +23,7 @@ from eventide.operators.columns import encode_keys, results_that_fit
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.filter_project import FilterRows
 from eventide.operators.patterns.match import MatchRows
-from eventide.operators.patterns.state import Stretches
+from eventide.operators.patterns.state import Excerpts
 from eventide.store.reading.leaves import Units
 from eventide.store.reading.rows import NumberedRows, in_scope
 
@@ -149,15 +149,15 @@ class PeriodReplay:
 
     def run_part(self, intervals: Intervals) -> list[pa.RecordBatch]:
         """Return the output for the matches in some intervals, found in one call."""
-        stretches = self.stretches(intervals)
+        excerpts = self.excerpts(intervals)
         operators = self.pipeline.stateless
         if self.matcher.node.keys or any(isinstance(each, FilterRows) for each in operators):
-            stretches = self.by_key(stretches)
+            excerpts = self.by_key(excerpts)
         else:
-            stretches = replace(stretches, rows=below(self.pipeline, stretches.rows))
-        return matched(self.pipeline, self.matcher, stretches)
+            excerpts = replace(excerpts, rows=below(self.pipeline, excerpts.rows))
+        return matched(self.pipeline, self.matcher, excerpts)
 
-    def stretches(self, intervals: Intervals) -> Stretches:
+    def excerpts(self, intervals: Intervals) -> Excerpts:
         """Return the rows of intervals, with those that PREV and NEXT look at."""
         start, end = intervals.start, intervals.end
         low = np.maximum(start - self.matcher.reach_back, self.limits[0])
@@ -165,13 +165,13 @@ class PeriodReplay:
         offsets = np.concatenate([[0], np.cumsum(high - low)])
         rows = self.stored.take_ranges(low, high, self.pipeline.input_schema)
         begin, finish = offsets[:-1] + (start - low), offsets[:-1] + (end - low)
-        return Stretches(rows, (), offsets, begin, finish)
+        return Excerpts(rows, (), offsets, begin, finish)
 
-    def by_key(self, stretches: Stretches) -> Stretches:
-        """Return the rows that the matcher gets, cut into a stretch for each period and key."""
-        counts = np.diff(stretches.offsets)
+    def by_key(self, excerpts: Excerpts) -> Excerpts:
+        """Return the rows that the matcher gets, cut into an excerpt for each period and key."""
+        counts = np.diff(excerpts.offsets)
         period_of = np.repeat(np.arange(len(counts)), counts)
-        batch = Batch(stretches.rows, END_OF_TIME_US)
+        batch = Batch(excerpts.rows, END_OF_TIME_US)
         for operator in self.pipeline.stateless:
             if isinstance(operator, FilterRows):
                 passed = operator.passing(batch.rows)
@@ -185,7 +185,7 @@ class PeriodReplay:
         order, offsets = np.empty(len(together), np.int64), np.zeros(len(groups) + 1, np.int64)
         order_by_key(frozen(group_of.astype(np.int32)), offsets, order)
         of_key = pa.array(groups % max(1, count))
-        return Stretches(
+        return Excerpts(
             rows.take(pa.array(order)),
             tuple(key.take(of_key) for key in distinct),
             offsets,
@@ -214,14 +214,14 @@ def below(pipeline: Pipeline, rows: pa.RecordBatch) -> pa.RecordBatch:
     return batch.rows
 
 
-def matched(pipeline: Pipeline, matcher: MatchRows, stretches: Stretches) -> list[pa.RecordBatch]:
-    """Return what the matches in some stretches give, through what is above the matcher."""
-    if not stretches.rows.num_rows:
+def matched(pipeline: Pipeline, matcher: MatchRows, excerpts: Excerpts) -> list[pa.RecordBatch]:
+    """Return what the matches in some excerpts give, through what is above the matcher."""
+    if not excerpts.rows.num_rows:
         return []
     above = pipeline.above(pipeline.operators.index(matcher) + 1)
     results = []
     with results_that_fit():
-        for rows in matcher.rows_in(stretches):
+        for rows in matcher.rows_in(excerpts):
             _, batch = above.step(above.initial_state(), Batch(rows, END_OF_TIME_US))
             if batch.rows.num_rows:
                 results.append(batch.rows)
