@@ -345,7 +345,7 @@ def test_a_range_scan_reads_only_the_leaves_it_needs(stream: StoredStream) -> No
         stream.flush(seal=True)
     path = segment_files(stream)[0]
     snapshot = stream.snapshot()
-    with patch("eventide.store.reading.scan.LeafPiece.read", autospec=True) as read:
+    with patch("eventide.store.reading.scan.StoredLeaf.read", autospec=True) as read:
         read.side_effect = lambda piece, *_: pa.record_batch({"ts": [piece.first_key[0]]})
         list(snapshot.scan(["ts"], TimeRange(25, 41)))
     assert [call.args[0].first_key[0] for call in read.call_args_list] == [20, 30, 40]
