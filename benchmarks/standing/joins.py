@@ -17,6 +17,7 @@ import pyarrow as pa
 from benchmarks.guard import MismatchError
 from benchmarks.race import ROUNDS, Finding, at_least, at_most, timed
 from benchmarks.situations.setting import check_counts, in_turn
+from benchmarks.standing.compared_joins import ComparedJoin
 from benchmarks.standing.data import (
     FOUR_INPUTS,
     SCALE,
@@ -79,7 +80,7 @@ class Streams:
         """Return the columns of a side."""
         return pa.schema([(f"s{side}.k", pa.int64())])
 
-    def join(self, orders: tuple[Order, ...] | None, buckets: int | None) -> JoinWindows:
+    def join(self, orders: tuple[Order, ...] | None, buckets: int | None) -> ComparedJoin:
         """Return a join of the streams."""
         sides = tuple(
             JoinSide(
@@ -92,7 +93,7 @@ class Streams:
             for side, each in enumerate(self.inputs)
         )
         columns = pa.schema([field for side in range(len(sides)) for field in self.schema(side)])
-        return JoinWindows(sides, None, columns, buckets=buckets, orders=orders)
+        return ComparedJoin(sides, None, columns, buckets=buckets, orders=orders)
 
     def steps(self, refresh_s: int, *, rounded: bool = False) -> list[JoinStep]:
         """Return what comes between refreshes; with `rounded`, all times are those of refreshes."""

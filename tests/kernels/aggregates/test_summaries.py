@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventide.kernels.aggregates.lanes import LANES, LONG_RUN
 from eventide.kernels.aggregates.summaries import (
-    LANES,
-    LONG_RUN,
-    best_texts,
     second_by_run,
     summarise_floats,
     summarise_integers,
 )
+from eventide.kernels.aggregates.texts import best_texts
 from eventide.kernels.compiled import Bools, Floats, Int64s, frozen
 from tests.naive.windows import nan_last
 

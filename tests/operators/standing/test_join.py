@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from benchmarks.standing.compared_joins import ComparedJoin
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,7 +61,7 @@ def operator_of(
     execution: Execution,
     condition: Expression | None = None,
     **more: Any,  # noqa: ANN401 - the options of the operator
-) -> JoinWindows:
+) -> ComparedJoin:
     sides = tuple(
         JoinSide(
             schema_of(side),
@@ -72,7 +73,7 @@ def operator_of(
         for side, kind in enumerate(kinds)
     )
     fields = [field for side in sides for field in side.schema]
-    return JoinWindows(sides, condition, pa.schema(fields), execution, **more)
+    return ComparedJoin(sides, condition, pa.schema(fields), execution, **more)
 
 
 def run(

@@ -64,24 +64,11 @@ class JoinRoom(NamedTuple):
 
 
 @inlined
-def begin_group(changes: Int64s, grouped: bool, scratch: Int64s, progress: Int64s) -> None:
-    """Find what is probed together and how long it lives.
-
-    With `grouped` that are the changes of one side and key, otherwise it is a single one.
-    """
+def begin_change(changes: Int64s, scratch: Int64s, progress: Int64s) -> None:
+    """Begin to probe with the next change."""
     place = progress[PLACE]
-    low, high = changes[place, AT], changes[place, EXP]
-    end = place + 1
-    if grouped:
-        while (
-            end < len(changes)
-            and changes[end, KEY1] == changes[place, KEY1]
-            and changes[end, KEY2] == changes[place, KEY2]
-        ):
-            low, high = min(low, changes[end, AT]), max(high, changes[end, EXP])
-            end += 1
-    progress[END], progress[MEMBER], progress[HANDLE], progress[DEPTH] = end, place, -1, 0
-    scratch[LOW, 0], scratch[HIGH, 0] = low, high
+    progress[END], progress[MEMBER], progress[HANDLE], progress[DEPTH] = place + 1, place, -1, 0
+    scratch[LOW, 0], scratch[HIGH, 0] = changes[place, AT], changes[place, EXP]
 
 
 @inlined
@@ -186,20 +173,12 @@ def search(
 
 @allocating_nothing
 def join_changes(
-    state: JoinTables,
-    changes: Int64s,
-    grouped: bool,
-    expiring: bool,
-    scratch: Int64s,
-    progress: Int64s,
-    room: JoinRoom,
+    state: JoinTables, changes: Int64s, scratch: Int64s, progress: Int64s, room: JoinRoom
 ) -> bool:
     """Join changes with what is remembered, and remember them; return whether all are done.
 
-    Without `grouped`, changes come in order of time, and with `expiring` what has expired is
-    forgotten on the way; otherwise it is only passed over. With `grouped`, they are of one side
-    in order of their keys, all positive, and remembered already. A call ends when the room is
-    full; the next one goes on where it ended.
+    Changes come in order of time; what has expired is forgotten on the way. A call ends when the
+    room is full; the next one goes on where it ended.
     """
     tuples, sides, heads, orders = state.tuples, state.sides, state.heads, state.orders
     ringed = sides[len(sides) - 1, RINGS] != 0
@@ -208,10 +187,10 @@ def join_changes(
         place = progress[PLACE]
         sign = changes[place, SIGN]
         if progress[DEPTH] < 0:
-            begin_group(changes, grouped, scratch, progress)
-            if ringed and expiring:
+            begin_change(changes, scratch, progress)
+            if ringed:
                 expire_rings(tuples, sides, changes[place, AT])
-            elif expiring:
+            else:
                 expire_tuples(state, changes[place, AT])
             if sign < 0:
                 handle = find(state.ids, changes[place, ID], changes[place, SIDE])
@@ -224,7 +203,7 @@ def join_changes(
             return False
         if progress[HANDLE] >= 0:
             forget_tuple(state, progress[HANDLE], False)
-        elif sign > 0 and not grouped:
+        elif sign > 0:
             if ringed:
                 put_in_ring(tuples, sides, heads, changes, place)
             else:

@@ -151,6 +151,14 @@ def begin(automaton: Automaton, work: Work, place: Place) -> None:
 
 
 @merged
+def held_up(work: Work, depth: int) -> int:
+    """Pause a search at a depth: called again, it goes on there."""
+    work.info[DEPTH] = depth
+    work.info[HELD] = 1
+    return HELD_UP
+
+
+@merged
 def end_holds(time: Time, place: Place, at: int) -> int:
     """Whether `$` holds at a place; UNDECIDED if only more time can tell."""
     if at < place.high:

@@ -1,8 +1,9 @@
 """The search for the preferred match of each start row: contiguous and skip_till_next.
 
 It goes depth first, in order of preference. From a start row the ways on from a node are tried one
-after another; a row that is taken leads one level deeper, a node without a further way on leads
-back. There is a kernel for each strategy, so that a query compiles no more than it needs.
+after another (`ways_on.py`); a row that is taken leads one level deeper, a node without a further
+way on leads back. There is a kernel for each strategy, so that a query compiles no more than it
+needs.
 """
 
 from __future__ import annotations
@@ -13,12 +14,6 @@ from eventide.kernels.compiled import Int64s
 from eventide.kernels.patterns.code import (
     BUDGET,
     DEPTH,
-    FRAME_AT,
-    FRAME_FROM,
-    FRAME_NODE,
-    FRAME_ROW,
-    FRAME_STEP,
-    FRAME_VIOLATED,
     HELD,
     HITS,
     KEEPING,
@@ -29,7 +24,6 @@ from eventide.kernels.patterns.code import (
     PENDING,
     STATUS,
     TIMED,
-    TIMED_NODE,
     TIMED_ROW,
     Code,
     Place,
@@ -39,43 +33,25 @@ from eventide.kernels.patterns.code import (
     merged,
 )
 from eventide.kernels.patterns.ground import (
-    ABSENT,
-    AT_END,
-    AT_START,
-    AWAITED,
     FAILURE,
-    FIRST_STEP,
     HELD_UP,
-    LATER,
     MATCHED,
-    NODE_ABSENT,
     TAKEN,
-    TARGET,
-    THERE,
-    TOO_LATE,
     UNDECIDED,
-    VARIABLE,
     Automaton,
     KernelRows,
     Out,
     Time,
     begin,
     bounds_of,
-    end_holds,
     enter,
     first_fit,
-    holds,
+    held_up,
     leave,
-    nothing_follows,
     place_from,
     report,
-    spend,
-    state_of,
     time_of,
-    violates,
-    was_there,
 )
-from eventide.kernels.patterns.machine import accepts, tested
 from eventide.kernels.patterns.registers import give_back
 from eventide.kernels.patterns.remembered import failed_before, forget, record_failure
 from eventide.kernels.patterns.tables import (
@@ -88,184 +64,7 @@ from eventide.kernels.patterns.tables import (
     Partitions,
     Rules,
 )
-
-
-@merged
-def _note_timeout(work: Work, depth: int) -> None:
-    """Keep the first path that the deadline stopped: it is the preferred one."""
-    if depth == 0 or work.info[TIMED] > 0:
-        return
-    work.info[TIMED] = depth
-    for each in range(depth):
-        work.frames[each, TIMED_ROW] = work.frames[each, PATH_ROW]
-        work.frames[each, TIMED_NODE] = work.frames[each, PATH_NODE]
-
-
-@merged
-def _contiguous_on(
-    automaton: Automaton,
-    code: Code,
-    tables: Tables,
-    work: Work,
-    place: Place,
-    time: Time,
-    depth: int,
-) -> int:
-    """Try the ways on from a frame that are left: the very next row, or being done."""
-    node, row = work.frames[depth, FRAME_NODE], work.frames[depth, FRAME_FROM]
-    state = state_of(time, place, row)
-    at_start = row == place.low and time.whole
-    for step in range(work.frames[depth, FRAME_STEP], automaton.nodes[node + 1, FIRST_STEP]):
-        variable = automaton.steps[step, VARIABLE]
-        if automaton.steps[step, AT_START] and not at_start:
-            continue
-        if spend(time, work, place):
-            return FAILURE
-        if variable < 0:
-            ends = end_holds(time, place, row) if automaton.steps[step, AT_END] else MATCHED
-            if ends != FAILURE:
-                return ends
-        elif state == AWAITED:
-            return UNDECIDED
-        elif state == TOO_LATE:
-            _note_timeout(work, depth)
-        elif (
-            state == THERE
-            and holds(time.masks, row, variable)
-            and tested(code, tables, work, place, depth, row, variable)
-        ):
-            work.frames[depth, FRAME_STEP] = step + 1
-            work.frames[depth, PATH_NODE] = automaton.steps[step, TARGET]
-            return TAKEN
-    return FAILURE
-
-
-@merged
-def _scan(
-    automaton: Automaton,
-    code: Code,
-    tables: Tables,
-    work: Work,
-    place: Place,
-    time: Time,
-    depth: int,
-) -> int:
-    """Find the next row that some way on accepts, for `frame_row`; -2 if there is none.
-
-    Called again after HELD_UP, it goes on where it was.
-    """
-    node, row = work.frames[depth, FRAME_NODE], work.frames[depth, FRAME_AT]
-    at_start = work.frames[depth, FRAME_FROM] == place.low and time.whole
-    work.frames[depth, FRAME_ROW] = -2
-    while True:
-        if work.info[BUDGET] < 0 and row > work.frames[depth, FRAME_AT]:
-            work.frames[depth, FRAME_AT] = row
-            work.frames[depth, FRAME_ROW] = -1
-            return HELD_UP
-        state = state_of(time, place, row)
-        is_open = False
-        for step in range(automaton.nodes[node, FIRST_STEP], automaton.nodes[node + 1, FIRST_STEP]):
-            variable = automaton.steps[step, VARIABLE]
-            if (
-                variable < 0
-                or (automaton.steps[step, AT_START] and not at_start)
-                or automaton.steps[step, ABSENT] & work.frames[depth, FRAME_VIOLATED]
-            ):
-                continue
-            is_open = True
-            if state != THERE:
-                break
-            if spend(time, work, place):
-                return FAILURE
-            if holds(time.masks, row, variable) and accepts(
-                code, tables, work, place, depth, row, variable
-            ):
-                if code.keeps_distinct:
-                    give_back(code, tables, work, depth)
-                work.frames[depth, FRAME_ROW] = row
-                return TAKEN
-        if not is_open:
-            return FAILURE
-        if state != THERE:
-            if state == TOO_LATE:
-                _note_timeout(work, depth)
-            return UNDECIDED if state == AWAITED else FAILURE
-        if depth == 0:
-            return FAILURE
-        asked = automaton.nodes[node, NODE_ABSENT]
-        if asked:
-            work.frames[depth, FRAME_VIOLATED] |= violates(
-                code, tables, work, place, depth, row, asked, time.masks
-            )
-        row += 1
-
-
-@merged
-def _stands(
-    automaton: Automaton,
-    code: Code,
-    tables: Tables,
-    work: Work,
-    place: Place,
-    time: Time,
-    depth: int,
-) -> int:
-    """Whether no row skipped by a complete match is one that only now can be told to be wrong."""
-    for gap in range(1, depth):
-        step = work.frames[gap, FRAME_STEP] - 1
-        if automaton.steps[step, LATER] and was_there(
-            automaton, code, tables, work, place, time, depth, gap, step
-        ):
-            return FAILURE
-    return MATCHED
-
-
-@merged
-def _next_on(
-    automaton: Automaton,
-    code: Code,
-    tables: Tables,
-    work: Work,
-    place: Place,
-    time: Time,
-    depth: int,
-) -> int:
-    """Try the ways on from a frame that are left: the next row that fits, or being done."""
-    node, start = work.frames[depth, FRAME_NODE], work.frames[depth, FRAME_FROM]
-    at_start = start == place.low and time.whole
-    for step in range(work.frames[depth, FRAME_STEP], automaton.nodes[node + 1, FIRST_STEP]):
-        variable = automaton.steps[step, VARIABLE]
-        if automaton.steps[step, AT_START] and not at_start:
-            continue
-        if spend(time, work, place):
-            return FAILURE
-        absent = automaton.steps[step, ABSENT]
-        if variable < 0:
-            ends = end_holds(time, place, start) if automaton.steps[step, AT_END] else MATCHED
-            if ends == MATCHED and absent:
-                ends = nothing_follows(code, tables, work, place, depth, absent, time)
-            if ends == MATCHED and automaton.asks_later:
-                ends = _stands(automaton, code, tables, work, place, time, depth)
-            if ends != FAILURE:
-                return ends
-            continue
-        if work.frames[depth, FRAME_ROW] == -1:
-            outcome = _scan(automaton, code, tables, work, place, time, depth)
-            if outcome >= UNDECIDED:
-                work.frames[depth, FRAME_STEP] = step
-                return outcome
-        row = work.frames[depth, FRAME_ROW]
-        if (
-            row >= 0
-            and not absent & work.frames[depth, FRAME_VIOLATED]
-            and holds(time.masks, row, variable)
-            and accepts(code, tables, work, place, depth, row, variable)
-        ):
-            work.frames[depth, FRAME_STEP] = step + 1
-            work.frames[depth, PATH_NODE] = automaton.steps[step, TARGET]
-            return TAKEN
-    return FAILURE
-
+from eventide.kernels.patterns.ways_on import contiguous_on, next_on
 
 _GoOn = Callable[[Automaton, Code, Tables, Work, Place, Time, int], int]
 
@@ -302,9 +101,7 @@ def _preferred(
         else:
             outcome = go_on(automaton, code, tables, work, place, time, depth)
         if outcome == HELD_UP:
-            work.info[DEPTH] = depth
-            work.info[HELD] = 1
-            return HELD_UP
+            return held_up(work, depth)
         if work.info[STATUS] != OK:
             return FAILURE
         if outcome == TAKEN:
@@ -411,7 +208,41 @@ def _search_preferred(
     return start
 
 
-# Kernels go on from key info[KEY_AT] as long as matches fit into `out` and info[BUDGET] lasts.
+@merged
+def _search_keys(
+    go_on: _GoOn,
+    automaton: Automaton,
+    code: Code,
+    tables: Tables,
+    rows: KernelRows,
+    partitions: Partitions,
+    rules: Rules,
+    work: Work,
+    following: Int64s,
+    numbers: Int64s,
+    out: Out,
+) -> None:
+    """Search partitions from key info[KEY_AT] on, as long as matches fit and the budget lasts."""
+    for key in range(work.info[KEY_AT], len(partitions.begin)):
+        work.info[BUDGET] -= 1
+        time = time_of(rows, partitions, rules, key)
+        bounds = bounds_of(partitions, key)
+        start = _search_preferred(
+            go_on,
+            automaton,
+            code,
+            tables,
+            work,
+            time,
+            rules,
+            key,
+            bounds,
+            following[key],
+            numbers,
+            out,
+        )
+        if leave(work, following, key, start):
+            return
 
 
 @lasting
@@ -428,26 +259,19 @@ def search_contiguous(
     out: Out,
 ) -> None:
     """Search partitions for preferred matches of consecutive rows."""
-    for key in range(work.info[KEY_AT], len(partitions.begin)):
-        work.info[BUDGET] -= 1
-        time = time_of(rows, partitions, rules, key)
-        bounds = bounds_of(partitions, key)
-        start = _search_preferred(
-            _contiguous_on,
-            automaton,
-            code,
-            tables,
-            work,
-            time,
-            rules,
-            key,
-            bounds,
-            following[key],
-            numbers,
-            out,
-        )
-        if leave(work, following, key, start):
-            return
+    _search_keys(
+        contiguous_on,
+        automaton,
+        code,
+        tables,
+        rows,
+        partitions,
+        rules,
+        work,
+        following,
+        numbers,
+        out,
+    )
 
 
 @lasting
@@ -464,23 +288,16 @@ def search_next(
     out: Out,
 ) -> None:
     """Search partitions for preferred matches, rows that do not fit being skipped."""
-    for key in range(work.info[KEY_AT], len(partitions.begin)):
-        work.info[BUDGET] -= 1
-        time = time_of(rows, partitions, rules, key)
-        bounds = bounds_of(partitions, key)
-        start = _search_preferred(
-            _next_on,
-            automaton,
-            code,
-            tables,
-            work,
-            time,
-            rules,
-            key,
-            bounds,
-            following[key],
-            numbers,
-            out,
-        )
-        if leave(work, following, key, start):
-            return
+    _search_keys(
+        next_on,
+        automaton,
+        code,
+        tables,
+        rows,
+        partitions,
+        rules,
+        work,
+        following,
+        numbers,
+        out,
+    )

@@ -29,8 +29,9 @@ from eventide.kernels.patterns.code import (
     Tables,
     Work,
 )
-from eventide.kernels.patterns.every import Sets, search_any
+from eventide.kernels.patterns.every import search_any
 from eventide.kernels.patterns.ground import Automaton, KernelRows, Out
+from eventide.kernels.patterns.node_sets import Sets
 from eventide.kernels.patterns.preferred import search_contiguous, search_next
 from eventide.kernels.patterns.tables import (
     PAUSED,

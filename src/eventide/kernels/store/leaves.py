@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.aggregates.summaries import LANES, summarise_floats_of_run
+from eventide.kernels.aggregates.lanes import LANES
+from eventide.kernels.aggregates.summaries import summarise_floats_of_run
 from eventide.kernels.compiled import Floats, Int64s, inlined, kernel
 
 Bytes = npt.NDArray[np.uint8]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.kernels.compiled import frozen
-from eventide.kernels.patterns.scan import Predecessors, Scanned
+from eventide.kernels.patterns.notes import Predecessors
+from eventide.kernels.patterns.scan import Scanned
 from eventide.kernels.patterns.search import Found
 from eventide.operators.patterns.measures import MatchChains
 from eventide.plan.patterns.automaton import PatternAutomaton

@@ -24,7 +24,8 @@ from eventide.kernels.grouping import order_by_key
 from eventide.kernels.keys import search_keys
 from eventide.kernels.ordering import ranges
 from eventide.kernels.patterns.code import Tables
-from eventide.kernels.patterns.scan import Predecessors, scan
+from eventide.kernels.patterns.notes import Predecessors
+from eventide.kernels.patterns.scan import scan
 from eventide.kernels.patterns.search import MOST_TAKEN, search
 from eventide.kernels.patterns.tables import (
     CONTIGUOUS,

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from eventide.kernels.compiled import Floats, Int64s, frozen
+from eventide.kernels.situations.matching import OBSERVED_BETWEEN
 from eventide.kernels.situations.orders import plan_orders
-from eventide.kernels.situations.search import OBSERVED_BETWEEN
+from eventide.kernels.situations.problem import MovingAverages, SearchedPattern
 from eventide.plan.situations.allen import (
     AFTER,
     ANY,
@@ -74,9 +75,10 @@ class PatternTables:
         )
 
     @property
-    def arrays(self) -> tuple[Int64s, Int64s, Int64s, Int64s, Int64s]:
-        """The tables, as the matcher takes them."""
-        return self.masks, self.linked, self.starts_matter, self.ends_matter, self.defined
+    def searched(self) -> SearchedPattern:
+        """The tables, as the kernels take them."""
+        matter = (self.starts_matter, self.ends_matter)
+        return SearchedPattern(self.masks, self.linked, *matter, self.defined)
 
 
 def settled_by_start(mask: int) -> bool:
@@ -133,10 +135,10 @@ class Statistics:
         )
 
     @property
-    def moving(self) -> tuple[Floats, Floats, Floats, Floats, Int64s]:
-        """The averages that the matcher updates."""
+    def moving(self) -> MovingAverages:
+        """The averages that the kernels update."""
         planned = (self.planned_sizes, self.planned_shares)
-        return self.sizes, self.shares, *planned, self.counts
+        return MovingAverages(self.sizes, self.shares, *planned, self.counts)
 
     def copy(self) -> Statistics:
         """Return the same in arrays of its own."""

@@ -13,8 +13,18 @@ import numpy as np
 from eventide.batch import TimeRange
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.grouping import order_by_key
+from eventide.kernels.situations.matching import match_changes
+from eventide.kernels.situations.problem import (
+    STEPS,
+    WRITTEN,
+    FoundMatches,
+    Search,
+    SearchedChanges,
+    SearchedRuns,
+    SearchLimits,
+    SearchRoom,
+)
 from eventide.kernels.situations.runs import NEVER
-from eventide.kernels.situations.search import Scratch, match_changes
 from eventide.operators.situations.plan import PatternTables, Statistics
 from eventide.operators.situations.runs import LONGEST_US, Derived, run_codes
 from eventide.plan.situations.nodes import TemporalPattern
@@ -23,8 +33,6 @@ ROOM = 1 << 16
 """This many matches become rows before the search goes on."""
 MOST_WORK = 20_000_000
 """The search takes this many steps before it returns, so that it can be interrupted."""
-WORK = 2
-"""The place of the number of steps that a search may take."""
 NO_LIMIT = 1 << 62
 
 
@@ -51,9 +59,7 @@ class GroupedRuns:
     shown: Int64s
     place: Int64s
     group: Int64s
-    lows: Int64s
-    highs: Int64s
-    columns: tuple[Int64s, Int64s, Int64s, Int64s]
+    columns: SearchedRuns
 
     @classmethod
     def of(cls, derived: Derived, symbols: int) -> GroupedRuns:
@@ -71,13 +77,15 @@ class GroupedRuns:
         lows = offsets[:-1].copy()
         earlier = group[shown[runs.visible[shown] < derived.base]]
         highs = lows + np.bincount(earlier, minlength=len(lows))
-        columns = (
+        columns = SearchedRuns(
             frozen(runs.start_ts[shown]),
             frozen(runs.start_pos[shown]),
             frozen(runs.end_pos[shown]),
             frozen(runs.visible[shown]),
+            lows,
+            highs,
         )
-        return cls(shown, place, group, lows, highs, columns)
+        return cls(shown, place, group, columns)
 
 
 @dataclass(frozen=True)
@@ -101,7 +109,7 @@ class MatchSearch:
             return
         symbols = len(self.node.situations)
         runs = GroupedRuns.of(derived, symbols)
-        inputs = (
+        inputs = SearchedChanges(
             frozen(changes.position),
             frozen(changes.ts),
             frozen(runs.place[changes.run]),
@@ -110,37 +118,41 @@ class MatchSearch:
         )
         within_us = min(self.node.within_us, LONGEST_US)
         owned = (self.owned.start_us, self.owned.end_us)
-        limits = (within_us, *owned, self.counting, self.adaptive)
+        limits = SearchLimits(within_us, *owned, self.counting, self.adaptive)
         quota = self.limit - reported
-        scratch = scratch_of(symbols)
         progress = np.zeros(8, np.int64)
         room = total if self.counting else ROOM
-        found = room_for(room, 1 if self.counting else symbols)
+        task = Search(
+            runs.columns,
+            self.tables.searched,
+            limits,
+            statistics.moving,
+            statistics.orders,
+            search_room(symbols),
+            room_for(room, 1 if self.counting else symbols),
+        )
         change = 0
         while True:
-            scratch[-1][WORK] = MOST_WORK
-            change = match_changes(
-                runs.columns, (runs.lows, runs.highs), inputs, change, limits, self.tables.arrays,
-                statistics.orders, statistics.moving, quota, scratch, found, progress,
-            )  # fmt: skip
-            count = int(progress[0])
+            task.room.pause[STEPS] = MOST_WORK
+            change = match_changes(task, inputs, change, quota, progress)
+            count, found = int(progress[WRITTEN]), task.found
             if change < total and self.keeps_all:
-                found = larger(found, count)
+                task = task._replace(found=larger(found, count))
                 continue
             if change < total and self.counting:
                 continue
             if self.counting:
                 yield SituationMatches(
-                    np.empty((0, symbols), np.int64), found[1][:count], found[0][:count]
+                    np.empty((0, symbols), np.int64), found.change[:count], found.members[:count]
                 )
             elif count or not total:
-                members = runs.shown[found[0][: count * symbols]].reshape(count, symbols)
+                members = runs.shown[found.members[: count * symbols]].reshape(count, symbols)
                 none = np.empty(0, np.int64)
-                matches = SituationMatches(members, found[1][:count].copy(), none)
+                matches = SituationMatches(members, found.change[:count].copy(), none)
                 yield self.limited(matches, derived, reported)
             if change == total:
                 return
-            progress[0] = 0
+            progress[WRITTEN] = 0
 
     @property
     def keeps_all(self) -> bool:
@@ -170,28 +182,28 @@ class MatchSearch:
         return SituationMatches(found.members[chosen], found.change[chosen], found.counts)
 
 
-def scratch_of(symbols: int) -> Scratch:
+def search_room(symbols: int) -> SearchRoom:
     """Return the arrays that a search works in."""
     width = 16 * symbols + 16
     members, novel, at, number, sizes = (np.zeros(symbols, np.int64) for _ in range(5))
     stretches = np.empty(symbols * width, np.int64)
     spare, other = np.empty(width, np.int64), np.empty(width, np.int64)
     pause = np.zeros(4, np.int64)
-    return members, novel, at, number, sizes, stretches, spare, other, pause
+    return SearchRoom(members, novel, at, number, sizes, stretches, spare, other, pause)
 
 
-def room_for(matches: int, symbols: int) -> tuple[Int64s, Int64s]:
+def room_for(matches: int, symbols: int) -> FoundMatches:
     """Return room for members of matches, and for the change of each."""
-    return np.empty(matches * symbols, np.int64), np.empty(matches, np.int64)
+    return FoundMatches(np.empty(matches * symbols, np.int64), np.empty(matches, np.int64))
 
 
-def larger(found: tuple[Int64s, Int64s], count: int) -> tuple[Int64s, Int64s]:
+def larger(found: FoundMatches, count: int) -> FoundMatches:
     """Return the same arrays with twice the room, if there is none left."""
     members, change = found
     if count < len(change):
         return found
     symbols = len(members) // len(change)
     grown = room_for(2 * count, symbols)
-    grown[0][: len(members)] = members
-    grown[1][: len(change)] = change
+    grown.members[: len(members)] = members
+    grown.change[: len(change)] = change
     return grown

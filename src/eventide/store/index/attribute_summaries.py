@@ -18,19 +18,21 @@ import pyarrow as pa
 
 from eventide.accumulators.columns import floats, int64s, validity
 from eventide.accumulators.picks import take_rows
-from eventide.kernels.aggregates.summaries import (
-    best_texts,
+from eventide.kernels.aggregates.merges import (
     count_by_run,
     merge_counts,
     merge_extremes,
     merge_moments,
     merge_wholes,
     merge_wide_extremes,
+)
+from eventide.kernels.aggregates.summaries import (
     summarise_decimals,
     summarise_floats,
     summarise_integers,
     summarise_keys,
 )
+from eventide.kernels.aggregates.texts import best_texts
 from eventide.kernels.compiled import Floats, Int64s, Numbers, frozen
 from eventide.schema import DataType
 

@@ -67,7 +67,7 @@ class JoinAsOf(Stateful[JoinMemory]):
         right, right_keys = without_null(right, self.keys_of(self.right_keys, right))
         numbers, log = append_coming(state.logs[0], right)
         memory = replace(state, logs=(log,), until_us=until_us)
-        memory = memory.roomy([len(right)], fits_buckets=True)
+        memory = memory.roomy([len(right)])
         left_keys = self.keys_of(self.left_keys, left)
         changes = self.in_time(left, left_keys, right, right_keys, numbers)
         parts = list(self.joined(memory, changes, left))
@@ -139,7 +139,7 @@ class JoinAsOf(Stateful[JoinMemory]):
         first, second = parts_of("JoinAsOf", written, 2)
         words, facts = read_rows("JoinAsOf", first, WORD_SCHEMA)
         values, _ = read_rows("JoinAsOf", second, self.right_schema)
-        memory = self.initial_state().roomy([words.num_rows], fits_buckets=True)
+        memory = self.initial_state().roomy([words.num_rows])
         return memory.with_tuples(0, words, values, facts["until_us"])
 
     def size(self, state: JoinMemory) -> Size:

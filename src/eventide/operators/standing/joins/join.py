@@ -14,12 +14,9 @@ import pyarrow.compute as pc
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.joins.join import DEPTH, WRITTEN, JoinRoom, join_changes
 from eventide.kernels.joins.pool import (
-    KEY1,
     expire_tuples,
-    insert_all,
     merge_in_time,
 )
-from eventide.kernels.ordering import sort_pairs
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.operators.fingerprints import Fingerprints, fingerprints
 from eventide.operators.standing.changes import NEVER, Changes
@@ -45,8 +42,6 @@ from eventide.plan.standing.nodes import ANSWER_EXP, Band
 
 ROOM = 1 << 16
 """This many results are found before they are put together as rows."""
-LOW_BITS = (1 << 22) - 1
-"""Of a key, to sort by: two digits of the sort, and more than the keys of a step."""
 NAN_CELL = 2**62 + 3
 """Of a join by a band: the cell of NaN, which is not beside that of any number."""
 SWEEP_SHARE = 20
@@ -83,13 +78,6 @@ class JoinWindows(Stateful[JoinState]):
     """Joins tuples of two or more sides.
 
     With `slide_us` all instants are multiples of it.
-
-    The rest is there to compare with. With `lazy`, all that comes with a step is joined together:
-    by key, so that a bucket is looked through once for all tuples of a key. That needs sides from
-    which nothing is taken back, and pays if buckets hold many keys; with as many buckets as suit,
-    joining at once is the faster way. With `lazy_expiry` tuples that have expired are passed over
-    until the end of a step. `buckets`, a power of two, fixes the number of buckets (with one, every
-    tuple is looked at), `orders` how sides are probed; without them the join chooses.
     """
 
     sides: tuple[JoinSide, ...]
@@ -98,11 +86,7 @@ class JoinWindows(Stateful[JoinState]):
     execution: Execution = "aware"
     band: Band | None = None
     slide_us: int | None = None
-    lazy: bool = False
-    lazy_expiry: bool = False
-    buckets: int | None = None
     partitions: int = 64
-    orders: tuple[tuple[int, ...], ...] | None = None
 
     @cached_property
     def policies(self) -> tuple[Policy, ...]:
@@ -116,9 +100,8 @@ class JoinWindows(Stateful[JoinState]):
             return "swept"
         if side.in_order and not side.strict:
             return "ring"
-        # A calendar needs an upper bound of lifetimes, and a clock that goes with the tuples.
-        unclocked = self.lazy or self.lazy_expiry
-        return "swept" if unclocked or side.lifetime_us is None else "calendar"
+        # A calendar needs an upper bound of lifetimes.
+        return "swept" if side.lifetime_us is None else "calendar"
 
     @cached_property
     def longest_us(self) -> int:
@@ -135,7 +118,6 @@ class JoinWindows(Stateful[JoinState]):
             ),
             longest_us=self.longest_us,
             partitions=self.partitions,
-            buckets=self.buckets,
             sweep_us=self.longest_us // SWEEP_SHARE if self.execution == "direct" else -1,
         )
 
@@ -144,8 +126,6 @@ class JoinWindows(Stateful[JoinState]):
         # Nothing is known yet: all sides are assumed to be alike.
         alike = JoinInput(1.0, max(self.longest_us, 1) / 1e6, 1000.0)
         observed = Observed.initial([alike] * len(self.sides))
-        if self.orders is not None:
-            observed = replace(observed, orders=self.orders)
         memory = self.empty_memory().with_orders(observed.orders)
         return JoinState(memory, observed, np.zeros(len(self.sides), np.int64), 0)
 
@@ -155,20 +135,23 @@ class JoinWindows(Stateful[JoinState]):
         """Join the changes with the tuples in the state."""
         memory, sided = self.remembered(state.memory, inputs)
         come = [len(changes) for changes in sided]
-        memory = memory.roomy(come, fits_buckets=not self.buckets)
+        memory = self.roomy(memory, come)
         words, ends = words_of(sided)
-        if self.lazy:
-            together = self.found_together(memory, np.split(words, ends[:-1]))
-            parts = [self.combined(memory, together)]
-        else:
-            rooms = self.found(memory, in_time(words, ends), grouped=False)
-            parts = [self.combined(memory, room) for room in rooms]
+        parts = self.results(memory, words, ends)
         expire_tuples(memory.state, self.clock_us(until_us))
         found = Changes.concat(parts, self.output_schema)
         memory = replace(memory.compact(), until_us=until_us)
         arrived = state.arrived + np.array(come, np.int64)
         after = replace(state, memory=memory, arrived=arrived)
         return self.looked(self.trimmed(after, sum(come))), found
+
+    def roomy(self, memory: JoinMemory, come: list[int]) -> JoinMemory:
+        """Return the memory with room for so many more tuples of each side."""
+        return memory.roomy(come)
+
+    def results(self, memory: JoinMemory, words: Int64s, ends: Int64s) -> list[Changes]:
+        """Return what comes of changes, and remember them."""
+        return [self.combined(memory, room) for room in self.found(memory, in_time(words, ends))]
 
     def trimmed(self, state: JoinState, arrived: int) -> JoinState:
         """Return the state with a pool that is not mostly spare room, after this many arrivals."""
@@ -188,11 +171,7 @@ class JoinWindows(Stateful[JoinState]):
     def looked(self, state: JoinState) -> JoinState:
         """Return the state with the best orders for the statistics so far."""
         memory = state.memory
-        if (
-            self.orders is not None
-            or len(self.sides) <= 2
-            or not is_worth_a_look(int(state.arrived.sum()))
-        ):
+        if len(self.sides) <= 2 or not is_worth_a_look(int(state.arrived.sum())):
             return state
         looks = [
             Look(int(arrived), int(living), int(living), int(seen[0]), int(seen[2]))
@@ -249,29 +228,16 @@ class JoinWindows(Stateful[JoinState]):
         thrice = replace(thrice, id=thrice.id ^ beside)  # three tuples need three names
         return Sided((keys.first[places] + beside, keys.second[places]), thrice, numbers[places])
 
-    def found_together(self, memory: JoinMemory, sided: list[Int64s]) -> JoinRoom:
-        """Return all results of a step in order of time, joined side by side and key by key."""
-        rooms: list[JoinRoom] = []
-        for changes in map(frozen, sided):
-            insert_all(memory.state, changes)
-            rooms += self.found(memory, by_key(changes), grouped=True)
-        if not rooms:
-            return empty_room(0, len(self.sides))
-        joined = JoinRoom._make(map(np.concatenate, zip(*rooms, strict=True)))
-        order = places_in_order(joined.at)
-        return JoinRoom._make(column[order] for column in joined)
-
-    def found(self, memory: JoinMemory, changes: Int64s, *, grouped: bool) -> Iterator[JoinRoom]:
+    def found(self, memory: JoinMemory, changes: Int64s) -> Iterator[JoinRoom]:
         """Yield the results of changes, batch by batch, in the order in which they are found."""
         sides = len(self.sides)
         room = empty_room(ROOM, sides)
-        expiring = not grouped and not self.lazy_expiry
         scratch = np.zeros((4, sides), np.int64)
         progress = np.zeros(6, np.int64)
         progress[DEPTH] = -1
         done = False
         while not done:
-            done = join_changes(memory.state, changes, grouped, expiring, scratch, progress, room)
+            done = join_changes(memory.state, changes, scratch, progress, room)
             written = int(progress[WRITTEN])
             if written:
                 yield JoinRoom._make(column[:written].copy() for column in room)
@@ -319,7 +285,7 @@ class JoinWindows(Stateful[JoinState]):
             words, facts = read_rows("JoinWindows", parts[2 * side], WORD_SCHEMA)
             values, _ = read_rows("JoinWindows", parts[2 * side + 1], each.schema)
             more = [words.num_rows if number == side else 0 for number in range(len(self.sides))]
-            memory = memory.roomy(more, fits_buckets=not self.buckets)
+            memory = self.roomy(memory, more)
             memory = memory.with_tuples(side, words, values, facts["until_us"])
         return replace(state, memory=memory, looked_us=memory.until_us)
 
@@ -342,19 +308,3 @@ def in_time(words: Int64s, ends: Int64s) -> Int64s:
     merged = np.empty_like(words)
     merge_in_time(frozen(words), np.stack([starts, ends], axis=1), merged)
     return frozen(merged)
-
-
-def by_key(changes: Int64s) -> Int64s:
-    """Return the changes of a side with those of one key next to each other.
-
-    Other keys with the same low bits may stand between them. That does no harm: then they are
-    joined in several goes.
-    """
-    return frozen(changes[places_in_order(changes[:, KEY1] & LOW_BITS)])
-
-
-def places_in_order(numbers: Int64s) -> Int64s:
-    """Return the places in ascending order of their numbers; equal ones stay in order."""
-    ordered, places = np.empty_like(numbers), np.empty_like(numbers)
-    sort_pairs(frozen(numbers), frozen(np.arange(len(numbers))), ordered, places)
-    return places

@@ -93,10 +93,9 @@ class JoinMemory:
         *,
         longest_us: int = 0,
         partitions: int = 1,
-        buckets: int | None = None,
         sweep_us: int = 0,
     ) -> JoinMemory:
-        """Return a memory without tuples; a given number of buckets is fixed.
+        """Return a memory without tuples.
 
         Tuples live up to `longest_us`, or never expire; lists are searched every `sweep_us`.
         """
@@ -116,7 +115,7 @@ class JoinMemory:
             np.zeros((0, WORDS), np.int64),
             np.zeros(0, np.int32),
             sides,
-            np.full((count, buckets or FEWEST_BUCKETS), -1, np.int64),
+            np.full((count, FEWEST_BUCKETS), -1, np.int64),
             np.array(others, np.int64).reshape(count, count - 1),
             empty_table(),
             empty_calendar(longest_us, partitions, 0),
@@ -154,15 +153,15 @@ class JoinMemory:
         """How often each side was probed, how many tuples were looked at, and how many matched."""
         return self.state.sides[:-1, PROBES:]
 
-    def roomy(self, more: Sequence[int], *, fits_buckets: bool) -> JoinMemory:
+    def roomy(self, more: Sequence[int]) -> JoinMemory:
         """Return the memory with room for this many more tuples of each side.
 
-        With `fits_buckets` the number of buckets fits these, or is a bit larger.
+        The number of buckets fits these, or is a bit larger.
         """
         state = with_room(self.state, more)
         most = max(int(count) + come for count, come in zip(self.counts, more, strict=True))
         least = max(FEWEST_BUCKETS, power_of_two(2 * most))
-        if fits_buckets and not most <= state.heads.shape[1] <= MOSTLY_EMPTY * least:
+        if not most <= state.heads.shape[1] <= MOSTLY_EMPTY * least:
             heads = np.full((len(self.logs), least), -1, np.int64)
             relink(state, heads)
             state = state._replace(heads=heads)
