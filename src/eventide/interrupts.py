@@ -21,6 +21,11 @@ GRACE_S = 0.3
 """How long an interrupt waits for the work to stop, so that usually nothing goes on after it."""
 
 
+SORTED_AT_ONCE = 1 << 20
+STEPPED_AT_ONCE = 10_000
+"""How many rows are sorted, or are taken in one step of a live query, without a thread."""
+
+
 class Interrupted(SystemExit):
     """Raised in the thread that does the work; the thread ends with it silently."""
 
@@ -39,6 +44,13 @@ def interruptible(work: Callable[Arguments, Returned]) -> Callable[Arguments, Re
         return Task(lambda: work(*args, **kwargs)).result()
 
     return call
+
+
+def interruptible_if_long(
+    work: Callable[Arguments, Returned], rows: int, at_once: int
+) -> Callable[Arguments, Returned]:
+    """Let Ctrl-C end a call over more than `at_once` rows; for fewer a thread costs too much."""
+    return interruptible(work) if rows > at_once else work
 
 
 class Task(Generic[Returned]):

@@ -19,7 +19,7 @@ from eventide.engines.live.engine import LiveEngine, Reported
 from eventide.engines.standing.live import StandingLive
 from eventide.engines.standing.start import started, with_relations
 from eventide.errors import SchemaError, StateError, UnsupportedError, listed, pointing_into
-from eventide.interrupts import interruptible
+from eventide.interrupts import STEPPED_AT_ONCE, interruptible, interruptible_if_long
 from eventide.operators.standing.operator import Size
 from eventide.plan.times import Duration, duration_us
 from eventide.schema import SEQ, TS
@@ -32,11 +32,6 @@ LATE_ROWS_TOGETHER = 1_000
 
 QUERY_SHOWN = 80
 """This many letters of a query's text identify it in messages."""
-
-LONG_STEP_ROWS = 10_000
-"""A step with this many events can be interrupted; for fewer, starting a thread would cost too
-much.
-"""
 
 OnResult = Callable[[Result], None]
 Step = Callable[[], tuple[Any, Reported]]
@@ -294,5 +289,5 @@ class LiveQuery:
 
 def long_step(step: Step, arrived: Mapping[str, pa.RecordBatch]) -> Step:
     """Return a step that can be interrupted, if it takes many events."""
-    many = sum(rows.num_rows for rows in arrived.values()) >= LONG_STEP_ROWS
-    return interruptible(step) if many else step
+    count = sum(rows.num_rows for rows in arrived.values())
+    return interruptible_if_long(step, count, STEPPED_AT_ONCE)

@@ -6,14 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide.interrupts import interruptible
+from eventide.interrupts import SORTED_AT_ONCE, interruptible_if_long
 from eventide.kernels.ordering import sorting_order
 from eventide.schema import SEQ, TS
 
 Int64s = npt.NDArray[np.int64]
-
-
-FEW_ROWS = 1 << 20
 
 
 def int64_view(column: pa.Array | pa.ChunkedArray) -> Int64s:
@@ -44,10 +41,9 @@ def sort_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows in order of (ts, _seq); the same object if they already are."""
     ts, seq = int64_view(rows.column(TS)), int64_view(rows.column(SEQ))
     # A process that only opens a stream need not load compiled code.
-    if len(ts) <= FEW_ROWS and is_ascending(seq) and is_ascending(ts):
+    if len(ts) <= SORTED_AT_ONCE and is_ascending(seq) and is_ascending(ts):
         return rows
-    taken = interruptible(taken_in_order) if len(ts) > FEW_ROWS else taken_in_order
-    return taken(rows, ts, seq)
+    return interruptible_if_long(taken_in_order, len(ts), SORTED_AT_ONCE)(rows, ts, seq)
 
 
 def taken_in_order(rows: pa.RecordBatch, ts: Int64s, seq: Int64s) -> pa.RecordBatch:

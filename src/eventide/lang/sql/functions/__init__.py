@@ -4,5 +4,5 @@ known.py      which of sqlglot's nodes is which function of ours
 arguments.py  make sure that no argument is lost while a query is parsed
 formats.py    formats of times, element by element
 kinds.py      the kind of value an expression gives
-on_spark.py   functions in Spark's dialect
+on_spark/     functions in Spark's dialect
 """

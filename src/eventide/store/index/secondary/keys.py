@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import decimal_halves, floats, int64s, one_spelling
-from eventide.interrupts import interruptible
+from eventide.interrupts import SORTED_AT_ONCE, interruptible_if_long
 from eventide.kernels.compiled import Bools, Int32s, Int64s, Numbers, frozen
 from eventide.kernels.hashing import Hashes, hash_bytes, hash_words
-from eventide.store.order import FEW_ROWS
 
 NAMES = ("value", "ts", "seq")
 """The columns of entries; times are plain microseconds."""
@@ -28,8 +27,7 @@ def entries_of(values: pa.Array, ts: Int64s, seq: Int64s) -> pa.RecordBatch:
     columns = [one_spelling(values), pa.array(ts), pa.array(seq)]
     entries = pa.RecordBatch.from_arrays(columns, NAMES)
     present = entries.filter(values.is_valid()) if values.null_count else entries
-    sort = interruptible(sorted_entries) if len(present) > FEW_ROWS else sorted_entries
-    return sort(present)
+    return interruptible_if_long(sorted_entries, len(present), SORTED_AT_ONCE)(present)
 
 
 def joined(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
