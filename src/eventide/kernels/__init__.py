@@ -15,6 +15,6 @@ patterns/       the searches for matches of row patterns
 situations/     situations, and the search for matches of temporal patterns
 store/          encodings, filters and checks of the store
 
-Inputs are read-only views (`frozen`), outputs are writable: a kernel is then compiled once for
-each type of value, and cannot change what it is given.
+Inputs are read-only views (`frozen`), outputs are writable: so a kernel is compiled once for each
+type of value, and cannot change its inputs.
 """

@@ -24,9 +24,9 @@ Element = TypeVar("Element", bound=np.generic)
 
 
 def forget_stale_code(folder: Path) -> None:
-    """Remove machine code on disk if any file of kernels has changed since it was made.
+    """Remove machine code on disk if any file of kernels has changed since it was compiled.
 
-    Numba looks at the file of a kernel alone, not at those with the functions it calls.
+    Numba checks only the file of a kernel, not those of the functions it calls.
     """
     sources = sorted(folder.rglob("*.py"))
     stamp = "\n".join(
@@ -42,7 +42,7 @@ def forget_stale_code(folder: Path) -> None:
         noted.parent.mkdir(exist_ok=True)
         noted.write_text(stamp)
     except OSError:
-        # A folder that cannot be written to has no code of ours either, or code that stays right.
+        # A folder that cannot be written to has no code of ours, or code that stays right.
         return
 
 

@@ -15,10 +15,10 @@ def group_by_pane(
     pane_of: Int64s,
     key_of: Int64s,
 ) -> int:
-    """Number the distinct (pane, key) pairs in order of first sight; return how many there are.
+    """Number the distinct (pane, key) pairs in order of first occurrence; return their number.
 
-    A pane is [k·pane_us, (k+1)·pane_us). `ts` ascends, `codes` index `group_of_key`, which
-    starts at -1. Row i is in group `groups[i]`, which is pane `pane_of[g]` of key `key_of[g]`.
+    A pane is [k·pane_us, (k+1)·pane_us). `ts` ascends, `codes` index `group_of_key`, which starts
+    at -1. Row i is in group `groups[i]`, which is pane `pane_of[g]` of key `key_of[g]`.
     """
     count = 0
     first_of_pane = 0
@@ -59,10 +59,10 @@ def group_by_key_and_pane(
     pane_of: Int64s,
     key_of: Int32s,
 ) -> int:
-    """Number the distinct (pane, key) pairs in order of first sight; return how many there are.
+    """Number the distinct (pane, key) pairs in order of first occurrence; return their number.
 
-    The panes of a key ascend, whatever those of other keys do. `codes` index `group_of_key`,
-    which starts at -1. Row i is in group `groups[i]`, pane `pane_of[g]` of key `key_of[g]`.
+    The panes of each key ascend. `codes` index `group_of_key`, which starts at -1. Row i is in
+    group `groups[i]`, pane `pane_of[g]` of key `key_of[g]`.
     """
     count = 0
     for i in range(len(codes)):
@@ -81,8 +81,8 @@ def group_by_key_and_pane(
 def order_by_key(codes: Int32s, offsets: Int64s, order: Int64s) -> None:
     """Write the stable order that puts equal keys together.
 
-    Key k is order[offsets[k]:offsets[k+1]]. `offsets` has one more entry than there are keys,
-    and starts at zero.
+    Key k is order[offsets[k]:offsets[k+1]]. `offsets` has one more entry than there are keys, and
+    starts at zero.
     """
     for code in codes:
         offsets[code + 1] += 1

@@ -1,4 +1,4 @@
-"""Arrays with room for what is still to come."""
+"""Arrays with room to grow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 def longer(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
-    """Return the array with at least so many rows, and room to grow: itself if it has them."""
+    """Return the array with at least this many rows, and room to grow: itself if it has them."""
     if len(array) >= length:
         return array
     grown = np.zeros((max(length, 2 * len(array)), *array.shape[1:]), array.dtype)
@@ -18,7 +18,7 @@ def longer(array: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
 
 
 def wider(array: npt.NDArray[Any], width: int) -> npt.NDArray[Any]:
-    """Return an array of columns with room for so many rows in each: itself if it has it."""
+    """Return an array of columns with room for this many rows in each: itself if it has it."""
     if array.shape[1] >= width:
         return array
     grown = np.zeros((array.shape[0], max(width, 2 * array.shape[1])), array.dtype)

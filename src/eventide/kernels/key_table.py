@@ -1,7 +1,7 @@
-"""From a key of two words to a handle: open addressing, with room always to spare.
+"""A hash table from a key of two words to a handle: open addressing, always with free places.
 
-Keys are fingerprints of values (operators/fingerprints.py) or ids of tuples, whose second word
-is 0. A place is found by stepping on from the hash; removing closes the gap it leaves, so there
+Keys are fingerprints of values (operators/fingerprints.py) or ids of tuples, whose second word is
+0. A place is found by stepping on from the hash; removing a key closes the gap it leaves, so there
 are no marks of removed keys to step over.
 """
 
@@ -19,7 +19,7 @@ COUNT = 0
 
 
 class KeyTable(NamedTuple):
-    """Keys by place, and the handle of each; -1 where a place is empty. `facts` has the count."""
+    """Keys by place, and the handle of each, -1 if a place is empty. `facts` has the count."""
 
     first: Int64s
     second: Int64s
@@ -38,7 +38,7 @@ def empty_table(capacity: int = SMALLEST) -> KeyTable:
 
 
 def roomy(table: KeyTable, more: int) -> KeyTable:
-    """Return a table with room for `more` keys: the same one if it has it."""
+    """Return a table with room for `more` keys: the same one if it has room."""
     wanted = 2 * (int(table.facts[COUNT]) + more)
     capacity = len(table.handles)
     if wanted <= capacity:
@@ -52,14 +52,14 @@ def roomy(table: KeyTable, more: int) -> KeyTable:
 
 @inlined
 def place_of(first: np.int64, second: np.int64, mask: np.int64) -> np.int64:
-    """Return where to begin to look for a key."""
+    """Return where the search for a key begins."""
     word = np.uint64(first) ^ (np.uint64(second) * GOLDEN)
     return np.int64(mixed(word) & np.uint64(mask))
 
 
 @inlined
 def seek(table: KeyTable, first: np.int64, second: np.int64) -> np.int64:
-    """Return the place of a key, or the empty one that it would have."""
+    """Return the place of a key, or the empty place that it would get."""
     mask = np.int64(len(table.handles) - 1)
     place = place_of(first, second, mask)
     while table.handles[place] >= 0:
@@ -88,7 +88,7 @@ def put(table: KeyTable, first: np.int64, second: np.int64, handle: np.int64) ->
 
 @inlined
 def remove(table: KeyTable, first: np.int64, second: np.int64) -> None:
-    """Forget a key, if it is there, and move up those that had to step over it."""
+    """Remove a key, if it is there, and move up those that had to step over it."""
     mask = np.int64(len(table.handles) - 1)
     place = seek(table, first, second)
     if table.handles[place] >= 0:

@@ -1,4 +1,4 @@
-"""Rows in order: whether they are, and what puts them there."""
+"""Check whether rows are sorted, and sort them."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def sort_pairs(
 ) -> None:
     """Sort numbers, and put the others in the same order; equal numbers stay as they are.
 
-    By digits from the lowest up, only as many as the numbers differ in: numbers of rows lie close
-    together, and so this is several times as fast as comparing them.
+    A radix sort from the lowest digit up, with only as many digits as the numbers differ in:
+    numbers of rows lie close together, so this is several times as fast as comparing them.
     """
     count = len(numbers)
     if count == 0:

@@ -1,7 +1,7 @@
-"""Pieces of one array, each owned by somebody and as long as it needs: a pool of slabs.
+"""A pool of slabs: parts of one array, each with its owner and as long as it needs.
 
-The length of a slab is a power of two. Who needs more gets a slab twice as long, and the old one
-waits, in the list of its length, for the next who needs one.
+The length of a slab is a power of two. An owner that needs more gets a slab twice as long, and the
+old one waits, in the list of its length, for its next owner.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ SHORTEST = 8
 CLASSES = 48
 BLOCK_WORDS = 512
 USED, MISSING, BLOCK = 0, 1, 2
-"""What stands in `facts`: how many words have been taken, how many could not be, and how long the
-blocks of values in order are (kernels/aggregates/sorted_blocks.py)."""
+"""The contents of `facts`: how many words have been taken, how many could not be, and how long
+blocks of sorted values are (kernels/aggregates/sorted_blocks.py)."""
 START, ROOM, LENGTH, BASE = range(4)
-"""What is noted of an owner: where the slab begins, how long it is, and two of its own."""
+"""The notes of an owner: where the slab begins, how long it is, and two of its own."""
 
 
 class Slabs(NamedTuple):
     """All words, and the notes of each owner.
 
-    `free` has the first waiting slab of each length, which names the next in its first word.
+    `free` has the first waiting slab of each length, whose first word names the next.
     """
 
     words: Int64s
@@ -35,7 +35,7 @@ class Slabs(NamedTuple):
 
 
 def empty_slabs(block: int = BLOCK_WORDS) -> Slabs:
-    """Return a pool without owners, with blocks of so many words: a power of two."""
+    """Return a pool without owners, with blocks of this many words: a power of two."""
     notes, facts = np.zeros((0, 4), np.int64), np.array([0, 0, block], np.int64)
     return Slabs(np.zeros(1024, np.int64), notes, np.full(CLASSES, -1), facts)
 
@@ -59,7 +59,7 @@ def class_of(room: int) -> int:
 
 @kernel
 def take_slab(words: Int64s, free: Int64s, facts: Int64s, room: int) -> int:
-    """Return where a slab of this length begins that is nobody's; -1 if there is no room for it."""
+    """Return where a free slab of this length begins; -1 if there is no room for it."""
     size_class = class_of(room)
     start = free[size_class]
     if start >= 0:
@@ -74,7 +74,7 @@ def take_slab(words: Int64s, free: Int64s, facts: Int64s, room: int) -> int:
 
 @kernel
 def give_back(words: Int64s, free: Int64s, start: int, room: int) -> None:
-    """Let a slab wait for the next who needs one of its length."""
+    """Put a slab into the list of free ones of its length."""
     size_class = class_of(room)
     words[start] = free[size_class]
     free[size_class] = start
@@ -91,9 +91,9 @@ def release(words: Int64s, notes: Int64s, free: Int64s, owner: int) -> None:
 
 @kernel
 def widen(slabs: Slabs, owner: int, wanted: int, shift: np.int64) -> bool:
-    """Give an owner at least `wanted` words, zero where it had none; say whether there were some.
+    """Give an owner at least `wanted` words, new ones zero; return whether there were some.
 
-    What it had stands `shift` words further on. Its own notes stay.
+    Its old words stand `shift` words further on. Its own notes stay.
     """
     words, notes, free, facts = slabs
     room = SHORTEST << class_of(wanted)

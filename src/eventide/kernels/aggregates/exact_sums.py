@@ -1,9 +1,9 @@
-"""Sums of doubles without any rounding, so that what is taken out again leaves no trace.
+"""Sums of doubles without any rounding, so that a value that is subtracted leaves no trace.
 
 A sum is an integer number of 2^-1088 in digits of 32 bits, as many as its values need. Adding or
 subtracting a double touches three digits and carries nothing: a digit has 64 bits to grow in.
-Reading carries, and rounds once: the sum depends on the values in it alone, neither on their order
-nor on what has been in it before.
+Reading carries, and rounds once: the sum depends only on the values in it, neither on their order
+nor on earlier values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def digit_of(value: float) -> np.int64:
 
 @kernel
 def cover(slabs: Slabs, owner: int, digit: int) -> bool:
-    """Give an owner the digits [digit, digit + 3]; say whether there was room.
+    """Give an owner the digits [digit, digit + 3]; return whether there was room.
 
     Doubles end in the low 20 bits of the third: sums of 2^43 of them end in the fourth.
     """

@@ -21,7 +21,7 @@ def better(a: float, b: float, sign: int) -> bool:
 def best_by_group(values: Numbers, valid: Bools, groups: Int64s, sign: int, best: Int64s) -> None:
     """best[g] = the first row of group g with its smallest (sign 1) or largest (-1) value.
 
-    `best` starts at -1. An empty `valid` means that all rows are.
+    `best` starts at -1. An empty `valid` means that all rows are valid.
     """
     all_valid = len(valid) == 0
     for i in range(len(groups)):
@@ -58,7 +58,7 @@ def best_by_frame(
 ) -> None:
     """best[f] = the row of frame [left, right) with its smallest (sign 1) or largest (-1) value.
 
-    Both bounds never go back. `waiting` is scratch as long as `values`: the rows that may still
+    Neither bound ever decreases. `waiting` is scratch as long as `values`: the rows that may still
     become the best, best first; a row that a later one beats never will.
     """
     all_valid = len(valid) == 0

@@ -1,7 +1,7 @@
 """Which rows belong to the frame of a row, or to a hopping window.
 
-Rows lie in order of (key, ts); key k is rows [offsets[k], offsets[k+1]). Bounds come out
-ascending, also from key to key, which is what the frame kernels of sums and extremes need.
+Rows lie in order of (key, ts); key k is rows [offsets[k], offsets[k+1]). The bounds ascend, also
+from key to key, as the frame kernels of sums and extremes require.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def keep_reachable_rows(
 ) -> None:
     """Mark the rows that ROWS frames of rows `done` and later can still reach.
 
-    `order` gives the row numbers by key; within a key they ascend. Rows from `done` on are
-    marked too.
+    `order` gives the row numbers by key; within a key they ascend. Rows from `done` on are marked
+    too.
     """
     for key in range(len(offsets) - 1):
         pending = offsets[key + 1]
@@ -73,8 +73,7 @@ def window_frames(
     """List the windows that hold a pane, with the panes [left, right) they hold; return how many.
 
     `window` is (size_us, slide_us, from_us, to_us): only windows with a start in [from, to) are
-    listed. `panes` are pane starts, ascending within a key. Called with empty outputs, it only
-    counts.
+    listed. `panes` are pane starts, ascending within a key. With empty outputs, it only counts.
     """
     size, slide, from_us, to_us = window
     count = 0

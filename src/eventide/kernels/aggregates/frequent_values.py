@@ -1,15 +1,16 @@
-"""Which values come most often.
+"""Which values occur most often.
 
-Few values are looked through. Of an owner with many (sorted_blocks.py) the next owner has a
-list of the most frequent, kept up as values come and go; all that are not in it are less frequent
-than its last. A value that becomes the last because there are fewer of it leaves the list: it may
-be behind others now. When fewer are left than are wanted, the list is made anew from all values.
+If an owner has few values, all are searched. If it has many (sorted_blocks.py), the next owner
+holds a list of the most frequent ones, which is updated as values come and go; all values that are
+not in it are less frequent than its last. A value that becomes the last because its count falls
+leaves the list: it may be behind others now. When fewer are left than are wanted, the list is
+rebuilt from all values.
 
-A list is how many are in it, then value and count of each, the most frequent first; of equal
-counts the smaller value. `LENGTH` of the notes is how many words it takes, 0 if there is none, and
-`BASE` is 1 if all different values are in it.
+A list is its length, then value and count of each, the most frequent first; of equal counts the
+smaller value. `LENGTH` of the notes is how many words it takes, 0 if there is none, and `BASE` is 1
+if all different values are in it.
 
-Where no lists are kept there are no `texts`: kernels for that are compiled without what is here.
+If no lists are kept, there are no `texts`: kernels for that are compiled without this code.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from eventide.kernels.key_table import KeyTable, find
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START
 
 LIST_ROOM = 512
-"""How long the slab of a list is: more values than mostly are wanted, so it is rarely made anew."""
+"""The length of a list's slab: more values than are usually wanted, so it is rarely rebuilt."""
 
 
 @allocating_nothing
@@ -35,7 +36,7 @@ def rank_of(value: np.int64, is_text: bool, texts: KeyTable, ranks: Int64s) -> n
 def list_value(
     listed: Int64s, value: np.int64, count: int, is_text: bool, texts: KeyTable, ranks: Int64s
 ) -> None:
-    """Put a value and its count where they belong in a list, if that is long enough for them."""
+    """Put a value and its count at their place in a list, if that is long enough."""
     longest = (len(listed) - 1) // 2
     slot = listed[0]
     if slot == longest and listed[2 * slot] > count:
@@ -94,7 +95,7 @@ def list_all(
 
 @inlined
 def unlist(listed: Int64s, value: np.int64) -> int:
-    """Take a value out of a list; return its count, 0 if it is not there."""
+    """Remove a value from a list; return its count, 0 if it is not there."""
     place, count = np.int64(1), np.int64(0)
     end = 2 * listed[0] + 1
     while place < end and listed[place] != value:
@@ -121,7 +122,7 @@ def is_before_last(
 
 @kernel
 def needs_list(notes: Int64s, owner: int, block: int | None) -> bool:
-    """Whether the owner before has many values; if not, there is no list of them any more."""
+    """Whether the owner before has many values; if not, its list is dropped."""
     if block is None:
         return False
     if notes[owner - 1, ROOM] > block:
@@ -141,7 +142,7 @@ def keep_listed(
     texts: KeyTable | None,
     ranks: Int64s,
 ) -> bool:
-    """Keep a list up after the owner before it got or lost a value; False without room for it."""
+    """Update a list after the owner before it got or lost a value; False if there is no room."""
     if texts is None:
         return True
     source = owner - 1
@@ -180,7 +181,7 @@ def most_frequent(
     texts: KeyTable | None,
     ranks: Int64s,
 ) -> None:
-    """Write the list of an owner's most frequent values, as long as the row has room for."""
+    """Write the list of an owner's most frequent values, as many as the row has room for."""
     if texts is None or block is None:
         return
     wanted, room = (len(row) - 1) // 2, notes[owner + 1, ROOM]

@@ -1,8 +1,7 @@
 """Sums of floats and of their squares as pairs, and extremes, in many lanes at once.
 
-One pair is a chain of additions that wait for each other, and asks of every value whether it is
-finite. Lanes do not wait, and do not ask: a run whose total turns out not to be finite is added
-again one by one.
+One pair is a chain of dependent additions, and has to check every value for being finite. Lanes are
+independent, and do not check: a run whose total is not finite is added again one by one.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def two_sum_of_finite(a: float, b: float) -> tuple[float, float]:
 
 @kernel
 def add_in_lanes(values: Numbers, valid: Bools, lanes: Floats) -> None:
-    """Add up values in lanes: sums, what they lost, sums of squares, what those lost.
+    """Add values in lanes: sums, what they lost, sums of squares, what those lost.
 
     After these four come the lanes' smallest and largest values, all LANES wide.
     """
@@ -87,7 +86,7 @@ def add_to_lane(value: float, lane: int, lanes: Floats) -> None:
 
 @kernel
 def fold_lanes(lanes: Floats, moments: Floats) -> None:
-    """Put the lanes of sums and of squares together into two pairs."""
+    """Merge the lanes of sums and of squares into two pairs."""
     for pair in range(2):
         high, low = 0.0, 0.0
         for j in range(2 * LANES * pair, 2 * LANES * pair + LANES):
@@ -99,7 +98,7 @@ def fold_lanes(lanes: Floats, moments: Floats) -> None:
 
 @kernel
 def add_in_turn(values: Floats, valid: Bools, moments: Floats, extremes: Floats) -> None:
-    """Add up a short run, without asking whether its values are finite; find its extremes."""
+    """Add a short run, without checking whether its values are finite; find its extremes."""
     all_valid = len(valid) == 0
     high, low, square_high, square_low = 0.0, 0.0, 0.0, 0.0
     smallest, largest = np.inf, -np.inf
@@ -120,7 +119,7 @@ def add_in_turn(values: Floats, valid: Bools, moments: Floats, extremes: Floats)
 
 @kernel
 def add_one_by_one(values: Numbers, valid: Bools, moments: Floats) -> None:
-    """Add up values and squares as the accumulators do, whatever is among them."""
+    """Add values and squares as the accumulators do, whether finite or not."""
     all_valid = len(valid) == 0
     moments[:] = 0.0
     for i in range(len(values)):

@@ -1,7 +1,7 @@
-"""HyperLogLog: how many different values there are, from the rarest patterns among their hashes.
+"""HyperLogLog: estimate how many different values there are, from the rarest of their hashes.
 
 A sketch has 4096 registers. The standard error is 1.04 / 64, 1.6 %. Sketches of parts merge to that
-of the whole by taking the larger of each register; nothing can be taken out again.
+of the whole by taking the larger of each register; nothing can be removed again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def estimated_counts(registers: Registers, out: Floats) -> None:
             z *= REGISTERS / 3.0
         for rank in range(LONGEST, 0, -1):
             z = 0.5 * (z + times[rank])
-        # Empty registers tell more of small counts than the rest.
+        # Empty registers say more about small counts than the rest.
         share = times[0] / REGISTERS
         if share == 1.0:
             out[sketch] = 0.0

@@ -1,16 +1,17 @@
-"""The smallest of values that say when they come how long they live: only those that matter.
+"""The minimum of values that expire: keep only those that can become the minimum.
 
-A value can become the smallest only if none at least as small lives at least as long. Those are in
-order of their end and of their size at once, and the first is the smallest of all:
+Each value says when it comes how long it lives. It can become the minimum only if no value at least
+as small lives at least as long. The remaining values are sorted by expiry and by size at once, and
+the first is the minimum:
 
-    7 ┤          ×               5 comes and lives longest: 6 and 7 will never be the smallest
-    6 ┤      ×                   any more, and go; 3 stays until it ends
+    7 ┤          ×               5 comes and lives longest: 6 and 7 will never be the minimum
+    6 ┤      ×                   any more, and go; 3 stays until it expires
     5 ┤              ●
     3 ┤  ●
-      └──┴───┴───┴───┴── end
+      └──┴───┴───┴───┴── expiry
 
-Entries are pairs of words, of the end and of the value, from place `BASE` of the owner's slab on;
-`LENGTH` counts them. For the largest, values are turned around: `~value`.
+Entries are pairs of words, expiry and value, from place `BASE` of the owner's slab on; `LENGTH`
+counts them. For the maximum, values are inverted: `~value`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from eventide.kernels.slabs import BASE, LENGTH, ROOM, START
 
 @inlined
 def place_by_end(words: Int64s, start: int, first: int, last: int, end: int) -> int:
-    """Return the first place of [first, last) whose entry ends no earlier; mostly there is none."""
+    """Return the first place of [first, last) whose entry ends no earlier; usually none is."""
     if first == last or words[start + 2 * (last - 1)] < end:
         return last
     low, high = first, last
@@ -49,7 +50,7 @@ def move_entries(words: Int64s, start: int, first: int, last: int, to: int | np.
 
 @kernel
 def put_life(words: Int64s, notes: Int64s, owner: int, value: int, end: int) -> bool:
-    """Add a value that lives until `end`; False, and nothing done, without room for it."""
+    """Add a value that lives until `end`; False, and nothing done, if there is no room."""
     start, first = notes[owner, START], notes[owner, BASE]
     last = first + notes[owner, LENGTH]
     behind = place_by_end(words, start, first, last, end)
@@ -77,7 +78,7 @@ def put_life(words: Int64s, notes: Int64s, owner: int, value: int, end: int) -> 
 
 @kernel
 def drop_ended(words: Int64s, notes: Int64s, owner: int, now: int) -> None:
-    """Forget the values that no longer live."""
+    """Remove the values that have expired."""
     start, first = notes[owner, START], notes[owner, BASE]
     last = first + notes[owner, LENGTH]
     while first < last and words[start + 2 * first] <= now:

@@ -1,16 +1,17 @@
-"""Values in order, as many as there may be: in blocks, so that one more moves few others.
+"""Any number of sorted values, in blocks, so that adding one moves few others.
 
-The first values of an owner stand in one slab. When there are more than a block holds, its slab is
-a directory, longer than any block, and each block is a slab of its own:
+The first values of an owner stand in one slab. When there are more than a block holds, its slab
+becomes a directory, longer than any block, and each block is a slab of its own:
 
-    word 0    how many blocks there are
+    word 0    the number of blocks
     LOWS      the first value of each
     STARTS    where its slab begins
     COUNTS    how many values it has
-    SUMS      of the counts, as a binary indexed tree: it finds the block in which a rank is
+    SUMS      of the counts, as a binary indexed tree: it finds the block of a rank
 
-A full block is split. One that is nearly empty goes into its neighbour, and when only one is left
-it is the slab of the owner again. `LENGTH` of the notes counts the values, `BASE` different ones.
+A full block is split. One that is nearly empty is merged with its neighbour, and when only one is
+left it is the slab of the owner again. `LENGTH` of the notes counts the values, `BASE` the
+different ones.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ from eventide.kernels.slabs import (
 
 LOWS, STARTS, COUNTS, SUMS = range(4)
 HEADER = 4
-"""The columns of a directory begin here; each is a quarter of what is left."""
+"""The columns of a directory begin here; each is a quarter of the rest."""
 
 
 @kernel
 def block_of(words: Int64s, notes: Int64s, owner: int, value: int) -> int:
     """Return the number of the last block that begins with no larger value; 0 if there is none.
 
-    If the value is anywhere it is there, and if not, it belongs there.
+    If the value exists it is in this block, and if not, it belongs there.
     """
     lows = notes[owner, START] + HEADER
     blocks = words[notes[owner, START]]
@@ -54,7 +55,7 @@ def block_of(words: Int64s, notes: Int64s, owner: int, value: int) -> int:
 
 @kernel
 def recount(words: Int64s, notes: Int64s, owner: int, number: int, more: np.int64) -> None:
-    """Note that a block has more values or fewer, and which is the first."""
+    """Update the number of values of a block, and its first value."""
     lows, width = notes[owner, START] + HEADER, ((notes[owner, ROOM] - HEADER) >> 2)
     words[lows + number] = words[words[lows + STARTS * width + number]]
     words[lows + COUNTS * width + number] += more
@@ -66,7 +67,7 @@ def recount(words: Int64s, notes: Int64s, owner: int, number: int, more: np.int6
 
 @inlined
 def sum_up(words: Int64s, directory: int, width: int) -> None:
-    """Make the sums anew from the counts."""
+    """Recompute the sums from the counts."""
     blocks = words[directory]
     counts = directory + HEADER + COUNTS * width
     sums = counts + width
@@ -80,7 +81,7 @@ def sum_up(words: Int64s, directory: int, width: int) -> None:
 
 @kernel
 def put_in(words: Int64s, notes: Int64s, owner: int, block: int, value: int) -> bool:
-    """Add a value; False, and nothing done, without room for it."""
+    """Add a value; False, and nothing done, if there is no room."""
     start, count, room = notes[owner, START], notes[owner, LENGTH], notes[owner, ROOM]
     many, number = room > block, 0
     if many:
@@ -106,7 +107,7 @@ def put_in(words: Int64s, notes: Int64s, owner: int, block: int, value: int) -> 
 def join_neighbour(
     words: Int64s, notes: Int64s, free: Int64s, owner: int, block: int, number: int
 ) -> None:
-    """Put a block and one beside it together, if there is room to spare; an empty one always."""
+    """Merge a block with a neighbour, if there is room to spare; an empty one always."""
     directory, width = notes[owner, START], ((notes[owner, ROOM] - HEADER) >> 2)
     lows = directory + HEADER
     starts, counts = lows + STARTS * width, lows + COUNTS * width
@@ -139,7 +140,7 @@ def join_neighbour(
 def take_out(
     words: Int64s, notes: Int64s, free: Int64s, owner: int, block: int, value: int
 ) -> None:
-    """Remove one of the values that are equal to this, if there is one."""
+    """Remove one of the values equal to this, if there is one."""
     start, count = notes[owner, START], notes[owner, LENGTH]
     many, number, before = notes[owner, ROOM] > block, 0, -1
     if many:
@@ -150,7 +151,7 @@ def take_out(
         if number > 0:
             before = int(words[named - 1] + words[named + width - 1] - 1)
     place = place_among(words, start, count, value)
-    # What another operator takes back may be what only a wrong state has let through.
+    # Another operator may take back a value that only a wrong state has let through.
     if place == start + count or words[place] != value:
         return
     close_place(words, place, start + count)
@@ -166,9 +167,9 @@ def take_out(
 
 @kernel
 def make_room(slabs: Slabs, owner: int, value: int) -> bool:
-    """Do one thing for a value that did not fit; say whether there were words for it.
+    """Make room for a value that did not fit, in one step; return whether there were words for it.
 
-    It may still not fit then, so this is called until it does.
+    The value may still not fit then, so this is called until it does.
     """
     words, notes, _, facts = slabs
     room, block = notes[owner, ROOM], facts[BLOCK]
@@ -181,7 +182,7 @@ def make_room(slabs: Slabs, owner: int, value: int) -> bool:
 
 @kernel
 def widen_directory(slabs: Slabs, owner: int) -> bool:
-    """Give an owner a longer directory, or one for its only slab; say whether there was room."""
+    """Give an owner a longer directory, or one for its only slab; return whether there was room."""
     words, notes, free, facts = slabs
     old_start, old_room = notes[owner, START], notes[owner, ROOM]
     start = take_slab(words, free, facts, 2 * old_room)
@@ -211,7 +212,7 @@ def widen_directory(slabs: Slabs, owner: int) -> bool:
 
 @kernel
 def split(slabs: Slabs, owner: int, number: int) -> bool:
-    """Move half of a block into a new one behind it; say whether there was room."""
+    """Move half of a block into a new one behind it; return whether there was room."""
     words, notes, free, facts = slabs
     fresh = take_slab(words, free, facts, facts[BLOCK])
     if fresh < 0:
@@ -234,7 +235,7 @@ def split(slabs: Slabs, owner: int, number: int) -> bool:
 
 @kernel
 def word_at(words: Int64s, notes: Int64s, owner: int, block: int, rank: int | np.int64) -> int:
-    """Return the value before which so many stand."""
+    """Return the value at a rank."""
     start, room = notes[owner, START], notes[owner, ROOM]
     if room <= block:
         return int(words[start + rank])
@@ -253,7 +254,7 @@ def word_at(words: Int64s, notes: Int64s, owner: int, block: int, rank: int | np
 
 @kernel
 def count_of(words: Int64s, notes: Int64s, owner: int, value: int) -> int:
-    """Return how often a value is there, in one or more blocks of an owner that has some."""
+    """Return how often a value occurs, in one or more blocks of an owner that has some."""
     starts = notes[owner, START] + HEADER + STARTS * ((notes[owner, ROOM] - HEADER) >> 2)
     counts = starts + ((notes[owner, ROOM] - HEADER) >> 2)
     number = block_of(words, notes, owner, value)

@@ -1,6 +1,6 @@
-"""Values in order in one slab: found by halving, put in and taken out by moving those behind.
+"""Sorted values in one slab: binary search, and moves of the values behind.
 
-Counted values are words of a key and, in the low bits, how often it is there.
+Counted values are words with a key and, in the low bits, its count.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def place_above(words: Int64s, start: int, length: int, value: int) -> int:
 
 @inlined
 def open_place(words: Int64s, place: int, end: int, value: int) -> None:
-    """Put a value in at a place; there is room."""
+    """Insert a value at a place; there is room."""
     for i in range(end, place, -1):
         words[i] = words[i - 1]
     words[place] = value
@@ -51,14 +51,14 @@ def open_place(words: Int64s, place: int, end: int, value: int) -> None:
 
 @inlined
 def close_place(words: Int64s, place: int, end: int) -> None:
-    """Take out the value at a place."""
+    """Remove the value at a place."""
     for i in range(place, end - 1):
         words[i] = words[i + 1]
 
 
 @kernel
 def count_value(words: Int64s, start: int, length: int, key: int, more: int) -> int:
-    """Count a key up or down; at zero it goes. Return by how many there are more keys."""
+    """Count a key up or down, and remove it at zero. Return the change in the number of keys."""
     lowest = np.int64(key) << COUNT_BITS
     place = place_among(words, start, length, int(lowest))
     fresh = place == start + length or words[place] >> COUNT_BITS != key

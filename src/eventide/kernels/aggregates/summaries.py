@@ -1,7 +1,7 @@
 """Summaries of runs of rows: count, extremes, exact sums and sums of squares, in one pass.
 
-Run r is the rows [bounds[r], bounds[r + 1]). An empty `valid` means that no row is null. Where
-a run has no value its count is zero and its extremes mean nothing.
+Run r is the rows [bounds[r], bounds[r + 1]). An empty `valid` means that no row is null. If a run
+has no value, its count is zero and its extremes are arbitrary.
 
 Sums of floats are pairs, as in sums.py; a long run is added in lanes (lanes.py).
 """
@@ -53,7 +53,7 @@ def find_extremes(values: Numbers, valid: Bools, extremes: Numbers) -> None:
 
 @inlined
 def spelled_once(value: float) -> float:
-    """Return one zero for both, and one NaN for the many."""
+    """Return one zero for both, and one NaN for all."""
     return np.nan if np.isnan(value) else value + 0.0
 
 
@@ -217,7 +217,7 @@ def widen(low: int, high: int, first: bool, held: Int64s, sign: int) -> None:
 def second_by_run(keys: Numbers, valid: Bools, bounds: Int64s, sign: int, rows: Int64s) -> None:
     """Write the row of each run's second smallest (sign 1) or largest (-1) value; -1 for none.
 
-    Equal values count apart: the second largest of 7, 7 and 3 is 7.
+    Equal values count separately: the second largest of 7, 7 and 3 is 7.
     """
     all_valid = len(valid) == 0
     for run in range(len(rows)):

@@ -1,9 +1,9 @@
 """Sums that do not depend on the order of adding, by group and by frame.
 
-Floats are summed as an unevaluated pair high + low (Knuth's two-sum), which carries about 106
-bits: cutting the rows into batches or slices differently then gives the same double. Integers
-are summed in 128 bits, as a signed high and an unsigned low half, so that only a final result
-that does not fit is an error.
+Floats are summed as an unevaluated pair high + low (Knuth's two-sum), which has about 106 bits: so
+dividing the rows into batches or slices differently gives the same double. Integers are summed in
+128 bits, as a signed high and an unsigned low half, so that only a final result that does not fit
+is an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from eventide.kernels.compiled import Floats, Int64s, inlined, kernel
 
-SPLITTER = 134217729.0  # 2^27 + 1, cuts a double into two halves of 26 bits
+SPLITTER = 134217729.0  # 2^27 + 1, splits a double into two halves of 26 bits
 
 
 @inlined
@@ -88,12 +88,12 @@ def sum_floats_by_frame(
     suffix: tuple[Floats, Floats],
     out: tuple[Floats, Floats],
 ) -> None:
-    """Write the sum of rows [left, right) for each frame; both bounds never go back.
+    """Write the sum of rows [left, right) for each frame; neither bound ever decreases.
 
-    Nothing is ever subtracted: a huge value, an infinity or a NaN leaves no trace behind when
-    it leaves the frame. `suffix` holds the sums of [i, middle) and the running sum covers
-    [middle, end); when the left bound passes the middle, the suffixes are made anew. Every row
-    is added at most twice.
+    Nothing is ever subtracted: a huge value, an infinity or a NaN leaves no trace when it leaves
+    the frame. `suffix` holds the sums of [i, middle) and the running sum covers [middle, end); when
+    the left bound passes the middle, the suffixes are computed anew. Every row is added at most
+    twice.
     """
     high, low = pairs
     suffix_high, suffix_low = suffix
@@ -159,8 +159,8 @@ def sample_variance(
 ) -> None:
     """Write the sample variance of groups of two or more values.
 
-    Sum (x - m)² = Q - 2mS + nm² holds for any m; with the rounded mean as m and pairs
-    throughout, what cancels has 106 bits, so large means with small spreads stay exact.
+    Sum (x - m)² = Q - 2mS + nm² holds for any m; with the rounded mean as m and pairs throughout,
+    the cancelling terms have 106 bits, so large means with small spreads stay exact.
     """
     for group in range(len(counts)):
         count = float(counts[group])

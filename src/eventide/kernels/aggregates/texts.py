@@ -16,7 +16,7 @@ def best_texts(
 ) -> None:
     """Write the row of each run's smallest (sign 1) or largest (-1) text; -1 for none.
 
-    Row i is data[offsets[i]:offsets[i + 1]]. Order is that of bytes, which is also that of the
+    Row i is data[offsets[i]:offsets[i + 1]]. The order is that of bytes, which is also that of the
     letters of UTF-8.
     """
     all_valid = len(valid) == 0
@@ -38,7 +38,7 @@ def best_texts(
 
 @inlined
 def head_of(data: Bytes, start: int, end: int) -> np.uint64:
-    """Return the first eight bytes as a number that compares as they do; zeros fill it up."""
+    """Return the first eight bytes as a number that compares as they do, filled up with zeros."""
     eight = data[start : start + 8]
     if end - start >= 8:
         # Written out, this becomes one load.
@@ -60,7 +60,7 @@ def head_of(data: Bytes, start: int, end: int) -> np.uint64:
 
 @kernel
 def rest_beats(data: Bytes, offsets: Int32s, row: int, best: int, sign: int) -> bool:
-    """Whether a text beats the best one, where their first eight bytes are the same."""
+    """Whether a text beats the best one if their first eight bytes are equal."""
     start, length = offsets[row], offsets[row + 1] - offsets[row]
     best_start, best_length = offsets[best], offsets[best + 1] - offsets[best]
     for place in range(min(length, best_length)):

@@ -1,4 +1,4 @@
-"""What aggregates read from the parts of a group (kernels/groups/sliding.py): words of its row."""
+"""Compute aggregates from the parts of a group (kernels/groups/sliding.py): words of its row."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ LOW_COUNT = np.int64((1 << COUNT_BITS) - 1)
 class Readers(NamedTuple):
     """By aggregate: its kind and part, and the place of its words; then the end of all.
 
-    `numbers` has which quantile, and by what to divide integers. `texts` and `ranks` order texts:
-    by fingerprint one finds a number, and by that the rank of a text among all. There are none if
-    no list is wanted.
+    `numbers` has the quantile, and the divisor of integers. `texts` and `ranks` order texts: the
+    fingerprint gives a number, and the number a rank among all texts. They are empty if no list is
+    wanted.
     """
 
     places: Int64s
@@ -57,7 +57,7 @@ class Readers(NamedTuple):
 
 @kernel
 def wide_double(high: int, low: int) -> float:
-    """Return a 128-bit integer as a double, rounded where it has more than 53 bits."""
+    """Return a 128-bit integer as a double, rounded if it has more than 53 bits."""
     if high == low >> 63:
         return np.float64(low)
     return np.float64(high) * 2.0**64 + np.float64(np.uint64(low))
@@ -65,7 +65,7 @@ def wide_double(high: int, low: int) -> float:
 
 @kernel
 def double_sum(words: Int64s, notes: Int64s, owner: int, tallies: Int64s, group: int) -> float:
-    """Return a sum of doubles: infinities and NaNs count as long as they are there."""
+    """Return a sum of doubles: infinities and NaNs count while they are present."""
     part = owner - group * tallies.shape[1]
     upper, lower = tallies[group, part, UPPER], tallies[group, part, LOWER]
     if tallies[group, part, NANS] > 0 or (upper > 0 and lower > 0):
@@ -79,7 +79,7 @@ def double_sum(words: Int64s, notes: Int64s, owner: int, tallies: Int64s, group:
 
 @kernel
 def number_of(word: int, scale: float) -> float:
-    """Return the number of a word: an integer divided by the scale, or if that is 0 a double."""
+    """Return the number of a word: an integer divided by the scale, a double if the scale is 0."""
     if scale == 0.0:
         return float(np.int64(word ^ ((word >> 63) & LOW_63)).view(np.float64))
     return float(word) / scale
@@ -89,7 +89,7 @@ def number_of(word: int, scale: float) -> float:
 def quantile(
     words: Int64s, notes: Int64s, owner: int, block: int, share: float, scale: float
 ) -> float:
-    """Return the value at a share of the way from the first to the last, between neighbours."""
+    """Return the quantile at a share, interpolated between neighbours."""
     along = share * float(notes[owner, LENGTH] - 1)
     below = int(np.floor(along))
     low_word = word_at(words, notes, owner, block, below)
@@ -104,7 +104,7 @@ def quantile(
 
 @kernel
 def bucket_quantile(words: Int64s, share: float, count: int) -> int:
-    """Return the key of the bucket that the value at a share of the way is in."""
+    """Return the key of the bucket that holds the quantile at a share."""
     rank = int(np.floor(share * (count - 1)))
     place = 0
     passed = words[place] & LOW_COUNT
@@ -125,7 +125,7 @@ def read_word(
     share: float,
     scale: float,
 ) -> np.int64:
-    """Return the one word that is read from a list of so many values: there are some."""
+    """Return the single word of an aggregate over a list of values; there are some."""
     if block is None:
         return np.int64(0)
     start, length = notes[owner, START], notes[owner, LENGTH]
@@ -147,7 +147,7 @@ def read_word(
 def read_pair(
     words: Int64s, notes: Int64s, owner: int, tallies: Int64s, group: int, row: Int64s, word: int
 ) -> None:
-    """Write a sum of doubles as two, which together have twice the bits."""
+    """Write a sum of doubles as two doubles, which together have twice the bits."""
     high, low = double_sum(words, notes, owner, tallies, group), 0.0
     if np.isfinite(high):
         start, room, base = notes[owner, START], notes[owner, ROOM], notes[owner, BASE]

@@ -1,11 +1,11 @@
-"""Aggregates of groups whose rows come and go, and the rows they emit for it.
+"""Aggregates of groups whose rows come and go, and the resulting rows.
 
-What comes and goes are operations in order of time. At the end of each instant every group that
-was touched is read: if its row is another than the one it showed, that one goes and the new one
-comes. A group without rows forgets everything, so it begins anew as if it had never been.
+Operations are rows that come or go, in order of time. At the end of each instant every group that
+was touched is read: if its row has changed, the old row goes and the new one comes. A group without
+rows forgets everything, so it begins anew as if it had never been.
 
-Part     what is kept of one column for each group: counts, a sum, values in order, or those that
-         can become the smallest or the largest
+Part     what is kept of one column for each group: counts, a sum, sorted values, or those that can
+         become the smallest or the largest
 Reader   an aggregate: it writes a few words from a part; word 0 of a row marks the nulls
 """
 
@@ -48,21 +48,21 @@ from eventide.kernels.slabs import BASE, LENGTH, ROOM, START, Slabs, release, wi
     LISTED,
     LISTED_TEXTS,
 ) = range(10)
-"""Kinds of parts. Lists are of the part before them, which is in order."""
+"""Kinds of parts. A list belongs to the part before it, which is sorted."""
 
 VALUES, NANS, UPPER, LOWER = range(4)
-"""What is counted of a part: values, and those that are no finite number. Sums of integers have
-their high and low 64 bits in the second and third place."""
+"""The counts of a part: values, and those that are not a finite number. Sums of integers have their
+high and low 64 bits in the second and third place."""
 
 PLACE, PART, TOUCHED, EMITTED_ROWS, EMPTIED = range(5)
-"""What stands in the facts of a progress: the operation and its part that come next, and how many
-groups are touched, rows emitted, and groups emptied."""
+"""The contents of the facts of a progress: the next operation and its part, and the number of
+groups touched, rows written, and groups emptied."""
 
 LOW_63 = np.int64(2**63 - 1)
 
 
 class Tuples(NamedTuple):
-    """By place: when it goes, the group, and by column the value and whether there is one."""
+    """By place: when it goes, the group, and by column the value and whether it is valid."""
 
     exps: Int64s
     groups: Int32s
@@ -71,7 +71,7 @@ class Tuples(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far the operations are taken in, which groups were touched last and which were emptied.
+    """How far the operations have been applied, and which groups were touched and emptied.
 
     `row` is room for the words of a row.
     """
@@ -83,7 +83,7 @@ class Progress(NamedTuple):
 
     @classmethod
     def room(cls, operations: int, width: int) -> Progress:
-        """Return the progress before the first of so many operations."""
+        """Return the progress before the first of this many operations."""
         touched, emptied = np.empty(operations, np.int64), np.empty(operations, np.int64)
         return cls(np.zeros(5, np.int64), touched, emptied, np.zeros(width, np.int64))
 
@@ -119,7 +119,7 @@ def apply_double(
     word: np.int64,
     sign: int,
 ) -> bool:
-    """Add a double or its square to a sum, or take it away; False without the digits for it."""
+    """Add a double or its square to a sum, or subtract it; False if the digits are missing."""
     value, low_part = doubles_of(kind, word)
     base, room = notes[owner, BASE], notes[owner, ROOM]
     if not (fits(value, base, room) and fits(low_part, base, room)):
@@ -137,7 +137,7 @@ def apply_double(
 
 @inlined
 def apply_integer(tallies: Int64s, group: int, part: int, word: np.int64, sign: int) -> None:
-    """Add an integer to a sum of 128 bits, or take it away."""
+    """Add an integer to a sum of 128 bits, or subtract it."""
     high, low = word >> 63, np.uint64(word)
     before = np.uint64(tallies[group, part, LOWER])
     if sign > 0:
@@ -161,7 +161,7 @@ def apply_value(
     sign: int,
     end: int,
 ) -> bool:
-    """Put a value that lives until `end` into a list, or take it out; False without room."""
+    """Insert a value that lives until `end` into a list, or remove it; False without room."""
     if block is None:
         return True
     if kind in (LEAST, GREATEST):
@@ -196,7 +196,7 @@ def apply_part(
     texts: KeyTable | None,
     ranks: Int64s,
 ) -> bool:
-    """Add a value to a part of a group, or take it away; False, and nothing done, without room."""
+    """Add a value to a part of a group, or remove it; False, and nothing done, without room."""
     owner = int(group * tallies.shape[1] + part)
     done = True
     if kind in (DOUBLES, SQUARES):
@@ -216,9 +216,9 @@ def apply_part(
 
 @kernel
 def widen_part(slabs: Slabs, owner: int, block: int | None, kind: int, word: np.int64) -> bool:
-    """Give a part more room for a value; say whether there was some.
+    """Give a part more room for a value; return whether there was some.
 
-    There is none for one more block (`make_room`): that is seldom needed, and much to compile.
+    This does not include one more block (`make_room`): that is seldom needed, and slow to compile.
     """
     if block is not None and kind == SORTED and slabs.notes[owner, ROOM] >= block:
         return False
@@ -237,7 +237,7 @@ def widen_part(slabs: Slabs, owner: int, block: int | None, kind: int, word: np.
 def forget_group(
     groups: GroupTables, slabs: Slabs, group: int, part_count: int, emptied: Int64s, facts: Int64s
 ) -> None:
-    """Clear all that is kept of a group without rows."""
+    """Clear the state of a group without rows."""
     emptied[facts[EMPTIED]] = group
     facts[EMPTIED] += 1
     for part in range(part_count):
@@ -302,12 +302,11 @@ def fold(
     out: Int64s,
     progress: Progress,
 ) -> bool:
-    """Take the operations in and write the rows that come and go; say whether all is done.
+    """Apply the operations and write the rows that come and go; return whether all is done.
 
-    If not, there was no room for a value: with more of it, the same call goes on. A part is its
-    kind and its column. All numbers of groups are below the length of the arrays of `groups`.
-    `block` is how long blocks of values are; without, no values are kept but sums alone, and what
-    is compiled for that is less.
+    If not, there was no room for a value: the same call goes on with more room. A part is its kind
+    and its column. All numbers of groups are below the length of the arrays of `groups`. `block` is
+    the length of blocks of values; without it, only sums are kept, and less has to be compiled.
     """
     facts, touched, _, _ = progress
     at, places, signs = operations

@@ -1,4 +1,4 @@
-"""Groups by number: whose key has which, how many rows each has, and the row it emitted."""
+"""Groups by number: the number of each key, its count of rows, and the row it emitted."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from eventide.kernels.hashing import mixed
 from eventide.kernels.key_table import KeyTable, find, put, remove
 
 GROUPS, FREE = 0, 1
-"""What stands in `facts`: how many groups have been numbered, and how many numbers are free."""
+"""The contents of `facts`: how many groups have been numbered, and how many numbers are free."""
 
 FIRST, SECOND, COUNT, SEEN, EMITTED, ID, HEAD = range(7)
-"""What stands in front of the words of a row in `about`: the fingerprint of the key; how many rows
-the group has; 1 if the current instant has touched it, -1 if its number is free; 1 if it has
-emitted a row, and the id of that."""
+"""The columns in front of the words of a row in `about`: the fingerprint of the key; the number of
+rows of the group; 1 if the current instant has touched it, -1 if its number is free; 1 if it has
+emitted a row, and the id of that row."""
 
 OUT_GROUP, OUT_AT, OUT_SIGN, OUT_ID, OUT_HEAD = range(5)
-"""What stands in the columns of what comes out in front of the words."""
+"""The columns of the output in front of the words."""
 
 
 class GroupTables(NamedTuple):
-    """By group, what is known and the words of its row, and what is counted of its parts."""
+    """By group, what is known of it and the words of its row, and the counts of its parts."""
 
     about: Int64s
     tallies: Int64s
@@ -41,7 +41,7 @@ def number_groups(
     new_rows: Int64s,
     new_groups: Int64s,
 ) -> int:
-    """Write the group of each row; return how many are new: their first rows and their numbers."""
+    """Write the group of each row; return how many are new, with their first rows and numbers."""
     facts = groups.facts
     count = 0
     for i in range(len(first)):
@@ -76,7 +76,7 @@ def free_empty_groups(table: KeyTable, groups: GroupTables, candidates: Int64s) 
 
 @inlined
 def emit_row(about: Int64s, group: int, instant: int, sign: int, out: Int64s, place: int) -> None:
-    """Write that the row of a group comes or goes."""
+    """Emit that the row of a group comes or goes."""
     out[OUT_GROUP, place] = group
     out[OUT_AT, place] = instant
     out[OUT_SIGN, place] = sign
@@ -87,7 +87,7 @@ def emit_row(about: Int64s, group: int, instant: int, sign: int, out: Int64s, pl
 
 @inlined
 def set_row(about: Int64s, group: int, instant: int, row: Int64s) -> None:
-    """Give a group another row from an instant on, if it has rows."""
+    """Replace the row of a group from an instant on, if the group has rows."""
     about[group, EMITTED] = 1 if about[group, COUNT] > 0 else 0
     if about[group, EMITTED] == 1:
         key = mixed(np.uint64(about[group, SECOND])) ^ np.uint64(about[group, FIRST])

@@ -1,7 +1,7 @@
-"""Joins as of a time: tuples that arrive meet what another side holds just then.
+"""Joins as of a time: arriving tuples are joined with the tuples of another side at that time.
 
-Only the other side is remembered, in the structures of kernels/joins/join.py: its newest tuple of
-each key, or all that it holds of one.
+Only the other side is kept, in the structures of kernels/joins/join.py: its newest tuple of each
+key, or all its tuples of the key.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from eventide.kernels.joins.pool import (
 from eventide.kernels.key_table import find
 
 HELD, PROBING = 0, 1
-"""The sides of changes: those of what is remembered, and those that meet it."""
+"""The sides of changes: the one that is kept, and the one that probes it."""
 PLACE, CURSOR, MET, WRITTEN = 0, 1, 2, 3
-"""How far a call has come: the change, the tuple it meets next (or NOT_BEGUN), whether it has met
-any, and how many results are written."""
+"""How far a call has come: the change, its next partner (or NOT_BEGUN), whether it has had any, and
+how many results are written."""
 NOT_BEGUN = -2
 
 
 @allocating_nothing
 def hold(state: JoinTables, changes: Int64s, place: int, newest: bool) -> None:
-    """Take in a change of the side that is remembered; with `newest` it replaces others."""
+    """Take a change of the side that is kept; with `newest` it replaces others."""
     if changes[place, SIGN] < 0:
         handle = find(state.ids, changes[place, ID], np.int64(HELD))
         if handle >= 0:
@@ -64,10 +64,10 @@ def join_as_of(
     progress: Int64s,
     room: JoinRoom,
 ) -> bool:
-    """Let changes meet what is held at their place in the order; return whether all are done.
+    """Join changes with the tuples held at their place in the order; return whether all are done.
 
-    Results are the number of the arriving row and that of the row it meets, or -1. A call ends
-    when the room is full; the next one goes on where it ended.
+    Results are the number of the arriving row and that of its partner, or -1. A call ends when the
+    room is full; the next one goes on where it ended.
     """
     tuples = state.tuples
     progress[WRITTEN] = 0

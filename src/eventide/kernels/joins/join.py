@@ -1,9 +1,9 @@
 """Joins over windows: tuples of several sides with equal keys that live at the same time.
 
 A tuple that arrives is joined with the living tuples of all other sides, one side after the other
-in the order planned for its own; nothing in between is kept. What comes out lives from the latest
-arrival of its parts to the earliest expiry. A tuple that goes before its time takes back what it
-is part of, on the same way. What is remembered stands in kernels/joins/pool.py.
+in the order planned for its own; no intermediate result is kept. A result lives from the latest
+arrival of its parts to the earliest expiry. A tuple that goes before it expires takes back its
+results, in the same way. The tuples are in kernels/joins/pool.py.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ together, then the chosen tuple by side."""
 
 
 class JoinRoom(NamedTuple):
-    """Where results go: the row of each side, and the life of the combination."""
+    """The output: the row of each side, and the life of the combination."""
 
     rows: Int64s
     at: Int64s
@@ -142,9 +142,10 @@ def search(
     tuples: Int64s, sides: Int64s, heads: Int64s, orders: Int64s, changes: Int64s,
     scratch: Int64s, progress: Int64s, room: JoinRoom,
 ) -> bool:  # fmt: skip
-    """Write all combinations with the group that is begun; False if the room is full.
+    """Write all combinations with the change that has begun; False if the room is full.
 
-    The depth is how many sides a tuple is chosen of; the next side begins with its newest tuple.
+    The depth is the number of sides of which a tuple is chosen; the next side begins with its
+    newest tuple.
     """
     place, deepest = progress[PLACE], len(sides) - 2
     order = orders[changes[place, SIDE]]
@@ -175,10 +176,10 @@ def search(
 def join_changes(
     state: JoinTables, changes: Int64s, scratch: Int64s, progress: Int64s, room: JoinRoom
 ) -> bool:
-    """Join changes with what is remembered, and remember them; return whether all are done.
+    """Join changes with the stored tuples, and store them; return whether all are done.
 
-    Changes come in order of time; what has expired is forgotten on the way. A call ends when the
-    room is full; the next one goes on where it ended.
+    Changes come in order of time; expired tuples are removed on the way. A call ends when the room
+    is full; the next one goes on where it ended.
     """
     tuples, sides, heads, orders = state.tuples, state.sides, state.heads, state.orders
     ringed = sides[len(sides) - 1, RINGS] != 0

@@ -46,8 +46,8 @@ def search_pairs(
 def grow_tree(values: Int64s, tree: Int64s) -> None:
     """Write the largest value below every node; values are the leaves, the last half of `tree`.
 
-    The length of `tree` is twice a power of two that is no less than that of `values`, and it
-    starts with the least number there is.
+    The length of `tree` is twice a power of two that is at least the length of `values`, and it is
+    initialised with the smallest number.
     """
     size = len(tree) // 2
     tree[size : size + len(values)] = values
@@ -92,7 +92,7 @@ def count_above(tree: Int64s, low: Int64s, high: Int64s, limits: Int64s, counts:
 
 @kernel
 def any_above(tree: Int64s, low: Int64s, high: Int64s, limits: Int64s, found: Bools) -> None:
-    """Tell for which ranges a leaf of [low, high) is above the limit."""
+    """Write for each range whether a leaf of [low, high) is above the limit."""
     for i in range(len(low)):
         found[i] = low[i] < high[i] and next_above(tree, low[i], limits[i]) < high[i]
 

@@ -1,18 +1,18 @@
-"""The tuples that a join over windows remembers, linked by side and bucket, the newest first.
+"""The tuples that a join over windows keeps, linked by side and bucket, the newest first.
 
     heads[side, bucket] ─▶ tuple ─▶ tuple ─▶ …
 
-Tuples that expire in the order in which they come stand in a RING of their side, and are known by
-how many came before them. To expire them is to move on where the living ones begin: links to those
-before are not followed. All others stand in a pool that the sides share. They expire by the
-calendar, by being looked through (SWEPT), or not by themselves (KEPT).
+Tuples that expire in the order in which they come stand in a RING of their side; their handle is
+the number of tuples that came before them. Expiring them moves the begin of the living ones: links
+to earlier tuples are not followed. All others stand in a pool that the sides share. They expire by
+the calendar, by searching all of them (SWEPT), or not by themselves (KEPT).
 
     tuples   │ pool ···· │ ring of side 0   ··▇▇▇▇▇·· │ ring of side 1   ▇▇·····▇ │
                                               ↑    ↑ END
                                               OLDEST
 
-What is small and what is looked at for every change stands in few arrays: to hand many of them
-from function to function takes longer than what most of these functions do.
+Small data that every change needs stands in few arrays: passing many of them from function to
+function takes longer than the work of most of these functions.
 """
 
 from __future__ import annotations
@@ -30,33 +30,34 @@ Int8s = npt.NDArray[np.int8]
 
 KEY1, KEY2, AT, EXP, ID, ROW, SIDE, NEXT = range(8)
 WORDS = 8
-"""What a tuple has, as long as a line of the cache: its key, life, id, the number of its values and
-its side; then the one before it in its bucket. Free ones of the pool are a chain by NEXT."""
+"""The words of a tuple, which is as long as a cache line: its key, life, id, the number of its
+values and its side; then the one before it in its bucket. Free tuples of the pool are a chain by
+NEXT."""
 SIGN = 7
 CHANGE_WORDS = 8
 """A change has the same words up to SIDE, and its sign."""
 DEAD = -1
-"""The side of a tuple that went before its time and waits for the calendar to be freed."""
+"""The side of a tuple that was removed before it expired and is freed by the calendar."""
 
 KEPT, RING, CALENDAR, SWEPT = 0, 1, 2, 3
 
 POLICY, BY_ID, BASE, MASK, OLDEST, END, COUNT, LEFT, PROBES, LOOKED, MATCHED = range(11)
-"""What is known of a side: how its tuples expire, whether they are found by id; where its ring is,
-its length less one, the first living tuple and how many ever came (a side in the pool has a mask
-that leaves handles as they are); how many there are, and how many were left when they were looked
-through; how often it was probed, how many tuples were looked at for that, and how many matched."""
+"""The state of a side: how its tuples expire, whether they are found by id; where its ring is, its
+length less one, the first living tuple and how many ever came (a side in the pool has a mask that
+leaves handles as they are); how many there are, and how many were left after the last search; how
+often it was probed, how many tuples were compared for that, and how many matched."""
 FREE, FREE_COUNT, SWEPT_AT, SWEEP_US, LAPSES, RINGS = range(6)
 """The last row of the sides is about the join: the first free tuple of the pool, how many there
-are, when tuples were looked through and how much later they are again (if negative, once they are
-twice as many), whether what expires is not taken back (everywhere but with negative tuples), and
-whether all sides have rings."""
+are, when tuples were searched and how much later they are again (if negative, once they are twice
+as many), whether expired results are not taken back (always but with negative tuples), and whether
+all sides have rings."""
 SIDE_WORDS = 11
 SLACK = 1024
-"""So many more tuples than twice those that were left are not worth being looked through."""
+"""This many tuples more than twice those that were left are not worth a search."""
 
 
 class JoinTables(NamedTuple):
-    """What a join remembers. `orders` says for each side in which order the others are probed.
+    """The state of a join. `orders` has for each side the order in which the others are probed.
 
     `newer` has for each tuple of the pool the one behind it in its bucket.
     """
@@ -127,7 +128,7 @@ def link(state: JoinTables, changes: Int64s, place: int) -> int:
 
 @allocating_nothing
 def unlink(state: JoinTables, handle: int) -> None:
-    """Take a tuple of the pool out of its bucket."""
+    """Remove a tuple of the pool from its bucket."""
     tuples, heads = state.tuples, state.heads
     side = tuples[handle, SIDE]
     before, behind = tuples[handle, NEXT], state.newer[handle]
@@ -143,7 +144,7 @@ def unlink(state: JoinTables, handle: int) -> None:
 
 @inlined
 def set_free(tuples: Int64s, sides: Int64s, handle: np.int64) -> None:
-    """Have a tuple to be used again."""
+    """Free a tuple so that it can be used again."""
     about = len(sides) - 1
     tuples[handle, NEXT] = sides[about, FREE]
     sides[about, FREE] = handle
@@ -152,7 +153,7 @@ def set_free(tuples: Int64s, sides: Int64s, handle: np.int64) -> None:
 
 @allocating_nothing
 def insert_tuple(state: JoinTables, changes: Int64s, place: int) -> None:
-    """Remember the tuple of a change; there has to be room for it."""
+    """Store the tuple of a change; there has to be room for it."""
     side = changes[place, SIDE]
     if state.sides[side, POLICY] == RING:
         put_in_ring(state.tuples, state.sides, state.heads, changes, place)
@@ -166,21 +167,21 @@ def insert_tuple(state: JoinTables, changes: Int64s, place: int) -> None:
 
 @allocating_nothing
 def forget_tuple(state: JoinTables, handle: int, expired: bool) -> None:
-    """Forget a tuple of the pool, because it expired or before its time."""
+    """Remove a tuple of the pool, because it expired or before that."""
     tuples = state.tuples
     side = tuples[handle, SIDE]
     unlink(state, handle)
     if state.sides[side, BY_ID]:
         remove(state.ids, tuples[handle, ID], side)
     scheduled = state.sides[side, POLICY] == CALENDAR and tuples[handle, EXP] != NEVER
-    # What the calendar still has is free when its time comes.
+    # A tuple that the calendar still has becomes free when it would have expired.
     if expired or not scheduled:
         set_free(tuples, state.sides, np.int64(handle))
 
 
 @allocating_nothing
 def look_through(state: JoinTables, clock: int) -> None:
-    """Forget what has expired on sides whose tuples are looked through for that, if it is time."""
+    """Remove expired tuples of sides whose tuples are searched for that, if it is time."""
     tuples, sides = state.tuples, state.sides
     about = len(sides) - 1
     by_time = sides[about, SWEEP_US] >= 0
@@ -198,7 +199,7 @@ def look_through(state: JoinTables, clock: int) -> None:
 
 @allocating_nothing
 def expire_tuples(state: JoinTables, clock: int) -> None:
-    """Forget what has expired at `clock`, as far as the sides do that by themselves."""
+    """Remove tuples that have expired at `clock`, of sides whose tuples expire by themselves."""
     tuples, sides = state.tuples, state.sides
     about = len(sides) - 1
     expire_rings(tuples, sides, clock)
@@ -220,7 +221,7 @@ def expire_tuples(state: JoinTables, clock: int) -> None:
 
 @allocating_nothing
 def insert_all(state: JoinTables, changes: Int64s) -> None:
-    """Remember the tuples of changes that all come."""
+    """Store the tuples of changes that all come."""
     for place in range(len(changes)):
         insert_tuple(state, changes, place)
 
@@ -250,7 +251,7 @@ def relink_pool(state: JoinTables, side: int, heads: Int64s) -> None:
     """Link the tuples of a side in the pool into other buckets."""
     tuples = state.tuples
     for bucket in range(state.heads.shape[1]):
-        # From the oldest on, so that the newest comes to stand first.
+        # From the oldest on, so that the newest is first at the end.
         handle = state.heads[side, bucket]
         while handle >= 0 and tuples[handle, NEXT] >= 0:
             handle = tuples[handle, NEXT]

@@ -2,14 +2,14 @@
 
     slot      0    1    2    3    4          P + 1 slots: the clock is somewhere inside a slot,
             ┌────┬────┬────┬────┬────┐       so what expires in [clock, clock + span] touches one
-            │    │ due│  · │ ·· │  · │       slot more than lifetimes need
+            │    │ due│  · │ ·· │  · │       slot more than the span has
             └────┴────┴────┴────┴────┘
                     ↑ clock
 
-To schedule is to link into a slot. When the clock enters a slot, its handles become a heap, `due`,
-from which they are taken in order. What is scheduled into the slot that is being emptied goes into
-the heap. Whoever schedules at an instant has taken out before what was
-due then: otherwise two slots of different times would share a place.
+To schedule a handle is to link it into a slot. When the clock enters a slot, its handles become a
+heap, `due`, from which they are taken in order. A handle scheduled into the slot that is being
+emptied goes into the heap. Before scheduling at an instant, all handles due then have to be taken
+out: otherwise two slots of different times would share a place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from eventide.kernels.compiled import Int32s, Int64s, allocating_nothing, inline
 
 NEVER = np.int64(2**63 - 1)
 WIDTH, CURRENT, DUE, COUNT = 0, 1, 2, 3
-"""What stands in `facts`: the width of a slot, the number of the slot that is being emptied, how
+"""The contents of `facts`: the width of a slot, the number of the slot that is being emptied, how
 many of its handles are left, and how many handles there are in all."""
 
 
@@ -51,7 +51,7 @@ def empty_calendar(longest_us: int, partitions: int, capacity: int) -> Calendar:
 
 
 def grown_calendar(calendar: Calendar, capacity: int) -> Calendar:
-    """Return the calendar with room for handles below `capacity`: the same one if it has it."""
+    """Return the calendar with room for handles below `capacity`: the same one if it has room."""
     held = len(calendar.links)
     if held >= capacity:
         return calendar
@@ -63,7 +63,7 @@ def grown_calendar(calendar: Calendar, capacity: int) -> Calendar:
 
 @allocating_nothing
 def sift_up(due: Int32s, exps: Int64s, place: int) -> None:
-    """Let the handle at a place of the heap rise above those that expire after it."""
+    """Move the handle at a place of the heap up above those that expire after it."""
     handle = due[place]
     while place > 0:
         parent = (place - 1) // 2
@@ -76,7 +76,7 @@ def sift_up(due: Int32s, exps: Int64s, place: int) -> None:
 
 @allocating_nothing
 def sift_down(due: Int32s, exps: Int64s, parent: int, end: int) -> None:
-    """Let the handle at a place of the heap sink below those that expire before it."""
+    """Move the handle at a place of the heap down below those that expire before it."""
     handle = due[parent]
     child = 2 * parent + 1
     while child < end:
@@ -92,7 +92,7 @@ def sift_down(due: Int32s, exps: Int64s, parent: int, end: int) -> None:
 
 @inlined
 def schedule(calendar: Calendar, handle: np.int64, exp: np.int64) -> None:
-    """Put a handle where its expiry is; one that never expires is not kept."""
+    """Put a handle into the slot of its expiry; one that never expires is not stored."""
     calendar.exps[handle] = exp
     if exp != NEVER:
         facts = calendar.facts

@@ -1,6 +1,6 @@
-"""What a kernel of a standing query emits: tuples that come and go, written into the room it has.
+"""The output of a kernel of a standing query: tuples that come and go, written into its room.
 
-A kernel that runs out of room stops, says so, and goes on where it was when called again.
+A kernel that runs out of room stops, returns that, and goes on where it was when called again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILLED = 0
 
 
 class Emitted(NamedTuple):
-    """Room for changes; `rows` are numbers of rows, and `facts` says how much is filled."""
+    """Room for changes; `rows` are numbers of rows, and `facts` has how much is filled."""
 
     at: Int64s
     exp: Int64s
@@ -57,7 +57,7 @@ def arriving(
 
 
 def empty_room(length: int) -> Emitted:
-    """Return room for so many changes."""
+    """Return room for this many changes."""
     return Emitted(
         np.empty(length, np.int64),
         np.empty(length, np.int64),
@@ -69,7 +69,7 @@ def empty_room(length: int) -> Emitted:
 
 
 def all_emitted(run: Callable[[Emitted], bool], expected: int) -> Emitted:
-    """Call a kernel until it is done, with more room each time; return all that it emitted."""
+    """Call a kernel until it is done, with more room each time; return all its output."""
     parts: list[list[npt.NDArray[Any]]] = []
     length = max(SMALLEST, expected)
     done = False
@@ -93,7 +93,7 @@ def is_full(emitted: Emitted) -> bool:
 def emit(
     emitted: Emitted, at: np.int64, exp: np.int64, sign: int, id_: np.int64, row: np.int64
 ) -> None:
-    """Tell a change; there has to be room."""
+    """Write a change; there has to be room."""
     place = emitted.facts[FILLED]
     emitted.at[place] = at
     emitted.exp[place] = exp

@@ -1,10 +1,10 @@
-"""Remembered tuples that expire: by a calendar, by looking through a list, or not by themselves.
+"""Tuples that expire: by a calendar, by searching a list, or not by themselves.
 
-WAITS      no tuple expires by itself: someone says when it goes
-CALENDAR   handles in a calendar queue; one that goes before its time stays there as a dead
-           one until its time has come
-SWEPT      handles in a list in order of arrival, looked through from end to end whenever
-           something in it has expired, and whenever one goes before its time
+WAITS      no tuple expires by itself: a change says when it goes
+CALENDAR   handles in a calendar queue; one that goes before it expires stays there, dead, until
+then
+SWEPT      handles in a list in order of arrival, which is searched from end to end whenever
+           something in it has expired, and whenever one goes before it expires
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from eventide.kernels.lifetimes.calendar_queue import (
 WAITS, CALENDAR, SWEPT = 0, 1, 2
 PARTITIONS = 256
 MODE, LISTED, NEXT = 0, 1, 2
-"""What stands in `facts`: which of the three, how many handles are in the list, and the first
+"""The contents of `facts`: which of the three, how many handles are in the list, and the first
 expiry among them."""
 
 
@@ -41,7 +41,7 @@ class Expiring(NamedTuple):
 
 
 def empty_expiring(mode: int, longest_us: int) -> Expiring:
-    """Return what remembers lifetimes up to `longest_us`, without room for any."""
+    """Return an empty structure for lifetimes up to `span_us`, without room."""
     facts = np.zeros(3, np.int64)
     facts[MODE] = mode
     facts[NEXT] = NEVER
@@ -59,7 +59,7 @@ def grown_expiring(expiring: Expiring, capacity: int) -> Expiring:
 
 
 def widened(calendar: Calendar, lifetime_us: int, used: Bools | Int64s) -> Calendar:
-    """Return the calendar if it has room for such a lifetime, or a wider one of used handles."""
+    """Return the calendar if it has room for this lifetime, or a wider one of the used handles."""
     partitions = len(calendar.heads) - 1
     longest_us = int(calendar.facts[WIDTH]) * partitions
     if lifetime_us <= longest_us:
@@ -87,7 +87,7 @@ def schedule_all(calendar: Calendar, handles: Int64s, exps: Int64s) -> None:
 
 @allocating_nothing
 def sweep(expiring: Expiring) -> None:
-    """Look through the list: what expires first is due, the rest moves together."""
+    """Search the list: handles that expire first are due, the rest moves together."""
     facts, calendar = expiring.facts, expiring.calendar
     instant, following = facts[NEXT], NEVER
     kept = due = 0
@@ -108,7 +108,7 @@ def sweep(expiring: Expiring) -> None:
 
 @allocating_nothing
 def strike(expiring: Expiring, handle: np.int64) -> None:
-    """Look through the list for a handle and take it out."""
+    """Search the list for a handle and remove it."""
     facts = expiring.facts
     kept = 0
     for place in range(facts[LISTED]):
@@ -120,7 +120,7 @@ def strike(expiring: Expiring, handle: np.int64) -> None:
 
 @inlined
 def remember(expiring: Expiring, handle: np.int64, exp: np.int64) -> None:
-    """Take in a handle that expires then."""
+    """Add a handle with its expiry."""
     facts = expiring.facts
     if facts[MODE] == CALENDAR:
         schedule(expiring.calendar, handle, exp)
@@ -134,7 +134,7 @@ def remember(expiring: Expiring, handle: np.int64, exp: np.int64) -> None:
 
 @inlined
 def forget(expiring: Expiring, handle: np.int64) -> bool:
-    """Let a handle go before its time; whether it may be used again at once."""
+    """Remove a handle before it expires; return whether it may be used again at once."""
     if expiring.facts[MODE] == SWEPT:
         strike(expiring, handle)
     listed = expiring.facts[MODE] == CALENDAR and expiring.calendar.exps[handle] != NEVER
@@ -149,7 +149,7 @@ def next_expired(expiring: Expiring, clock: np.int64) -> np.int64:
     if facts[MODE] == CALENDAR:
         found = next_due(calendar, clock)
     elif facts[MODE] == SWEPT:
-        # What was to expire first may have gone before its time: then a sweep finds nothing.
+        # The handle that was to expire first may have been removed: then a sweep finds nothing.
         while calendar.facts[DUE] == 0 and facts[NEXT] <= clock:
             sweep(expiring)
         if calendar.facts[DUE] > 0:

@@ -1,7 +1,7 @@
 """The first rows in some order, of rows that come and go.
 
-All living rows stand in order, by their places; at the end of each instant those in front are
-compared with the ones that were there before.
+All living rows stand in order, by their places; at the end of each instant the rows in front are
+compared with those that were there before.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from eventide.kernels.compiled import Int64s, kernel
 from eventide.kernels.lifetimes.tuple_operations import Operations
 
 COUNT, EMITTED, CHANGES, INSTANT, NEXT = range(5)
-"""What stands in `facts`: how many rows live, how many are emitted, how many changes were written,
-when it is, and which operation comes next."""
+"""The contents of `facts`: how many rows live, how many are emitted, how many changes were written,
+the current instant, and the next operation."""
 
 
 class Ranking(NamedTuple):
@@ -51,9 +51,9 @@ def place_in_order(words: Int64s, depth: int, order: Int64s, count: int, place: 
 
 @kernel
 def turn_over(ranking: Ranking, now: int, ends: Int64s, out: Turns) -> None:
-    """Write which of the first `now` rows are new, and which of those emitted no longer are there.
+    """Write which of the first `now` rows are new, and which of the earlier ones are gone.
 
-    `ends` has when a row goes by itself: that needs no word.
+    `ends` has when a row expires by itself, which is not written.
     """
     order, emitted, marks, facts = ranking
     places, at, signs = out
@@ -89,10 +89,10 @@ def rank_rows(
     ranking: Ranking,
     out: Turns,
 ) -> bool:
-    """Take the operations in, and write the changes of the first `limit` rows.
+    """Apply the operations, and write the changes of the first `limit` rows.
 
-    False if there may be no room for those of the next instant: when they have been taken out,
-    the same call goes on.
+    False if there may be no room for those of the next instant: once they have been taken out, the
+    same call goes on.
     """
     at, places, signs = operations
     order, _, _, facts = ranking

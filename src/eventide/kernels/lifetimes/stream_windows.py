@@ -20,7 +20,7 @@ from eventide.kernels.compiled import Int32s, Int64s, allocating_nothing, inline
 from eventide.kernels.key_table import KeyTable, empty_table, find, put, remove, roomy
 
 ID, TS, DIES, LINK, KEY, LEAVING = range(6)
-"""The rows of what is known of tuples. LEAVING alone is not by number: it is a list of numbers."""
+"""The rows of what is known of tuples. Only LEAVING is not by number: it is a list of numbers."""
 TUPLE_FACTS = 6
 FIRST, SECOND, OLDEST, NEWEST, COUNT = range(5)
 """The rows of what is known of keys."""
@@ -29,7 +29,7 @@ NEVER = np.int64(2**63 - 1)
 
 
 class WindowKeys(NamedTuple):
-    """The handles of keys, what is known of each key by its handle, and the handles left.
+    """The handles of keys, the state of each key by its handle, and the free handles.
 
     `free[: spare[0]]` are free. The table has room for as many keys as there are handles.
     """
@@ -41,7 +41,7 @@ class WindowKeys(NamedTuple):
 
 
 class Arrivals(NamedTuple):
-    """Events with the words of their keys; `numbers` is -1 if one only removes."""
+    """Events with the words of their keys; `numbers` is -1 if one only removes another."""
 
     first: Int64s
     second: Int64s
@@ -50,7 +50,7 @@ class Arrivals(NamedTuple):
 
 
 def no_keys(capacity: int = 8) -> WindowKeys:
-    """Return room for as many keys as asked for, a power of two."""
+    """Return room for this many keys, a power of two."""
     return WindowKeys(
         empty_table(2 * capacity),
         np.zeros((KEY_FACTS, capacity), np.int64),
@@ -60,7 +60,7 @@ def no_keys(capacity: int = 8) -> WindowKeys:
 
 
 def more_keys(keys: WindowKeys) -> WindowKeys:
-    """Return the keys with twice the room; to be asked for when there is none left."""
+    """Return the keys with twice the room; call it when there is none left."""
     capacity = keys.facts.shape[1]
     larger = no_keys(2 * capacity)
     larger.facts[:, :capacity] = keys.facts
@@ -97,7 +97,7 @@ def handle_of(first: np.int64, second: np.int64, keys: WindowKeys) -> np.int64:
 def leave_all(
     handle: np.int64, time: np.int64, tuples: Int64s, keys: WindowKeys, leaving: int
 ) -> int:
-    """Let all tuples of a key leave, and forget it; return how many are leaving."""
+    """Let all tuples of a key leave, and remove the key; return how many are leaving."""
     number = keys.facts[OLDEST, handle]
     for _ in range(keys.facts[COUNT, handle]):
         tuples[DIES, number] = time
@@ -152,11 +152,11 @@ def keep_sessions(
 ) -> tuple[int, int, int]:
     """Keep the tuples of each key's session, and go on to an instant.
 
-    `bounds` are the gap of a session, that instant, and how many tuples there are in the end.
-    Sessions end in the order of their last tuples: it is enough to watch one tuple, in order of
-    arrival. When a gap has passed since it came, and no other of its key came, the session ends.
-    Return the first arrival that found no room for its key, or -1, how many are leaving, and who
-    is watched.
+    `bounds` are the gap of a session, that instant, and the number of tuples at the end. Sessions
+    end in the order of their last tuples: so it is enough to watch one tuple, in order of arrival.
+    When a gap has passed since it came, and no other of its key came, the session ends. Return the
+    first arrival that found no room for its key, or -1, how many are leaving, and the watched
+    tuple.
     """
     gap, until, total = bounds
     for i in range(start, len(arrivals.ts) + 1):

@@ -1,7 +1,7 @@
-"""One living tuple for each value, and one to follow it when it expires.
+"""One living tuple for each value, and a successor for when it expires.
 
-The successor is the tuple that lives longest of those that came since: no other one is needed,
-for as long as any of them lives it does.
+The successor is the tuple that lives longest of those that came since. No other one is needed: it
+lives as long as any of them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from eventide.kernels.lifetimes.emitted import Arriving, Emitted, emit, is_full
 from eventide.kernels.lifetimes.expiring import PARTITIONS, widened
 
 USED, FREE, FOLLOWED = 0, 1, 2
-"""What stands in `facts`: how many handles have ever been used, how many of those are free, and
+"""The contents of `facts`: how many handles have ever been used, how many of those are free, and
 how many values have a successor."""
 
 
 class Representatives(NamedTuple):
-    """By handle of a value: its words, the tuple that stands for it, and the one to follow.
+    """By handle of a value: its words, the tuple in the answer, and its successor.
 
-    The calendar has the expiry of the first. There is none to follow if its expiry is
+    The calendar has the expiry of the tuple in the answer. There is no successor if its expiry is
     not later.
     """
 
@@ -70,7 +70,7 @@ def no_representatives(longest_us: int) -> Representatives:
 
 
 def with_room(chosen: Representatives, more: int, lifetime_us: int) -> Representatives:
-    """Return the state with room for so many more values, whose tuples live so long."""
+    """Return the state with room for this many more values, for tuples that live this long."""
     wanted = int(chosen.facts[USED] - chosen.facts[FREE]) + more
     columns: dict[str, Any] = {
         name: longer(getattr(chosen, name), wanted) for name in Representatives._fields[2:-1]
@@ -84,10 +84,10 @@ def with_room(chosen: Representatives, more: int, lifetime_us: int) -> Represent
 def follow_representatives(
     chosen: Representatives, source: Arriving, until: int, progress: Int64s, out: Emitted
 ) -> bool:
-    """Take in tuples that come, and what expires before `until`, in order of time.
+    """Take tuples that come, and expiries before `until`, in order of time.
 
-    Whether it is done; if not there was no room left, and it goes on when called again.
-    `progress` says how far the tuples are read.
+    Return whether it is done; if not, there was no room left, and it goes on when called again.
+    `progress` has how far the tuples are read.
     """
     facts, exps = chosen.facts, chosen.calendar.exps
     while not is_full(out):

@@ -1,7 +1,7 @@
-"""Which tuples come and go, in order of time: the changes of the source, and expiries between them.
+"""Merge changes and expiries into operations: which tuples come and go, in order of time.
 
-At an instant, what expires goes first. Tuples stand in arrays, each in a place of its own that is
-not used again before the step is over, so that whoever reads the operations finds the values.
+At an instant, tuples expire first. Tuples stand in arrays, each in a place of its own that is not
+used again before the step is over, so that the reader of the operations finds the values.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def queue_operations(
 ) -> int:
     """Merge changes with the expiries of a queue, whose places [start, …) are in order of expiry.
 
-    Change i stands at place fresh + i. Return where the queue starts now.
+    Change i stands at place fresh + i. Return the new start of the queue.
     """
     count, oldest = 0, start
     for i in range(len(at) + 1):
@@ -79,7 +79,7 @@ def calendar_operations(
 ) -> tuple[int, int]:
     """Merge changes with the expiries of a calendar; return how many operations, how many freed.
 
-    With `strict` tuples may go before their time, and are found by id.
+    With `strict` tuples may go before they expire, and are found by id.
     """
     count, free = 0, 0
     for i in range(len(source.at) + 1):
@@ -135,7 +135,7 @@ def list_operations(
     out: Operations,
     freed: Int64s,
 ) -> tuple[int, int, int]:
-    """Merge changes with the expiries of a list, which is looked through at each instant.
+    """Merge changes with the expiries of a list, which is searched at each instant.
 
     Return how many operations, how many freed, and how long the list is.
     """

@@ -1,7 +1,7 @@
 """Tuples of two sides, counted by value: which of the left ones are in the answer.
 
-Of each value there are v1 left and v2 right tuples. The answer has the first left tuples of the
-value, as many as the rule says:
+Each value has v1 left and v2 right tuples. The answer has the first left tuples of the value, as
+many as the rule says:
 
     DIFFERENCE   v1 - v2, in order of expiry: so those that go soonest need not be taken back
     ABSENT       all if v2 = 0, else none
@@ -9,8 +9,8 @@ value, as many as the rule says:
     ONE          one, in order of arrival
     VALUE        none: the value itself is in the answer if v2 > 0, and never expires there
 
-The first ones stand in a chain of the value, up to a boundary that moves at the end of each
-instant: what changes within an instant and changes back is never emitted.
+The first tuples stand in a chain of the value, up to a boundary that moves at the end of each
+instant: a change within an instant that is undone again is never emitted.
 
     first ─ b ─ c ─ d ─ e ─ last        inside: first b c
                   ↑ the boundary
@@ -99,8 +99,8 @@ from eventide.kernels.lifetimes.value_chains import (
 Int8s = npt.NDArray[np.int8]
 
 PLACE, INSTANT, PENDING = 0, 1, 2
-"""What stands in `progress`: how far the changes are read, the instant that is going on, and a
-handle whose expiry waits until that instant has ended."""
+"""The contents of `progress`: how far the changes are read, the current instant, and a handle whose
+expiry waits until that instant has ended."""
 START = -(2**63)
 
 
@@ -136,7 +136,7 @@ def empty_sides(rule: int, mode: int, named: int, longest_us: int) -> TwoSides:
 
 
 def roomy_sides(sides: TwoSides, lefts: int, rights: int, lifetime_us: int) -> TwoSides:
-    """Return the sides with room for so many more tuples that live so long."""
+    """Return the sides with room for this many more tuples that live this long."""
     facts, mode = sides.facts, sides.expiring.facts[MODE]
     stored = lefts if mode == WAITS else lefts + rights
     named = (lefts if facts[NAMED] & 1 else 0) + (rights if facts[NAMED] & 2 else 0)
@@ -187,7 +187,7 @@ def emit_coming(tuples: Int64s, handle: np.int64, instant: np.int64, out: Emitte
 
 @inlined
 def emit_going(tuples: Int64s, handle: np.int64, instant: np.int64, out: Emitted) -> None:
-    """Emit that a left tuple leaves the answer before its time, if it is there."""
+    """Emit that a left tuple leaves the answer before it expires, if it is there."""
     if tuples[handle, TUPLE_MARKS] & EMITTED:
         out_id = tuples[handle, TUPLE_OUT_ID]
         emit(out, instant, tuples[handle, EXP], -1, out_id, tuples[handle, TUPLE_ROW])
@@ -198,7 +198,7 @@ def emit_going(tuples: Int64s, handle: np.int64, instant: np.int64, out: Emitted
 def move_boundary(
     tuples: Int64s, values: Int64s, rule: np.int64, value: np.int64, instant: np.int64, out: Emitted
 ) -> bool:
-    """Let as many left tuples of a value be in the answer as the rule says; False: no room."""
+    """Put as many left tuples of a value into the answer as the rule says; False: no room."""
     target = target_of(rule, values[value, LEFTS], values[value, RIGHTS])
     while values[value, INSIDES] != target and not is_full(out):
         handle = values[value, BOUNDARY]
@@ -241,7 +241,7 @@ def settle(
     instant: np.int64,
     out: Emitted,
 ) -> bool:
-    """End an instant: emit how the answer has changed since the one before; False: no room."""
+    """End an instant: emit how the answer has changed since the last one; False: no room."""
     while facts[TO_SETTLE] >= 0:
         value = facts[TO_SETTLE]
         if facts[RULE] == VALUE:
@@ -279,7 +279,7 @@ def come(
     place: np.int64,
     side: np.int64,
 ) -> None:
-    """Take in a tuple; where no tuple expires by itself, right ones are no more than counted."""
+    """Take a tuple; where no tuple expires by itself, right ones are only counted."""
     row, exp, id_ = source.rows[place], source.exp[place], source.id[place]
     value = value_of(keys, values, facts, source.first[place], source.second[place], row)
     has_changed(values, facts, value)
@@ -323,7 +323,7 @@ def leave(
     lapsed: bool,
     out: Emitted,
 ) -> None:
-    """Let a tuple go, because its time has come or before that; a dead one went before."""
+    """Remove a tuple, because it expired or before that; a dead one went before."""
     marks = tuples[handle, TUPLE_MARKS]
     ends = lapsed
     if marks & DEAD == 0:
@@ -350,10 +350,10 @@ def leave(
 def follow_sides(
     sides: TwoSides, source: Arriving, of_right: Int8s, until: int, progress: Int64s, out: Emitted
 ) -> bool:
-    """Take in the changes of both sides, and what expires before `until`, in order of time.
+    """Take the changes of both sides, and expiries before `until`, in order of time.
 
-    Whether it is done; if not there was no room left, and it goes on when called again.
-    `of_right` says of each change whether it is of the right side; within an instant those of the
+    Return whether it is done; if not, there was no room left, and it goes on when called again.
+    `of_right` says for each change whether it is of the right side; within an instant those of the
     left come first.
     """
     keys, ids, expiring, facts = sides.keys, sides.ids, sides.expiring, sides.facts
@@ -370,7 +370,7 @@ def follow_sides(
             if not settle(keys, tuples, values, inserted, facts, progress[INSTANT], out):
                 return False
             progress[INSTANT] = instant
-        # What goes now may have to be taken back.
+        # A tuple that goes now may have to be taken back.
         if is_full(out):
             return False
         progress[PENDING] = -1
@@ -385,7 +385,7 @@ def follow_sides(
             elif side == RIGHT and expiring.facts[MODE] == WAITS:
                 count_down(keys, values, facts, source, place)
             else:
-                # One that is not there any more has expired.
+                # A tuple that is not there any more has expired.
                 handle = find(ids, source.id[place], side)
         if handle >= 0:
             leave(ids, expiring, tuples, values, facts, handle, instant, lapsed, out)

@@ -1,6 +1,6 @@
-"""Tuples in chains of their values: the pieces of kernels/lifetimes/two_sides.py that keep them.
+"""Tuples in chains of their values: the data structures of kernels/lifetimes/two_sides.py.
 
-Values and tuples are rows of two tables of integers, named by handles; free ones are linked.
+Values and tuples are rows of two tables of integers, with handles; free ones are linked.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ LEFT, RIGHT = 0, 1
 """The rules of kernels/lifetimes/two_sides.py, and the sides."""
 
 OF, BEFORE, BEHIND, TUPLE_MARKS, ID, TUPLE_OUT_ID, TUPLE_ROW, EXP, TUPLE_COLUMNS = range(9)
-"""Columns of a tuple: its value, its neighbours in the chain, marks, its id and that in the
-answer, the number of its row, its expiry. Together they fill one line of the cache."""
+"""Columns of a tuple: its value, its neighbours in the chain, marks, its id and that in the answer,
+the number of its row, its expiry. Together they fill one cache line."""
 FIRST, SECOND, LEFTS, RIGHTS, HEAD, TAIL, BOUNDARY, INSIDES, LINK = range(9)
 VALUE_MARKS, VALUE_OUT_ID, VALUE_ROW, VALUE_COLUMNS = 9, 10, 11, 12
 """Columns of a value: its words and counts, its chain and how much of that is inside, the next
 one that has changed or is free, marks, and its id in the answer and row."""
 
 ALIVE, DEAD, OF_RIGHT, INSIDE, EMITTED, CHANGED = 1, 2, 4, 8, 16, 32
-"""Marks: in use, gone before its time, of the right side, among the first ones of its value, in
-the answer, to be looked at when the instant ends."""
+"""Marks: in use, gone before it expired, of the right side, among the first ones of its value, in
+the answer, to be checked when the instant ends."""
 
 RULE, NAMED, TUPLES_USED, FREE_TUPLES, FREE_TUPLE, VALUES_USED, FREE_VALUES, FREE_VALUE = range(8)
 TO_SETTLE, INSERTED, ALL_LEFTS, ALL_RIGHTS, FACTS = range(8, 13)
-"""What stands in `facts`: the rule; which sides have tuples that go by their id (1 left, 2 right);
+"""The contents of `facts`: the rule; which sides have tuples that go by their id (1 left, 2 right);
 how many handles have ever been used, how many are free, and the first of those; the first value
 that has changed; how many left tuples have come among the first ones; how many live in all."""
 
 
 @inlined
 def has_changed(values: Int64s, facts: Int64s, value: np.int64) -> None:
-    """Note that a value has to be looked at when the instant ends."""
+    """Note that a value has to be checked when the instant ends."""
     if values[value, VALUE_MARKS] & CHANGED == 0:
         values[value, VALUE_MARKS] |= CHANGED
         values[value, LINK] = facts[TO_SETTLE]
@@ -85,7 +85,7 @@ def new_tuple(tuples: Int64s, facts: Int64s) -> np.int64:
 
 @inlined
 def free_tuple(tuples: Int64s, facts: Int64s, handle: np.int64) -> None:
-    """Let a handle be used again."""
+    """Free a handle so that it can be used again."""
     tuples[handle, TUPLE_MARKS] = 0
     tuples[handle, BEHIND] = facts[FREE_TUPLE]
     facts[FREE_TUPLE] = handle
@@ -128,7 +128,7 @@ def chain(
 
 @inlined
 def unchain(tuples: Int64s, values: Int64s, handle: np.int64) -> None:
-    """Take a left tuple out of the chain of its value."""
+    """Remove a left tuple from the chain of its value."""
     value = tuples[handle, OF]
     before, behind = tuples[handle, BEFORE], tuples[handle, BEHIND]
     if tuples[handle, TUPLE_MARKS] & INSIDE:

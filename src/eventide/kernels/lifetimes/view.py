@@ -1,7 +1,7 @@
-"""The rows of an answer, tuple by tuple in order of time: who leaves, and when.
+"""The rows of an answer, tuple by tuple in order of time: which rows leave, and when.
 
-Rows are known by their number. Each kernel takes the changes of a step in order, lets expire what
-expires before them, and in the end what expires up to `clock`. It writes down the numbers of rows
+Rows are known by their number. Each kernel takes the changes of a step in order, expires rows that
+expire before them, and at the end those that expire up to `clock`. It writes the numbers of rows
 that left and the instants at which they did, and returns how many did.
 """
 
@@ -29,7 +29,7 @@ Int8s = npt.NDArray[np.int8]
 LIVING, FREE = 0, 1
 FIRST, COUNT = 0, 1
 FEW = 8
-"""So many rows of an instant are compared one by one: that takes less than a table."""
+"""Up to this many rows of an instant are compared one by one: that is faster than a table."""
 
 
 class Incoming(NamedTuple):
@@ -50,7 +50,7 @@ class Departed(NamedTuple):
 
 
 class Handled(NamedTuple):
-    """By handle: the number of a row, -1 if it is gone, and its id; then the free handles.
+    """By handle: the number of a row, -1 if it has gone, and its id; then the free handles.
 
     `facts` has how many rows live and how many handles are free.
     """
@@ -97,10 +97,10 @@ def keep_by_handle(
     clock: int,
     departed: Departed,
 ) -> int:
-    """Rows leave when they expire, if `by_exp`, and when a negative says so, if `by_id`.
+    """Rows leave when they expire, if `by_exp`, and when a negative tuple says so, if `by_id`.
 
-    There is a free handle for every row that comes. One that leaves before its time keeps its
-    handle until it would have expired.
+    There is a free handle for every row that comes. One that leaves before it expires keeps its
+    handle until then.
     """
     left = 0
     number = incoming.number
@@ -162,8 +162,8 @@ def keep_in_list(
 ) -> int:
     """Rows stand in the order in which they came; `facts` has how many there are.
 
-    At each instant at which something comes the whole list is looked through for what has
-    expired; a negative has to look for its row.
+    At each instant at which something comes the whole list is searched for expired rows; a negative
+    tuple has to search for its row.
     """
     left = 0
     number = incoming.number
@@ -214,7 +214,7 @@ def end_of_instant(at: Int64s, start: int) -> int:
 
 @allocating_nothing
 def mark_contested(at: Int64s, sign: Int8s, contested: Bools) -> int:
-    """Mark what happens at instants at which rows both come and go; return how much it is.
+    """Mark changes at instants at which rows both come and go; return how many there are.
 
     Rows are in order of `at`, here and below.
     """
@@ -233,7 +233,7 @@ def mark_contested(at: Int64s, sign: Int8s, contested: Bools) -> int:
 
 @allocating_nothing
 def goers_first(at: Int64s, sign: Int8s, stays: Bools, places: Int64s) -> int:
-    """Write the places of rows that stay, of each instant first those that go; return how many."""
+    """Write the places of rows that stay, in each instant first those that go; return how many."""
     count, start = 0, 0
     while start < len(at):
         end = end_of_instant(at, start)
@@ -250,7 +250,7 @@ def goers_first(at: Int64s, sign: Int8s, stays: Bools, places: Int64s) -> int:
 def cancel(
     at: Int64s, exp: Int64s, first: Int64s, second: Int64s, sign: Int8s, stays: Bools
 ) -> None:
-    """Say which rows are left when equal ones of one instant that come and go cancel out.
+    """Write which rows are left when equal ones of one instant that come and go cancel out.
 
     Rows are equal if `exp` and both words of their fingerprints are. Of those with the sign that
     prevails, the first stay.

@@ -1,9 +1,9 @@
-"""Partial results of panes: what is added to them, and what is subtracted when they expire.
+"""Partial results of panes: values are added to them, and they are subtracted when they expire.
 
 An entry is the expiry of a pane, and for each part of a group a few words: a count and a sum, or a
-sum that fades. The exact sum of doubles is kept as two or three of them. Where it needs more,
-because the values lie too far apart, the pane goes on in another entry with the same expiry: at
-worst there are as many entries as tuples.
+decayed sum. The exact sum of doubles is kept as two or three of them. If it needs more, because the
+values lie too far apart, the pane gets another entry with the same expiry: at worst there are as
+many entries as tuples.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Arrived(NamedTuple):
 
 @inlined
 def add_wide(words: Int64s, high: int, low: int, more_high: np.int64, more_low: np.int64) -> None:
-    """Add an integer of 128 bits to that whose halves stand at two places."""
+    """Add an integer of 128 bits to the one whose halves stand at two places."""
     before = np.uint64(words[low])
     after = before + np.uint64(more_low)
     words[low] = np.int64(after)
@@ -99,7 +99,7 @@ def joined_sum(
 
 @allocating_nothing
 def joins(entries: Int64s, place: int, kept: Kept, arrived: Arrived, arrival: int) -> bool:
-    """Whether an entry can hold the sums with the values of an arrival."""
+    """Whether an entry can hold its sums with the values of an arrival added."""
     parts = kept.parts
     found = True
     for part in range(len(parts)):
@@ -207,7 +207,7 @@ def apply_entry(
 
 @allocating_nothing
 def reserve_digits(entries: Int64s, place: int, kept: Kept, slabs: Slabs, group: int) -> bool:
-    """Give the totals of a group the digits to add an entry to them; say whether they are there."""
+    """Give the totals of a group the digits to add an entry; return whether they are there."""
     notes, parts = slabs.notes, kept.parts
     done = True
     for part in range(len(parts)):

@@ -1,11 +1,11 @@
 """Panes of a group in order of expiry, in slabs: lists that shrink in front and grow behind.
 
-A list is entries of some words, the first of them the expiry. Its notes are counted in words: BASE
-are free in front, LENGTH are in use behind them.
+A list is entries of some words, the first of which is the expiry. Its notes are counted in words:
+BASE are free in front, LENGTH are in use behind them.
 
-A staircase has the largest values: an entry is there as long as no other is both larger and later.
-So values fall from the first entry to the last, the first is the maximum, and the first of those
-that expire after an instant is the maximum of all that do.
+A staircase has the largest values: an entry stays as long as no other is both larger and later. So
+values fall from the first entry to the last, the first is the maximum, and the first of those that
+expire after an instant is the maximum of all that do.
 
     value   9 ┤▇▇▇            expires at 30, 50, 80: 9, 6, 2. A 7 until 60 takes the 6 away,
             6 ┤▇▇▇▇▇▇         a 5 until 40 comes too late to matter.
@@ -26,10 +26,10 @@ STEP = 2
 
 @inlined
 def has_room(words: Int64s, notes: Int64s, owner: int, width: int) -> bool:
-    """Whether an entry more finds room behind the others; they may move to the front for it."""
+    """Whether one more entry has room behind the others; they may be moved to the front for it."""
     start, base, length = notes[owner, START], notes[owner, BASE], notes[owner, LENGTH]
     free = bool(base + length + width <= notes[owner, ROOM])
-    # To move pays if a good part of the room is free in front.
+    # Moving pays if a good part of the room is free in front.
     if not free and base > 0 and 4 * base >= notes[owner, ROOM]:
         for i in range(length):
             words[start + i] = words[start + base + i]
@@ -57,7 +57,7 @@ def place_behind(words: Int64s, first: int, end: int, width: int, exp: int) -> i
 
 @inlined
 def open_entry(words: Int64s, notes: Int64s, owner: int, place: int, width: int) -> None:
-    """Make room for an entry at a place: those behind it move."""
+    """Make room for an entry at a place by moving those behind it."""
     end = notes[owner, START] + notes[owner, BASE] + notes[owner, LENGTH]
     for i in range(end - 1, place - 1, -1):
         words[i + width] = words[i]
@@ -66,7 +66,7 @@ def open_entry(words: Int64s, notes: Int64s, owner: int, place: int, width: int)
 
 @inlined
 def drop_first(notes: Int64s, owner: int, width: int) -> None:
-    """Take the first entry out."""
+    """Remove the first entry."""
     notes[owner, BASE] += width
     notes[owner, LENGTH] -= width
     if notes[owner, LENGTH] == 0:
@@ -88,7 +88,7 @@ def climb(words: Int64s, notes: Int64s, owner: int, exp: int, value: np.int64) -
         if low == place:
             open_entry(words, notes, owner, place, STEP)
         else:
-            # One of those that go is replaced, what is behind them moves up to it.
+            # One of those that go is replaced, those behind them move up to it.
             gap = place - low - STEP
             if gap > 0:
                 for i in range(place, end):
@@ -100,7 +100,7 @@ def climb(words: Int64s, notes: Int64s, owner: int, exp: int, value: np.int64) -
 
 @inlined
 def grown(high: float, middle: float, low: float, value: float) -> tuple[float, float, float, bool]:
-    """Return three doubles that are together exactly those and a value, and whether they are."""
+    """Return three doubles whose sum is exactly that of the given ones and a value, if possible."""
     top, rest = two_sum(high, value)
     center, rest = two_sum(middle, rest)
     bottom, rest = two_sum(low, rest)

@@ -1,16 +1,16 @@
-"""Aggregates of groups over windows that slide: partial results of panes, and the rows they emit.
+"""Aggregates of groups over sliding windows: partial results of panes, and the resulting rows.
 
-What a group has that expires at the same refresh is a pane, whenever its tuples came.
+All tuples of a group that expire at the same refresh are a pane, whenever they came.
 
 running     counts and sums: totals, from which a pane that expires is subtracted. They are exact
-            (kernels/aggregates/exact_sums.py), so the row depends on what is there alone
-staircase   minima and maxima: those partial results that can still become one
-fading      decayed sums: a pane has its sum as of its last refresh, and all panes are added up anew
-            at each
+            (kernels/aggregates/exact_sums.py), so the row depends only on the present values
+staircase   minima and maxima: the partial results that can still become one
+fading      decayed sums: a pane has its sum as of its last refresh, and all panes are added up
+            at each refresh
 
-Where tuples expire in the order in which they come, panes wait in one queue for all groups.
-Otherwise, and where panes are added up, each group has a list of its own, and a ring knows which
-of them are due.
+If tuples expire in the order in which they come, panes wait in one queue for all groups. Otherwise,
+and where panes are added up, each group has a list of its own, and a ring knows which of them are
+due.
 """
 
 from __future__ import annotations
@@ -84,16 +84,16 @@ from eventide.kernels.panes.waiting import (
 from eventide.kernels.slabs import ROOM, Slabs, release, widen
 
 DONE, NO_ROOM, NO_QUEUE, FULL = range(4)
-"""How a fold ends: it is done, or goes on with more room in the pool, the queue or for rows."""
+"""How a fold ends: it is done, or goes on with more room in the pool, in the queue or for rows."""
 
 PLACE, PART, INSTANT, SINCE, SETTLED, TOUCHED, EMITTED_ROWS, EMPTIED, PROGRESS = range(9)
-"""What stands in the facts of a progress: the arrival and its part that come next; the instant that
-is not over yet or never, from where on its entries stand in the queue, and up to where they are in
-the totals; how many groups are touched, rows emitted and groups emptied."""
+"""The contents of the facts of a progress: the next arrival and its part; the current instant or
+never, from where on its entries stand in the queue, and up to where they are in the totals; the
+number of groups touched, rows written and groups emptied."""
 
 
 class Unfolded(NamedTuple):
-    """How far arrivals are taken in; which groups were touched last, and which emptied."""
+    """How far arrivals have been applied, and which groups were touched and emptied."""
 
     facts: Int64s
     touched: Int64s
@@ -105,7 +105,7 @@ class Unfolded(NamedTuple):
 def empty_group(
     groups: GroupTables, slabs: Slabs, ring: Ring, times: Int64s, group: int, fades: bool
 ) -> None:
-    """Forget all that a group has."""
+    """Clear the state of a group."""
     groups.about[group, COUNT] = 0
     for part in range(groups.tallies.shape[1]):
         for tally in range(4):
@@ -127,7 +127,7 @@ def after_expiry(
     now: int,
     done: Unfolded,
 ) -> None:
-    """Have a group read, of which something expired, and forget it if that was all."""
+    """Mark a group to be read after something of it expired, and forget it if nothing is left."""
     about, facts = groups.about, done.facts
     if times[group, UNTIL] <= now and about[group, SEEN] != 1:
         empty_group(groups, slabs, ring, times, group, kept.entry[REF] >= 0)
@@ -156,7 +156,7 @@ def expire_queue(
     now: int,
     done: Unfolded,
 ) -> None:
-    """Let the panes in front of the queue go that expire."""
+    """Remove the panes in front of the queue that expire."""
     entries, facts = queue
     words, notes, width = slabs.words, slabs.notes, kept.entry[WIDE]
     place = facts[FRONT]
@@ -166,7 +166,8 @@ def expire_queue(
             groups.about[group, COUNT] -= entries[place + kept.entry[ROWS]]
         apply_entry(entries, place, kept, groups.tallies, words, notes, group, -1)
         place += width
-    # A group may have several entries of a pane: all have to be subtracted before it is forgotten.
+    # A group may have several entries of a pane: all have to be subtracted before it is
+    # forgotten.
     for gone in range(facts[FRONT], place, width):
         group = entries[gone + OWNER]
         drop_steps(kept, words, notes, group, now, NEVER)
@@ -185,7 +186,7 @@ def expire_due(
     now: int,
     done: Unfolded,
 ) -> None:
-    """Let go what is due now in the groups of the ring."""
+    """Remove what is due now in the groups of the ring."""
     words, notes = slabs.words, slabs.notes
     listed = has_lists(kept)
     group = ring.ends[(now // ring.facts[WIDTH]) & (len(ring.ends) - 2), 0]
@@ -205,7 +206,7 @@ def expire_due(
 def put_in_part(
     slabs: Slabs, groups: GroupTables, kept: Kept, arrived: Arrived, arrival: int, part: int
 ) -> bool:
-    """Put an arrival into a part of its group; False, and nothing done, without room."""
+    """Put an arrival into a part of its group; False, and nothing done, if there is no room."""
     words, notes = slabs.words, slabs.notes
     kind, column = kept.parts[part, 0], kept.parts[part, 1]
     group = int(arrived.groups[arrival])
@@ -213,7 +214,7 @@ def put_in_part(
     owner = first_owner + part
     done = True
     if kind == PANES:
-        # Totals alone are enough of what never goes.
+        # For values that never go, totals are enough.
         if arrived.exp[arrival] != NEVER or kept.entry[REF] >= 0:
             done = put_in_pane(slabs, first_owner, kept, arrived, arrival)
     elif column < 0 or not arrived.valid[column, arrival]:
@@ -246,13 +247,13 @@ def note_arrival(
     now: int,
     queued: bool,
 ) -> None:
-    """Count an arrival that is in all parts of its group, and see to it that its end is seen."""
+    """Count an arrival that is in all parts of its group, and schedule its expiry."""
     if about[group, COUNT] == 0:
         times[group, UNTIL] = exp
         if kept.entry[REF] >= 0:
             link(ring.ends, len(ring.ends) - 1, times, group, LATER)
             ring.facts[LIVING] += 1
-    # Where nobody asks for the number of rows, it is enough that there are some.
+    # If the number of rows is not needed, it is enough to know that there are some.
     about[group, COUNT] = about[group, COUNT] + 1 if kept.entry[ROWS] >= 0 else 1
     times[group, UNTIL] = max(times[group, UNTIL], exp)
     if exp < times[group, DUE] and not queued:
@@ -270,7 +271,7 @@ def take_arrival(
     arrived: Arrived,
     done: Unfolded,
 ) -> int:
-    """Put the next arrival into all parts of its group; say what there is no room in."""
+    """Put the next arrival into all parts of its group; return what there is no room in."""
     facts, about = done.facts, groups.about
     arrival = facts[PLACE]
     group, exp = int(arrived.groups[arrival]), arrived.exp[arrival]
@@ -305,7 +306,7 @@ def take_arrivals(
     arrived: Arrived,
     done: Unfolded,
 ) -> int:
-    """Take in all arrivals of an instant; say what there is no room in for one of them."""
+    """Take all arrivals of an instant; return what there is no room in for one of them."""
     facts = done.facts
     while facts[PLACE] < len(arrived.at) and arrived.at[facts[PLACE]] == facts[INSTANT]:
         ended = take_arrival(slabs, groups, queue, ring, times, kept, arrived, done)
@@ -317,7 +318,7 @@ def take_arrivals(
 
 @allocating_nothing
 def touch_all(about: Int64s, ring: Ring, times: Int64s, done: Unfolded) -> None:
-    """Have all groups read at the end of this instant."""
+    """Mark all groups to be read at the end of this instant."""
     group = ring.ends[len(ring.ends) - 1, 0]
     while group >= 0:
         if about[group, SEEN] != 1:
@@ -391,7 +392,7 @@ def fold_slides(
     slide: int,
     until: int,
 ) -> int:
-    """Take arrivals in and write the rows that come and go before `until`; return how it ends.
+    """Take arrivals and write the rows that come and go before `until`; return how it ended.
 
     If it is not done, the same call goes on with more room.
     """

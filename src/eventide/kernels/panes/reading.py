@@ -1,4 +1,4 @@
-"""What aggregates read from the totals and panes of a group (kernels/panes/panes.py)."""
+"""Compute aggregates from the totals and panes of a group (kernels/panes/panes.py)."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from eventide.kernels.groups.reading import double_sum, read_pair, wide_double
 from eventide.kernels.slabs import BASE, LENGTH, START
 
 HIGHEST, LOWEST, FADING, FADING_ONES, PANES = range(10, 15)
-"""Kinds of parts beside those of kernels/groups/sliding.py: staircases, what fades, and as the last
-part the list of panes, unless they wait in a queue of all groups."""
+"""Kinds of parts beside those of kernels/groups/sliding.py: staircases, decayed values, and as the
+last part the list of panes, unless they wait in a queue of all groups."""
 
 FADED_COUNT, FADED_SUM, FADED_MEAN = range(20, 23)
 """Kinds of readers beside those of kernels/groups/reading.py."""
 
 WIDE, ROWS, REF, QUEUED = range(4)
-"""What stands in `entry` of what is kept: how many words an entry has, where in it the number of
-rows is and the refresh it is as of, -1 if nowhere; and 1 if entries wait in a queue."""
+"""The contents of `entry`: how many words an entry has, where in it the number of rows is and the
+refresh it is as of, -1 if nowhere; and 1 if entries wait in a queue."""
 
 
 class Kept(NamedTuple):
     """What is kept and read of a group.
 
     A part is its kind, its column, where its words stand in an entry of the list of panes, and the
-    column of times if it fades; `halves` has the half-lives. `entry` is about entries. A reader is
-    its kind, its part, and where its words stand in a row; `numbers` has what it divides by.
+    column of times if it decays; `halves` has the half-lives. `entry` is about entries. A reader is
+    its kind, its part, and where its words stand in a row; `numbers` has its divisor.
     """
 
     parts: Int64s
@@ -52,7 +52,7 @@ DEVIATION, SMALLEST, LARGEST = reading.DEVIATION, reading.SMALLEST, reading.LARG
 
 @inlined
 def faded(kept: Kept, words: Int64s, notes: Int64s, group: int, part: int, now: int) -> float:
-    """Return a sum that fades, as of now: all panes, from the oldest on."""
+    """Return a decayed sum as of now: all panes, from the oldest on."""
     owner = group * len(kept.parts) + len(kept.parts) - 1
     first = notes[owner, START] + notes[owner, BASE]
     total = 0.0
@@ -65,9 +65,9 @@ def faded(kept: Kept, words: Int64s, notes: Int64s, group: int, part: int, now: 
 
 @inlined
 def faded_mean(kept: Kept, words: Int64s, notes: Int64s, group: int, part: int) -> float:
-    """Return a mean that fades: that of a part by the weights in the next, NaN without any.
+    """Return a decayed mean: a part divided by the weights in the next part, NaN without any.
 
-    Both fade alike, so it is as of the last refresh with weights: an old mean is not 0 / 0.
+    Both decay alike, so it is as of the last refresh with weights: an old mean is not 0 / 0.
     """
     owner = group * len(kept.parts) + len(kept.parts) - 1
     first = notes[owner, START] + notes[owner, BASE]
@@ -90,7 +90,7 @@ def read_slides(
     now: int,
     row: Int64s,
 ) -> bool:
-    """Write the words of a group's row; say whether it will be another at the next refresh."""
+    """Write the words of a group's row; return whether it changes at the next refresh."""
     moves = False
     row[0] = 0
     for reader in range(len(kept.numbers)):

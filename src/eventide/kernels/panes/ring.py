@@ -1,4 +1,4 @@
-"""Groups by the refresh at which something of theirs expires next: a ring of slots.
+"""Groups by the refresh at which their next pane expires: a ring of slots.
 
     slot      0    1    2    3    4          each group stands in one slot at most: that of the
             ┌────┬────┬────┬────┬────┐       first of its panes to expire
@@ -6,10 +6,10 @@
             └────┴────┴────┴────┴────┘
                ↑ current
 
-All ends lie on multiples of the slide. As long as the ring has a slot for each of them, a slot has
-groups that are due together; a longer window shares slots among several refreshes, and the groups
-of a slot are looked through for those that are due. Groups of one refresh are taken in the order
-in which they were put there, however often the ring has been made anew.
+All ends lie on multiples of the slide. As long as the ring has a slot for each of them, the groups
+of a slot are due together; in a longer window several refreshes share a slot, and its groups are
+searched for those that are due. Groups of one refresh are taken in the order in which they were put
+there, no matter how often the ring is rebuilt.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ FEWEST, MOST = 16, 4096
 """How many slots a ring has; both are powers of two."""
 
 DUE, UNTIL, NEXT, BEFORE, LATER, EARLIER, LAST, TIMES = range(8)
-"""What stands in `times` of a group: when something of it expires next, when all of it will have;
-its neighbours in the slot, and those among all groups that have rows where these are needed; its
-last entry in a queue."""
+"""The columns of `times` of a group: when its next pane expires, when its last one does; its
+neighbours in the slot, and among all groups with rows if these are needed; its last entry in a
+queue."""
 
 WIDTH, CURRENT, SCHEDULED, CLOCK, MOVING, LIVING = range(6)
-"""What stands in the facts: how much time a slot is for, which is looked at, how many groups are in
-slots, the last instant that was seen, whether values change with every refresh, and how many groups
-are in the list of all."""
+"""The contents of the facts: the width of a slot in time, the current slot, how many groups are in
+slots, the last instant, whether values change with every refresh, and how many groups are in the
+list of all."""
 
 
 class Ring(NamedTuple):
@@ -43,7 +43,7 @@ class Ring(NamedTuple):
 
 
 def empty_ring(slide_us: int, panes: int = 1) -> Ring:
-    """Return a ring for lives of so many slides."""
+    """Return a ring for lives of this many slides."""
     slots = FEWEST
     while slots < min(panes + 2, MOST):
         slots *= 2
@@ -54,7 +54,7 @@ def empty_ring(slide_us: int, panes: int = 1) -> Ring:
 
 
 def covered_us(ring: Ring) -> int:
-    """Return for how long lives a ring has slots."""
+    """Return the longest life for which a ring has slots."""
     return int(ring.facts[WIDTH]) * (len(ring.ends) - 3)
 
 
@@ -73,7 +73,7 @@ def link(ends: Int64s, slot: int, times: Int64s, group: int, column: int) -> Non
 
 @inlined
 def unlink(ends: Int64s, slot: int, times: Int64s, group: int, column: int) -> None:
-    """Take a group out of a list."""
+    """Remove a group from a list."""
     following, before = times[group, column], times[group, column + 1]
     if before >= 0:
         times[before, column] = following
@@ -87,7 +87,7 @@ def unlink(ends: Int64s, slot: int, times: Int64s, group: int, column: int) -> N
 
 @inlined
 def schedule(ends: Int64s, facts: Int64s, times: Int64s, group: int, due: int, now: int) -> None:
-    """Move a group to the slot of another instant, or of none; all that was due is taken out."""
+    """Move a group to the slot of another instant, or of none; all due groups are taken out."""
     slots = len(ends) - 1
     if times[group, DUE] != NEVER:
         unlink(ends, (times[group, DUE] // facts[WIDTH]) & (slots - 1), times, group, NEXT)

@@ -1,4 +1,4 @@
-"""Panes until they expire: in a list of their group, in a queue of all, or on a staircase."""
+"""Panes until they expire: in a list of their group, a queue of all groups, or a staircase."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from eventide.kernels.panes.ring import LAST, NEVER
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START, Slabs, widen
 
 FRONT, END, OFFSET = range(3)
-"""What stands in the facts of a queue: the places of its first word and behind its last, and how
+"""The contents of the facts of a queue: the places of its first word and behind its last, and how
 many words have been in front of its array before."""
 OWNER = 1
 """Where the group stands in an entry of a queue."""
@@ -37,14 +37,14 @@ class Queue(NamedTuple):
 
 @allocating_nothing
 def put_in_pane(slabs: Slabs, first_owner: int, kept: Kept, arrived: Arrived, arrival: int) -> bool:
-    """Put an arrival into the pane of its expiry; False, and nothing done, without room."""
+    """Put an arrival into the pane of its expiry; False, and nothing done, if there is no room."""
     words, notes = slabs.words, slabs.notes
     exp, width = arrived.exp[arrival], kept.entry[WIDE]
     owner = first_owner + len(kept.parts) - 1
     first = notes[owner, START] + notes[owner, BASE]
     place = place_behind(words, first, first + notes[owner, LENGTH], width, exp)
     found = place > first and words[place - width] == exp
-    # What never expires is never subtracted: only what fades is read from its entry.
+    # Values that never expire are never subtracted: only decayed sums are read from their entry.
     if found and (exp == NEVER or joins(words, place - width, kept, arrived, arrival)):
         place -= width
     else:
@@ -60,7 +60,7 @@ def put_in_pane(slabs: Slabs, first_owner: int, kept: Kept, arrived: Arrived, ar
 
 @allocating_nothing
 def reserve_pane(slabs: Slabs, first_owner: int, kept: Kept, exp: int) -> bool:
-    """Give totals the digits to subtract the last entry of a pane; say whether there was room."""
+    """Give totals the digits to subtract the last entry of a pane; False without room."""
     words, notes, width = slabs.words, slabs.notes, kept.entry[WIDE]
     owner = first_owner + len(kept.parts) - 1
     first = notes[owner, START] + notes[owner, BASE]
@@ -73,7 +73,7 @@ def reserve_pane(slabs: Slabs, first_owner: int, kept: Kept, exp: int) -> bool:
 def put_in_queue(
     queue: Queue, times: Int64s, kept: Kept, arrived: Arrived, arrival: int, since: int
 ) -> bool:
-    """Put an arrival into an entry of its group, or another behind all; False without room.
+    """Put an arrival into an entry of its group, or a new one at the end; False without room.
 
     Entries from `since` on are of this instant: they are added to the totals at its end.
     """
@@ -112,9 +112,10 @@ def settle(kept: Kept, tallies: Int64s, slabs: Slabs, queue: Queue, since: int) 
 
 @inlined
 def drop_endless(queue: Queue, since: int) -> None:
-    """Forget the entries from `since` on if they never expire: the totals are enough.
+    """Remove the entries from `since` on if they never expire: the totals are enough.
 
-    Then none does. Their places are not given again, for a group knows its last entry by its place.
+    Then no entry expires. Their places are not reused, because a group knows its last entry by
+    place.
     """
     facts = queue.facts
     first = since - facts[OFFSET]
@@ -127,7 +128,7 @@ def drop_endless(queue: Queue, since: int) -> None:
 def drop_steps(
     kept: Kept, words: Int64s, notes: Int64s, group: int, now: int, following: np.int64
 ) -> np.int64:
-    """Let the steps of a group's staircases go; return when the next does, or `following`."""
+    """Remove expired steps of a group's staircases; return when the next goes, or `following`."""
     for part in range(len(kept.parts)):
         if kept.parts[part, 0] in (HIGHEST, LOWEST):
             owner = group * len(kept.parts) + part

@@ -1,10 +1,9 @@
-"""Conditions on the state of a match, as instructions, and what the machine for them works on.
+"""Conditions on the state of a match as instructions, and the data of the machine that runs them.
 
-Most of a condition is computed for whole columns beforehand; what is left for here combines
-rows that are known only while a match grows. Here is what all of it shares: how its pieces are
-compiled, the instructions and the values they read, and the memory of one search. What the numbers
-of conditions do is in match_numbers.py, the registers of a match in match_registers.py, the machine
-that runs instructions in match_machine.py.
+Most of a condition is computed for whole columns beforehand; the rest combines rows that are known
+only while a match grows. This module has what the others share: how functions are compiled, the
+instructions and the values they read, and the memory of one search. numbers.py has the arithmetic
+of conditions, registers.py the registers of a match, machine.py the machine that runs instructions.
 """
 
 from __future__ import annotations
@@ -52,15 +51,15 @@ def lasting(function: Callable[Arguments, Returned]) -> Callable[Arguments, Retu
 
 
 class Code(NamedTuple):
-    """What the conditions of all variables do, and what taking a row does to registers.
+    """The conditions of all variables, and how taking a row changes registers.
 
     The program of variable v is the `instructions` from `by_variable[v, PROGRAM]` on, each one
-    (operation, four operands). Taking a row as v makes the `updates` from `by_variable[v, UPDATE]`
+    (operation, four operands). Taking a row as v does the `updates` from `by_variable[v, UPDATE]`
     on, each one (operation, value column, column of its validity or -1, register, float register,
-    second register block or -1, distinct table or -1, width or code column). What conditions
-    behind node q can still see are the `keys` from `by_node[q, SEEN]` on, each one (kind,
-    register, value column, shift, register of the variable). `registers` are those before the
-    first row; `of_registers` and `of_floats` say of which variables each of them is. Between two
+    second register block or -1, distinct table or -1, width or code column). The `keys` from
+    `by_node[q, SEEN]` on are what conditions behind node q can still read, each one (kind,
+    register, value column, shift, register of the variable). `registers` are those before the first
+    row; `of_registers` and `of_floats` say which variables each of them belongs to. Between two
     `thresholds` the number of a match makes no difference to any condition.
     """
 
@@ -78,11 +77,11 @@ class Code(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The values conditions read, by column and row; the last row is the one that is not there.
+    """The values conditions read, by column and row; the last row stands for a missing row.
 
-    `valid` has the float columns first, then the others. `codes` number equal values of what is
-    counted DISTINCT, `distinct` says where the counts of each such aggregate start. `constants` are
-    (value, whether it is one).
+    `valid` has the float columns first, then the others. `codes` number equal values of DISTINCT
+    aggregates, `distinct` says where the counts of each such aggregate start. `constants` are
+    (value, whether it is not null).
     """
 
     floats: Floats
@@ -97,9 +96,9 @@ class Tables(NamedTuple):
 class Work(NamedTuple):
     """Memory of one search.
 
-    Row d of `frames` has the row taken as number d, and where the search stands after d rows: what
-    it has tried there, and the registers. It is one array, as every array that a piece of a kernel
-    takes costs time to compile.
+    Row d of `frames` has the row taken as number d, and the state of the search after d rows: what
+    it has tried there, and the registers. It is one array, because every array that a function of a
+    kernel takes costs time to compile.
     """
 
     frames: Int64s

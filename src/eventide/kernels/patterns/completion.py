@@ -38,7 +38,7 @@ from eventide.kernels.patterns.node_sets import Sets, step_is_open, want
 def is_new(
     automaton: Automaton, work: Work, place: Place, time: Time, depth: int, step: int
 ) -> bool:
-    """Whether a match that is complete now was not when this was last asked."""
+    """Whether a match that is complete now was not complete at the last check."""
     if automaton.steps[step, AT_END] or work.frames[depth - 1, PATH_ROW] >= time.seen:
         return True
     if not automaton.steps[step, ABSENT]:
@@ -58,7 +58,7 @@ def survive(
     time: Time,
     depth: int,
 ) -> None:
-    """Note which nodes a complete match is at if rows that it skipped are looked at again."""
+    """Note which nodes a complete match can be at when its skipped rows are checked again."""
     sets.alive[work.frames[0, FRAME_SET]] = 1
     for gap in range(depth):
         first, end = work.frames[gap + 1, FRAME_SET], work.frames[gap + 2, FRAME_SET]
@@ -102,7 +102,7 @@ def complete(
 ) -> int:
     """Whether the rows taken are a match that is new; its nodes go to `path_node`.
 
-    There may be several ways to be done. The match is as old as the first that was open: another
+    There may be several ways to complete it. The match is as old as the first of them: another one
     that opens only at the deadline does not make it new again.
     """
     found = -1

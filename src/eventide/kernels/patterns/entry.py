@@ -1,4 +1,4 @@
-"""Where searches meet that began at different rows: from there on they are one."""
+"""Where searches that began at different rows meet: from there on they are the same."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from eventide.kernels.compiled import Int64s, kernel
 
 @kernel
 def last_meeting(following: Int64s, begun: int, last: int) -> int:
-    """Return the last row up to `last` that a search comes to wherever it began; -1 if none.
+    """Return the last row up to `last` that a search reaches from every start; -1 if none.
 
-    From row i it goes on to row `following[i]`, which is larger. It began at one of the rows from
-    0 to `begun`. Row by row: a row is noted when some search comes to it, and `ahead` counts
-    noted rows further on. Where a search comes and none is ahead, all have come.
+    From row i it goes on to row `following[i]`, which is larger. It began at one of the rows from 0
+    to `begun`. Row by row: a row is marked when some search reaches it, and `ahead` counts marked
+    rows further on. If a search reaches a row and none is ahead, all have reached it.
     """
     noted = np.zeros(len(following) + 2, np.bool_)
     noted[: begun + 1] = True

@@ -86,7 +86,7 @@ def _every(  # noqa: PLR0912 - one loop over a stack
     time: Time,
     depth: int,
 ) -> int:
-    """Go on from a frame to the next match; FAILURE when there is none from this start row."""
+    """Go on from a frame to the next match; FAILURE if there is none from this start row."""
     while True:
         outcome = any_on(automaton, code, tables, work, sets, place, time, depth)
         if outcome == HELD_UP:
@@ -145,7 +145,7 @@ def _search_every(
 ) -> int:
     """Search one partition for all new matches; return the next start row.
 
-    info[WANTED] is the first start row, plus one, that further rows could make a match of.
+    info[WANTED] is the first start row, plus one, that further rows could complete to a match.
     """
     while True:
         if work.info[PENDING] == 0 and work.info[HELD] == 0:

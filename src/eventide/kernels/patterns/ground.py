@@ -1,7 +1,7 @@
-"""What all searches for matches stand on.
+"""The base of all searches for matches.
 
 The automaton and the rows as kernels see them, how far time has come, what skipped rows may not be,
-where a search begins and where its matches go.
+where a search begins and where its matches are written.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class KernelRows(NamedTuple):
 
 
 class Time(NamedTuple):
-    """Rows and how far time has come, as the inner loops look at it."""
+    """Rows and how far time has come, as the inner loops see it."""
 
     ts: Int64s
     masks: Int64s
@@ -98,7 +98,7 @@ _NO_DEADLINE = np.iinfo(np.int64).max
 
 @merged
 def state_of(time: Time, place: Place, row: int) -> int:
-    """Whether a row can be tested, is too late, will never be, or is still to come."""
+    """Whether a row can be tested, is too late, will never exist, or is still to come."""
     if row < place.high:
         if time.ts[row] > place.deadline:
             return TOO_LATE
@@ -110,13 +110,13 @@ def state_of(time: Time, place: Place, row: int) -> int:
 
 @merged
 def holds(masks: Int64s, row: int, variable: int) -> bool:
-    """Whether what a row says by itself lets it be a variable."""
+    """Whether a row's own values allow it to be a variable."""
     return bool((masks[row] >> variable) & 1 != 0)
 
 
 @merged
 def spend(time: Time, work: Work, place: Place) -> bool:
-    """Count a step; whether there was none left."""
+    """Count a step; return whether there was none left."""
     work.info[BUDGET] -= 1
     work.info[STEPS] += 1
     if work.info[STEPS] <= time.most_steps:
@@ -129,7 +129,7 @@ def spend(time: Time, work: Work, place: Place) -> bool:
 
 @merged
 def enter(automaton: Automaton, work: Work, depth: int, node: int, row: int) -> None:
-    """Stand at a node with `depth` rows taken, `row` being the next one."""
+    """Go to a node with `depth` rows taken; `row` is the next one."""
     work.frames[depth, FRAME_NODE] = node
     work.frames[depth, FRAME_FROM] = row
     work.frames[depth, FRAME_STEP] = automaton.nodes[node, FIRST_STEP]
@@ -140,7 +140,7 @@ def enter(automaton: Automaton, work: Work, depth: int, node: int, row: int) -> 
 
 @merged
 def begin(automaton: Automaton, work: Work, place: Place) -> None:
-    """Stand at the start of a search."""
+    """Go to the start of a search."""
     work.info[STEPS] = 0
     work.info[TIMED] = 0
     work.info[DEPTH] = 0
@@ -177,7 +177,7 @@ def violates(
     asked: int,
     masks: Int64s,
 ) -> int:
-    """Return which of the asked variables a skipped row is."""
+    """Return which of the given variables a skipped row is."""
     found = np.int64(0)
     for variable in range(len(code.by_variable) - 1):
         if (
@@ -222,10 +222,10 @@ def was_there(
     gap: int,
     step: int,
 ) -> bool:
-    """Whether, of a complete match, a row skipped before row number `gap` is what it may not be.
+    """Whether a row skipped before row number `gap` of a complete match is one that may not be.
 
     Its condition sees the match as it was there, but all rows of the variables that only come
-    later. So the registers for it are those after `gap` rows, or else after all of them.
+    later. So its registers are those after `gap` rows, or else after all of them.
     """
     asked, late = automaton.steps[step, LATER], automaton.steps[step, LATE]
     bare = depth + 1
@@ -312,7 +312,7 @@ def bounds_of(partitions: Partitions, key: int) -> tuple[int, int, int]:
 
 @merged
 def leave(work: Work, following: Int64s, key: int, start: int) -> bool:
-    """Note how far a key has come; whether the search has to stop there."""
+    """Note how far a key has come; return whether the search has to stop there."""
     following[key] = start
     work.info[KEY_AT] = key
     if work.info[PENDING] or work.info[STATUS] != OK or work.info[HELD]:

@@ -126,7 +126,7 @@ def _float_arithmetic(work: Work, operation: int, top: int) -> None:
 def _aggregated(
     tables: Tables, work: Work, operation: int, operands: tuple[int, int, int], at: int, top: int
 ) -> None:
-    """Push what an aggregate comes to; `top` is where to."""
+    """Push the value of an aggregate; `top` is the place."""
     register, first, constant = operands
     to = work.info[TO]
     values, floats = work.frames[to], work.float_registers[to]
@@ -233,7 +233,7 @@ def _changed(work: Work, operation: int, at: int, top: int) -> None:
 def _narrowed(
     work: Work, tables: Tables, operation: int, operands: tuple[int, int], at: int, top: int
 ) -> None:
-    """Cast the value on top of the stack to a type that may have no room for it."""
+    """Cast the value on top of the stack to a type that may be too small for it."""
     stack, valid = work.stack, work.stack_valid
     constant, or_null = operands
     fits = True
@@ -291,7 +291,7 @@ def _loaded(
 
 @merged
 def _jumps(work: Work, operation: int, top: int) -> bool:
-    """Whether a jump is made, looking at the value on top of the stack."""
+    """Whether a jump is made, depending on the value on top of the stack."""
     if operation == JUMP:
         return True
     holds = bool(work.stack_valid[top] and work.stack[top] != 0)
@@ -355,7 +355,7 @@ def run(code: Code, tables: Tables, work: Work, place: Place, depth: int, variab
 def tested(
     code: Code, tables: Tables, work: Work, place: Place, depth: int, row: int, variable: int
 ) -> bool:
-    """Take a row whose own part of the condition holds; whether the rest of it holds too."""
+    """Take a row whose own part of the condition holds; return whether the rest holds too."""
     take(code, tables, work, depth, row, variable)
     if code.by_variable[variable, PROGRAM] == code.by_variable[variable + 1, PROGRAM]:
         return True
@@ -370,5 +370,5 @@ def tested(
 def accepts(
     code: Code, tables: Tables, work: Work, place: Place, depth: int, row: int, variable: int
 ) -> bool:
-    """Do as `tested` does."""
+    """The same as `tested`, as a function that is called."""
     return tested(code, tables, work, place, depth, row, variable)

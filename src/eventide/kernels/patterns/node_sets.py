@@ -1,4 +1,4 @@
-"""Sets of nodes, for the search for all matches: where one path of rows can be, all at once."""
+"""Sets of nodes, for the search for all matches: all nodes where one path of rows can be."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ from eventide.kernels.patterns.machine import accepts
 
 
 class Sets(NamedTuple):
-    """The nodes of all frames, one after another, and of each the place of the one before it.
+    """The nodes of all frames, one after another, and for each the place of the one before it.
 
-    `alive` are those that a complete match could really be at.
+    `alive` are those that a complete match can really be at.
     """
 
     node: Int64s
@@ -62,7 +62,7 @@ class Sets(NamedTuple):
 
 @merged
 def want(work: Work, place: Place) -> None:
-    """Note the first start row that further rows could make a match of."""
+    """Note the first start row that further rows could complete to a match."""
     if work.info[WANTED] == 0:
         work.info[WANTED] = place.start + 1
 
@@ -71,7 +71,7 @@ def want(work: Work, place: Place) -> None:
 def step_is_open(
     automaton: Automaton, work: Work, place: Place, time: Time, depth: int, step: int
 ) -> bool:
-    """Whether a way on is not barred by `^` or by a row that should have been absent."""
+    """Whether a step is not barred by `^` or by a skipped row that had to be absent."""
     if automaton.steps[step, AT_START] and not (
         work.frames[depth, FRAME_FROM] == place.low and time.whole
     ):
@@ -83,7 +83,7 @@ def step_is_open(
 def look_around(
     automaton: Automaton, work: Work, sets: Sets, place: Place, time: Time, depth: int
 ) -> int:
-    """Note which variables some way on from a frame takes; return those asked to be absent."""
+    """Note which variables the steps from a frame take; return those that have to be absent."""
     asked = np.int64(0)
     found = np.int64(0)
     for each in range(work.frames[depth, FRAME_SET], work.frames[depth + 1, FRAME_SET]):
@@ -101,7 +101,7 @@ def look_around(
 def follow(
     automaton: Automaton, work: Work, sets: Sets, place: Place, time: Time, depth: int
 ) -> None:
-    """Write the nodes that the row just taken leads to as the frame behind it."""
+    """Write the nodes that the row just taken leads to as the next frame."""
     variable = work.frames[depth, PATH_VARIABLE]
     used = work.frames[depth + 1, FRAME_SET]
     sets.stamp[0] += 1
@@ -144,7 +144,7 @@ def any_on(
     time: Time,
     depth: int,
 ) -> int:
-    """Take the next row as the next variable that fits; FAILURE when rows are used up."""
+    """Take the next row as the next variable that fits; FAILURE if rows are used up."""
     variables = len(code.by_variable) - 1
     asked = look_around(automaton, work, sets, place, time, depth)
     while work.frames[depth, FRAME_OPEN]:

@@ -1,7 +1,7 @@
-"""Notes about the places between rows: from which nodes of the automaton a match can be completed.
+"""Notes about the places between rows: from which nodes a match can be completed there.
 
 They are made going backwards over the rows. Up to 64 nodes, a note is a word of bits. With WITHIN
-it matters where a match would end, as the limit is another for each start row: then, and for larger
+it matters where a match would end, as each start row has another limit: then, and for larger
 patterns, the earliest end is noted for each node.
 """
 
@@ -37,9 +37,9 @@ class KeyPlace(NamedTuple):
 class Notes(NamedTuple):
     """The notes of one key about the places from `begin` on, in one of two forms.
 
-    As bits: bit n of `sure[i - begin]` says that from node n before row i a match can be
-    completed, the same bit of `maybe` that a path from there is open. Else the same is said for
-    (i - begin) · nodes + n by `ends`, the earliest end less `begin`, and `opens`.
+    As bits: bit n of `sure[i - begin]` says that from node n before row i a match can be completed,
+    the same bit of `maybe` that a path from there is open. Otherwise `ends` (the earliest end less
+    `begin`) and `opens` say the same at (i - begin) · nodes + n.
     """
 
     sure: Masks
@@ -144,7 +144,7 @@ def note_ends(
     """Fill the notes of one key for the places [noted[0], noted[1]) of [begin, known].
 
     Note (i - begin) · nodes + n is about node n before row i; an end e is noted as e - begin. The
-    notes from noted[1] on are there already.
+    notes from noted[1] on exist already.
     """
     low, high, begin, known, whole = place
     nodes = len(steps.first) - 1
@@ -188,7 +188,7 @@ def note_ends(
 
 @inlined
 def may_start(notes: Notes, place: int, nodes: int) -> bool:
-    """Whether a match may start at a place, for all that the notes say."""
+    """Whether a match may start at a place, according to the notes."""
     if len(notes.sure):
         return bool((notes.sure[place] | notes.maybe[place]) & np.uint64(1))
     return bool(notes.ends[place * nodes] != NEVER or notes.opens[place * nodes])

@@ -1,4 +1,4 @@
-"""Numbers as conditions see them: how they compare, and arithmetic that notices an overflow."""
+"""Numbers in conditions: how they compare, and arithmetic that detects overflows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def product(left: int, right: int) -> tuple[int, bool]:
 
 @called
 def integer_remainder(left: int, right: int) -> int:
-    """What division leaves, with the sign of the dividend; `right` is not zero."""
+    """The remainder of a division, with the sign of the dividend; `right` is not zero."""
     if -1 <= right <= 1:
         return 0
     left_over = left % right
@@ -75,7 +75,7 @@ def wide_as_float(low: int, high: int) -> float:
 
 @called
 def deviation(count: int, sums: Floats) -> float:
-    """Sample deviation from the sums of values and squares, as `kernels.sums` has it."""
+    """Sample deviation from the sums of values and squares, as in kernels/aggregates/sums.py."""
     total_count = np.float64(count)
     mean = (sums[0] + sums[1]) / total_count
     cross, cross_low = two_product(-2.0 * mean, sums[0])

@@ -1,9 +1,9 @@
 """Where in a match a row of some variables stands: over paths that share tails, or row by row.
 
-A path is a chain of elements (row, node, next); see match_scan.py. `chosen[node]` says whether
-an element that leads to a node counts. Elements of later matches run into those of earlier ones,
-never the other way, and within the elements of one match `next` goes up: so going through the
-matches in order and through each one's elements backwards, what follows is always known.
+A path is a chain of elements (row, node, next); see scan.py. `chosen[node]` says whether an element
+that leads to a node counts. Elements of later matches run into those of earlier ones, never the
+other way, and within the elements of one match `next` ascends. So the matches are processed in
+order, and the elements of each backwards: then the next element is always known.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def in_runs(
 ) -> None:
     """out[q, m] = the element that question q asks for in match m, or -1; no path shares a tail.
 
-    `chosen[q]`, `is_first[q]` and `offset[q]` are what it asks for: see `first_on`, `last_on`.
+    `chosen[q]`, `is_first[q]` and `offset[q]` are the question: see `first_on`, `last_on`.
     """
     for question in range(len(offset)):
         for match in range(len(bounds) - 1):

@@ -1,8 +1,8 @@
 """The search for the preferred match of each start row: contiguous and skip_till_next.
 
-It goes depth first, in order of preference. From a start row the ways on from a node are tried one
+It goes depth first, in order of preference. From a start row the steps from a node are tried one
 after another (`ways_on.py`); a row that is taken leads one level deeper, a node without a further
-way on leads back. There is a kernel for each strategy, so that a query compiles no more than it
+step leads back. There is a kernel for each strategy, so that a query compiles no more than it
 needs.
 """
 
@@ -87,7 +87,7 @@ def _preferred(
     place: Place,
     time: Time,
 ) -> int:
-    """Search the preferred match from one start row; info[DEPTH] says how many rows it took.
+    """Search the preferred match from one start row; info[DEPTH] is how many rows it took.
 
     A search that was HELD_UP goes on where it was.
     """
@@ -165,8 +165,8 @@ def _search_preferred(
 ) -> int:
     """Search one partition for preferred matches; return the next start row.
 
-    When a match no longer fits into `out`, info[PENDING] asks for this to be called again, with
-    everything as it was; info[HELD] does when the search has done as much as it may in one call.
+    When a match no longer fits into `out`, info[PENDING] asks for another call, with everything as
+    it was; info[HELD] asks for one when the search has done as much as it may in one call.
     """
     # A state says all there is about what follows, unless the start's time does too.
     keeps = rules.within_us < 0

@@ -1,8 +1,8 @@
 """The registers of a match, and what a remembered state keeps of them.
 
 A match has registers: which rows came first and last of a set of variables, counts, sums and
-extremes. Taking a row computes the registers after it from those before it, so that going back
-means to forget, never to subtract.
+extremes. Taking a row computes the registers after it from those before it, so that going back only
+drops registers and never subtracts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from eventide.kernels.patterns.numbers import compare_floats
 def place_of(work: Work, row: int, depth: int) -> int:
     """Return which of the rows taken, up to `depth`, a row is; -1 if it is none.
 
-    The last one may lie before others: a row that was skipped is looked at when all are taken.
+    The last one may lie before others: a skipped row is checked when all are taken.
     """
     if depth >= 0 and work.frames[depth, PATH_ROW] == row:
         return depth
@@ -68,7 +68,7 @@ def place_of(work: Work, row: int, depth: int) -> int:
 
 @merged
 def row_of(work: Work, place: Place, depth: int, register: int, shift: int, absent: int) -> int:
-    """Return the row a register stands for, so many rows on; `absent` if there is none."""
+    """Return the row of a register, shifted by a number of rows; `absent` if there is none."""
     row = work.frames[depth, PATH_ROW] if register == CURRENT else work.frames[depth + 1, register]
     if row < 0:
         return absent
@@ -78,7 +78,7 @@ def row_of(work: Work, place: Place, depth: int, register: int, shift: int, abse
 
 @merged
 def variable_of(work: Work, depth: int, register: int, row: int, none: int) -> int:
-    """Return the variable of a row, from the register that keeps it or along the path."""
+    """Return the variable of a row, from the register that holds it or along the path."""
     if register == BY_PATH:
         at = place_of(work, row, depth)
         return work.frames[at, PATH_VARIABLE] if at >= 0 else none
@@ -88,7 +88,7 @@ def variable_of(work: Work, depth: int, register: int, row: int, none: int) -> i
 
 @called
 def _extreme(current: float, value: float, sign: int, seen: int) -> bool:
-    """Whether a float takes the place of the extreme so far."""
+    """Whether a float replaces the extreme so far."""
     return seen == 0 or compare_floats(value, current) * sign > 0
 
 
@@ -192,7 +192,7 @@ def take(code: Code, tables: Tables, work: Work, depth: int, row: int, variable:
 
 @called
 def give_back(code: Code, tables: Tables, work: Work, depth: int) -> None:
-    """Undo what registers cannot: the counts of distinct values."""
+    """Undo what registers do not cover: the counts of distinct values."""
     variable, row = work.frames[depth, PATH_VARIABLE], work.frames[depth, PATH_ROW]
     updates = code.updates
     for each in range(code.by_variable[variable, UPDATE], code.by_variable[variable + 1, UPDATE]):
@@ -204,9 +204,9 @@ def give_back(code: Code, tables: Tables, work: Work, depth: int) -> None:
 
 @called
 def _label(work: Work, place: Place, depth: int, register: int, shift: int) -> int:
-    """Return what is known of the variable of a row after `depth` rows: it, or that none is.
+    """Return what is known of the variable of a row after `depth` rows: it, or that it has none.
 
-    A row that is still to come is told by how far away it is.
+    A row that is still to come is identified by its distance.
     """
     following = work.frames[depth, FRAME_FROM]
     row = following if register == CURRENT else work.frames[depth, register]
@@ -223,7 +223,7 @@ def _label(work: Work, place: Place, depth: int, register: int, shift: int) -> i
 def write_key(
     code: Code, tables: Tables, work: Work, place: Place, depth: int, node: int, used: int
 ) -> int:
-    """Append what conditions behind a node can still see to the key; return its new length."""
+    """Append what conditions behind a node can still read to the key; return its new length."""
     variables = len(code.by_variable) - 1
     key = work.info[KEY:]
     # Registers after `depth` rows: row_of looks one row further than the last one taken.

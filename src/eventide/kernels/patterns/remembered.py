@@ -1,9 +1,8 @@
-"""States of a search that are known to lead nowhere.
+"""States of a search that are known to fail.
 
-Going back could visit the same place again and again: after a few failures in one search, states
+Backtracking could visit the same place again and again: after a few failures in one search, states
 that failed are remembered. A state is the row, the node and what conditions further on can still
-see of the match, so that two ways of getting there that no condition can tell apart are searched
-once.
+read of the match, so that two paths that no condition can tell apart are searched once.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ def _hash(info: Int64s, length: int) -> int:
 def slot_of(work: Work, length: int) -> int:
     """Return the slot of the key, or minus one minus the free slot where it would go.
 
-    A slot holds where its key starts in `words`, counted on beyond every clearing: what is not
-    above info[BASE] has been forgotten.
+    A slot holds where its key starts in `words`, counted on beyond every clearing: a start that is
+    not above info[BASE] has been forgotten.
     """
     slots, words, base = work.slots, work.words, work.info[BASE]
     size = len(slots) - 1
@@ -104,7 +103,7 @@ def _key_of(code: Code, tables: Tables, work: Work, place: Place, depth: int) ->
 
 @merged
 def failed_before(code: Code, tables: Tables, work: Work, place: Place, depth: int) -> bool:
-    """Whether the state of a frame is known to lead nowhere."""
+    """Whether the state of a frame is known to fail."""
     if work.info[KEEPING] == 0 or not code.by_node[work.frames[depth, FRAME_NODE], REMEMBERED]:
         return False
     if slot_of(work, _key_of(code, tables, work, place, depth)) < 0:

@@ -1,9 +1,9 @@
-"""Matches of patterns whose conditions look at single rows: two passes, no backtracking.
+"""Matches of patterns whose conditions read single rows: two passes, no backtracking.
 
 Going backwards over the rows, the first pass notes for every place between two rows from which
 nodes of the automaton a match can be completed, and from which some path is still open where the
-known rows end (`notes.py`). Going forwards, the second pass takes at each node the first way on
-that the notes allow (`walk.py`). So the time is rows times nodes at most, whatever the pattern.
+known rows end (`notes.py`). Going forwards, the second pass takes at each node the first step that
+the notes allow (`walk.py`). So the time is at most rows times nodes, for every pattern.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Scanned(NamedTuple):
 
 
 class ScanRoom(NamedTuple):
-    """What a scan writes to: notes of one key, matches and paths of all, and how far it is.
+    """The output of a scan: notes of one key, matches and paths of all, and its progress.
 
-    `progress` has the key it is at, the first place of that key that is noted (-1 before any is),
-    how many matches and elements there are, the status and the start row it is of.
+    `progress` has the current key, the first place of that key that is noted (-1 before any is),
+    the number of matches and elements, the status and its start row.
     """
 
     notes: Notes

@@ -1,6 +1,6 @@
-"""The search for matches of a row pattern: what it is given, the room it needs, what it found.
+"""The search for matches of a row pattern: its input, the room it needs, its result.
 
-The kernels of match_preferred.py and match_every.py do the work.
+The kernels of preferred.py and every.py do the work.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Found(NamedTuple):
     """Matches: match i took `row[first[i]:first[i + 1]]`, reaching nodes `node[...]`.
 
     `next` is the first start row of each key that is not decided, `numbers` the matches so far.
-    `status` is not 0 when the search was given up, from start row `where`; if because a condition
-    has no answer, `instruction` is the one that has none.
+    `status` is not 0 if the search was given up, from start row `where`; if a condition has no
+    result, `instruction` is the one that failed.
     """
 
     start: Int64s
@@ -83,7 +83,7 @@ def search(
     partitions: Partitions,
     rules: Rules,
 ) -> Found:
-    """Find the matches of all partitions that can be decided with the rows there are."""
+    """Find the matches of all partitions that can be decided with the present rows."""
     automaton = _automaton(steps)
     work, sets = _memory(automaton, code, tables, partitions, rules)
     following = np.array(partitions.begin, np.int64)
@@ -140,14 +140,14 @@ def search(
 
 
 def _cost_of_step(code: Code) -> int:
-    """Return about how much work it is to try a row, with its conditions, in simple operations."""
+    """Return about how many simple operations it takes to try a row, with its conditions."""
     programs = np.diff(code.by_variable[:, PROGRAM]).max(initial=0)
     updates = np.diff(code.by_variable[:, UPDATE]).max(initial=0)
     return int(2 + programs + updates + len(code.registers) // 8)
 
 
 def _more_room(out: Out | None, matches: int, rows: int) -> Out:
-    """Return room for matches, of which there may be as many as rows, with those found so far."""
+    """Return room for matches, as many as rows, with those found so far."""
     larger = Out(
         np.empty((rows, 3), np.int64),
         np.zeros(rows + 1, np.int64),
@@ -185,7 +185,7 @@ def _automaton(steps: Steps) -> Automaton:
 def _memory(
     automaton: Automaton, code: Code, tables: Tables, partitions: Partitions, rules: Rules
 ) -> tuple[Work, Sets]:
-    """Allocate for the longest match there could be; what is not used is never really there."""
+    """Allocate for the longest possible match; unused memory is never touched."""
     lengths = partitions.offsets[1:] - partitions.begin
     depth = int(lengths.max(initial=0)) + 3
     nodes = len(automaton.nodes) - 1

@@ -1,4 +1,4 @@
-"""What the matchers are given: the automaton, the rows by key, and the rules, as arrays."""
+"""The input of the matchers: the automaton, the rows by key, and the rules, as arrays."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ Masks = npt.NDArray[np.uint64]
 class Steps(NamedTuple):
     """An automaton: the steps of node n are [first[n], first[n + 1]), the preferred one first.
 
-    A step takes a row as `variable`, or is done if that is -1, and leads to node `target`.
-    `absent` has the bits of the variables that no skipped row may be. Those in `later` are looked
-    at once the match is complete, and then all rows of the variables in `late` are seen.
+    A step takes a row as `variable`, or completes the match if that is -1, and leads to node
+    `target`. `absent` has the bits of the variables that no skipped row may be. Those in `later`
+    are checked once the match is complete, with all rows of the variables in `late`.
     """
 
     first: Int64s
@@ -56,10 +56,9 @@ class Steps(NamedTuple):
 class Partitions(NamedTuple):
     """Rows by key: key k has rows [offsets[k], offsets[k + 1]) in order.
 
-    `begin` is the first start row to try, `known` the first row that cannot be tested yet
-    because rows that NEXT looks at are missing. `whole` says that the key's first row here is
-    the first of its partition. `seen` is what `known` was at the last call, `numbers` the
-    matches so far.
+    `begin` is the first start row to try, `known` the first row that cannot be tested yet because
+    rows that NEXT reads are missing. `whole` says that the key's first row here is the first of its
+    partition. `seen` is what `known` was at the last call, `numbers` the matches so far.
     """
 
     offsets: Int64s
@@ -71,7 +70,7 @@ class Partitions(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Times, and on which variables' conditions a row's own values hold: bit v for variable v."""
+    """Times, and bit v for every variable v whose condition a row's own values satisfy."""
 
     ts: Int64s
     masks: Masks

@@ -1,4 +1,4 @@
-"""The walk over the rows of one key: at each node, the first way on that the notes allow."""
+"""The walk over the rows of one key: at each node, the first step that the notes allow."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Paths(NamedTuple):
 
 
 class WalkRoom(NamedTuple):
-    """Where a walk writes: matches, their paths, and where a path through a note already is.
+    """The output of a walk: matches, their paths, and elements of paths by note.
 
     A match is (start row, number, head, own), as in `Scanned`. `made` is empty unless matches at
     neighbouring rows share their paths.
@@ -48,7 +48,7 @@ class WalkRoom(NamedTuple):
 
 
 class Walked(NamedTuple):
-    """How far a walk has come: its start row, and how many matches and elements there are.
+    """The progress of a walk: its start row, and how many matches and elements there are.
 
     `number` is the number of the key's last match; `status` says why the walk stopped.
     """
@@ -83,9 +83,9 @@ def way_on(
     steps: Steps, rows: Rows, place: KeyPlace, ended: bool, notes: Notes, node: int, i: int,
     limit: int, waits: bool,
 ) -> tuple[int, int]:  # fmt: skip
-    """Return the first way on from a node before row i: the node it leads to, and WALKING.
+    """Return the first step from a node before row i: the node it leads to, and WALKING.
 
-    Else NOWHERE, and where the match ends, NO_MATCH or UNDECIDED.
+    Otherwise NOWHERE, and where the match ends, NO_MATCH or UNDECIDED.
     """
     taken, end = NOWHERE, NO_MATCH
     nodes, begin = len(steps.first) - 1, place.begin
@@ -157,7 +157,7 @@ def walk_path(
 
 @inlined
 def skip_target(steps: Steps, paths: Paths, rules: Rules, first: int, elements: int) -> int:
-    """Return the first or last row of a match that a variable to skip to has, -1 if none has."""
+    """Return the first or last row of a match that belongs to a variable to skip to, -1 if none."""
     found = -1
     skip_set = np.uint64(rules.skip_set)
     for element in range(first, elements):
@@ -173,7 +173,7 @@ def walk_key(
     steps: Steps, rows: Rows, place: KeyPlace, rules: Rules, notes: Notes, room: WalkRoom,
     so_far: Walked, budget: int,
 ) -> Walked:  # fmt: skip
-    """Find the matches of one key whose notes are there.
+    """Find the matches of one key whose notes exist.
 
     The walk stops early when there is no room for the path of another match, or when it has taken
     `budget` steps.

@@ -1,6 +1,7 @@
-"""The ways on from a node, for searches for preferred matches: the next row, or being done.
+"""The steps from a node in searches for preferred matches: take the next row, or complete.
 
-One for each strategy: the very next row (contiguous), or the next row that fits (skip_till_next).
+One function for each strategy: the very next row (contiguous), or the next row that fits
+(skip_till_next).
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def contiguous_on(
     time: Time,
     depth: int,
 ) -> int:
-    """Try the ways on from a frame that are left: the very next row, or being done."""
+    """Try the remaining steps of a frame: take the very next row, or complete the match."""
     node, row = work.frames[depth, FRAME_NODE], work.frames[depth, FRAME_FROM]
     state = state_of(time, place, row)
     at_start = row == place.low and time.whole
@@ -115,7 +116,7 @@ def next_row(
     time: Time,
     depth: int,
 ) -> int:
-    """Find the next row that some way on accepts, for `frame_row`; -2 if there is none.
+    """Find the next row that some step accepts, for `frame_row`; -2 if there is none.
 
     Called again after HELD_UP, it goes on where it was.
     """
@@ -175,7 +176,7 @@ def stands(
     time: Time,
     depth: int,
 ) -> int:
-    """Whether no row skipped by a complete match is one that only now can be told to be wrong."""
+    """Whether no row skipped by a complete match turns out to be wrong now."""
     for gap in range(1, depth):
         step = work.frames[gap, FRAME_STEP] - 1
         if automaton.steps[step, LATER] and was_there(
@@ -195,7 +196,7 @@ def next_on(
     time: Time,
     depth: int,
 ) -> int:
-    """Try the ways on from a frame that are left: the next row that fits, or being done."""
+    """Try the remaining steps of a frame: take the next row that fits, or complete the match."""
     node, start = work.frames[depth, FRAME_NODE], work.frames[depth, FRAME_FROM]
     at_start = start == place.low and time.whole
     for step in range(work.frames[depth, FRAME_STEP], automaton.nodes[node + 1, FIRST_STEP]):

@@ -1,7 +1,7 @@
 """Matches of a temporal pattern, at the first position at which they are certain.
 
 When runs change at a position, all changes are made first. Then every changed run in turn is the
-anchor of a search (`search.py`). How many runs there are, and how many fit, is observed on the way:
+anchor of a search (`search.py`). The number of runs, and how many fit, is measured on the way:
 orders of joining are planned by it.
 """
 
@@ -38,10 +38,10 @@ OBSERVED_BETWEEN = 64
 
 @kernel
 def plan_if_drifted(averages: MovingAverages, linked: Int64s, orders: Int64s) -> None:
-    """Plan anew if sizes or shares are no longer what the orders were made for.
+    """Plan anew if sizes or shares differ from those that the orders were made for.
 
-    A plan that changes nothing was not worth its time: the next is made twice as late, and
-    after one that does, in half the time.
+    A plan that changes nothing was not worth its time: then the next one is made twice as late, and
+    after one that does change something, in half the time.
     """
     sizes, shares, planned_sizes, planned_shares, counts = averages
     counts[0] = 0
@@ -107,7 +107,7 @@ def look_at_window(task: Search, group: int, ts: int) -> bool:
 def is_anchor(
     task: Search, changes: SearchedChanges, each: int, symbol: int, since_us: int
 ) -> bool:
-    """Whether a change can complete a match, and is of a run that began in the window."""
+    """Whether a change can complete a match, and its run began in the window."""
     kind = changes.kind[each]
     if kind == ENDED and not task.pattern.ends_matter[symbol]:
         return False
@@ -168,9 +168,9 @@ def match_changes(
 ) -> int:
     """Go through changes and write the matches; return the change to go on with, or their number.
 
-    `quota` is how many matches of a key are still wanted: of each anchor the first so many. How
-    many rows were written is in progress[WRITTEN]. If a search pauses, the rest of `progress` says
-    where to go on.
+    `quota` is how many matches of a key are still wanted: the first ones of each anchor. How many
+    rows were written is in progress[WRITTEN]. If a search pauses, the rest of `progress` says where
+    to go on.
     """
     limits, averages = task.limits, task.averages
     # Taken out here: in the loop, each would be counted as one more reference to the array.

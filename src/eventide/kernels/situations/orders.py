@@ -1,8 +1,8 @@
 """In which order situations are joined: the cheapest for each that may set a match off.
 
 The size of a set of joined situations does not depend on the order in which they came, so the best
-order is found set by set (dynamic programming), up to `MOST_EXACT` of them; for more, the step that
-costs least is taken each time. What sets a match off is there already, once.
+order is found set by set (dynamic programming), up to `MOST_EXACT` of them; with more, the cheapest
+step is taken each time. The situation that sets a match off is already joined.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from eventide.kernels.compiled import Floats, Int64s, kernel
 
 MOST_EXACT = 12
 UNLINKED = 1e6
-"""How much dearer a step is that no constraint links to what is there already."""
+"""How much more a step costs if no constraint links it to what is already joined."""
 WORTH = 0.9
 """Orders are changed if the new ones cost at most this share of the old."""
 
@@ -22,7 +22,7 @@ WORTH = 0.9
 def step_size(
     size: float, chosen: int, symbol: int, sizes: Floats, shares: Floats, linked: Int64s
 ) -> tuple[float, float]:
-    """Return how many are left after joining a symbol, and what joining it costs."""
+    """Return how many are left after joining a symbol, and the cost of joining it."""
     symbols = len(sizes)
     after = size * max(sizes[symbol], 1e-3)
     links = 0
@@ -36,7 +36,7 @@ def step_size(
 
 @kernel
 def order_cost(order: Int64s, sizes: Floats, shares: Floats, linked: Int64s) -> float:
-    """Return what joining in an order costs."""
+    """Return the cost of joining in an order."""
     left = 1.0
     total = 0.0
     chosen = 1 << order[0]
@@ -55,8 +55,8 @@ def plan_orders(sizes: Floats, shares: Floats, linked: Int64s, orders: Int64s) -
         for anchor in range(symbols):
             plan_greedily(anchor, sizes, shares, linked, orders)
         return
-    # How much a step lessens what is there, and how many constraints it has, by set and symbol:
-    # that of a set is that of all but its first member, and the first.
+    # By set and symbol: how much a step reduces the size, and how many constraints it has. The
+    # values of a set are those of the set without its first member, combined with the first.
     factors = np.ones((1 << symbols, symbols))
     links = np.zeros((1 << symbols, symbols))
     for chosen in range(1, 1 << symbols):

@@ -1,8 +1,8 @@
-"""How two periods lie to each other when their ends may not be known yet.
+"""The relation of two periods whose ends may not be known yet.
 
 A run is given by the positions of its start and end; an end at NEVER is not known. The bits are
-those of `plan.allen`. A stream of runs that follow one another is sorted by start and by end, so
-four searches tell how all of them lie to one period.
+those of plan/situations/allen.py. A stream of consecutive runs is sorted by start and by end, so
+four searches find the relations of all of them to one period.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ANY = 8191
 
 @kernel
 def possible(start: int, end: int, other_start: int, other_end: int) -> int:
-    """Return what the relation of one period to another can still become."""
+    """Return the relations that one period may still come to have to another."""
     if end == NEVER and other_end == NEVER:
         if start < other_start:
             return OVERLAPS | FINISHED_BY | CONTAINS

@@ -1,4 +1,4 @@
-"""What a search for matches of a temporal pattern reads and writes."""
+"""Input and output of a search for matches of a temporal pattern."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ WRITTEN, PAUSED, EACH, ANCHORS, BEFORE, EARLIER, FOLLOWS, COUNT = range(8)
 class SearchedRuns(NamedTuple):
     """Runs by key and symbol, in order of time.
 
-    Of each its start (time and position), its end and its first sight (positions). Of a key and
-    symbol, those in [lows, highs) can be seen; the last may still be open.
+    For each its start (time and position), its end and where it became visible (positions). For a
+    key and symbol, those in [lows, highs) are visible; the last may still be open.
     """
 
     start_ts: Int64s
@@ -41,10 +41,11 @@ class SearchedChanges(NamedTuple):
 
 
 class SearchedPattern(NamedTuple):
-    """What a pattern asks for.
+    """The constraints of a pattern.
 
-    Masks of all pairs (at symbol times symbols, plus symbol), which pairs have one, whose first
-    sight can complete a match, whose end, and orders of joining that follow the definitions.
+    Masks of all pairs (at symbol times symbols, plus symbol), which pairs have one, which symbols
+    can complete a match when they become visible, which when they end, and orders of joining that
+    follow the definitions.
     """
 
     masks: Int64s
@@ -57,7 +58,7 @@ class SearchedPattern(NamedTuple):
 class SearchLimits(NamedTuple):
     """The window, and the times [from_us, until_us) at which matches are wanted.
 
-    With `counting` only their number is; with `adaptive`, orders are planned anew.
+    With `counting` only their number is wanted; with `adaptive`, orders are planned anew.
     """
 
     within_us: int
@@ -100,7 +101,7 @@ class SearchRoom(NamedTuple):
 
 
 class FoundMatches(NamedTuple):
-    """Members of matches, symbol by symbol, and the change each came with; or numbers of matches.
+    """Members of matches, symbol by symbol, and the change of each; or numbers of matches.
 
     If matches are only counted, `members` has their number at each position that has any.
     """
@@ -112,7 +113,7 @@ class FoundMatches(NamedTuple):
 class Search(NamedTuple):
     """A search for the matches of a pattern among runs.
 
-    `orders` has for each symbol in which order the others are joined to it.
+    `orders` has for each symbol the order in which the others are joined to it.
     """
 
     runs: SearchedRuns
@@ -127,7 +128,7 @@ class Search(NamedTuple):
 class Anchor(NamedTuple):
     """A run that changed, from which a search begins.
 
-    Its symbol, its change and the position of that, whether it can be seen only now; the symbols
+    Its symbol, its change and the position of that, whether it became visible only now; the symbols
     that were anchors at this position before, as bits; and the group of symbol 0 of its key.
     """
 

@@ -1,9 +1,9 @@
 """Events to situations: runs of events on which a condition holds, for all keys in one pass.
 
 A row is a set of bits, one for each condition that holds on it. Most rows have the bits of the row
-before them in their key, and cost one comparison. Positions number the rows: endpoints are compared
-by them, so that events of one time still come one after the other. Row i of a batch is at
-base + 2i + 1, and the even place before it belongs to a silence that it ends.
+before them in their key, and cost one comparison. Positions number the rows: ends are compared by
+position, so that events of one time still come one after the other. Row i of a batch is at
+base + 2i + 1, and the even position before it belongs to a silence that it ends.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import numpy as np
 from eventide.kernels.compiled import Bools, Int32s, Int64s, kernel
 
 NEVER = 1 << 62
-"""The position of what has not happened yet."""
+"""The position of an event that has not happened yet."""
 
 LATEST = 253_402_300_799_999_999
-"""The end of the year 9999: no event is later, and a silence that ends later is not waited for."""
+"""The end of the year 9999: no event is later, and a silence that ends later is ignored."""
 
 SEEN, ENDED, ENDED_UNSEEN = 0, 1, 2
-"""What becomes of a run: it can be seen, it ends, or it ends and only then can be seen."""
+"""The changes of a run: it becomes visible, it ends, or it ends and only then becomes visible."""
 
 Runs = tuple[Int64s, Int64s, Int64s, Int64s, Int64s, Int64s, Int64s]
-"""Of each run: its key, its symbol, start and end (time and position), where it could be seen."""
+"""For each run: its key, its symbol, start and end (time and position), where it became visible."""
 Changes = tuple[Int64s, Int64s, Int64s, Int64s]
-"""Of each change: its position, its time, the run, and what became of it."""
+"""For each change: its position, its time, the run, and its kind."""
 ByKey = tuple[Int64s, Int64s, Int64s, Int64s]
-"""Of each key: the bits of its last row, those of runs too short to be seen, the time of that row,
+"""For each key: the bits of its last row, those of runs too short to be seen, the time of that row,
 and (for each key and symbol) the open run."""
 
 
@@ -40,7 +40,7 @@ def end_run(
     changes: Changes,
     changed: int,
 ) -> int:
-    """End a run; return how many changes there are. One of a wrong duration is never seen."""
+    """End a run; return how many changes there are. A run of a wrong duration is never seen."""
     least, most, _ = rules
     _, symbol, start_ts, _, end_ts, end_pos, visible = runs
     end_ts[run] = ts
@@ -99,9 +99,9 @@ def derive_runs(  # noqa: PLR0912, PLR0915 - a call for each row would cost more
     """Follow the runs of all keys through rows; return the row to go on with, or their number.
 
     `rows` are times, keys and bits; `rules` the least and the longest duration of each symbol and
-    whether it is seen at its end only. `filled` counts runs and changes: with no room left for a
-    row, it comes back. `members` lists, for each symbol in `counted`, which row is in which run,
-    from `members[2][symbol]` on.
+    whether it is seen only at its end. `filled` counts runs and changes: it returns when there is
+    no room left for a row. `members` lists, for each symbol in `counted`, which row is in which
+    run, from `members[2][symbol]` on.
     """
     ts, codes, bits = rows
     least, _, late = rules
@@ -180,7 +180,7 @@ def silence_keys(
     changes: Changes,
     filled: Int64s,
 ) -> int:
-    """End the runs of keys that no event in time can follow; return the key to go on with."""
+    """End the runs of keys that no event can follow in time; return the key to go on with."""
     held, _, last_ts, _ = by_key
     changed = filled[1]
     for key in range(first, len(held)):

@@ -1,10 +1,10 @@
 """The matches of one anchor: a search through the runs of the other symbols.
 
-The runs of each key and symbol lie side by side in order of time, those that can be seen in
-[low, high) of their stretch; the last may still be open. The anchor is the last run of its symbol.
-The others are joined to it in the order planned for it, and runs that were anchors at the same
-position before are left out. What is found is new if some member can be seen only now, or if some
-pair was not certain before: both can only be true of the last run of a stretch.
+The runs of each key and symbol lie side by side in order of time; those in [low, high) of their
+stretch are visible, and the last may still be open. The anchor is the last run of its symbol. The
+others are joined to it in the order planned for it; runs that were anchors at the same position
+before are left out. A match is new if some member became visible only now, or if some pair was not
+certain before: both can be true only of the last run of a stretch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WEIGHT = 0.01
 
 @allocating_nothing
 def was_certain(one: int, other: int, mask: int, now: int, start: Int64s, end: Int64s) -> bool:
-    """Whether two runs had a relation of the mask for certain just before `now`."""
+    """Whether two runs certainly had a relation of the mask just before `now`."""
     end_one = end[one] if end[one] < now else NEVER
     end_other = end[other] if end[other] < now else NEVER
     return not possible(start[one], end_one, start[other], end_other) & ~mask
@@ -146,7 +146,7 @@ def candidates_left(room: SearchRoom, depth: int) -> int:
 
 @inlined
 def alone(task: Search, anchor: Anchor, count: int, enough: int) -> int:
-    """Take the anchor itself as a match, of a pattern with one symbol."""
+    """Take the anchor itself as a match, for a pattern with one symbol."""
     room, found = task.room, task.found
     if not anchor.is_new:
         return count
@@ -160,7 +160,7 @@ def alone(task: Search, anchor: Anchor, count: int, enough: int) -> int:
 
 @allocating_nothing
 def search(task: Search, anchor: Anchor, orders: Int64s, count: int, most: int) -> int:
-    """Find the matches of an anchor, `most` at most; return how many there are by now.
+    """Find the matches of an anchor, at most `most`; return how many there are by now.
 
     It pauses when there is no room for another, or when it has taken as many steps as it may.
     """

@@ -1,7 +1,7 @@
-"""A Bloom filter in blocks of 512 bits, so that a lookup touches one line of the cache.
+"""A Bloom filter in blocks of 512 bits, so that a lookup touches one cache line.
 
 A value sets one bit in each of the eight words of one block. At ten bits a value, about one in a
-hundred values that are not there seems to be.
+hundred absent values seems to be present.
 """
 
 from __future__ import annotations

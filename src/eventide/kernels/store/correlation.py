@@ -9,10 +9,10 @@ from eventide.kernels.compiled import Bools, Floats, kernel
 
 @kernel
 def sum_steps(values: Floats, valid: Bools, out: Floats) -> int:
-    """Return how many values are valid and finite, the others left out of `out` too.
+    """Return how many values are valid and finite; others are left out of `out` too.
 
-    out = (sum of |a_k - a_(k-1)|, lowest, highest, first, last); untouched without values.
-    An empty `valid` means that all are.
+    out = (sum of |a_k - a_(k-1)|, lowest, highest, first, last); unchanged without values. An empty
+    `valid` means that all are valid.
     """
     count = 0
     for i in range(len(values)):

@@ -1,7 +1,7 @@
-"""Look at many leaves of a mapped file in one call: which of them are whole, as far as heads go.
+"""Check the heads of many leaves of a mapped file in one call: which of them are whole.
 
-A leaf's head is that of its frame, and the directory of its columns: both have checksums, which
-are small. The checksums of columns are left to those who read them.
+A leaf's head is that of its frame, and the directory of its columns: both have checksums, which are
+small. The checksums of columns are checked by their readers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FACTS = len(FACT_NAMES)
 
 
 def crc_table() -> Words:
-    """Return what each byte does to a CRC-32C."""
+    """Return the table of a CRC-32C by byte."""
     table = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = (table >> np.uint32(1)) ^ (np.uint32(POLYNOMIAL) * (table & np.uint32(1)))
@@ -51,7 +51,7 @@ TABLE = crc_table()
 
 @inlined
 def crc_of(content: Bytes, start: int, end: int) -> np.uint32:
-    """Return the CRC-32C of some bytes: a table will do for the few of a head."""
+    """Return the CRC-32C of some bytes: a table is fast enough for the few bytes of a head."""
     crc = np.uint32(0xFFFFFFFF)
     for place in range(start, end):
         crc = TABLE[(crc ^ content[place]) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
@@ -69,7 +69,7 @@ def number_at(content: Bytes, place: int, width: int) -> np.int64:
 
 @inlined
 def is_whole(content: Bytes, stamp: Bytes, address: int, rows: int, columns: int) -> bool:
-    """Whether a leaf of so many rows and columns begins at an address."""
+    """Whether a leaf of this many rows and columns begins at an address."""
     size = LEAF_HEAD + columns * COLUMN_ENTRY
     start = address + FRAME_HEAD
     if address < 0 or address % 64 != 0 or start + size > len(content):
@@ -106,7 +106,7 @@ def read_heads(
     """Write what the heads of leaves say of some of their columns; return how many are whole.
 
     `facts` is flat: for each leaf, and each wanted column, `FACTS` numbers in the order of their
-    names below. Leaves after the first that is not whole are not looked at.
+    names below. Leaves after the first that is not whole are not checked.
     """
     for leaf in range(len(addresses)):
         start = addresses[leaf] + FRAME_HEAD

@@ -38,7 +38,7 @@ def survey(values: Int64s) -> tuple[int, int, int, int, bool]:
 def fill_nulls(values: Int64s, valid: Bytes, offset: int, out: Int64s) -> None:
     """Copy values; a null gets the one before it, so that it widens no range.
 
-    Nulls at the start get the first value there is, which there must be.
+    Nulls at the start get the first value; there has to be one.
     """
     start = 0
     while not valid[(offset + start) >> 3] >> ((offset + start) & 7) & 1:
@@ -53,7 +53,7 @@ def fill_nulls(values: Int64s, valid: Bytes, offset: int, out: Int64s) -> None:
 
 @kernel
 def pack_frame(values: Int64s, base: int, out: Packed) -> None:
-    """Write how far each value is above the smallest."""
+    """Write the difference of each value to the smallest."""
     for i in range(len(values)):
         out[i] = values[i] - base
 
@@ -67,7 +67,7 @@ def unpack_frame(packed: Packed, base: int, out: Int64s) -> None:
 
 @kernel
 def pack_steps(values: Int64s, smallest: int, out: Packed) -> None:
-    """Write how far each difference of neighbours is above the smallest."""
+    """Write the difference of each step between neighbours to the smallest step."""
     for i in range(len(out)):
         out[i] = values[i + 1] - values[i] - smallest
 
@@ -102,7 +102,7 @@ def unpack_offsets(packed: Packed, shortest: int, out: Int32s) -> int:
 
 @kernel
 def narrow_decimals(words: Int64s, out: Int64s) -> bool:
-    """Copy the low word of each 128-bit number; False if a high word says more than its sign."""
+    """Copy the low word of each 128-bit number; False if a high word has more than the sign."""
     lost = np.int64(0)
     for i in range(len(out)):
         out[i] = words[2 * i]
@@ -142,7 +142,7 @@ def find_slot(value: int, values: Int64s, table: Int32s, shift: np.uint64) -> np
 
 @kernel
 def sample_places(rows: int) -> Int64s:
-    """Return which rows to sample: at uneven distances, for values that recur at even ones."""
+    """Return which rows to sample: at uneven distances, in case values recur at even ones."""
     stride = max(rows // SAMPLE, 1)
     places = np.arange(min(rows, SAMPLE)) * stride
     for i in range(len(places)):
@@ -152,7 +152,7 @@ def sample_places(rows: int) -> Int64s:
 
 @kernel
 def suggests_few(met: int, looked: int) -> bool:
-    """Whether so many of a sample were met before that a dictionary may pay."""
+    """Whether enough values of a sample were equal that a dictionary may pay."""
     return met > 0 and met * SAMPLE >= MEETINGS * looked
 
 
@@ -218,7 +218,8 @@ def pack_bits(codes: Int32s, width: int, out: Words) -> None:
             out[place] = word
             place += 1
             filled -= 64
-            # What did not fit; a shift by 64 is not defined, so an exact fit goes apart.
+            # What did not fit; a shift by 64 is not defined, so an exact fit is a case of its
+            # own.
             word = code >> np.uint64(width - filled) if filled else np.uint64(0)
     if filled:
         out[place] = word
@@ -228,8 +229,8 @@ def pack_bits(codes: Int32s, width: int, out: Words) -> None:
 def pack_few(values: Int64s, packed: Words, different: Int64s) -> int:
     """Write the different values and the packed codes, all in one call.
 
-    Two threads that encode hand the lock of the interpreter to each other at every call, which
-    takes longer than a short kernel. Return how many values differ, or -1 if they are not few.
+    Two threads that encode pass the interpreter's lock to each other at every call, which takes
+    longer than a short kernel. Return how many values differ, or -1 if they are not few.
     """
     if not has_few_values(values):
         return -1
