@@ -1,4 +1,4 @@
-"""Functions of numbers, and casts, in Spark's words."""
+"""Functions of numbers, and casts, in Spark's dialect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_nan(value: exp.Expr) -> exp.Expr:
 
 
 def cast_value(node: exp.Expr, kinds: Kinds) -> exp.Expr:
-    """Return a cast that rounds and refuses as that of DuckDB."""
+    """Return a cast that rounds and refuses values as DuckDB's does."""
     assert isinstance(node, exp.Cast)
     if unread(node, "this", "to") is not None:
         raise beyond_spark(written(node), node)

@@ -1,8 +1,8 @@
-"""Functions of the rest in Spark's words: the same answer as DuckDB's, or no answer.
+"""How each function of the rest is rewritten for Spark.
 
-A function that is named here is rewritten so that Spark gives what DuckDB gives, in every session
-time zone; `tests/engines/test_functions.py` compares them. Functions of texts and times that are
-not named here are not handed to Spark.
+A function listed here is rewritten so that Spark gives what DuckDB gives, in every session time
+zone; `tests/engines/test_functions.py` compares them. Functions of texts and times that are not
+listed here are not handed to Spark.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ _NAMES = {"prefix": "STARTSWITH", "suffix": "ENDSWITH"}
 
 
 def in_sparks_words(rest: exp.Expr, kinds: Kinds) -> exp.Expr:
-    """Return the rest with its functions in Spark's words; the tree is changed.
+    """Return the rest with its functions in Spark's dialect; the tree is changed.
 
     `UnsupportedError` says that Spark would answer something else.
     """
-    # What stands inside comes first: what is put in is not looked at again.
+    # Inner functions first: what is put in is not rewritten again.
     for node in reversed(list(rest.walk())):
         form = _on_spark(node, kinds)
         if form is not node:

@@ -1,4 +1,4 @@
-"""Expressions of Spark's SQL made from templates, and what is refused."""
+"""Expressions of Spark's SQL made from templates, and errors for what Spark cannot do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def filled_integer(text: str, **values: exp.Expr) -> exp.Expr:
 
 
 def beyond_spark(what: str, node: exp.Expr, hint: str = EMBEDDED_HINT) -> UnsupportedError:
-    """Return the error for what Spark would answer differently, or not at all."""
+    """Return the error for an expression that Spark would answer differently, or not at all."""
     return UnsupportedError(f"{what} is not handed to Spark", span=span_of(node), hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""Functions of texts in Spark's words."""
+"""Functions of texts in Spark's dialect."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def substring(node: exp.Expr, _: Kinds) -> exp.Expr:
 
 
 def one_side(node: exp.Expr, _: Kinds) -> exp.Expr:
-    """LEFT and RIGHT; a negative number leaves so many characters out."""
+    """LEFT and RIGHT; a negative number leaves that many characters out."""
     if unread(node, "this", "expression") is not None:
         raise beyond_spark(written(node), node)
     if literal_int(node.expression) is not None:

@@ -1,4 +1,4 @@
-"""Functions of times in Spark's words."""
+"""Functions of times in Spark's dialect."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _PARTS: Mapping[str, str] = {
     "microsecond": "EXTRACT(SECOND FROM :x) * 1000000",
 }
 
-# What is too much is taken off, so an instant stays one and a time without a zone has none:
-# Spark's own DATE_TRUNC makes instants of both.
+# The part below the unit is subtracted, so an instant stays one and a time without a zone has
+# none: Spark's own DATE_TRUNC makes instants of both.
 _TRUNCATIONS: Mapping[str, str] = {
     **{
         unit: f":x - (:x - CAST(TRUNC(CAST(:x AS DATE), '{unit}') AS TIMESTAMP_NTZ))"
@@ -134,7 +134,7 @@ _READ_CODES: Mapping[str, str] = {
 
 
 def part_of_time(node: exp.Expr, kinds: Kinds) -> exp.Expr | None:
-    """Return EXTRACT, DATE_PART, YEAR(…) and their like."""
+    """Return EXTRACT, DATE_PART, YEAR(…) and similar functions."""
     name, value = "", None
     if isinstance(node, exp.Extract):
         name, value = node.name, node.expression
@@ -201,7 +201,7 @@ def from_number(node: exp.Expr, kinds: Kinds) -> exp.Expr:
 
 
 def _pieces(node: exp.Expr) -> list[Piece]:
-    """Return the pieces of a format that is written in the query."""
+    """Return the parts of a format that is written in the query."""
     format_ = node.args.get("format")
     if not (isinstance(format_, exp.Literal) and format_.is_string):
         what = f"a format that is no text: {written(node)}"
