@@ -28,7 +28,7 @@ LIVE = ("tumbling average", "hopping average", "sliding average", "filter")
 
 
 def live(text: str) -> Way:
-    """A standing query that is pushed 10,000 events at a time and then finished."""
+    """A live query that is pushed 10,000 events at a time and then finished."""
 
     def run(setting: Setting) -> pa.Table:
         catalog = {STREAM: setting.schema}
@@ -40,7 +40,7 @@ def live(text: str) -> Way:
 
 
 def live_case(question: Question) -> Case:
-    """The question as a standing query, against itself over history."""
+    """The question as a live query, against itself over history."""
     return Case(
         f"{question.name}, live",
         f"the same, pushed {ARRIVING_ROWS:,} events at a time; the rival is history",
@@ -50,7 +50,7 @@ def live_case(question: Question) -> Case:
 
 
 def append_small(setting: Setting) -> None:
-    """Append in small, durable pieces, with a standing query over them."""
+    """Append in small, durable batches, with a live query over them."""
     database = ev.open(setting.new_path("small"))
     # The stream has to be there before a query over it.
     append_all(database, setting.schema, setting.events.slice(0, 0))

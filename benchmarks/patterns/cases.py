@@ -184,7 +184,7 @@ def against_pandas(question: Question, setting: PatternSetting) -> list[Finding]
 
 
 def live(setting: PatternSetting) -> list[Finding]:
-    """Push batches into a standing query; Flink's job reads batches of the same size."""
+    """Push batches into a live query; Flink's job reads batches of the same size."""
     ours: dict[int, tuple[Finding, int]] = {}
     for count in (setting.sizes.some, setting.sizes.many):
         arrivals = setting.arrivals(count, ARRIVING_ROWS)
@@ -199,7 +199,7 @@ def live(setting: PatternSetting) -> list[Finding]:
 
 
 def pushed(setting: PatternSetting, arrivals: list[pa.RecordBatch]) -> pa.Table:
-    """Return all results of a standing query."""
+    """Return all results of a live query."""
     catalog = {STREAM: setting.schema}
     query = live_query(plan_sql(DIP.text, catalog), catalog, None, "0 s")
     results = [query.push(batch).to_arrow() for batch in arrivals]

@@ -282,7 +282,7 @@ class Database:
         """
         times, pace = forward_range(start, end), speed_of(speed)
         catalog = self.catalog()
-        standing: list[tuple[str, LiveQuery]] = []
+        running: list[tuple[str, LiveQuery]] = []
         for name, query in named_queries(queries):
             text = str(query)
             plan = plan_sql(text, catalog)
@@ -292,10 +292,10 @@ class Database:
                 refuse_written(plan)
                 stored = self.snapshots(plan)
                 one = live_query(plan, catalog, None, lateness, text=text, sources=stored)
-                standing.append((name, one))
-        names = dict.fromkeys(name for _, query in standing for name in query.streams)
+                running.append((name, one))
+        names = dict.fromkeys(name for _, query in running for name in query.streams)
         snapshots = {name: self.store.stream(name).snapshot() for name in names}
-        return replay_queries(standing, snapshots, times, pace, on_result)
+        return replay_queries(running, snapshots, times, pace, on_result)
 
     def replay_events(
         self,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eventide.kernels.situations import periods
 from eventide.kernels.situations.orders import order_cost, plan_greedily, plan_orders
-from eventide.kernels.situations.periods import certain_stretches, intersect_stretches, possible
+from eventide.kernels.situations.periods import certain_ranges, intersect_ranges, possible
 from eventide.kernels.situations.runs import NEVER
 from eventide.plan.situations import allen
 
@@ -54,7 +54,7 @@ def streams(draw: st.DrawFn) -> list[tuple[int, int]]:
 
 @settings(compiling, max_examples=400)
 @given(streams(), streams(), st.integers(0, allen.ANY), st.integers(0, 30), st.data())
-def test_stretches_are_the_runs_that_certainly_fit(
+def test_ranges_are_the_runs_that_certainly_fit(
     stream: list[tuple[int, int]],
     others: list[tuple[int, int]],
     mask: int,
@@ -71,7 +71,7 @@ def test_stretches_are_the_runs_that_certainly_fit(
     ends = np.array([each[1] for each in seen], np.int64)
     low = data.draw(st.integers(0, len(seen)))
     room = np.zeros(32, np.int64)
-    count = certain_stretches(start, end, mask, starts, ends, now, low, len(seen), room)
+    count = certain_ranges(start, end, mask, starts, ends, now, low, len(seen), room)
     found = [run for i in range(count) for run in range(room[2 * i], room[2 * i + 1])]
     expected = [
         run
@@ -81,11 +81,11 @@ def test_stretches_are_the_runs_that_certainly_fit(
     assert found == expected
 
 
-stretches = st.lists(st.integers(0, 30), max_size=10, unique=True).map(sorted)
+ranges = st.lists(st.integers(0, 30), max_size=10, unique=True).map(sorted)
 
 
 @compiling
-@given(stretches, stretches)
+@given(ranges, ranges)
 def test_an_intersection_has_what_both_have(left: list[int], right: list[int]) -> None:
     def pairs(bounds: list[int]) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], int]:
         return np.array([*bounds, *[0] * 24], np.int64), len(bounds) // 2
@@ -95,7 +95,7 @@ def test_an_intersection_has_what_both_have(left: list[int], right: list[int]) -
         return {place for low, high in whole for place in range(low, high)}
 
     both = np.zeros(40, np.int64)
-    count = intersect_stretches(*pairs(left), *pairs(right), both)
+    count = intersect_ranges(*pairs(left), *pairs(right), both)
     assert covered(both[: 2 * count].tolist()) == covered(left) & covered(right)
 
 

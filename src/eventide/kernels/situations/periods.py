@@ -56,20 +56,20 @@ def first_at_least(values: Int64s, low: int, high: int, bound: int) -> int:
 
 
 @kernel
-def add_stretch(stretches: Int64s, count: int, low: int, high: int) -> int:
+def add_range(ranges: Int64s, count: int, low: int, high: int) -> int:
     """Write [low, high) behind the others, or make the last one longer; return how many."""
     if low >= high:
         return count
-    if count and stretches[2 * count - 1] == low:
-        stretches[2 * count - 1] = high
+    if count and ranges[2 * count - 1] == low:
+        ranges[2 * count - 1] = high
         return count
-    stretches[2 * count] = low
-    stretches[2 * count + 1] = high
+    ranges[2 * count] = low
+    ranges[2 * count + 1] = high
     return count + 1
 
 
 @kernel
-def certain_stretches(
+def certain_ranges(
     start: int,
     end: int,
     mask: int,
@@ -78,7 +78,7 @@ def certain_stretches(
     now: int,
     low: int,
     high: int,
-    stretches: Int64s,
+    ranges: Int64s,
 ) -> int:
     """Write which runs of [low, high) certainly have a relation of the mask; return how many.
 
@@ -91,30 +91,30 @@ def certain_stretches(
     after = meeting if end == NEVER else first_at_least(starts, meeting, high, end + 1)
     count = 0
     if mask & AFTER:
-        count = add_stretch(stretches, count, low, before)
+        count = add_range(ranges, count, low, before)
     if mask & MET_BY:
-        count = add_stretch(stretches, count, before, met)
+        count = add_range(ranges, count, before, met)
     if met < meeting:
         run_end = ends[met] if ends[met] <= now else NEVER
         if not possible(start, end, starts[met], run_end) & ~mask:
-            count = add_stretch(stretches, count, met, met + 1)
+            count = add_range(ranges, count, met, met + 1)
         if mask & CONTAINS:
-            count = add_stretch(stretches, count, met + 1, meeting - 1)
+            count = add_range(ranges, count, met + 1, meeting - 1)
         last = meeting - 1
         if last > met:
             run_end = ends[last] if ends[last] <= now else NEVER
             if not possible(start, end, starts[last], run_end) & ~mask:
-                count = add_stretch(stretches, count, last, meeting)
+                count = add_range(ranges, count, last, meeting)
     if mask & MEETS:
-        count = add_stretch(stretches, count, meeting, after)
+        count = add_range(ranges, count, meeting, after)
     if mask & BEFORE:
-        count = add_stretch(stretches, count, after, high)
+        count = add_range(ranges, count, after, high)
     return count
 
 
 @kernel
-def intersect_stretches(left: Int64s, lefts: int, right: Int64s, rights: int, both: Int64s) -> int:
-    """Write what lies in stretches of both lists, which ascend; return how many."""
+def intersect_ranges(left: Int64s, lefts: int, right: Int64s, rights: int, both: Int64s) -> int:
+    """Write what lies in ranges of both lists, which ascend; return how many."""
     count = 0
     i = 0
     j = 0

@@ -85,8 +85,8 @@ class SearchRoom(NamedTuple):
     """Where a search works.
 
     By symbol the member of the match; by depth whether the members so far make it new, the next
-    candidate, the stretch it is in, how many stretches there are, and the stretches themselves;
-    room for two more lists of stretches; and where the search paused.
+    candidate, the range it is in, how many ranges there are, and the ranges themselves;
+    room for two more lists of ranges; and where the search paused.
     """
 
     members: Int64s
@@ -94,7 +94,7 @@ class SearchRoom(NamedTuple):
     at: Int64s
     number: Int64s
     sizes: Int64s
-    stretches: Int64s
+    ranges: Int64s
     spare: Int64s
     other: Int64s
     pause: Int64s

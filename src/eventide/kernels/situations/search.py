@@ -1,10 +1,10 @@
 """The matches of one anchor: a search through the runs of the other symbols.
 
 The runs of each key and symbol lie side by side in order of time; those in [low, high) of their
-stretch are visible, and the last may still be open. The anchor is the last run of its symbol. The
+range are visible, and the last may still be open. The anchor is the last run of its symbol. The
 others are joined to it in the order planned for it; runs that were anchors at the same position
 before are left out. A match is new if some member became visible only now, or if some pair was not
-certain before: both can be true only of the last run of a stretch.
+certain before: both can be true only of the last run of a range.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
 from eventide.kernels.situations.periods import (
     ANY,
-    certain_stretches,
-    intersect_stretches,
+    certain_ranges,
+    intersect_ranges,
     possible,
 )
 from eventide.kernels.situations.problem import (
@@ -45,7 +45,7 @@ def was_certain(one: int, other: int, mask: int, now: int, start: Int64s, end: I
 def candidates(
     task: Search, order: Int64s, depth: int, low: int, high: int, now: int, observed: bool
 ) -> int:
-    """Write the stretches of [low, high) that certainly fit the members so far; return how many.
+    """Write the ranges of [low, high) that certainly fit the members so far; return how many.
 
     With `observed`, how many of the runs fit goes into the moving averages.
     """
@@ -53,9 +53,9 @@ def candidates(
     start, end = task.runs.start, task.runs.end
     members, spare, other = room.members, room.spare, room.other
     symbols, symbol, width = len(members), order[depth], len(spare)
-    stretches = room.stretches[depth * width : (depth + 1) * width]
-    stretches[0] = low
-    stretches[1] = high
+    ranges = room.ranges[depth * width : (depth + 1) * width]
+    ranges[0] = low
+    ranges[1] = high
     found = 1 if low < high else 0
     for place in range(depth):
         if not found:
@@ -66,7 +66,7 @@ def candidates(
             continue
         run = members[placed]
         run_end = end[run] if end[run] <= now else NEVER
-        size = certain_stretches(start[run], run_end, mask, start, end, now, low, high, spare)
+        size = certain_ranges(start[run], run_end, mask, start, end, now, low, high, spare)
         if observed:
             fitting = 0
             for i in range(size):
@@ -74,22 +74,22 @@ def candidates(
             link = placed * symbols + symbol
             shares[link] += WEIGHT * (fitting / (high - low) - shares[link])
             shares[symbol * symbols + placed] = shares[link]
-        found = intersect_stretches(stretches, found, spare, size, other)
+        found = intersect_ranges(ranges, found, spare, size, other)
         for i in range(2 * found):
-            stretches[i] = other[i]
+            ranges[i] = other[i]
     return found
 
 
 @inlined
 def next_candidate(room: SearchRoom, depth: int) -> int:
-    """Return the next run of the stretches of a depth, and go on behind it."""
+    """Return the next run of the ranges of a depth, and go on behind it."""
     own = depth * len(room.spare)
     run = int(room.at[depth])
     room.at[depth] += 1
-    if room.at[depth] == room.stretches[own + 2 * room.number[depth] + 1]:
+    if room.at[depth] == room.ranges[own + 2 * room.number[depth] + 1]:
         room.number[depth] += 1
         if room.number[depth] < room.sizes[depth]:
-            room.at[depth] = room.stretches[own + 2 * room.number[depth]]
+            room.at[depth] = room.ranges[own + 2 * room.number[depth]]
     return run
 
 
@@ -98,7 +98,7 @@ def makes_new(
     runs: SearchedRuns, masks: Int64s, members: Int64s, order: Int64s, depth: int, run: int,
     now: int,
 ) -> int:  # fmt: skip
-    """Return 1 if the last run of a stretch, as a member, makes a match new; else 0."""
+    """Return 1 if the last run of a range, as a member, makes a match new; else 0."""
     new = 1 if runs.seen[run] == now else 0
     for place in range(depth):
         if new:
@@ -132,7 +132,7 @@ def enter(task: Search, anchor: Anchor, order: Int64s, depth: int, last: int) ->
         low = max(low, last)
     room.sizes[depth] = candidates(task, order, depth, low, high, anchor.now, whole)
     room.number[depth] = 0
-    room.at[depth] = room.stretches[depth * len(room.spare)]
+    room.at[depth] = room.ranges[depth * len(room.spare)]
 
 
 @inlined
@@ -140,7 +140,7 @@ def candidates_left(room: SearchRoom, depth: int) -> int:
     """Return how many candidates a depth has that was just entered."""
     own, count = depth * len(room.spare), 0
     for i in range(own, own + 2 * room.sizes[depth], 2):
-        count += room.stretches[i + 1] - room.stretches[i]
+        count += room.ranges[i + 1] - room.ranges[i]
     return count
 
 

@@ -494,21 +494,21 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         facts = (state.kept, state.begin, state.seen, state.numbers, state.whole)
         arrays = [*state.keys, *map(pa.array, facts)]
         keys = pa.RecordBatch.from_arrays(arrays, schema=self.fact_schema)
-        told = {"watermark_us": layers.watermark_us}
-        return join_parts([write_rows(name, rows, told), write_rows(f"{name} keys", keys, {})])
+        clock = {"watermark_us": layers.watermark_us}
+        return join_parts([write_rows(name, rows, clock), write_rows(f"{name} keys", keys, {})])
 
     def read(self, written: bytes) -> KeyLayers[MatchState]:
         """Read back what `write` wrote."""
         name = type(self).__name__
         rows_part, keys_part = parts_of(name, written, 2)
         row_schema = self.source_schema.append(pa.field(MATCHED, pa.bool_()))
-        rows, told = read_rows(name, rows_part, row_schema)
+        rows, clock = read_rows(name, rows_part, row_schema)
         facts, _ = read_rows(f"{name} keys", keys_part, self.fact_schema)
         marks = filled_bools(rows.columns[-1], "marks of rows")
         own = pa.RecordBatch.from_arrays(rows.columns[:-1], schema=self.source_schema)
         numbers = ("kept", "begin", "seen", "numbers")
         kept, begin, seen, counted = (filled(facts.column(each), each) for each in numbers)
-        keys, watermark_us = tuple(facts.columns[: len(self.node.keys)]), told["watermark_us"]
+        keys, watermark_us = tuple(facts.columns[: len(self.node.keys)]), clock["watermark_us"]
         whole = filled_bools(facts.column("whole"), "marks of keys")
         held = MatchState(own, keys, kept, begin, seen, counted, whole, marks, kept, watermark_us)
         self.check_read(held)

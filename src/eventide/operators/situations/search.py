@@ -52,11 +52,11 @@ class SituationMatches:
 class GroupedRuns:
     """The visible runs of a step, grouped by key and symbol, in order of time.
 
-    `shown` are their numbers in the step, `place` is where each run of the step stands among them,
+    `visible` are their numbers in the step, `place` is where each run of the step is among them,
     `group` its key and symbol. In a group, [lows, highs) were visible before the step.
     """
 
-    shown: Int64s
+    visible: Int64s
     place: Int64s
     group: Int64s
     columns: SearchedRuns
@@ -68,24 +68,24 @@ class GroupedRuns:
         group = runs.key * symbols + runs.symbol
         touched = np.zeros(keys, np.bool_)
         touched[runs.key[derived.changes.run]] = True
-        shown = np.flatnonzero((runs.visible != NEVER) & touched[runs.key])
-        order, offsets = np.empty(len(shown), np.int64), np.zeros(keys * symbols + 1, np.int64)
-        order_by_key(run_codes(group[shown]), offsets, order)
-        shown = shown[order]
+        visible = np.flatnonzero((runs.visible != NEVER) & touched[runs.key])
+        order, offsets = np.empty(len(visible), np.int64), np.zeros(keys * symbols + 1, np.int64)
+        order_by_key(run_codes(group[visible]), offsets, order)
+        visible = visible[order]
         place = np.full(len(runs), -1, np.int64)
-        place[shown] = np.arange(len(shown))
+        place[visible] = np.arange(len(visible))
         lows = offsets[:-1].copy()
-        earlier = group[shown[runs.visible[shown] < derived.base]]
+        earlier = group[visible[runs.visible[visible] < derived.base]]
         highs = lows + np.bincount(earlier, minlength=len(lows))
         columns = SearchedRuns(
-            frozen(runs.start_ts[shown]),
-            frozen(runs.start_pos[shown]),
-            frozen(runs.end_pos[shown]),
-            frozen(runs.visible[shown]),
+            frozen(runs.start_ts[visible]),
+            frozen(runs.start_pos[visible]),
+            frozen(runs.end_pos[visible]),
+            frozen(runs.visible[visible]),
             lows,
             highs,
         )
-        return cls(shown, place, group, columns)
+        return cls(visible, place, group, columns)
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class MatchSearch:
                     np.empty((0, symbols), np.int64), found.change[:count], found.members[:count]
                 )
             elif count or not total:
-                members = runs.shown[found.members[: count * symbols]].reshape(count, symbols)
+                members = runs.visible[found.members[: count * symbols]].reshape(count, symbols)
                 none = np.empty(0, np.int64)
                 matches = SituationMatches(members, found.change[:count].copy(), none)
                 yield self.limited(matches, derived, reported)
@@ -186,10 +186,10 @@ def search_room(symbols: int) -> SearchRoom:
     """Return the arrays that a search works in."""
     width = 16 * symbols + 16
     members, novel, at, number, sizes = (np.zeros(symbols, np.int64) for _ in range(5))
-    stretches = np.empty(symbols * width, np.int64)
+    ranges = np.empty(symbols * width, np.int64)
     spare, other = np.empty(width, np.int64), np.empty(width, np.int64)
     pause = np.zeros(4, np.int64)
-    return SearchRoom(members, novel, at, number, sizes, stretches, spare, other, pause)
+    return SearchRoom(members, novel, at, number, sizes, ranges, spare, other, pause)
 
 
 def room_for(matches: int, symbols: int) -> FoundMatches:

@@ -12,7 +12,7 @@ TEXT = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FormatPart:
     """A part of a format: a code of strftime without its %, or text; `span` is its place."""
 
     code: str
@@ -56,10 +56,10 @@ _CODES = frozenset("YymdHIMSfgpjBbAa") | {"-m", "-d", "-H", "-I", "-M", "-S", "-
 _KNOWN = "YYYY YY MM DD DDD HH24 HH12 MI SS MS US AM FMMonth Mon FMDay Dy"
 
 
-def read_letters(text: str) -> Iterator[Piece]:
-    """Yield the pieces of a format of to_char; letters without a meaning are an error.
+def read_letters(text: str) -> Iterator[FormatPart]:
+    """Yield the parts of a format of to_char; letters without a meaning are an error.
 
-    >>> [piece.code or piece.text for piece in read_letters('YYYY-MM"T"HH24')]
+    >>> [part.code or part.text for part in read_letters('YYYY-MM"T"HH24')]
     ['Y', '-', 'm', 'T', 'H']
     """
     place = 0
@@ -67,7 +67,7 @@ def read_letters(text: str) -> Iterator[Piece]:
         if text[place] == '"':
             end = text.find('"', place + 1)
             end = len(text) if end < 0 else end
-            yield Piece(TEXT, text[place + 1 : end], Span(place, end + 1))
+            yield FormatPart(TEXT, text[place + 1 : end], Span(place, end + 1))
             place = end + 1
             continue
         spelled = next((each for each in _SPELLED if text.startswith(each, place)), None)
@@ -76,7 +76,7 @@ def read_letters(text: str) -> Iterator[Piece]:
             hint = "FMMonth and Mon, FMDay and Dy are names of months and days, without padding"
             raise _beyond(spelled, place, hint)
         if found is not None:
-            yield Piece(_LETTERS[found], found, Span(place, place + len(found)))
+            yield FormatPart(_LETTERS[found], found, Span(place, place + len(found)))
             place += len(found)
             continue
         if text[place].isalpha():
@@ -85,41 +85,41 @@ def read_letters(text: str) -> Iterator[Piece]:
                 end += 1
             hint = f'text stands in double quotes, as in YYYY"-"MM; there are {_KNOWN}'
             raise _beyond(text[place:end], place, hint)
-        yield Piece(TEXT, text[place], Span(place, place + 1))
+        yield FormatPart(TEXT, text[place], Span(place, place + 1))
         place += 1
 
 
-def read_codes(text: str) -> Iterator[Piece]:
-    """Yield the pieces of a format of strftime.
+def read_codes(text: str) -> Iterator[FormatPart]:
+    """Yield the parts of a format of strftime.
 
-    >>> [piece.code or piece.text for piece in read_codes("%d.%m.")]
+    >>> [part.code or part.text for part in read_codes("%d.%m.")]
     ['d', '.', 'm', '.']
     """
     place = 0
     while place < len(text):
         if text[place] != "%":
-            yield Piece(TEXT, text[place], Span(place, place + 1))
+            yield FormatPart(TEXT, text[place], Span(place, place + 1))
             place += 1
             continue
         size = 3 if text[place + 1 : place + 2] == "-" else 2
         code = text[place + 1 : place + size]
         if code == "%":
-            yield Piece(TEXT, "%", Span(place, place + 2))
+            yield FormatPart(TEXT, "%", Span(place, place + 2))
         elif code in _CODES:
-            yield Piece(code, text[place : place + size], Span(place, place + size))
+            yield FormatPart(code, text[place : place + size], Span(place, place + size))
         else:
             codes = " ".join(f"%{each}" for each in sorted(_CODES) if "-" not in each)
             raise _beyond(text[place : place + size], place, f"there are {codes}")
         place += size
 
 
-def as_codes(pieces: Iterator[Piece]) -> str:
-    """Return pieces as a format of strftime.
+def as_codes(parts: Iterator[FormatPart]) -> str:
+    """Return parts as a format of strftime.
 
     >>> as_codes(read_letters("DD.MM.YY"))
     '%d.%m.%y'
     """
-    return "".join(f"%{each.code}" if each.code else _escaped(each.text) for each in pieces)
+    return "".join(f"%{each.code}" if each.code else _escaped(each.text) for each in parts)
 
 
 def _escaped(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from eventide.errors import UnsupportedError
-from eventide.lang.sql.functions.formats import Piece, read_codes
+from eventide.lang.sql.functions.formats import FormatPart, read_codes
 from eventide.lang.sql.functions.kinds import Kinds, kind_of
 from eventide.lang.sql.functions.known import DATE_PARTS, PART_ALIASES, unread
 from eventide.lang.sql.functions.on_spark.templates import (
@@ -200,7 +200,7 @@ def from_number(node: exp.Expr, kinds: Kinds) -> exp.Expr:
     return filled(f"{_EPOCH} + {since}", x=node.this)
 
 
-def _pieces(node: exp.Expr) -> list[Piece]:
+def _format_parts(node: exp.Expr) -> list[FormatPart]:
     """Return the parts of a format that is written in the query."""
     format_ = node.args.get("format")
     if not (isinstance(format_, exp.Literal) and format_.is_string):
@@ -214,17 +214,17 @@ def _pieces(node: exp.Expr) -> list[Piece]:
 
 def formatted_time(node: exp.Expr, _: Kinds) -> exp.Expr:
     """Return STRFTIME with a literal format."""
-    pieces = [
+    parts = [
         filled(CODES[each.code], x=node.this) if each.code else exp.Literal.string(each.text)
-        for each in _pieces(node)
+        for each in _format_parts(node)
     ]
-    return exp.Anonymous(this="CONCAT", expressions=pieces or [exp.Literal.string("")])
+    return exp.Anonymous(this="CONCAT", expressions=parts or [exp.Literal.string("")])
 
 
 def read_time(node: exp.Expr, _: Kinds) -> exp.Expr:
     """Return STRPTIME with a literal format."""
     pattern = ""
-    for each in _pieces(node):
+    for each in _format_parts(node):
         if each.code and each.code not in _READ_CODES:
             what = f"{each.text!r} in a format that is read"
             raise beyond_spark(what, node)
