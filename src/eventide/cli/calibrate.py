@@ -14,11 +14,11 @@ from eventide.cli.terminal import notices, output
 @click.command(cls=Command, short_help="Measure this machine, to plan queries for it.")
 @database_argument
 def calibrate(database: Path) -> None:
-    """Measure what single steps of a query take on this machine, and keep it with the database DB.
+    """Measure the cost of the steps of a query on this machine, and store it with the database DB.
 
-    It takes some seconds, on events of its own that are gone afterwards. What it finds decides
+    It takes some seconds, on events of its own that are deleted afterwards. The costs decide
     between the ways to answer a query over history: how long it takes, never its answer. Without
-    it, numbers are used that fit most machines.
+    them, typical numbers are used.
 
     Example:
       eventide calibrate traffic.ev

@@ -27,8 +27,8 @@ PICTURES = (".svg", ".html")
 def explain(database: Path, query: str, analyze: bool, target: Path | None) -> None:
     """Show how QUERY would be answered, without running it. With - it comes from stdin.
 
-    The last step comes first, what it reads is indented below it. Then come the ways to answer
-    it that were considered, cheapest first, with what each is expected to take.
+    The last step comes first, its sources are indented below it. Then come the ways to answer it
+    that were considered, cheapest first, with the expected cost of each.
 
     Examples:
       eventide explain traffic.ev "SELECT car, MAX(speed) AS top FROM cars

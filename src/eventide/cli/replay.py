@@ -62,10 +62,10 @@ def replay(  # noqa: PLR0913 - an option each
 ) -> None:
     """Run QUERY over the stored events of the database DB as a live query, from TIME to TIME.
 
-    The events come in order of time, once more; every row is printed when the query would have
-    had it live. With --speed 1x it takes as long as it took, without it no longer than it must.
-    Times are ISO-8601, such as 2026-03-02T08:00:00, and UTC without a zone. With - the query
-    comes from stdin. Ctrl-C ends it, and says where it was.
+    The events come again in order of time; every row is printed when the query would have had it
+    live. With --speed 1x it takes as long as it took then; without --speed it is as fast as
+    possible. Times are ISO-8601, such as 2026-03-02T08:00:00, and UTC without a zone. With - the
+    query comes from stdin. Ctrl-C ends it, and prints how far it was.
 
     Examples:
       eventide replay traffic.ev "SELECT * FROM cars WHERE speed > 130" --speed 60x

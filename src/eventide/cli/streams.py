@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command(cls=Command, short_help="List what a database holds.")
 @database_argument
 def streams(database: Path) -> None:
-    """List the streams of the database DB: events, their time, their size, their attributes.
+    """List the streams of the database DB: number of events, period, size, attributes.
 
     Example:
       eventide streams traffic.ev

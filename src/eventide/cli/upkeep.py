@@ -45,10 +45,10 @@ def backup(database: Path, target: Path) -> None:
 @database_argument
 @click.option("--stream", "name", metavar="NAME", help="Only this stream [all of the database].")
 def compact(database: Path, name: str | None) -> None:
-    """Merge small and overlapping segments of the database DB, and delete what nobody needs.
+    """Merge small and overlapping segments of the database DB, and delete files no longer needed.
 
-    Also drops what the streams' retention lets go, and builds indexes that are missing. Readers
-    and their answers are not disturbed.
+    Also applies the streams' retention, and builds missing indexes. Readers and their answers are
+    not disturbed.
 
     Example:
       eventide compact traffic.ev --stream cars
@@ -70,7 +70,7 @@ def compact(database: Path, name: str | None) -> None:
 @database_argument
 @click.option("--stream", "name", metavar="NAME", help="Only this stream [all of the database].")
 def stats(database: Path, name: str | None) -> None:
-    """Show how the streams of the database DB are kept: segments, indexes, and what was decided.
+    """Show how the streams of the database DB are stored: segments, indexes, decisions.
 
     Example:
       eventide stats traffic.ev --stream cars

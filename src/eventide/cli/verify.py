@@ -31,12 +31,11 @@ stream_option = click.option(
 @stream_option
 @click.option("--no-progress", is_flag=True, help="Show no progress bar.")
 def verify(database: Path, name: str | None, no_progress: bool) -> None:
-    """Read all of the database DB, and say what is damaged. Nothing is changed.
+    """Read all of the database DB, and report what is damaged. Nothing is changed.
 
-    Checked are the manifest, the log, every block and index of every segment, and that what the
-    indexes say of the events is so. The exit code is 0 if everything is whole, and 1 if not. A
-    commit notes how long the log is; that a log was cut off behind that cannot be seen, which is
-    said.
+    It checks the manifest, the log, every leaf and index of every segment, and that the indexes
+    agree with the events. The exit code is 0 if everything is whole, and 1 if not. A log that was
+    cut off behind its length at the last commit cannot be detected; the output says so.
 
     Examples:
       eventide verify traffic.ev
@@ -70,8 +69,8 @@ def verify(database: Path, name: str | None, no_progress: bool) -> None:
 def repair(database: Path, name: str | None, dry_run: bool, yes: bool) -> None:
     """Make the damaged streams of the database DB whole again, losing as little as possible.
 
-    What is whole is not touched. Damaged files are kept, with the suffix .damaged. If there is a
-    backup, it may have what a repair cannot bring back: look at --dry-run first.
+    Whole parts are not touched. Damaged files are kept, with the suffix .damaged. A backup may have
+    events that a repair cannot bring back: look at --dry-run first.
 
     Examples:
       eventide repair traffic.ev --dry-run

@@ -3,7 +3,7 @@
 Every operator looks up and stores each tuple that comes, and has to find each tuple that goes. How
 long finding takes depends on the structure in which tuples wait. The unit is one touch of a tuple.
 
-The weights were measured with the queries Q1 to Q4 of benchmarks/standing_links.py and variations
+The weights were measured with the queries Q1 to Q4 of benchmarks/standing/links.py and variations
 of them, with windows of 2,000 to 200,000 tuples, by the time that `Profile` of engines/standing/
 explained.py has for each operator: a touch is about 0.1 µs. A join takes 0.2 µs for a tuple that
 comes and 0.1 to 0.25 for each that it finds, (NOT) EXISTS 0.2 to 0.6, EXCEPT 1.0, DISTINCT 0.1 for
