@@ -1,7 +1,8 @@
 """MATCH_RECOGNIZE: conditions, matches, measures.
 
 match.py       the operator: rows in, matches out, undecided rows kept
-state.py       its state; found.py: input and output of the matchers
+state.py       its state, written_state.py: as bytes; found.py: input and output of the matchers
+outcome.py     the error that a matcher ended with
 masks.py       conditions on single rows, as a bit of each row
 conditions.py  conditions on the match, for the search; compiler.py, leaves.py, registers.py,
                liveness.py and values.py are its parts

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
-from eventide.errors import EvaluationError
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
 from eventide.kernels.keys import search_keys
@@ -26,35 +25,21 @@ from eventide.kernels.ordering import ranges
 from eventide.kernels.patterns.code import Tables
 from eventide.kernels.patterns.notes import Predecessors
 from eventide.kernels.patterns.scan import scan
-from eventide.kernels.patterns.search import MOST_TAKEN, search
+from eventide.kernels.patterns.search import search
 from eventide.kernels.patterns.tables import (
     CONTIGUOUS,
-    MOST_STEPS,
     NEXT_ROW,
     NO_ANSWER,
-    NO_SKIP_TARGET,
-    OK,
-    OUT_OF_STEPS,
     PAST_LAST,
     PAUSED,
     SKIP_TILL_ANY,
     SKIP_TILL_NEXT,
-    SKIP_TO_START,
     TO_FIRST,
     TO_LAST,
-    TOO_MANY_MATCHES,
     Partitions,
     Rows,
     Rules,
     Steps,
-)
-from eventide.operators.checking import (
-    filled,
-    filled_bools,
-    require,
-    require_instant,
-    require_keys,
-    require_within,
 )
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.expressions.evaluate import evaluate
@@ -63,16 +48,16 @@ from eventide.operators.patterns.conditions import Conditions, compile_condition
 from eventide.operators.patterns.found import predecessors_of, scanned_matches, searched_matches
 from eventide.operators.patterns.masks import LocalCondition, RowsByKey, masks_of
 from eventide.operators.patterns.measures import MatchChains, Measure, Naming
+from eventide.operators.patterns.outcome import check_outcome
 from eventide.operators.patterns.report import Report
 from eventide.operators.patterns.state import Excerpts, MatchState, joined, part_of
-from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.operators.patterns.written_state import WrittenForm, read_state, write_state
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
 from eventide.plan.patterns.automaton import PatternAutomaton
 from eventide.plan.patterns.looking_back import looks_back
 from eventide.plan.patterns.nodes import MatchRecognize
-from eventide.plan.time_order import follows_time
-from eventide.schema import MAX_TS_US, MIN_TS_US, TS
+from eventide.schema import TS
 
 MOST_ELEMENTS = 4_000_000
 """How many matched rows are held before their results are computed."""
@@ -83,8 +68,6 @@ PARTS_A_THREAD = 2
 
 LONGEST_US = 2**61
 """As good as no limit, and no sum with a time overflows."""
-
-MATCHED = "row of a match"
 
 STRATEGIES = {
     "contiguous": CONTIGUOUS,
@@ -378,7 +361,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
                 matches, parts, status, where = self.scanned(rows, parts, rules)
             else:
                 matches, parts, status, where = self.searched(tables, rows, parts, rules)
-            self.check(status, where, by_key)
+            check_outcome(self.node, status, where, by_key.column(TS))
             yield matches, parts
 
     def tables(self, by_key: RowsByKey) -> Tables:
@@ -401,34 +384,6 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
             raise self.conditions.no_answer(found.instruction)
         moved = parts._replace(begin=frozen(found.next), numbers=frozen(found.numbers))
         return searched_matches(found), moved, found.status, found.where
-
-    def check(self, status: int, where: int, by_key: RowsByKey) -> None:
-        """Raise the error that a matcher found at a start row."""
-        if status in (OK, PAUSED):
-            return
-        skip = self.node.skip
-        at = by_key.column(TS)[where].as_py()
-        if status == NO_SKIP_TARGET:
-            message = f"the match at {at} has no row of {skip.variable} to skip to"
-            hint = "skip PAST LAST ROW or TO NEXT ROW, which every match can"
-            raise EvaluationError(message, span=skip.span, hint=hint)
-        if status == SKIP_TO_START:
-            message = f"the match at {at} begins with {skip.variable}: to skip there finds it again"
-            hint = "skip TO NEXT ROW, or to a variable that comes later"
-            raise EvaluationError(message, span=skip.span, hint=hint)
-        if status == TOO_MANY_MATCHES:
-            message = (
-                f"the matches up to those from the row at {at} have more than {MOST_TAKEN:,} rows"
-            )
-            hint = "skip_till_any finds every combination: add WITHIN, or narrow the conditions"
-            raise EvaluationError(message, span=self.node.span, hint=hint)
-        assert status == OUT_OF_STEPS
-        message = f"the pattern takes more than {MOST_STEPS:,} steps from the row at {at}"
-        hint = (
-            "its conditions tell too many ways of matching the same rows apart: "
-            "add WITHIN, or make the conditions of its parts exclude each other"
-        )
-        raise EvaluationError(message, span=self.node.span, hint=hint)
 
     def still_needed(
         self,
@@ -479,71 +434,20 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         return due
 
     @cached_property
-    def fact_schema(self) -> pa.Schema:
-        """The columns of the state of keys, in a dumped state."""
-        keys = [(f"key {n}", key.type.arrow) for n, key in enumerate(self.node.keys)]
-        facts = [(name, pa.int64()) for name in ("kept", "begin", "seen", "numbers")]
-        return pa.schema([*keys, *facts, ("whole", pa.bool_())])
+    def written_form(self) -> WrittenForm:
+        """What a written state has."""
+        return WrittenForm(self.node, self.source_schema, self.shows_unmatched, self.reach_ahead)
 
     def write(self, layers: KeyLayers[MatchState]) -> bytes:
         """Write the state out."""
-        name, state = type(self).__name__, layers.whole
-        marks = state.matched if self.shows_unmatched else np.zeros(state.rows.num_rows, np.bool_)
-        # Last, and read back from there, whatever the others are called.
-        rows = state.rows.append_column(MATCHED, pa.array(marks))
-        facts = (state.kept, state.begin, state.seen, state.numbers, state.whole)
-        arrays = [*state.keys, *map(pa.array, facts)]
-        keys = pa.RecordBatch.from_arrays(arrays, schema=self.fact_schema)
-        clock = {"watermark_us": layers.watermark_us}
-        return join_parts([write_rows(name, rows, clock), write_rows(f"{name} keys", keys, {})])
+        return write_state(self.written_form, layers)
 
     def read(self, written: bytes) -> KeyLayers[MatchState]:
         """Read back what `write` wrote."""
-        name = type(self).__name__
-        rows_part, keys_part = parts_of(name, written, 2)
-        row_schema = self.source_schema.append(pa.field(MATCHED, pa.bool_()))
-        rows, clock = read_rows(name, rows_part, row_schema)
-        facts, _ = read_rows(f"{name} keys", keys_part, self.fact_schema)
-        marks = filled_bools(rows.columns[-1], "marks of rows")
-        own = pa.RecordBatch.from_arrays(rows.columns[:-1], schema=self.source_schema)
-        numbers = ("kept", "begin", "seen", "numbers")
-        kept, begin, seen, counted = (filled(facts.column(each), each) for each in numbers)
-        keys, watermark_us = tuple(facts.columns[: len(self.node.keys)]), clock["watermark_us"]
-        whole = filled_bools(facts.column("whole"), "marks of keys")
-        held = MatchState(own, keys, kept, begin, seen, counted, whole, marks, kept, watermark_us)
-        self.check_read(held)
+        held = read_state(self.written_form, written)
+        rows, kept = held.rows, held.kept
         offsets = np.concatenate([[0], np.cumsum(kept)])
-        by_key = RowsByKey(own, np.arange(own.num_rows), offsets, in_key_order=True)
-        state = MatchState(
-            own,
-            keys,
-            kept,
-            begin,
-            seen,
-            counted,
-            whole,
-            marks if self.shows_unmatched else marks[:0],
-            self.due(by_key, np.arange(len(kept)), offsets[:-1] + begin, watermark_us),
-            watermark_us,
-        )
-        return KeyLayers.of(state, watermark_us)
-
-    def check_read(self, state: MatchState) -> None:
-        """Refuse an inconsistent state: a matcher follows its rows and counts without checks."""
-        kept, rows = state.kept, state.rows.num_rows
-        require_keys(state.keys, len(kept))
-        require_within(kept, 0, rows + 1, "rows of keys")
-        require(int(kept.sum()) == rows, f"{rows} rows are not those of all keys")
-        require_within(state.begin, 0, rows + 1, "first undecided rows")
-        require((state.begin <= kept).all(), "an undecided row behind the last one of its key")
-        require_within(state.seen, -self.reach_ahead, rows + 1, "rows that were tested")
-        require((state.seen <= kept).all(), "a row that was tested behind the last one of its key")
-        require_within(state.numbers, 0, 2**62, "numbers of matches")
-        require_instant(state.watermark_us, "the watermark")
-        ts = filled(state.rows.column(TS), "times of rows")
-        require_within(ts, MIN_TS_US, MAX_TS_US + 1, "times of rows")
-        if follows_time(self.node.source):
-            firsts = np.cumsum(kept)[:-1]
-            rises = np.diff(ts, prepend=ts[:1]) >= 0
-            rises[firsts[firsts < rows]] = True
-            require(rises.all(), "times of rows do not ascend")
+        by_key = RowsByKey(rows, np.arange(rows.num_rows), offsets, in_key_order=True)
+        matched = held.matched if self.shows_unmatched else held.matched[:0]
+        due = self.due(by_key, np.arange(len(kept)), offsets[:-1] + held.begin, held.watermark_us)
+        return KeyLayers.of(replace(held, matched=matched, due=due), held.watermark_us)
