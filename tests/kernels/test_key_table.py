@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.kernels.compiled import Int64s, inlined
+from eventide.kernels.compiled import Int64s, inline
 from eventide.kernels.key_table import COUNT, KeyTable, empty_table, find, put, remove, roomy
 
 
-@inlined  # not kept on disk, where it would not notice that what it calls has changed
+@inline  # not kept on disk, where it would not notice that what it calls has changed
 def apply(table: KeyTable, steps: Int64s, found: Int64s) -> None:
     """Do one step after the other: (what, first, second, handle)."""
     for i in range(len(steps)):

@@ -63,20 +63,41 @@ def kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Retur
     return compiled
 
 
-def allocating_nothing(
-    function: Callable[Arguments, Returned],
-) -> Callable[Arguments, Returned]:
-    """Compile a kernel that makes no arrays, nor returns any, without counting references.
+# Lean code makes no arrays and returns none, so references to arrays need not be counted. To take
+# an array out of a tuple otherwise costs two atomic additions: in a loop over events this may be
+# half of the time, and most of the time of compiling. The caller of a lean kernel holds the arrays
+# meanwhile.
+_LEAN: dict[str, Any] = {"nogil": True, "_nrt": False}
 
-    To take an array out of a tuple or a view of one otherwise costs two atomic additions, which in
-    a loop over events may be half of the time. Who calls the kernel holds the arrays meanwhile.
-    """
-    options: dict[str, Any] = {"nogil": True, "_nrt": False}
+
+def lean_kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """Compile a kernel that makes no arrays, and keep the machine code on disk."""
     compiled: Callable[Arguments, Returned]
     try:
-        compiled = numba.njit(cache=True, **options)(function)
+        compiled = numba.njit(cache=True, **_LEAN)(function)
     except RuntimeError:  # no folder to keep machine code in can be written to
-        compiled = numba.njit(**options)(function)
+        compiled = numba.njit(**_LEAN)(function)
+    return compiled
+
+
+def inline(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """Put the source of a function into each kernel that calls it."""
+    compiled: Callable[Arguments, Returned] = numba.njit(inline="always")(function)
+    return compiled
+
+
+def inline_lean(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """Put the machine code of a lean function into its callers, for it takes too many arrays."""
+    compiled: Callable[Arguments, Returned] = numba.njit(forceinline=True, **_LEAN)(function)
+    return compiled
+
+
+def call_lean(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """Compile a lean function that lean kernels call from several places.
+
+    A callee is optimised again in every function that calls it: have few of them, not in layers.
+    """
+    compiled: Callable[Arguments, Returned] = numba.njit(**_LEAN)(function)
     return compiled
 
 
@@ -103,12 +124,6 @@ def when_compiling(say: Callable[[], None]) -> None:
     On a new machine that takes from seconds to half a minute, and would look like a hang.
     """
     event.register("numba:compile", _FirstCompilation(say))  # type: ignore[no-untyped-call]
-
-
-def inlined(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """Compile a piece that only kernels call, into the kernel that calls it."""
-    compiled: Callable[Arguments, Returned] = numba.njit(inline="always")(function)
-    return compiled
 
 
 def frozen(array: npt.NDArray[Element]) -> npt.NDArray[Element]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Bools, Int64s, inlined, kernel
+from eventide.kernels.compiled import Bools, Int64s, inline, kernel
 
 Hashes = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]
@@ -20,7 +20,7 @@ MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
-@inlined
+@inline
 def mixed(value: np.uint64) -> np.uint64:
     """Spread the bits of a word, as the last step of SplitMix64 does."""
     value = (value ^ (value >> np.uint64(30))) * MIX_1

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int32s, Int64s, inlined, kernel
+from eventide.kernels.compiled import Int32s, Int64s, inline, kernel
 from eventide.kernels.hashing import GOLDEN, mixed
 
 SMALLEST = 16
@@ -50,14 +50,14 @@ def roomy(table: KeyTable, more: int) -> KeyTable:
     return larger
 
 
-@inlined
+@inline
 def place_of(first: np.int64, second: np.int64, mask: np.int64) -> np.int64:
     """Return where the search for a key begins."""
     word = np.uint64(first) ^ (np.uint64(second) * GOLDEN)
     return np.int64(mixed(word) & np.uint64(mask))
 
 
-@inlined
+@inline
 def seek(table: KeyTable, first: np.int64, second: np.int64) -> np.int64:
     """Return the place of a key, or the empty place that it would get."""
     mask = np.int64(len(table.handles) - 1)
@@ -69,13 +69,13 @@ def seek(table: KeyTable, first: np.int64, second: np.int64) -> np.int64:
     return place
 
 
-@inlined
+@inline
 def find(table: KeyTable, first: np.int64, second: np.int64) -> np.int64:
     """Return the handle of a key, or -1."""
     return np.int64(table.handles[seek(table, first, second)])
 
 
-@inlined
+@inline
 def put(table: KeyTable, first: np.int64, second: np.int64, handle: np.int64) -> None:
     """Set the handle of a key; there has to be room."""
     place = seek(table, first, second)
@@ -86,7 +86,7 @@ def put(table: KeyTable, first: np.int64, second: np.int64, handle: np.int64) ->
     table.handles[place] = handle
 
 
-@inlined
+@inline
 def remove(table: KeyTable, first: np.int64, second: np.int64) -> None:
     """Remove a key, if it is there, and move up those that had to step over it."""
     mask = np.int64(len(table.handles) - 1)

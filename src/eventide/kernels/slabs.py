@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, inlined, kernel
+from eventide.kernels.compiled import Int64s, inline, kernel
 
 SHORTEST = 8
 CLASSES = 48
@@ -48,7 +48,7 @@ def with_room(slabs: Slabs) -> Slabs:
     return slabs._replace(words=larger)
 
 
-@inlined
+@inline
 def class_of(room: int) -> int:
     """Return the number of the shortest length that is not below `room`."""
     size_class = 0

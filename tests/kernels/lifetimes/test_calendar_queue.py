@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.kernels.compiled import Int64s, inlined
+from eventide.kernels.compiled import Int64s, inline
 from eventide.kernels.lifetimes.calendar_queue import (
     NEVER,
     Calendar,
@@ -18,7 +18,7 @@ from eventide.kernels.lifetimes.calendar_queue import (
 )
 
 
-@inlined  # not kept on disk, where it would not notice that what it calls has changed
+@inline  # not kept on disk, where it would not notice that what it calls has changed
 def tick(calendar: Calendar, clock: np.int64, handles: Int64s, exps: Int64s, out: Int64s) -> int:
     """Take out what is due, then schedule; return how many were due."""
     count = 0

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, inlined, kernel
+from eventide.kernels.compiled import Int64s, inline, kernel
 from eventide.kernels.slabs import BASE, ROOM, Slabs, widen
 
 LOW_BITS = np.int64(0xFFFFFFFF)
@@ -22,7 +22,7 @@ LOWEST = 1088
 """The lowest digit counts multiples of 2^-1088: less than the smallest double, and on the grid."""
 
 
-@inlined
+@inline
 def digit_of(value: float) -> np.int64:
     """Return the number of the lowest digit that a finite double touches, on the common grid."""
     exponent = (np.float64(value).view(np.int64) >> 52) & np.int64(0x7FF)

@@ -6,10 +6,10 @@ A NaN is larger than every number, as in the comparison operators.
 
 from __future__ import annotations
 
-from eventide.kernels.compiled import Bools, Codes, Int64s, Numbers, inlined, kernel
+from eventide.kernels.compiled import Bools, Codes, Int64s, Numbers, inline, kernel
 
 
-@inlined
+@inline
 def better(a: float, b: float, sign: int) -> bool:
     """Whether `a` is smaller than `b` (sign 1) or larger (sign -1)."""
     if sign > 0:

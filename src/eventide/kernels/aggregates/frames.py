@@ -6,7 +6,7 @@ from key to key, as the frame kernels of sums and extremes require.
 
 from __future__ import annotations
 
-from eventide.kernels.compiled import Bools, Int64s, inlined, kernel
+from eventide.kernels.compiled import Bools, Int64s, inline, kernel
 
 
 @kernel
@@ -54,7 +54,7 @@ def keep_reachable_rows(
             keep[order[i]] = True
 
 
-@inlined
+@inline
 def first_window_after(instant_us: int, slide_us: int) -> int:
     """Return the first window start after an instant."""
     return (instant_us // slide_us + 1) * slide_us

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.kernels.aggregates.sorted_blocks import HEADER, STARTS, count_of
-from eventide.kernels.compiled import Int64s, allocating_nothing, inlined, kernel
+from eventide.kernels.compiled import Int64s, inline, kernel, lean_kernel
 from eventide.kernels.key_table import KeyTable, find
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START
 
@@ -26,13 +26,13 @@ LIST_ROOM = 512
 """The length of a list's slab: more values than are usually wanted, so it is rarely rebuilt."""
 
 
-@allocating_nothing
+@lean_kernel
 def rank_of(value: np.int64, is_text: bool, texts: KeyTable, ranks: Int64s) -> np.int64:
     """Return a number that is smaller the further in front a value belongs."""
     return ranks[find(texts, value, np.int64(0))] if is_text else value
 
 
-@inlined
+@inline
 def list_value(
     listed: Int64s, value: np.int64, count: int, is_text: bool, texts: KeyTable, ranks: Int64s
 ) -> None:
@@ -58,7 +58,7 @@ def list_value(
         listed[0] = min(listed[0] + 1, longest)
 
 
-@allocating_nothing
+@lean_kernel
 def list_all(
     words: Int64s,
     notes: Int64s,
@@ -93,7 +93,7 @@ def list_all(
                 count = 0
 
 
-@inlined
+@inline
 def unlist(listed: Int64s, value: np.int64) -> int:
     """Remove a value from a list; return its count, 0 if it is not there."""
     place, count = np.int64(1), np.int64(0)
@@ -108,7 +108,7 @@ def unlist(listed: Int64s, value: np.int64) -> int:
     return int(count)
 
 
-@inlined
+@inline
 def is_before_last(
     listed: Int64s, value: np.int64, count: int, is_text: bool, texts: KeyTable, ranks: Int64s
 ) -> bool:
@@ -131,7 +131,7 @@ def needs_list(notes: Int64s, owner: int, block: int | None) -> bool:
     return False
 
 
-@allocating_nothing
+@lean_kernel
 def keep_listed(
     words: Int64s,
     notes: Int64s,
@@ -170,7 +170,7 @@ def keep_listed(
     return True
 
 
-@allocating_nothing
+@lean_kernel
 def most_frequent(
     words: Int64s,
     notes: Int64s,

@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from eventide.kernels.aggregates.sums import two_product, two_sum
-from eventide.kernels.compiled import Bools, Floats, Numbers, inlined, kernel
+from eventide.kernels.compiled import Bools, Floats, Numbers, inline, kernel
 
 LANES = 32  # sixteen fill two of the widest vector registers; 32 measured best
 LONG_RUN = 4 * LANES  # below this, putting the lanes together costs more than they save
@@ -33,7 +33,7 @@ def generate_fused(_typing: Any, a: Any, b: Any, c: Any) -> tuple[Any, Callable[
 fused: Callable[..., float] = intrinsic(generate_fused)
 
 
-@inlined
+@inline
 def two_sum_of_finite(a: float, b: float) -> tuple[float, float]:
     """Return the rounded sum and what rounding lost; a NaN if the sum is not finite."""
     total = a + b
@@ -68,7 +68,7 @@ def add_in_lanes(values: Numbers, valid: Bools, lanes: Floats) -> None:
                     add_to_lane(float(block[j]), j, lanes)
 
 
-@inlined
+@inline
 def add_to_lane(value: float, lane: int, lanes: Floats) -> None:
     """Add one value to one lane."""
     total, lost = two_sum_of_finite(lanes[lane], value)

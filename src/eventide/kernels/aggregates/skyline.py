@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, inlined, kernel
+from eventide.kernels.compiled import Int64s, inline, kernel
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START
 
 
-@inlined
+@inline
 def place_by_end(words: Int64s, start: int, first: int, last: int, end: int) -> int:
     """Return the first place of [first, last) whose entry ends no earlier; usually none is."""
     if first == last or words[start + 2 * (last - 1)] < end:

@@ -24,7 +24,7 @@ from eventide.kernels.aggregates.sorted_values import (
     place_above,
     place_among,
 )
-from eventide.kernels.compiled import Int64s, inlined, kernel
+from eventide.kernels.compiled import Int64s, inline, kernel
 from eventide.kernels.slabs import (
     BASE,
     BLOCK,
@@ -65,7 +65,7 @@ def recount(words: Int64s, notes: Int64s, owner: int, number: int, more: np.int6
         place += place & -place
 
 
-@inlined
+@inline
 def sum_up(words: Int64s, directory: int, width: int) -> None:
     """Recompute the sums from the counts."""
     blocks = words[directory]
@@ -103,7 +103,7 @@ def put_in(words: Int64s, notes: Int64s, owner: int, block: int, value: int) -> 
     return True
 
 
-@inlined
+@inline
 def join_neighbour(
     words: Int64s, notes: Int64s, free: Int64s, owner: int, block: int, number: int
 ) -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, inlined, kernel
+from eventide.kernels.compiled import Int64s, inline, kernel
 
 COUNT_BITS = 40
 """A counted value is key << 40 | count."""
 
 
-@inlined
+@inline
 def place_among(words: Int64s, start: int, length: int, value: int) -> int:
     """Return the place of the first of `length` values from `start` on that is not smaller."""
     low = start
@@ -27,7 +27,7 @@ def place_among(words: Int64s, start: int, length: int, value: int) -> int:
     return low
 
 
-@inlined
+@inline
 def place_above(words: Int64s, start: int, length: int, value: int) -> int:
     """Return the place of the first of `length` values from `start` on that is larger."""
     low = start
@@ -41,7 +41,7 @@ def place_above(words: Int64s, start: int, length: int, value: int) -> int:
     return low
 
 
-@inlined
+@inline
 def open_place(words: Int64s, place: int, end: int, value: int) -> None:
     """Insert a value at a place; there is room."""
     for i in range(end, place, -1):
@@ -49,7 +49,7 @@ def open_place(words: Int64s, place: int, end: int, value: int) -> None:
     words[place] = value
 
 
-@inlined
+@inline
 def close_place(words: Int64s, place: int, end: int) -> None:
     """Remove the value at a place."""
     for i in range(place, end - 1):

@@ -19,7 +19,7 @@ from eventide.kernels.aggregates.lanes import (
     add_one_by_one,
     fold_lanes,
 )
-from eventide.kernels.compiled import Bools, Floats, Int64s, Numbers, inlined, kernel
+from eventide.kernels.compiled import Bools, Floats, Int64s, Numbers, inline, kernel
 
 
 @kernel
@@ -51,7 +51,7 @@ def find_extremes(values: Numbers, valid: Bools, extremes: Numbers) -> None:
                 extremes[1] = value
 
 
-@inlined
+@inline
 def spelled_once(value: float) -> float:
     """Return one zero for both, and one NaN for all."""
     return np.nan if np.isnan(value) else value + 0.0
@@ -72,7 +72,7 @@ def summarise_floats(
         summarise_floats_of_run(part, part_valid, lanes, (counts, extremes, moments), run)
 
 
-@inlined
+@inline
 def summarise_floats_of_run(
     part: Floats, valid: Bools, lanes: Floats, out: tuple[Int64s, Floats, Floats], run: int
 ) -> None:
@@ -138,7 +138,7 @@ def summarise_integers(
             fold_lanes(lanes, moments[:, run])
 
 
-@inlined
+@inline
 def summarise_keys_of_run(
     part: Int64s, valid: Bools, counts: Int64s, extremes: Int64s, run: int
 ) -> None:
@@ -169,7 +169,7 @@ def summarise_keys(
         summarise_keys_of_run(part, part_valid, counts, extremes, run)
 
 
-@inlined
+@inline
 def wide_less(high: int, low: int, other_high: int, other_low: int) -> bool:
     """Whether one 128-bit integer is smaller than another; low halves have no sign."""
     if high != other_high:
@@ -201,7 +201,7 @@ def summarise_decimals(
         wholes[1, run] = np.int64(low)
 
 
-@inlined
+@inline
 def widen(low: int, high: int, first: bool, held: Int64s, sign: int) -> None:
     """Take a 128-bit integer as the smallest (sign 1) or largest (-1) if it is."""
     if (

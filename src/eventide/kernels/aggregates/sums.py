@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Floats, Int64s, inlined, kernel
+from eventide.kernels.compiled import Floats, Int64s, inline, kernel
 
 SPLITTER = 134217729.0  # 2^27 + 1, splits a double into two halves of 26 bits
 
 
-@inlined
+@inline
 def two_sum(a: float, b: float) -> tuple[float, float]:
     """Return the rounded sum of two doubles and what rounding lost."""
     total = a + b
@@ -25,7 +25,7 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
     return total, (a - (total - part)) + (b - part)
 
 
-@inlined
+@inline
 def two_product(a: float, b: float) -> tuple[float, float]:
     """Return the rounded product of two doubles and what rounding lost."""
     product = a * b

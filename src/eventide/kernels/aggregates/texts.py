@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Bools, Int32s, Int64s, inlined, kernel
+from eventide.kernels.compiled import Bools, Int32s, Int64s, inline, kernel
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -36,7 +36,7 @@ def best_texts(
         rows[run] = best
 
 
-@inlined
+@inline
 def head_of(data: Bytes, start: int, end: int) -> np.uint64:
     """Return the first eight bytes as a number that compares as they do, filled up with zeros."""
     eight = data[start : start + 8]

@@ -10,7 +10,7 @@ from eventide.kernels.aggregates.exact_sums import read_sum
 from eventide.kernels.aggregates.frequent_values import most_frequent
 from eventide.kernels.aggregates.sorted_blocks import word_at
 from eventide.kernels.aggregates.sorted_values import COUNT_BITS
-from eventide.kernels.compiled import Floats, Int64s, inlined, kernel
+from eventide.kernels.compiled import Floats, Int64s, inline, kernel
 from eventide.kernels.key_table import KeyTable
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START
 
@@ -156,7 +156,7 @@ def read_pair(
     row[word + 1] = np.float64(low).view(np.int64)
 
 
-@inlined
+@inline
 def mean_or_sum(
     kind: int,
     words: Int64s,
@@ -178,7 +178,7 @@ def mean_or_sum(
     return np.float64(np.nan if np.isnan(found) else found).view(np.int64)
 
 
-@inlined
+@inline
 def read_row(
     places: Int64s,
     numbers: Floats,

@@ -21,7 +21,7 @@ from eventide.kernels.aggregates.skyline import drop_ended, put_life
 from eventide.kernels.aggregates.sorted_blocks import put_in, take_out
 from eventide.kernels.aggregates.sorted_values import count_value
 from eventide.kernels.aggregates.sums import two_product
-from eventide.kernels.compiled import Bools, Int32s, Int64s, allocating_nothing, inlined, kernel
+from eventide.kernels.compiled import Bools, Int32s, Int64s, inline, kernel, lean_kernel
 from eventide.kernels.groups.reading import Readers, read_row
 from eventide.kernels.groups.tables import (
     COUNT,
@@ -88,7 +88,7 @@ class Progress(NamedTuple):
         return cls(np.zeros(5, np.int64), touched, emptied, np.zeros(width, np.int64))
 
 
-@inlined
+@inline
 def fits(value: float, base: int, room: int) -> bool:
     """Whether a sum has the digits for a double."""
     if value == 0.0 or not np.isfinite(value):
@@ -97,7 +97,7 @@ def fits(value: float, base: int, room: int) -> bool:
     return bool(digit >= base and digit + 4 <= base + room)
 
 
-@inlined
+@inline
 def doubles_of(kind: int, word: np.int64) -> tuple[float, float]:
     """Return the double of a word or the two of its square."""
     value = float(np.int64(word ^ ((word >> 63) & LOW_63)).view(np.float64))
@@ -107,7 +107,7 @@ def doubles_of(kind: int, word: np.int64) -> tuple[float, float]:
     return value, low_part
 
 
-@inlined
+@inline
 def apply_double(
     words: Int64s,
     notes: Int64s,
@@ -135,7 +135,7 @@ def apply_double(
     return True
 
 
-@inlined
+@inline
 def apply_integer(tallies: Int64s, group: int, part: int, word: np.int64, sign: int) -> None:
     """Add an integer to a sum of 128 bits, or subtract it."""
     high, low = word >> 63, np.uint64(word)
@@ -180,7 +180,7 @@ def apply_value(
     return True
 
 
-@inlined
+@inline
 def apply_part(
     words: Int64s,
     notes: Int64s,
@@ -233,7 +233,7 @@ def widen_part(slabs: Slabs, owner: int, block: int | None, kind: int, word: np.
     return cover(slabs, owner, int(digit_of(low_part)))
 
 
-@inlined
+@inline
 def forget_group(
     groups: GroupTables, slabs: Slabs, group: int, part_count: int, emptied: Int64s, facts: Int64s
 ) -> None:
@@ -246,7 +246,7 @@ def forget_group(
         release(slabs.words, slabs.notes, slabs.free, group * part_count + part)
 
 
-@inlined
+@inline
 def settle_instant(
     instant: int,
     many: int,
@@ -290,7 +290,7 @@ def settle_instant(
     return ends
 
 
-@allocating_nothing
+@lean_kernel
 def fold(
     operations: Operations,
     tuples: Tuples,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int32s, Int64s, inlined, kernel
+from eventide.kernels.compiled import Int32s, Int64s, inline, kernel
 from eventide.kernels.hashing import mixed
 from eventide.kernels.key_table import KeyTable, find, put, remove
 
@@ -74,7 +74,7 @@ def free_empty_groups(table: KeyTable, groups: GroupTables, candidates: Int64s) 
             groups.facts[FREE] += 1
 
 
-@inlined
+@inline
 def emit_row(about: Int64s, group: int, instant: int, sign: int, out: Int64s, place: int) -> None:
     """Emit that the row of a group comes or goes."""
     out[OUT_GROUP, place] = group
@@ -85,7 +85,7 @@ def emit_row(about: Int64s, group: int, instant: int, sign: int, out: Int64s, pl
         out[OUT_HEAD + word, place] = about[group, HEAD + word]
 
 
-@inlined
+@inline
 def set_row(about: Int64s, group: int, instant: int, row: Int64s) -> None:
     """Replace the row of a group from an instant on, if the group has rows."""
     about[group, EMITTED] = 1 if about[group, COUNT] > 0 else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, allocating_nothing
+from eventide.kernels.compiled import Int64s, lean_kernel
 from eventide.kernels.hashing import GOLDEN, mixed
 from eventide.kernels.joins.join import JoinRoom
 from eventide.kernels.joins.pool import (
@@ -36,7 +36,7 @@ how many results are written."""
 NOT_BEGUN = -2
 
 
-@allocating_nothing
+@lean_kernel
 def hold(state: JoinTables, changes: Int64s, place: int, newest: bool) -> None:
     """Take a change of the side that is kept; with `newest` it replaces others."""
     if changes[place, SIGN] < 0:
@@ -55,7 +55,7 @@ def hold(state: JoinTables, changes: Int64s, place: int, newest: bool) -> None:
     insert_tuple(state, changes, place)
 
 
-@allocating_nothing
+@lean_kernel
 def join_as_of(
     state: JoinTables,
     changes: Int64s,

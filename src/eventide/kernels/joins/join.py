@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Int64s, inline, lean_kernel
 from eventide.kernels.hashing import GOLDEN, mixed
 from eventide.kernels.joins.pool import (
     AT,
@@ -63,7 +63,7 @@ class JoinRoom(NamedTuple):
     sign: Int8s
 
 
-@inlined
+@inline
 def begin_change(changes: Int64s, scratch: Int64s, progress: Int64s) -> None:
     """Begin to probe with the next change."""
     place = progress[PLACE]
@@ -71,7 +71,7 @@ def begin_change(changes: Int64s, scratch: Int64s, progress: Int64s) -> None:
     scratch[LOW, 0], scratch[HIGH, 0] = changes[place, AT], changes[place, EXP]
 
 
-@inlined
+@inline
 def next_partner(
     tuples: Int64s, sides: Int64s, other: int, depth: int, changes: Int64s, place: int,
     scratch: Int64s,
@@ -98,7 +98,7 @@ def next_partner(
     return bool(cursor >= oldest)
 
 
-@inlined
+@inline
 def write_members(
     tuples: Int64s, sides: Int64s, changes: Int64s, scratch: Int64s, progress: Int64s,
     room: JoinRoom,
@@ -137,7 +137,7 @@ def write_members(
     return True
 
 
-@inlined
+@inline
 def search(
     tuples: Int64s, sides: Int64s, heads: Int64s, orders: Int64s, changes: Int64s,
     scratch: Int64s, progress: Int64s, room: JoinRoom,
@@ -172,7 +172,7 @@ def search(
     return True
 
 
-@allocating_nothing
+@lean_kernel
 def join_changes(
     state: JoinTables, changes: Int64s, scratch: Int64s, progress: Int64s, room: JoinRoom
 ) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Bools, Int32s, Int64s, inlined, kernel
+from eventide.kernels.compiled import Bools, Int32s, Int64s, inline, kernel
 
 
 @kernel
@@ -55,7 +55,7 @@ def grow_tree(values: Int64s, tree: Int64s) -> None:
         tree[node] = max(tree[2 * node], tree[2 * node + 1])
 
 
-@inlined
+@inline
 def next_above(tree: Int64s, place: int, limit: int) -> int:
     """Return the first leaf from `place` on that is above the limit; past all if there is none."""
     size = len(tree) // 2

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Int32s, Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Int32s, Int64s, inline, lean_kernel
 from eventide.kernels.key_table import KeyTable, place_of, put, remove
 from eventide.kernels.lifetimes.calendar_queue import NEVER, Calendar, next_due, schedule
 
@@ -71,13 +71,13 @@ class JoinTables(NamedTuple):
     calendar: Calendar
 
 
-@inlined
+@inline
 def bucket_of(key1: np.int64, key2: np.int64, heads: Int64s) -> np.int64:
     """Return the bucket of a key."""
     return place_of(key1, key2, np.int64(heads.shape[1] - 1))
 
 
-@inlined
+@inline
 def put_in_ring(tuples: Int64s, sides: Int64s, heads: Int64s, changes: Int64s, place: int) -> None:
     """Put the tuple of a change behind the others of its side; there has to be room."""
     side = changes[place, SIDE]
@@ -92,7 +92,7 @@ def put_in_ring(tuples: Int64s, sides: Int64s, heads: Int64s, changes: Int64s, p
     sides[side, COUNT] += 1
 
 
-@inlined
+@inline
 def expire_rings(tuples: Int64s, sides: Int64s, clock: int) -> None:
     """Move on to the first tuple of each ring that has not expired."""
     for side in range(len(sides) - 1):
@@ -104,7 +104,7 @@ def expire_rings(tuples: Int64s, sides: Int64s, clock: int) -> None:
             sides[side, OLDEST], sides[side, COUNT] = oldest, end - oldest
 
 
-@allocating_nothing
+@lean_kernel
 def link(state: JoinTables, changes: Int64s, place: int) -> int:
     """Put the tuple of a change into the pool and its bucket."""
     tuples, sides, heads = state.tuples, state.sides, state.heads
@@ -126,7 +126,7 @@ def link(state: JoinTables, changes: Int64s, place: int) -> int:
     return int(handle)
 
 
-@allocating_nothing
+@lean_kernel
 def unlink(state: JoinTables, handle: int) -> None:
     """Remove a tuple of the pool from its bucket."""
     tuples, heads = state.tuples, state.heads
@@ -142,7 +142,7 @@ def unlink(state: JoinTables, handle: int) -> None:
     tuples[handle, SIDE] = DEAD
 
 
-@inlined
+@inline
 def set_free(tuples: Int64s, sides: Int64s, handle: np.int64) -> None:
     """Free a tuple so that it can be used again."""
     about = len(sides) - 1
@@ -151,7 +151,7 @@ def set_free(tuples: Int64s, sides: Int64s, handle: np.int64) -> None:
     sides[about, FREE_COUNT] += 1
 
 
-@allocating_nothing
+@lean_kernel
 def insert_tuple(state: JoinTables, changes: Int64s, place: int) -> None:
     """Store the tuple of a change; there has to be room for it."""
     side = changes[place, SIDE]
@@ -165,7 +165,7 @@ def insert_tuple(state: JoinTables, changes: Int64s, place: int) -> None:
         put(state.ids, changes[place, ID], side, np.int64(handle))
 
 
-@allocating_nothing
+@lean_kernel
 def forget_tuple(state: JoinTables, handle: int, expired: bool) -> None:
     """Remove a tuple of the pool, because it expired or before that."""
     tuples = state.tuples
@@ -179,7 +179,7 @@ def forget_tuple(state: JoinTables, handle: int, expired: bool) -> None:
         set_free(tuples, state.sides, np.int64(handle))
 
 
-@allocating_nothing
+@lean_kernel
 def look_through(state: JoinTables, clock: int) -> None:
     """Remove expired tuples of sides whose tuples are searched for that, if it is time."""
     tuples, sides = state.tuples, state.sides
@@ -197,7 +197,7 @@ def look_through(state: JoinTables, clock: int) -> None:
         sides[about, SWEPT_AT] = clock
 
 
-@allocating_nothing
+@lean_kernel
 def expire_tuples(state: JoinTables, clock: int) -> None:
     """Remove tuples that have expired at `clock`, of sides whose tuples expire by themselves."""
     tuples, sides = state.tuples, state.sides
@@ -219,14 +219,14 @@ def expire_tuples(state: JoinTables, clock: int) -> None:
             forget_tuple(state, int(due), True)
 
 
-@allocating_nothing
+@lean_kernel
 def insert_all(state: JoinTables, changes: Int64s) -> None:
     """Store the tuples of changes that all come."""
     for place in range(len(changes)):
         insert_tuple(state, changes, place)
 
 
-@allocating_nothing
+@lean_kernel
 def relink(state: JoinTables, heads: Int64s) -> None:
     """Link all living tuples into other buckets, the newest of a bucket first as before."""
     for side in range(len(heads)):
@@ -236,7 +236,7 @@ def relink(state: JoinTables, heads: Int64s) -> None:
             relink_pool(state, side, heads)
 
 
-@allocating_nothing
+@lean_kernel
 def relink_ring(tuples: Int64s, sides: Int64s, side: int, heads: Int64s) -> None:
     """Link the tuples of a ring into other buckets."""
     for number in range(sides[side, OLDEST], sides[side, END]):
@@ -246,7 +246,7 @@ def relink_ring(tuples: Int64s, sides: Int64s, side: int, heads: Int64s) -> None
         heads[side, place] = number
 
 
-@allocating_nothing
+@lean_kernel
 def relink_pool(state: JoinTables, side: int, heads: Int64s) -> None:
     """Link the tuples of a side in the pool into other buckets."""
     tuples = state.tuples
@@ -267,7 +267,7 @@ def relink_pool(state: JoinTables, side: int, heads: Int64s) -> None:
             handle = behind
 
 
-@allocating_nothing
+@lean_kernel
 def write_words(
     side: int, columns: tuple[Int64s, ...], row: Int64s, sign: Int8s, words: Int64s
 ) -> None:
@@ -283,7 +283,7 @@ def write_words(
         words[i, ID], words[i, ROW], words[i, SIDE], words[i, SIGN] = name[i], row[i], side, sign[i]
 
 
-@allocating_nothing
+@lean_kernel
 def merge_in_time(changes: Int64s, cursors: Int64s, merged: Int64s) -> None:
     """Merge the changes of all sides, each in order of time; at one instant the first side leads.
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int32s, Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Int32s, Int64s, inline, lean_kernel
 
 NEVER = np.int64(2**63 - 1)
 WIDTH, CURRENT, DUE, COUNT = 0, 1, 2, 3
@@ -61,7 +61,7 @@ def grown_calendar(calendar: Calendar, capacity: int) -> Calendar:
     return Calendar(calendar.heads, links, exps, due, calendar.facts)
 
 
-@allocating_nothing
+@lean_kernel
 def sift_up(due: Int32s, exps: Int64s, place: int) -> None:
     """Move the handle at a place of the heap up above those that expire after it."""
     handle = due[place]
@@ -74,7 +74,7 @@ def sift_up(due: Int32s, exps: Int64s, place: int) -> None:
     due[place] = handle
 
 
-@allocating_nothing
+@lean_kernel
 def sift_down(due: Int32s, exps: Int64s, parent: int, end: int) -> None:
     """Move the handle at a place of the heap down below those that expire before it."""
     handle = due[parent]
@@ -90,7 +90,7 @@ def sift_down(due: Int32s, exps: Int64s, parent: int, end: int) -> None:
     due[parent] = handle
 
 
-@inlined
+@inline
 def schedule(calendar: Calendar, handle: np.int64, exp: np.int64) -> None:
     """Put a handle into the slot of its expiry; one that never expires is not stored."""
     calendar.exps[handle] = exp
@@ -110,7 +110,7 @@ def schedule(calendar: Calendar, handle: np.int64, exp: np.int64) -> None:
             calendar.heads[slot] = handle
 
 
-@allocating_nothing
+@lean_kernel
 def open_slot(calendar: Calendar, number: int) -> None:
     """Make a slot the one that is being emptied: its handles become a heap."""
     facts = calendar.facts
@@ -128,7 +128,7 @@ def open_slot(calendar: Calendar, number: int) -> None:
         sift_down(calendar.due, calendar.exps, place, count)
 
 
-@inlined
+@inline
 def next_due(calendar: Calendar, clock: np.int64) -> np.int64:
     """Take out and return a handle with the smallest expiry, if that is at most `clock`, or -1."""
     facts = calendar.facts

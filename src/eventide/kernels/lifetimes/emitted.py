@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Int64s, frozen, inlined
+from eventide.kernels.compiled import Int64s, frozen, inline
 from eventide.kernels.hashing import GOLDEN, mixed
 
 Int8s = npt.NDArray[np.int8]
@@ -83,13 +83,13 @@ def all_emitted(run: Callable[[Emitted], bool], expected: int) -> Emitted:
     return Emitted(*columns)
 
 
-@inlined
+@inline
 def is_full(emitted: Emitted) -> bool:
     """Whether there is no room left."""
     return bool(emitted.facts[FILLED] >= len(emitted.at))
 
 
-@inlined
+@inline
 def emit(
     emitted: Emitted, at: np.int64, exp: np.int64, sign: int, id_: np.int64, row: np.int64
 ) -> None:
@@ -103,7 +103,7 @@ def emit(
     emitted.facts[FILLED] = place + 1
 
 
-@inlined
+@inline
 def id_of(one: np.int64, other: np.int64) -> np.int64:
     """Return an id made of two words."""
     return np.int64(mixed(np.uint64(one) * GOLDEN + mixed(np.uint64(other) + GOLDEN)))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Bools, Int32s, Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Bools, Int32s, Int64s, inline, lean_kernel
 from eventide.kernels.lifetimes.calendar_queue import (
     DUE,
     NEVER,
@@ -75,7 +75,7 @@ def longest_lifetime(at: Int64s, exp: Int64s) -> int:
     return int((exp - at)[lasting].max()) if lasting.any() else 0
 
 
-@allocating_nothing
+@lean_kernel
 def schedule_all(calendar: Calendar, handles: Int64s, exps: Int64s) -> None:
     """Put handles into an empty calendar."""
     # Not by a slice: numba would make room for a copy, in case the two overlap.
@@ -85,7 +85,7 @@ def schedule_all(calendar: Calendar, handles: Int64s, exps: Int64s) -> None:
         schedule(calendar, handles[i], exps[handles[i]])
 
 
-@allocating_nothing
+@lean_kernel
 def sweep(expiring: Expiring) -> None:
     """Search the list: handles that expire first are due, the rest moves together."""
     facts, calendar = expiring.facts, expiring.calendar
@@ -106,7 +106,7 @@ def sweep(expiring: Expiring) -> None:
     calendar.facts[DUE] = due
 
 
-@allocating_nothing
+@lean_kernel
 def strike(expiring: Expiring, handle: np.int64) -> None:
     """Search the list for a handle and remove it."""
     facts = expiring.facts
@@ -118,7 +118,7 @@ def strike(expiring: Expiring, handle: np.int64) -> None:
     facts[LISTED] = kept
 
 
-@inlined
+@inline
 def remember(expiring: Expiring, handle: np.int64, exp: np.int64) -> None:
     """Add a handle with its expiry."""
     facts = expiring.facts
@@ -132,7 +132,7 @@ def remember(expiring: Expiring, handle: np.int64, exp: np.int64) -> None:
             facts[NEXT] = min(facts[NEXT], exp)
 
 
-@inlined
+@inline
 def forget(expiring: Expiring, handle: np.int64) -> bool:
     """Remove a handle before it expires; return whether it may be used again at once."""
     if expiring.facts[MODE] == SWEPT:
@@ -141,7 +141,7 @@ def forget(expiring: Expiring, handle: np.int64) -> bool:
     return not listed
 
 
-@inlined
+@inline
 def next_expired(expiring: Expiring, clock: np.int64) -> np.int64:
     """Take out and return a handle with the smallest expiry, if that is at most `clock`, or -1."""
     facts, calendar = expiring.facts, expiring.calendar

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int32s, Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Int32s, Int64s, inline, lean_kernel
 from eventide.kernels.key_table import KeyTable, empty_table, find, put, remove, roomy
 
 ID, TS, DIES, LINK, KEY, LEAVING = range(6)
@@ -68,7 +68,7 @@ def more_keys(keys: WindowKeys) -> WindowKeys:
     return larger._replace(table=roomy(keys.table, capacity))
 
 
-@inlined
+@inline
 def come(number: np.int64, handle: np.int64, tuples: Int64s, keys: WindowKeys) -> None:
     """Put a tuple at the end of the chain of its key."""
     if keys.facts[COUNT, handle] == 0:
@@ -80,7 +80,7 @@ def come(number: np.int64, handle: np.int64, tuples: Int64s, keys: WindowKeys) -
     tuples[KEY, number] = handle
 
 
-@inlined
+@inline
 def handle_of(first: np.int64, second: np.int64, keys: WindowKeys) -> np.int64:
     """Return the handle of a key, a free one if it is new; -1 if there is none left."""
     handle = find(keys.table, first, second)
@@ -93,7 +93,7 @@ def handle_of(first: np.int64, second: np.int64, keys: WindowKeys) -> np.int64:
     return handle
 
 
-@inlined
+@inline
 def leave_all(
     handle: np.int64, time: np.int64, tuples: Int64s, keys: WindowKeys, leaving: int
 ) -> int:
@@ -111,7 +111,7 @@ def leave_all(
     return leaving
 
 
-@allocating_nothing
+@lean_kernel
 def keep_last(
     arrivals: Arrivals, start: int, count: int, tuples: Int64s, keys: WindowKeys, leaving: int
 ) -> tuple[int, int]:
@@ -140,7 +140,7 @@ def keep_last(
     return -1, leaving
 
 
-@allocating_nothing
+@lean_kernel
 def keep_sessions(
     arrivals: Arrivals,
     start: int,

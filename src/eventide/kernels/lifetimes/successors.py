@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Bools, Int32s, Int64s, allocating_nothing
+from eventide.kernels.compiled import Bools, Int32s, Int64s, lean_kernel
 from eventide.kernels.growing import longer
 from eventide.kernels.key_table import KeyTable, empty_table, find, put, remove, roomy
 from eventide.kernels.lifetimes.calendar_queue import (
@@ -80,7 +80,7 @@ def with_room(chosen: Representatives, more: int, lifetime_us: int) -> Represent
     return chosen._replace(calendar=calendar, keys=roomy(chosen.keys, more), **columns)
 
 
-@allocating_nothing
+@lean_kernel
 def follow_representatives(
     chosen: Representatives, source: Arriving, until: int, progress: Int64s, out: Emitted
 ) -> bool:

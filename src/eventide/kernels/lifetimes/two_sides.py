@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Int64s, inline, lean_kernel
 from eventide.kernels.growing import longer
 from eventide.kernels.key_table import KeyTable, empty_table, find, put, remove, roomy
 from eventide.kernels.lifetimes.calendar_queue import NEVER
@@ -162,7 +162,7 @@ def start_of_step() -> Int64s:
     return np.array([0, START, -1], np.int64)
 
 
-@inlined
+@inline
 def target_of(rule: np.int64, lefts: np.int64, rights: np.int64) -> np.int64:
     """Return how many left tuples of a value are in the answer."""
     target = np.int64(0)
@@ -175,7 +175,7 @@ def target_of(rule: np.int64, lefts: np.int64, rights: np.int64) -> np.int64:
     return target
 
 
-@inlined
+@inline
 def emit_coming(tuples: Int64s, handle: np.int64, instant: np.int64, out: Emitted) -> None:
     """Emit that a left tuple comes into the answer, if it is not there and should be."""
     if tuples[handle, TUPLE_MARKS] & (INSIDE | EMITTED) == INSIDE:
@@ -185,7 +185,7 @@ def emit_coming(tuples: Int64s, handle: np.int64, instant: np.int64, out: Emitte
         emit(out, instant, tuples[handle, EXP], 1, out_id, tuples[handle, TUPLE_ROW])
 
 
-@inlined
+@inline
 def emit_going(tuples: Int64s, handle: np.int64, instant: np.int64, out: Emitted) -> None:
     """Emit that a left tuple leaves the answer before it expires, if it is there."""
     if tuples[handle, TUPLE_MARKS] & EMITTED:
@@ -194,7 +194,7 @@ def emit_going(tuples: Int64s, handle: np.int64, instant: np.int64, out: Emitted
     tuples[handle, TUPLE_MARKS] &= ~(INSIDE | EMITTED)
 
 
-@inlined
+@inline
 def move_boundary(
     tuples: Int64s, values: Int64s, rule: np.int64, value: np.int64, instant: np.int64, out: Emitted
 ) -> bool:
@@ -215,7 +215,7 @@ def move_boundary(
     return bool(values[value, INSIDES] == target)
 
 
-@inlined
+@inline
 def emit_value(values: Int64s, value: np.int64, instant: np.int64, out: Emitted) -> bool:
     """Emit that a value comes into the answer or leaves it, if it does; False: no room."""
     emitted = values[value, VALUE_MARKS] & EMITTED != 0
@@ -231,7 +231,7 @@ def emit_value(values: Int64s, value: np.int64, instant: np.int64, out: Emitted)
     return room
 
 
-@allocating_nothing
+@lean_kernel
 def settle(
     keys: KeyTable,
     tuples: Int64s,
@@ -266,7 +266,7 @@ def settle(
     return True
 
 
-@inlined
+@inline
 def come(
     keys: KeyTable,
     ids: KeyTable,
@@ -299,7 +299,7 @@ def come(
             chain(tuples, values, inserted, facts, handle)
 
 
-@inlined
+@inline
 def count_down(
     keys: KeyTable, values: Int64s, facts: Int64s, source: Arriving, place: np.int64
 ) -> None:
@@ -311,7 +311,7 @@ def count_down(
         facts[ALL_RIGHTS] -= 1
 
 
-@inlined
+@inline
 def leave(
     ids: KeyTable,
     expiring: Expiring,
@@ -346,7 +346,7 @@ def leave(
         tuples[handle, TUPLE_MARKS] = ALIVE | DEAD
 
 
-@allocating_nothing
+@lean_kernel
 def follow_sides(
     sides: TwoSides, source: Arriving, of_right: Int8s, until: int, progress: Int64s, out: Emitted
 ) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, inlined
+from eventide.kernels.compiled import Int64s, inline
 from eventide.kernels.key_table import KeyTable, find, put
 
 DIFFERENCE, ABSENT, PRESENT, ONE, VALUE = 0, 1, 2, 3, 4
@@ -33,7 +33,7 @@ how many handles have ever been used, how many are free, and the first of those;
 that has changed; how many left tuples have come among the first ones; how many live in all."""
 
 
-@inlined
+@inline
 def has_changed(values: Int64s, facts: Int64s, value: np.int64) -> None:
     """Note that a value has to be checked when the instant ends."""
     if values[value, VALUE_MARKS] & CHANGED == 0:
@@ -42,7 +42,7 @@ def has_changed(values: Int64s, facts: Int64s, value: np.int64) -> None:
         facts[TO_SETTLE] = value
 
 
-@inlined
+@inline
 def value_of(
     keys: KeyTable, values: Int64s, facts: Int64s, first: np.int64, second: np.int64, row: np.int64
 ) -> np.int64:
@@ -70,7 +70,7 @@ def value_of(
     return np.int64(value)
 
 
-@inlined
+@inline
 def new_tuple(tuples: Int64s, facts: Int64s) -> np.int64:
     """Return the handle of a new tuple."""
     handle = facts[FREE_TUPLE]
@@ -83,7 +83,7 @@ def new_tuple(tuples: Int64s, facts: Int64s) -> np.int64:
     return np.int64(handle)
 
 
-@inlined
+@inline
 def free_tuple(tuples: Int64s, facts: Int64s, handle: np.int64) -> None:
     """Free a handle so that it can be used again."""
     tuples[handle, TUPLE_MARKS] = 0
@@ -92,7 +92,7 @@ def free_tuple(tuples: Int64s, facts: Int64s, handle: np.int64) -> None:
     facts[FREE_TUPLES] += 1
 
 
-@inlined
+@inline
 def chain(
     tuples: Int64s, values: Int64s, inserted: Int64s, facts: Int64s, handle: np.int64
 ) -> None:
@@ -126,7 +126,7 @@ def chain(
             facts[INSERTED] += 1
 
 
-@inlined
+@inline
 def unchain(tuples: Int64s, values: Int64s, handle: np.int64) -> None:
     """Remove a left tuple from the chain of its value."""
     value = tuples[handle, OF]

@@ -12,14 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import (
-    Bools,
-    Int32s,
-    Int64s,
-    allocating_nothing,
-    inlined,
-    kernel,
-)
+from eventide.kernels.compiled import Bools, Int32s, Int64s, inline, kernel, lean_kernel
 from eventide.kernels.hashing import mixed
 from eventide.kernels.key_table import KeyTable, find, put, remove
 from eventide.kernels.lifetimes.calendar_queue import Calendar, next_due, schedule
@@ -61,7 +54,7 @@ class Handled(NamedTuple):
     facts: Int64s
 
 
-@allocating_nothing
+@lean_kernel
 def keep_in_ring(
     exps: Int64s, facts: Int64s, incoming: Incoming, clock: int, departed: Departed
 ) -> int:
@@ -86,7 +79,7 @@ def keep_in_ring(
     return left
 
 
-@allocating_nothing
+@lean_kernel
 def keep_by_handle(
     calendar: Calendar,
     table: KeyTable,
@@ -150,7 +143,7 @@ def keep_by_handle(
     return left
 
 
-@allocating_nothing
+@lean_kernel
 def keep_in_list(
     exps: Int64s,
     numbers: Int64s,
@@ -203,7 +196,7 @@ def keep_in_list(
     return left
 
 
-@inlined
+@inline
 def end_of_instant(at: Int64s, start: int) -> int:
     """Return where the instant ends that begins at a place."""
     end = start + 1
@@ -212,7 +205,7 @@ def end_of_instant(at: Int64s, start: int) -> int:
     return end
 
 
-@allocating_nothing
+@lean_kernel
 def mark_contested(at: Int64s, sign: Int8s, contested: Bools) -> int:
     """Mark changes at instants at which rows both come and go; return how many there are.
 
@@ -231,7 +224,7 @@ def mark_contested(at: Int64s, sign: Int8s, contested: Bools) -> int:
     return count
 
 
-@allocating_nothing
+@lean_kernel
 def goers_first(at: Int64s, sign: Int8s, stays: Bools, places: Int64s) -> int:
     """Write the places of rows that stay, in each instant first those that go; return how many."""
     count, start = 0, 0

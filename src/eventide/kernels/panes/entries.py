@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eventide.kernels.aggregates.exact_sums import add_double, cover, digit_of
-from eventide.kernels.compiled import Bools, Int32s, Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Bools, Int32s, Int64s, inline, lean_kernel
 from eventide.kernels.groups.sliding import (
     COUNTED,
     DOUBLES,
@@ -41,7 +41,7 @@ class Arrived(NamedTuple):
     valid: Bools
 
 
-@inlined
+@inline
 def add_wide(words: Int64s, high: int, low: int, more_high: np.int64, more_low: np.int64) -> None:
     """Add an integer of 128 bits to the one whose halves stand at two places."""
     before = np.uint64(words[low])
@@ -50,7 +50,7 @@ def add_wide(words: Int64s, high: int, low: int, more_high: np.int64, more_low: 
     words[high] += more_high + (np.int64(1) if after < before else np.int64(0))
 
 
-@allocating_nothing
+@lean_kernel
 def add_total(
     words: Int64s, notes: Int64s, owner: int, tally: Int64s, kind: int, word: np.int64
 ) -> bool:
@@ -75,7 +75,7 @@ def add_total(
     return done
 
 
-@inlined
+@inline
 def joined_sum(
     words: Int64s, place: int, kind: int, word: np.int64
 ) -> tuple[float, float, float, bool]:
@@ -97,7 +97,7 @@ def joined_sum(
     return high, middle, low, bool(whole and (kind == SQUARES or low == 0.0))
 
 
-@allocating_nothing
+@lean_kernel
 def joins(entries: Int64s, place: int, kept: Kept, arrived: Arrived, arrival: int) -> bool:
     """Whether an entry can hold its sums with the values of an arrival added."""
     parts = kept.parts
@@ -111,7 +111,7 @@ def joins(entries: Int64s, place: int, kept: Kept, arrived: Arrived, arrival: in
     return found
 
 
-@inlined
+@inline
 def put_sum(words: Int64s, place: int, kind: int, high: float, middle: float, low: float) -> None:
     """Write the exact sum of an entry."""
     words[place + 1] = np.float64(high).view(np.int64)
@@ -120,7 +120,7 @@ def put_sum(words: Int64s, place: int, kind: int, high: float, middle: float, lo
         words[place + 3] = np.float64(low).view(np.int64)
 
 
-@inlined
+@inline
 def begin_entry(words: Int64s, place: int, kept: Kept, exp: np.int64, now: np.int64) -> None:
     """Write an entry without values."""
     for i in range(kept.entry[WIDE]):
@@ -130,7 +130,7 @@ def begin_entry(words: Int64s, place: int, kept: Kept, exp: np.int64, now: np.in
         words[place + kept.entry[REF]] = now
 
 
-@allocating_nothing
+@lean_kernel
 def put_in_entry(words: Int64s, place: int, kept: Kept, arrived: Arrived, arrival: int) -> None:
     """Add the values of an arrival to an entry."""
     parts, entry, halves = kept.parts, kept.entry, kept.halves
@@ -163,7 +163,7 @@ def put_in_entry(words: Int64s, place: int, kept: Kept, arrived: Arrived, arriva
             words[at] += 1
 
 
-@allocating_nothing
+@lean_kernel
 def apply_entry(
     entries: Int64s,
     place: int,
@@ -205,7 +205,7 @@ def apply_entry(
                 tallies[group, part, UPPER if high > 0.0 else LOWER] += count
 
 
-@allocating_nothing
+@lean_kernel
 def reserve_digits(entries: Int64s, place: int, kept: Kept, slabs: Slabs, group: int) -> bool:
     """Give the totals of a group the digits to add an entry; return whether they are there."""
     notes, parts = slabs.notes, kept.parts

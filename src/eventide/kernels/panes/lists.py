@@ -17,14 +17,14 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.kernels.aggregates.sums import two_sum
-from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Int64s, inline, lean_kernel
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START
 
 STEP = 2
 """The words of an entry of a staircase: expiry and value."""
 
 
-@inlined
+@inline
 def has_room(words: Int64s, notes: Int64s, owner: int, width: int) -> bool:
     """Whether one more entry has room behind the others; they may be moved to the front for it."""
     start, base, length = notes[owner, START], notes[owner, BASE], notes[owner, LENGTH]
@@ -38,7 +38,7 @@ def has_room(words: Int64s, notes: Int64s, owner: int, width: int) -> bool:
     return free
 
 
-@inlined
+@inline
 def place_behind(words: Int64s, first: int, end: int, width: int, exp: int) -> int:
     """Return the place behind the last entry of [first, end) that expires at `exp` or before."""
     place = end
@@ -55,7 +55,7 @@ def place_behind(words: Int64s, first: int, end: int, width: int, exp: int) -> i
     return place
 
 
-@inlined
+@inline
 def open_entry(words: Int64s, notes: Int64s, owner: int, place: int, width: int) -> None:
     """Make room for an entry at a place by moving those behind it."""
     end = notes[owner, START] + notes[owner, BASE] + notes[owner, LENGTH]
@@ -64,7 +64,7 @@ def open_entry(words: Int64s, notes: Int64s, owner: int, place: int, width: int)
     notes[owner, LENGTH] += width
 
 
-@inlined
+@inline
 def drop_first(notes: Int64s, owner: int, width: int) -> None:
     """Remove the first entry."""
     notes[owner, BASE] += width
@@ -73,7 +73,7 @@ def drop_first(notes: Int64s, owner: int, width: int) -> None:
         notes[owner, BASE] = 0
 
 
-@allocating_nothing
+@lean_kernel
 def climb(words: Int64s, notes: Int64s, owner: int, exp: int, value: np.int64) -> None:
     """Put a value into a staircase; there is room."""
     first = notes[owner, START] + notes[owner, BASE]
@@ -98,7 +98,7 @@ def climb(words: Int64s, notes: Int64s, owner: int, exp: int, value: np.int64) -
         words[low + 1] = value
 
 
-@inlined
+@inline
 def grown(high: float, middle: float, low: float, value: float) -> tuple[float, float, float, bool]:
     """Return three doubles whose sum is exactly that of the given ones and a value, if possible."""
     top, rest = two_sum(high, value)
@@ -110,7 +110,7 @@ def grown(high: float, middle: float, low: float, value: float) -> tuple[float, 
     return top, center, bottom, whole
 
 
-@allocating_nothing
+@lean_kernel
 def close_up(words: Int64s, notes: Int64s, owners: Int64s) -> None:
     """Move the entries of lists to the front of their slabs."""
     for i in range(len(owners)):

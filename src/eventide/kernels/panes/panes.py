@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Int64s, inline, lean_kernel
 from eventide.kernels.groups.sliding import COUNTED, DOUBLES, INTEGERS, SQUARES, widen_part
 from eventide.kernels.groups.tables import (
     COUNT,
@@ -101,7 +101,7 @@ class Unfolded(NamedTuple):
     row: Int64s
 
 
-@allocating_nothing
+@lean_kernel
 def empty_group(
     groups: GroupTables, slabs: Slabs, ring: Ring, times: Int64s, group: int, fades: bool
 ) -> None:
@@ -116,7 +116,7 @@ def empty_group(
         ring.facts[LIVING] -= 1
 
 
-@inlined
+@inline
 def after_expiry(
     kept: Kept,
     groups: GroupTables,
@@ -139,13 +139,13 @@ def after_expiry(
         facts[TOUCHED] += 1
 
 
-@inlined
+@inline
 def has_lists(kept: Kept) -> bool:
     """Whether panes wait in lists of their groups."""
     return len(kept.parts) > 0 and kept.parts[len(kept.parts) - 1, 0] == PANES
 
 
-@allocating_nothing
+@lean_kernel
 def expire_queue(
     kept: Kept,
     groups: GroupTables,
@@ -176,7 +176,7 @@ def expire_queue(
     done.facts[SINCE] = done.facts[SETTLED] = facts[END] + facts[OFFSET]
 
 
-@allocating_nothing
+@lean_kernel
 def expire_due(
     kept: Kept,
     groups: GroupTables,
@@ -202,7 +202,7 @@ def expire_due(
         group = following
 
 
-@inlined
+@inline
 def put_in_part(
     slabs: Slabs, groups: GroupTables, kept: Kept, arrived: Arrived, arrival: int, part: int
 ) -> bool:
@@ -236,7 +236,7 @@ def put_in_part(
     return done
 
 
-@inlined
+@inline
 def note_arrival(
     about: Int64s,
     kept: Kept,
@@ -260,7 +260,7 @@ def note_arrival(
         schedule(ring.ends, ring.facts, times, group, exp, now)
 
 
-@inlined
+@inline
 def take_arrival(
     slabs: Slabs,
     groups: GroupTables,
@@ -295,7 +295,7 @@ def take_arrival(
     return DONE
 
 
-@allocating_nothing
+@lean_kernel
 def take_arrivals(
     slabs: Slabs,
     groups: GroupTables,
@@ -316,7 +316,7 @@ def take_arrivals(
     return DONE
 
 
-@allocating_nothing
+@lean_kernel
 def touch_all(about: Int64s, ring: Ring, times: Int64s, done: Unfolded) -> None:
     """Mark all groups to be read at the end of this instant."""
     group = ring.ends[len(ring.ends) - 1, 0]
@@ -328,7 +328,7 @@ def touch_all(about: Int64s, ring: Ring, times: Int64s, done: Unfolded) -> None:
         group = times[group, LATER]
 
 
-@allocating_nothing
+@lean_kernel
 def show_touched(
     kept: Kept, groups: GroupTables, slabs: Slabs, ring: Ring, out: Int64s, done: Unfolded
 ) -> None:
@@ -363,7 +363,7 @@ def show_touched(
     facts[EMITTED_ROWS], facts[TOUCHED] = ends, 0
 
 
-@inlined
+@inline
 def next_instant(
     arrived: Arrived, ring: Ring, queue: Queue, times: Int64s, slide: int, until: int, place: int
 ) -> np.int64:
@@ -378,7 +378,7 @@ def next_instant(
     return found if found < until else NEVER
 
 
-@allocating_nothing
+@lean_kernel
 def fold_slides(
     arrived: Arrived,
     kept: Kept,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Floats, Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Floats, Int64s, inline, lean_kernel
 from eventide.kernels.groups import reading
 from eventide.kernels.groups.reading import double_sum, read_pair, wide_double
 from eventide.kernels.slabs import BASE, LENGTH, START
@@ -50,7 +50,7 @@ INTEGER_MEAN, DOUBLE_SUM, DOUBLE_MEAN = (
 DEVIATION, SMALLEST, LARGEST = reading.DEVIATION, reading.SMALLEST, reading.LARGEST
 
 
-@inlined
+@inline
 def faded(kept: Kept, words: Int64s, notes: Int64s, group: int, part: int, now: int) -> float:
     """Return a decayed sum as of now: all panes, from the oldest on."""
     owner = group * len(kept.parts) + len(kept.parts) - 1
@@ -63,7 +63,7 @@ def faded(kept: Kept, words: Int64s, notes: Int64s, group: int, part: int, now: 
     return total
 
 
-@inlined
+@inline
 def faded_mean(kept: Kept, words: Int64s, notes: Int64s, group: int, part: int) -> float:
     """Return a decayed mean: a part divided by the weights in the next part, NaN without any.
 
@@ -79,7 +79,7 @@ def faded_mean(kept: Kept, words: Int64s, notes: Int64s, group: int, part: int) 
     return faded(kept, words, notes, group, part, int(now)) / weights if weights > 0.0 else np.nan
 
 
-@allocating_nothing
+@lean_kernel
 def read_slides(
     kept: Kept,
     rows: int,

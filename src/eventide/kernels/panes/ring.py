@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Int64s, inline, lean_kernel
 
 NEVER = np.int64(2**63 - 1)
 FEWEST, MOST = 16, 4096
@@ -58,7 +58,7 @@ def covered_us(ring: Ring) -> int:
     return int(ring.facts[WIDTH]) * (len(ring.ends) - 3)
 
 
-@inlined
+@inline
 def link(ends: Int64s, slot: int, times: Int64s, group: int, column: int) -> None:
     """Put a group behind the others of a list."""
     last = ends[slot, 1]
@@ -71,7 +71,7 @@ def link(ends: Int64s, slot: int, times: Int64s, group: int, column: int) -> Non
     ends[slot, 1] = group
 
 
-@inlined
+@inline
 def unlink(ends: Int64s, slot: int, times: Int64s, group: int, column: int) -> None:
     """Remove a group from a list."""
     following, before = times[group, column], times[group, column + 1]
@@ -85,7 +85,7 @@ def unlink(ends: Int64s, slot: int, times: Int64s, group: int, column: int) -> N
         ends[slot, 1] = before
 
 
-@inlined
+@inline
 def schedule(ends: Int64s, facts: Int64s, times: Int64s, group: int, due: int, now: int) -> None:
     """Move a group to the slot of another instant, or of none; all due groups are taken out."""
     slots = len(ends) - 1
@@ -99,7 +99,7 @@ def schedule(ends: Int64s, facts: Int64s, times: Int64s, group: int, due: int, n
         facts[SCHEDULED] += 1
 
 
-@inlined
+@inline
 def next_due(ends: Int64s, facts: Int64s, times: Int64s, clock: int) -> np.int64:
     """Return the first instant at which groups are due, if that is at most `clock`, or never."""
     found = NEVER
@@ -115,7 +115,7 @@ def next_due(ends: Int64s, facts: Int64s, times: Int64s, clock: int) -> np.int64
     return found if found <= clock else NEVER
 
 
-@allocating_nothing
+@lean_kernel
 def listed(ring: Ring, times: Int64s, out: Int64s) -> int:
     """Write the groups of all slots, those of a slot in order; return how many."""
     count = 0
@@ -128,7 +128,7 @@ def listed(ring: Ring, times: Int64s, out: Int64s) -> int:
     return count
 
 
-@allocating_nothing
+@lean_kernel
 def living(ring: Ring, times: Int64s, out: Int64s) -> None:
     """Write the groups that have rows, in the order in which they came."""
     group = ring.ends[len(ring.ends) - 1, 0]
@@ -139,7 +139,7 @@ def living(ring: Ring, times: Int64s, out: Int64s) -> None:
         group = times[group, LATER]
 
 
-@allocating_nothing
+@lean_kernel
 def link_all(ring: Ring, times: Int64s, due: Int64s, alive: Int64s) -> None:
     """Put groups into the slots of an empty ring by their times, and into the list of all."""
     ends, facts = ring

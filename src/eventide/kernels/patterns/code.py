@@ -1,53 +1,17 @@
 """Conditions on the state of a match as instructions, and the data of the machine that runs them.
 
 Most of a condition is computed for whole columns beforehand; the rest combines rows that are known
-only while a match grows. This module has what the others share: how functions are compiled, the
-instructions and the values they read, and the memory of one search. numbers.py has the arithmetic
-of conditions, registers.py the registers of a match, machine.py the machine that runs instructions.
+only while a match grows. This module has what the others share: the instructions and the values
+they read, and the memory of one search. numbers.py has the arithmetic of conditions, registers.py
+the registers of a match, machine.py the machine that runs instructions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
-import numba
-
-from eventide.kernels.compiled import Bools, Floats, Int64s
+from eventide.kernels.compiled import Bools, Floats, Int64s, call_lean
 from eventide.kernels.patterns.tables import OK
-
-Arguments = ParamSpec("Arguments")
-Returned = TypeVar("Returned")
-
-
-_PIECE: dict[str, Any] = {"nogil": True, "_nrt": False}
-"""Nothing here allocates, so that counting references to arrays is left out: with so many of them
-it would take most of the time of compiling."""
-
-
-def merged(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """Compile a piece into the machine code of its caller: it takes too many arrays to call."""
-    compiled: Callable[Arguments, Returned] = numba.njit(forceinline=True, **_PIECE)(function)
-    return compiled
-
-
-def called(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """Compile a piece that kernels call from several places.
-
-    A callee is optimised again in every piece that calls it: few of them, and not in layers.
-    """
-    compiled: Callable[Arguments, Returned] = numba.njit(**_PIECE)(function)
-    return compiled
-
-
-def lasting(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """Compile a kernel of such pieces and keep the machine code on disk."""
-    compiled: Callable[Arguments, Returned]
-    try:
-        compiled = numba.njit(cache=True, **_PIECE)(function)
-    except RuntimeError:  # no folder to keep machine code in can be written to
-        compiled = numba.njit(**_PIECE)(function)
-    return compiled
 
 
 class Code(NamedTuple):
@@ -256,7 +220,7 @@ CURRENT = -1
 PLAIN, BY_PATH = -1, -2
 
 
-@called
+@call_lean
 def fail(work: Work, status: int, what: int) -> None:
     """Remember the first error."""
     if work.info[STATUS] == OK:

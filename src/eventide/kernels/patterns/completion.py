@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from eventide.kernels.compiled import inline_lean
 from eventide.kernels.patterns.code import (
     FRAME_FROM,
     FRAME_SET,
@@ -12,7 +13,6 @@ from eventide.kernels.patterns.code import (
     Place,
     Tables,
     Work,
-    merged,
 )
 from eventide.kernels.patterns.ground import (
     ABSENT,
@@ -34,7 +34,7 @@ from eventide.kernels.patterns.ground import (
 from eventide.kernels.patterns.node_sets import Sets, step_is_open, want
 
 
-@merged
+@inline_lean
 def is_new(
     automaton: Automaton, work: Work, place: Place, time: Time, depth: int, step: int
 ) -> bool:
@@ -47,7 +47,7 @@ def is_new(
     return waited or time.last_watermark <= place.deadline
 
 
-@merged
+@inline_lean
 def survive(
     automaton: Automaton,
     code: Code,
@@ -89,7 +89,7 @@ def survive(
                         sets.origin[target] = each
 
 
-@merged
+@inline_lean
 def complete(
     automaton: Automaton,
     code: Code,

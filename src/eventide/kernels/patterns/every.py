@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s
+from eventide.kernels.compiled import Int64s, inline_lean, lean_kernel
 from eventide.kernels.patterns.code import (
     BUDGET,
     DEPTH,
@@ -31,8 +31,6 @@ from eventide.kernels.patterns.code import (
     Tables,
     Work,
     fail,
-    lasting,
-    merged,
 )
 from eventide.kernels.patterns.completion import complete
 from eventide.kernels.patterns.ground import (
@@ -59,7 +57,7 @@ from eventide.kernels.patterns.remembered import PATIENCE, forget, remember, slo
 from eventide.kernels.patterns.tables import OK, OUT_OF_STEPS, Partitions, Rules
 
 
-@merged
+@inline_lean
 def _set_key(code: Code, tables: Tables, work: Work, sets: Sets, place: Place, depth: int) -> int:
     """Write the state of a frame with several nodes; 0 if it cannot be remembered."""
     first, end = work.frames[depth, FRAME_SET], work.frames[depth + 1, FRAME_SET]
@@ -75,7 +73,7 @@ def _set_key(code: Code, tables: Tables, work: Work, sets: Sets, place: Place, d
     return length
 
 
-@merged
+@inline_lean
 def _every(  # noqa: PLR0912 - one loop over a stack
     automaton: Automaton,
     code: Code,
@@ -128,7 +126,7 @@ def _every(  # noqa: PLR0912 - one loop over a stack
             give_back(code, tables, work, depth)
 
 
-@merged
+@inline_lean
 def _search_every(
     automaton: Automaton,
     code: Code,
@@ -176,7 +174,7 @@ def _search_every(
     return start
 
 
-@lasting
+@lean_kernel
 def search_any(
     automaton: Automaton,
     code: Code,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s
+from eventide.kernels.compiled import Int64s, call_lean, inline_lean
 from eventide.kernels.patterns.code import (
     BUDGET,
     DEPTH,
@@ -38,8 +38,6 @@ from eventide.kernels.patterns.code import (
     Place,
     Tables,
     Work,
-    called,
-    merged,
 )
 from eventide.kernels.patterns.machine import accepts
 from eventide.kernels.patterns.registers import give_back
@@ -96,7 +94,7 @@ THERE, TOO_LATE, OVER, AWAITED = range(4)
 _NO_DEADLINE = np.iinfo(np.int64).max
 
 
-@merged
+@inline_lean
 def state_of(time: Time, place: Place, row: int) -> int:
     """Whether a row can be tested, is too late, will never exist, or is still to come."""
     if row < place.high:
@@ -108,13 +106,13 @@ def state_of(time: Time, place: Place, row: int) -> int:
     return TOO_LATE if time.ended or time.watermark > place.deadline else AWAITED
 
 
-@merged
+@inline_lean
 def holds(masks: Int64s, row: int, variable: int) -> bool:
     """Whether a row's own values allow it to be a variable."""
     return bool((masks[row] >> variable) & 1 != 0)
 
 
-@merged
+@inline_lean
 def spend(time: Time, work: Work, place: Place) -> bool:
     """Count a step; return whether there was none left."""
     work.info[BUDGET] -= 1
@@ -127,7 +125,7 @@ def spend(time: Time, work: Work, place: Place) -> bool:
     return True
 
 
-@merged
+@inline_lean
 def enter(automaton: Automaton, work: Work, depth: int, node: int, row: int) -> None:
     """Go to a node with `depth` rows taken; `row` is the next one."""
     work.frames[depth, FRAME_NODE] = node
@@ -138,7 +136,7 @@ def enter(automaton: Automaton, work: Work, depth: int, node: int, row: int) -> 
     work.frames[depth, FRAME_AT] = row
 
 
-@merged
+@inline_lean
 def begin(automaton: Automaton, work: Work, place: Place) -> None:
     """Go to the start of a search."""
     work.info[STEPS] = 0
@@ -150,7 +148,7 @@ def begin(automaton: Automaton, work: Work, place: Place) -> None:
     enter(automaton, work, 0, 0, place.start)
 
 
-@merged
+@inline_lean
 def held_up(work: Work, depth: int) -> int:
     """Pause a search at a depth: called again, it goes on there."""
     work.info[DEPTH] = depth
@@ -158,7 +156,7 @@ def held_up(work: Work, depth: int) -> int:
     return HELD_UP
 
 
-@merged
+@inline_lean
 def end_holds(time: Time, place: Place, at: int) -> int:
     """Whether `$` holds at a place; UNDECIDED if only more time can tell."""
     if at < place.high:
@@ -166,7 +164,7 @@ def end_holds(time: Time, place: Place, at: int) -> int:
     return MATCHED if time.ended else UNDECIDED
 
 
-@called
+@call_lean
 def violates(
     code: Code,
     tables: Tables,
@@ -191,7 +189,7 @@ def violates(
     return int(found)
 
 
-@called
+@call_lean
 def nothing_follows(
     code: Code, tables: Tables, work: Work, place: Place, depth: int, absent: int, time: Time
 ) -> int:
@@ -210,7 +208,7 @@ def nothing_follows(
         row += 1
 
 
-@merged
+@inline_lean
 def was_there(
     automaton: Automaton,
     code: Code,
@@ -245,7 +243,7 @@ def was_there(
     return False
 
 
-@merged
+@inline_lean
 def report(out: Out, work: Work, column: int, depth: int, about: tuple[int, int, int]) -> bool:
     """Write a match of `depth` rows, kept in a column and the one after it; False if it is full."""
     matches = work.info[MATCHES]
@@ -263,7 +261,7 @@ def report(out: Out, work: Work, column: int, depth: int, about: tuple[int, int,
     return True
 
 
-@merged
+@inline_lean
 def first_fit(automaton: Automaton, time: Time, start: int, known: int) -> int:
     """Return the first start row that some first step might take."""
     if not automaton.may_be_empty:
@@ -272,7 +270,7 @@ def first_fit(automaton: Automaton, time: Time, start: int, known: int) -> int:
     return start
 
 
-@merged
+@inline_lean
 def place_from(
     code: Code, rules: Rules, time: Time, bounds: tuple[int, int, int], start: int, number: int
 ) -> Place:
@@ -289,7 +287,7 @@ def place_from(
     return Place(low, high, known, start, deadline, number, level)
 
 
-@merged
+@inline_lean
 def time_of(rows: KernelRows, partitions: Partitions, rules: Rules, key: int) -> Time:
     """Return how the inner loops see the rows of a key."""
     return Time(
@@ -304,13 +302,13 @@ def time_of(rows: KernelRows, partitions: Partitions, rules: Rules, key: int) ->
     )
 
 
-@merged
+@inline_lean
 def bounds_of(partitions: Partitions, key: int) -> tuple[int, int, int]:
     """Return the first row of a key, its end, and the first row that cannot be tested yet."""
     return partitions.offsets[key], partitions.offsets[key + 1], partitions.known[key]
 
 
-@merged
+@inline_lean
 def leave(work: Work, following: Int64s, key: int, start: int) -> bool:
     """Note how far a key has come; return whether the search has to stop there."""
     following[key] = start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from eventide.kernels.compiled import call_lean, inline_lean
 from eventide.kernels.patterns.code import (
     ABS_F,
     ABS_I,
@@ -56,9 +57,7 @@ from eventide.kernels.patterns.code import (
     Place,
     Tables,
     Work,
-    called,
     fail,
-    merged,
 )
 from eventide.kernels.patterns.numbers import (
     compare_floats,
@@ -75,7 +74,7 @@ from eventide.kernels.patterns.tables import NO_ANSWER, OK
 _LEAST = np.iinfo(np.int64).min
 
 
-@merged
+@inline_lean
 def _integer_arithmetic(work: Work, operation: int, top: int, at: int) -> None:
     """Combine the two integers on top of the stack into the lower one."""
     stack, valid = work.stack, work.stack_valid
@@ -102,7 +101,7 @@ def _integer_arithmetic(work: Work, operation: int, top: int, at: int) -> None:
         fail(work, NO_ANSWER, at)
 
 
-@merged
+@inline_lean
 def _float_arithmetic(work: Work, operation: int, top: int) -> None:
     """Combine the two floats on top of the stack into the lower one."""
     stack, valid = work.stack_floats, work.stack_valid
@@ -122,7 +121,7 @@ def _float_arithmetic(work: Work, operation: int, top: int) -> None:
         stack[top] = np.fmod(left, right)
 
 
-@merged
+@inline_lean
 def _aggregated(
     tables: Tables, work: Work, operation: int, operands: tuple[int, int, int], at: int, top: int
 ) -> None:
@@ -166,7 +165,7 @@ def _aggregated(
         stack_floats[top] = floats[first]
 
 
-@merged
+@inline_lean
 def _compared(work: Work, operation: int, option: int, top: int) -> None:
     """Compare the two values on top of the stack, or keep the better of them."""
     stack, floats, valid = work.stack, work.stack_floats, work.stack_valid
@@ -192,7 +191,7 @@ def _compared(work: Work, operation: int, option: int, top: int) -> None:
             valid[top] = valid[top + 1]
 
 
-@merged
+@inline_lean
 def _logic(work: Work, operation: int, top: int) -> None:
     """AND and OR with three values of the two on top of the stack."""
     stack, valid = work.stack, work.stack_valid
@@ -203,7 +202,7 @@ def _logic(work: Work, operation: int, top: int) -> None:
     stack[top] = decides if left or right else 1 - decides
 
 
-@merged
+@inline_lean
 def _changed(work: Work, operation: int, at: int, top: int) -> None:
     """Change the one value on top of the stack."""
     stack, floats, valid = work.stack, work.stack_floats, work.stack_valid
@@ -229,7 +228,7 @@ def _changed(work: Work, operation: int, at: int, top: int) -> None:
         stack[top] = np.int64(floats[top] != 0.0)
 
 
-@merged
+@inline_lean
 def _narrowed(
     work: Work, tables: Tables, operation: int, operands: tuple[int, int], at: int, top: int
 ) -> None:
@@ -253,7 +252,7 @@ def _narrowed(
             fail(work, NO_ANSWER, at)
 
 
-@merged
+@inline_lean
 def _loaded(
     code: Code, tables: Tables, work: Work, place: Place, depth: int, at: int, top: int
 ) -> None:
@@ -289,7 +288,7 @@ def _loaded(
         work.stack_valid[top] = False
 
 
-@merged
+@inline_lean
 def _jumps(work: Work, operation: int, top: int) -> bool:
     """Whether a jump is made, depending on the value on top of the stack."""
     if operation == JUMP:
@@ -304,7 +303,7 @@ def _jumps(work: Work, operation: int, top: int) -> bool:
     return bool(work.stack_valid[top])
 
 
-@merged
+@inline_lean
 def run(code: Code, tables: Tables, work: Work, place: Place, depth: int, variable: int) -> bool:
     """Whether the condition of a variable is true once row number `depth` is taken."""
     at, end = code.by_variable[variable, PROGRAM], code.by_variable[variable + 1, PROGRAM]
@@ -351,7 +350,7 @@ def run(code: Code, tables: Tables, work: Work, place: Place, depth: int, variab
     return bool(work.stack_valid[0] and work.stack[0] != 0 and work.info[STATUS] == OK)
 
 
-@merged
+@inline_lean
 def tested(
     code: Code, tables: Tables, work: Work, place: Place, depth: int, row: int, variable: int
 ) -> bool:
@@ -366,7 +365,7 @@ def tested(
     return False
 
 
-@called
+@call_lean
 def accepts(
     code: Code, tables: Tables, work: Work, place: Place, depth: int, row: int, variable: int
 ) -> bool:

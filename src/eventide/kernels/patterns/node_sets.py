@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s
+from eventide.kernels.compiled import Int64s, call_lean, inline_lean
 from eventide.kernels.patterns.code import (
     BUDGET,
     FRAME_FROM,
@@ -23,8 +23,6 @@ from eventide.kernels.patterns.code import (
     Place,
     Tables,
     Work,
-    called,
-    merged,
 )
 from eventide.kernels.patterns.ground import (
     ABSENT,
@@ -60,14 +58,14 @@ class Sets(NamedTuple):
     stamp: Int64s
 
 
-@merged
+@inline_lean
 def want(work: Work, place: Place) -> None:
     """Note the first start row that further rows could complete to a match."""
     if work.info[WANTED] == 0:
         work.info[WANTED] = place.start + 1
 
 
-@merged
+@inline_lean
 def step_is_open(
     automaton: Automaton, work: Work, place: Place, time: Time, depth: int, step: int
 ) -> bool:
@@ -79,7 +77,7 @@ def step_is_open(
     return bool(automaton.steps[step, ABSENT] & work.frames[depth, FRAME_VIOLATED] == 0)
 
 
-@called
+@call_lean
 def look_around(
     automaton: Automaton, work: Work, sets: Sets, place: Place, time: Time, depth: int
 ) -> int:
@@ -97,7 +95,7 @@ def look_around(
     return int(asked)
 
 
-@merged
+@inline_lean
 def follow(
     automaton: Automaton, work: Work, sets: Sets, place: Place, time: Time, depth: int
 ) -> None:
@@ -122,7 +120,7 @@ def follow(
     stand(work, depth + 1, work.frames[depth, PATH_ROW] + 1)
 
 
-@merged
+@inline_lean
 def stand(work: Work, depth: int, row: int) -> None:
     """Start looking at rows from `row` on."""
     work.frames[depth, FRAME_FROM] = row
@@ -133,7 +131,7 @@ def stand(work: Work, depth: int, row: int) -> None:
     work.frames[depth, FRAME_GOOD] = 0
 
 
-@merged
+@inline_lean
 def any_on(
     automaton: Automaton,
     code: Code,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Bools, allocating_nothing, inlined
+from eventide.kernels.compiled import Bools, inline, lean_kernel
 from eventide.kernels.patterns.tables import Masks, Steps
 
 NEVER = np.int32(2**31 - 1)
@@ -68,13 +68,13 @@ class Predecessors(NamedTuple):
     taking_first: np.uint64
 
 
-@inlined
+@inline
 def holds(mask: np.uint64, variable: int) -> bool:
     """Whether a row is a variable."""
     return bool((mask >> np.uint64(variable)) & np.uint64(1))
 
 
-@allocating_nothing
+@lean_kernel
 def note_bits(
     before: Predecessors,
     masks: Masks,
@@ -131,7 +131,7 @@ def note_bits(
         maybe[i - begin] = open_now
 
 
-@allocating_nothing
+@lean_kernel
 def note_ends(
     steps: Steps,
     masks: Masks,
@@ -186,7 +186,7 @@ def note_ends(
             opens[here + node] = opened
 
 
-@inlined
+@inline
 def may_start(notes: Notes, place: int, nodes: int) -> bool:
     """Whether a match may start at a place, according to the notes."""
     if len(notes.sure):

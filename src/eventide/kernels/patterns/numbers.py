@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.kernels.aggregates.sums import two_product, two_sum
-from eventide.kernels.compiled import Floats
-from eventide.kernels.patterns.code import called
+from eventide.kernels.compiled import Floats, call_lean
 
 
-@called
+@call_lean
 def compare_floats(left: float, right: float) -> int:
     """Return -1, 0 or 1; NaN equals itself and is greater than every number."""
     if left < right:
@@ -24,7 +23,7 @@ def compare_floats(left: float, right: float) -> int:
     return 1 if left_nan else -1
 
 
-@called
+@call_lean
 def compare_ints(left: int, right: int) -> int:
     """Return -1, 0 or 1."""
     if left < right:
@@ -32,7 +31,7 @@ def compare_ints(left: int, right: int) -> int:
     return 1 if left > right else 0
 
 
-@called
+@call_lean
 def product(left: int, right: int) -> tuple[int, bool]:
     """Return a product modulo 2^64, and whether it is an int64."""
     # Unsigned: the optimiser takes it for granted that signed numbers do not wrap around.
@@ -44,7 +43,7 @@ def product(left: int, right: int) -> tuple[int, bool]:
     return wrapped, bool(-9.3e18 < near < 9.3e18 and (near < 0.0) == (wrapped < 0))
 
 
-@called
+@call_lean
 def integer_remainder(left: int, right: int) -> int:
     """The remainder of a division, with the sign of the dividend; `right` is not zero."""
     if -1 <= right <= 1:
@@ -55,7 +54,7 @@ def integer_remainder(left: int, right: int) -> int:
     return left_over
 
 
-@called
+@call_lean
 def divide_rounded(value: int, divisor: int) -> int:
     """Divide by a power of ten, halves away from zero."""
     quotient = value // divisor
@@ -65,7 +64,7 @@ def divide_rounded(value: int, divisor: int) -> int:
     return quotient
 
 
-@called
+@call_lean
 def wide_as_float(low: int, high: int) -> float:
     """Return a 128-bit integer as a double."""
     if high == low >> 63:
@@ -73,7 +72,7 @@ def wide_as_float(low: int, high: int) -> float:
     return np.float64(high) * 2.0**64 + np.float64(np.uint64(low))
 
 
-@called
+@call_lean
 def deviation(count: int, sums: Floats) -> float:
     """Sample deviation from the sums of values and squares, as in kernels/aggregates/sums.py."""
     total_count = np.float64(count)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eventide.kernels.compiled import Int64s
+from eventide.kernels.compiled import Int64s, inline_lean, lean_kernel
 from eventide.kernels.patterns.code import (
     BUDGET,
     DEPTH,
@@ -29,8 +29,6 @@ from eventide.kernels.patterns.code import (
     Place,
     Tables,
     Work,
-    lasting,
-    merged,
 )
 from eventide.kernels.patterns.ground import (
     FAILURE,
@@ -69,7 +67,7 @@ from eventide.kernels.patterns.ways_on import contiguous_on, next_on
 _GoOn = Callable[[Automaton, Code, Tables, Work, Place, Time, int], int]
 
 
-@merged
+@inline_lean
 def _unwind(code: Code, tables: Tables, work: Work, depth: int) -> None:
     """Undo the counts of distinct values of all rows taken."""
     if code.keeps_distinct:
@@ -77,7 +75,7 @@ def _unwind(code: Code, tables: Tables, work: Work, depth: int) -> None:
             give_back(code, tables, work, each)
 
 
-@merged
+@inline_lean
 def _preferred(
     go_on: _GoOn,
     automaton: Automaton,
@@ -128,7 +126,7 @@ def _preferred(
             give_back(code, tables, work, depth)
 
 
-@merged
+@inline_lean
 def _next_start(work: Work, rules: Rules, start: int, depth: int) -> int:
     """Return where to look for a match after one; errors go to info[STATUS]."""
     if rules.skip_to <= NEXT_ROW:
@@ -148,7 +146,7 @@ def _next_start(work: Work, rules: Rules, start: int, depth: int) -> int:
     return max(found, start + 1)
 
 
-@merged
+@inline_lean
 def _search_preferred(
     go_on: _GoOn,
     automaton: Automaton,
@@ -208,7 +206,7 @@ def _search_preferred(
     return start
 
 
-@merged
+@inline_lean
 def _search_keys(
     go_on: _GoOn,
     automaton: Automaton,
@@ -245,7 +243,7 @@ def _search_keys(
             return
 
 
-@lasting
+@lean_kernel
 def search_contiguous(
     automaton: Automaton,
     code: Code,
@@ -274,7 +272,7 @@ def search_contiguous(
     )
 
 
-@lasting
+@lean_kernel
 def search_next(
     automaton: Automaton,
     code: Code,

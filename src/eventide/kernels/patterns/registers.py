@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.kernels.aggregates.sums import two_product, two_sum
+from eventide.kernels.compiled import call_lean, inline_lean
 from eventide.kernels.patterns.code import (
     ADD_INTS,
     ADD_SQUARES,
@@ -42,13 +43,11 @@ from eventide.kernels.patterns.code import (
     Place,
     Tables,
     Work,
-    called,
-    merged,
 )
 from eventide.kernels.patterns.numbers import compare_floats
 
 
-@called
+@call_lean
 def place_of(work: Work, row: int, depth: int) -> int:
     """Return which of the rows taken, up to `depth`, a row is; -1 if it is none.
 
@@ -66,7 +65,7 @@ def place_of(work: Work, row: int, depth: int) -> int:
     return low if low < depth and work.frames[low, PATH_ROW] == row else -1
 
 
-@merged
+@inline_lean
 def row_of(work: Work, place: Place, depth: int, register: int, shift: int, absent: int) -> int:
     """Return the row of a register, shifted by a number of rows; `absent` if there is none."""
     row = work.frames[depth, PATH_ROW] if register == CURRENT else work.frames[depth + 1, register]
@@ -76,7 +75,7 @@ def row_of(work: Work, place: Place, depth: int, register: int, shift: int, abse
     return row if place.low <= row < place.high else absent
 
 
-@merged
+@inline_lean
 def variable_of(work: Work, depth: int, register: int, row: int, none: int) -> int:
     """Return the variable of a row, from the register that holds it or along the path."""
     if register == BY_PATH:
@@ -86,13 +85,13 @@ def variable_of(work: Work, depth: int, register: int, row: int, none: int) -> i
     return variable if variable >= 0 else none
 
 
-@called
+@call_lean
 def _extreme(current: float, value: float, sign: int, seen: int) -> bool:
     """Whether a float replaces the extreme so far."""
     return seen == 0 or compare_floats(value, current) * sign > 0
 
 
-@merged
+@inline_lean
 def _aggregate(
     operation: int, column: int, register: int, first: int, row: int, after: Work, tables: Tables
 ) -> None:
@@ -133,7 +132,7 @@ def _aggregate(
         registers[to, register] = 1
 
 
-@merged
+@inline_lean
 def _chain(code: Code, work: Work, to: int, row: int, variable: int, update: int) -> None:
     """Put a row into the registers of the first or last rows of its kind."""
     registers = work.frames
@@ -154,7 +153,7 @@ def _chain(code: Code, work: Work, to: int, row: int, variable: int, update: int
             registers[to, second + place] = variable
 
 
-@merged
+@inline_lean
 def take(code: Code, tables: Tables, work: Work, depth: int, row: int, variable: int) -> None:
     """Compute the registers after one more row, the row number `depth` of the match."""
     registers, floats = work.frames, work.float_registers
@@ -190,7 +189,7 @@ def take(code: Code, tables: Tables, work: Work, depth: int, row: int, variable:
         )
 
 
-@called
+@call_lean
 def give_back(code: Code, tables: Tables, work: Work, depth: int) -> None:
     """Undo what registers do not cover: the counts of distinct values."""
     variable, row = work.frames[depth, PATH_VARIABLE], work.frames[depth, PATH_ROW]
@@ -202,7 +201,7 @@ def give_back(code: Code, tables: Tables, work: Work, depth: int) -> None:
             work.counts[tables.distinct[distinct] + code_of] -= 1
 
 
-@called
+@call_lean
 def _label(work: Work, place: Place, depth: int, register: int, shift: int) -> int:
     """Return what is known of the variable of a row after `depth` rows: it, or that it has none.
 
@@ -219,7 +218,7 @@ def _label(work: Work, place: Place, depth: int, register: int, shift: int) -> i
     return int(work.frames[at, PATH_VARIABLE]) if at >= 0 else -2
 
 
-@called
+@call_lean
 def write_key(
     code: Code, tables: Tables, work: Work, place: Place, depth: int, node: int, used: int
 ) -> int:

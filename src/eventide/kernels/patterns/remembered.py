@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s
+from eventide.kernels.compiled import Int64s, call_lean, inline_lean
 from eventide.kernels.patterns.code import (
     BASE,
     FAILED,
@@ -24,8 +24,6 @@ from eventide.kernels.patterns.code import (
     Place,
     Tables,
     Work,
-    called,
-    merged,
 )
 from eventide.kernels.patterns.registers import write_key
 
@@ -33,7 +31,7 @@ PATIENCE = 64
 """Failures in one search before any are remembered: most searches never get there."""
 
 
-@merged
+@inline_lean
 def _hash(info: Int64s, length: int) -> int:
     mixed = np.uint64(length)
     for each in range(length):
@@ -43,7 +41,7 @@ def _hash(info: Int64s, length: int) -> int:
     return int(np.int64(mixed >> np.uint64(32)))
 
 
-@called
+@call_lean
 def slot_of(work: Work, length: int) -> int:
     """Return the slot of the key, or minus one minus the free slot where it would go.
 
@@ -67,7 +65,7 @@ def slot_of(work: Work, length: int) -> int:
     return -1 - slot
 
 
-@called
+@call_lean
 def remember(work: Work, length: int, entries: int) -> int:
     """Remember the key in `work.info` if there is room; return the number of states remembered."""
     used = work.info[USED]
@@ -84,7 +82,7 @@ def remember(work: Work, length: int, entries: int) -> int:
     return entries + 1
 
 
-@called
+@call_lean
 def forget(work: Work) -> None:
     """Forget all states."""
     work.info[BASE] += work.info[USED]
@@ -92,7 +90,7 @@ def forget(work: Work) -> None:
     work.info[KEEPING] = 0
 
 
-@called
+@call_lean
 def _key_of(code: Code, tables: Tables, work: Work, place: Place, depth: int) -> int:
     """Write the state of a frame with one node; return its length."""
     node = work.frames[depth, FRAME_NODE]
@@ -101,7 +99,7 @@ def _key_of(code: Code, tables: Tables, work: Work, place: Place, depth: int) ->
     return write_key(code, tables, work, place, depth, node, int(np.int64(2)))
 
 
-@merged
+@inline_lean
 def failed_before(code: Code, tables: Tables, work: Work, place: Place, depth: int) -> bool:
     """Whether the state of a frame is known to fail."""
     if work.info[KEEPING] == 0 or not code.by_node[work.frames[depth, FRAME_NODE], REMEMBERED]:
@@ -112,7 +110,7 @@ def failed_before(code: Code, tables: Tables, work: Work, place: Place, depth: i
     return True
 
 
-@merged
+@inline_lean
 def record_failure(code: Code, tables: Tables, work: Work, place: Place, depth: int) -> None:
     """Count a failure, and remember the state once there have been many."""
     work.info[FAILED] += 1

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, allocating_nothing
+from eventide.kernels.compiled import Int64s, lean_kernel
 from eventide.kernels.patterns.notes import (
     MOST_BITS,
     KeyPlace,
@@ -72,7 +72,7 @@ class ScanRoom(NamedTuple):
     progress: Int64s
 
 
-@allocating_nothing
+@lean_kernel
 def _scan_on(
     steps: Steps,
     before: Predecessors,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Int64s, inline, lean_kernel
 from eventide.kernels.patterns.notes import KeyPlace, Notes, holds, may_start
 from eventide.kernels.patterns.tables import (
     NEXT_ROW,
@@ -60,7 +60,7 @@ class Walked(NamedTuple):
     status: int
 
 
-@inlined
+@inline
 def limit_from(rows: Rows, at: int, high: int, limit: int, last_us: int) -> int:
     """Return the first row from a limit on that is later than `last_us`."""
     limit = max(limit, at)
@@ -69,7 +69,7 @@ def limit_from(rows: Rows, at: int, high: int, limit: int, last_us: int) -> int:
     return limit
 
 
-@inlined
+@inline
 def may_wait(place: KeyPlace, rules: Rules, limit: int, last_us: int, waits_for_end: bool) -> bool:
     """Whether later rows can still belong to a match that has to end by `last_us`."""
     if limit < place.high or place.known < place.high:
@@ -78,7 +78,7 @@ def may_wait(place: KeyPlace, rules: Rules, limit: int, last_us: int, waits_for_
     return waits_for_end or rules.watermark_us <= last_us
 
 
-@inlined
+@inline
 def way_on(
     steps: Steps, rows: Rows, place: KeyPlace, ended: bool, notes: Notes, node: int, i: int,
     limit: int, waits: bool,
@@ -122,7 +122,7 @@ def way_on(
     return taken, end
 
 
-@inlined
+@inline
 def walk_path(
     steps: Steps, rows: Rows, place: KeyPlace, rules: Rules, notes: Notes, room: WalkRoom,
     at: int, limit: int, waits: bool, elements: int, budget: int,
@@ -155,7 +155,7 @@ def walk_path(
     return end, joined, elements, budget
 
 
-@inlined
+@inline
 def skip_target(steps: Steps, paths: Paths, rules: Rules, first: int, elements: int) -> int:
     """Return the first or last row of a match that belongs to a variable to skip to, -1 if none."""
     found = -1
@@ -168,7 +168,7 @@ def skip_target(steps: Steps, paths: Paths, rules: Rules, first: int, elements: 
     return found
 
 
-@allocating_nothing
+@lean_kernel
 def walk_key(
     steps: Steps, rows: Rows, place: KeyPlace, rules: Rules, notes: Notes, room: WalkRoom,
     so_far: Walked, budget: int,

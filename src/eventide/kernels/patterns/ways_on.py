@@ -6,6 +6,7 @@ One function for each strategy: the very next row (contiguous), or the next row 
 
 from __future__ import annotations
 
+from eventide.kernels.compiled import inline_lean
 from eventide.kernels.patterns.code import (
     BUDGET,
     FRAME_AT,
@@ -23,7 +24,6 @@ from eventide.kernels.patterns.code import (
     Place,
     Tables,
     Work,
-    merged,
 )
 from eventide.kernels.patterns.ground import (
     ABSENT,
@@ -56,7 +56,7 @@ from eventide.kernels.patterns.machine import accepts, tested
 from eventide.kernels.patterns.registers import give_back
 
 
-@merged
+@inline_lean
 def note_timeout(work: Work, depth: int) -> None:
     """Keep the first path that the deadline stopped: it is the preferred one."""
     if depth == 0 or work.info[TIMED] > 0:
@@ -67,7 +67,7 @@ def note_timeout(work: Work, depth: int) -> None:
         work.frames[each, TIMED_NODE] = work.frames[each, PATH_NODE]
 
 
-@merged
+@inline_lean
 def contiguous_on(
     automaton: Automaton,
     code: Code,
@@ -106,7 +106,7 @@ def contiguous_on(
     return FAILURE
 
 
-@merged
+@inline_lean
 def next_row(
     automaton: Automaton,
     code: Code,
@@ -166,7 +166,7 @@ def next_row(
         row += 1
 
 
-@merged
+@inline_lean
 def stands(
     automaton: Automaton,
     code: Code,
@@ -186,7 +186,7 @@ def stands(
     return MATCHED
 
 
-@merged
+@inline_lean
 def next_on(
     automaton: Automaton,
     code: Code,

@@ -7,7 +7,7 @@ orders of joining are planned by it.
 
 from __future__ import annotations
 
-from eventide.kernels.compiled import Int64s, allocating_nothing, inlined, kernel
+from eventide.kernels.compiled import Int64s, inline, kernel, lean_kernel
 from eventide.kernels.situations.orders import improve_orders
 from eventide.kernels.situations.periods import first_at_least
 from eventide.kernels.situations.problem import (
@@ -63,7 +63,7 @@ def plan_if_drifted(averages: MovingAverages, linked: Int64s, orders: Int64s) ->
         counts[2] = min(2 * counts[2], OBSERVED_BETWEEN << len(sizes))
 
 
-@allocating_nothing
+@lean_kernel
 def make_changes(
     task: Search, changes: SearchedChanges, change: int, made: bool
 ) -> tuple[int, bool]:
@@ -87,7 +87,7 @@ def make_changes(
     return behind, active
 
 
-@allocating_nothing
+@lean_kernel
 def look_at_window(task: Search, group: int, ts: int) -> bool:
     """Leave out runs that began before the window; return whether every symbol has a run."""
     lows, highs, start_ts = task.runs.lows, task.runs.highs, task.runs.start_ts
@@ -103,7 +103,7 @@ def look_at_window(task: Search, group: int, ts: int) -> bool:
     return complete
 
 
-@inlined
+@inline
 def is_anchor(
     task: Search, changes: SearchedChanges, each: int, symbol: int, since_us: int
 ) -> bool:
@@ -116,7 +116,7 @@ def is_anchor(
     return bool(task.runs.start_ts[changes.run[each]] >= since_us)
 
 
-@allocating_nothing
+@lean_kernel
 def search_position(
     task: Search, changes: SearchedChanges, change: int, behind: int, wanted: int,
     progress: Int64s,

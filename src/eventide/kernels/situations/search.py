@@ -9,7 +9,7 @@ certain before: both can be true only of the last run of a range.
 
 from __future__ import annotations
 
-from eventide.kernels.compiled import Int64s, allocating_nothing, inlined
+from eventide.kernels.compiled import Int64s, inline, lean_kernel
 from eventide.kernels.situations.periods import (
     ANY,
     certain_ranges,
@@ -33,7 +33,7 @@ WEIGHT = 0.01
 """How much one observation counts in a moving average."""
 
 
-@allocating_nothing
+@lean_kernel
 def was_certain(one: int, other: int, mask: int, now: int, start: Int64s, end: Int64s) -> bool:
     """Whether two runs certainly had a relation of the mask just before `now`."""
     end_one = end[one] if end[one] < now else NEVER
@@ -41,7 +41,7 @@ def was_certain(one: int, other: int, mask: int, now: int, start: Int64s, end: I
     return not possible(start[one], end_one, start[other], end_other) & ~mask
 
 
-@allocating_nothing
+@lean_kernel
 def candidates(
     task: Search, order: Int64s, depth: int, low: int, high: int, now: int, observed: bool
 ) -> int:
@@ -80,7 +80,7 @@ def candidates(
     return found
 
 
-@inlined
+@inline
 def next_candidate(room: SearchRoom, depth: int) -> int:
     """Return the next run of the ranges of a depth, and go on behind it."""
     own = depth * len(room.spare)
@@ -93,7 +93,7 @@ def next_candidate(room: SearchRoom, depth: int) -> int:
     return run
 
 
-@inlined
+@inline
 def makes_new(
     runs: SearchedRuns, masks: Int64s, members: Int64s, order: Int64s, depth: int, run: int,
     now: int,
@@ -111,7 +111,7 @@ def makes_new(
     return new
 
 
-@inlined
+@inline
 def write_match(found: FoundMatches, members: Int64s, change: int, count: int) -> None:
     """Write a match as number `count`."""
     symbols = len(members)
@@ -120,7 +120,7 @@ def write_match(found: FoundMatches, members: Int64s, change: int, count: int) -
     found.change[count] = change
 
 
-@inlined
+@inline
 def enter(task: Search, anchor: Anchor, order: Int64s, depth: int, last: int) -> None:
     """Find the candidates of a depth; `last` is the last run of its symbol."""
     room, symbol = task.room, order[depth]
@@ -135,7 +135,7 @@ def enter(task: Search, anchor: Anchor, order: Int64s, depth: int, last: int) ->
     room.at[depth] = room.ranges[depth * len(room.spare)]
 
 
-@inlined
+@inline
 def candidates_left(room: SearchRoom, depth: int) -> int:
     """Return how many candidates a depth has that was just entered."""
     own, count = depth * len(room.spare), 0
@@ -144,7 +144,7 @@ def candidates_left(room: SearchRoom, depth: int) -> int:
     return count
 
 
-@inlined
+@inline
 def alone(task: Search, anchor: Anchor, count: int, enough: int) -> int:
     """Take the anchor itself as a match, for a pattern with one symbol."""
     room, found = task.room, task.found
@@ -158,7 +158,7 @@ def alone(task: Search, anchor: Anchor, count: int, enough: int) -> int:
     return count + 1
 
 
-@allocating_nothing
+@lean_kernel
 def search(task: Search, anchor: Anchor, orders: Int64s, count: int, most: int) -> int:
     """Find the matches of an anchor, at most `most`; return how many there are by now.
 

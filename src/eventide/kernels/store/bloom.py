@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import inlined, kernel
+from eventide.kernels.compiled import inline, kernel
 from eventide.kernels.hashing import Hashes, mixed
 
 WORDS_PER_BLOCK = 8
 
 
-@inlined
+@inline
 def block_of(hashed: np.uint64, blocks: int) -> np.int64:
     """Return the block of a hash: its upper half, scaled to the number of blocks."""
     return np.int64(((hashed >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from eventide.kernels.aggregates.lanes import LANES
 from eventide.kernels.aggregates.summaries import summarise_floats_of_run
-from eventide.kernels.compiled import Floats, Int64s, inlined, kernel
+from eventide.kernels.compiled import Floats, Int64s, inline, kernel
 
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint32]
@@ -49,7 +49,7 @@ def crc_table() -> Words:
 TABLE = crc_table()
 
 
-@inlined
+@inline
 def crc_of(content: Bytes, start: int, end: int) -> np.uint32:
     """Return the CRC-32C of some bytes: a table is fast enough for the few bytes of a head."""
     crc = np.uint32(0xFFFFFFFF)
@@ -58,7 +58,7 @@ def crc_of(content: Bytes, start: int, end: int) -> np.uint32:
     return crc ^ np.uint32(0xFFFFFFFF)
 
 
-@inlined
+@inline
 def number_at(content: Bytes, place: int, width: int) -> np.int64:
     """Return the unsigned number of some bytes, the lowest first."""
     number = np.int64(0)
@@ -67,7 +67,7 @@ def number_at(content: Bytes, place: int, width: int) -> np.int64:
     return number
 
 
-@inlined
+@inline
 def is_whole(content: Bytes, stamp: Bytes, address: int, rows: int, columns: int) -> bool:
     """Whether a leaf of this many rows and columns begins at an address."""
     size = LEAF_HEAD + columns * COLUMN_ENTRY

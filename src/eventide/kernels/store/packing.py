@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Int32s, Int64s, inlined, kernel
+from eventide.kernels.compiled import Int32s, Int64s, inline, kernel
 from eventide.kernels.hashing import GOLDEN
 
 Bytes = npt.NDArray[np.uint8]
@@ -131,7 +131,7 @@ def align_bits(bits: Bytes, offset: int, count: int, out: Bytes) -> None:
         out[len(out) - 1] &= (1 << (count & 7)) - 1
 
 
-@inlined
+@inline
 def find_slot(value: int, values: Int64s, table: Int32s, shift: np.uint64) -> np.int64:
     """Return where in a hash table of positions a value is, or would be."""
     slot = np.int64((np.uint64(value) * GOLDEN) >> shift)
@@ -241,7 +241,7 @@ def pack_few(values: Int64s, packed: Words, different: Int64s) -> int:
     return count
 
 
-@inlined
+@inline
 def code_at(words: Words, place: np.uint64) -> np.uint64:
     """Return the code that starts at a bit, and above it bits of the next."""
     shift = place & np.uint64(63)
