@@ -1,8 +1,8 @@
 """Handles in order of expiry: a ring of slots, each for a period.
 
     slot      0    1    2    3    4          P + 1 slots: the clock is somewhere inside a slot,
-            ┌────┬────┬────┬────┬────┐       so what expires in [clock, clock + span] touches one
-            │    │ due│  · │ ·· │  · │       slot more than the span has
+            ┌────┬────┬────┬────┬────┐       so what expires in [clock, clock + longest] is in
+            │    │ due│  · │ ·· │  · │       at most P + 1 of them
             └────┴────┴────┴────┴────┘
                     ↑ clock
 

@@ -141,15 +141,15 @@ def scan(
     rows: Rows,
     partitions: Partitions,
     rules: Rules,
-    span: tuple[int, int],
+    key_range: tuple[int, int],
     most_elements: int,
 ) -> Scanned:
-    """Find the matches of keys [span[0], span[1]) from their first undecided rows on.
+    """Find the matches of keys [key_range[0], key_range[1]) from their first undecided rows on.
 
     After about `most_elements` the scan pauses at a start row; called again, it goes on there.
     """
     nodes = len(steps.first) - 1
-    keys = slice(*span)
+    keys = slice(*key_range)
     begin = partitions.begin[keys]
     longest = int((partitions.known[keys] - begin).max(initial=-1)) + 1
     starts = int(np.maximum(partitions.offsets[1:][keys] - begin, 0).sum())
@@ -174,10 +174,10 @@ def scan(
         np.empty(starts, np.int64),
         np.array(partitions.begin),
         np.array(partitions.numbers),
-        np.array([span[0], -1, 0, 0, OUT_OF_BUDGET, 0], np.int64),
+        np.array([key_range[0], -1, 0, 0, OUT_OF_BUDGET, 0], np.int64),
     )
     while room.progress[STATUS] == OUT_OF_BUDGET:
-        _scan_on(steps, before, rows, partitions, rules, span[1], room)
+        _scan_on(steps, before, rows, partitions, rules, key_range[1], room)
     count, elements = int(room.progress[COUNT]), int(room.progress[ELEMENTS])
     return Scanned(
         room.key[:count],

@@ -153,7 +153,7 @@ def runs_by_slide(
 ) -> int:
     """Write where runs of rows of the same period begin, and its number; return how many there are.
 
-    Spans begin at k·slide (number 2k) and at k·slide + rest (number 2k + 1), 0 < rest <= slide;
+    Periods begin at k·slide (number 2k) and at k·slide + rest (number 2k + 1), 0 < rest <= slide;
     with a rest as long as the slide there are only the even ones. Times need not ascend. A run
     begins at each of the rows `breaks` as well, which ascend.
     """

@@ -371,8 +371,8 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
 
     def scanned(self, rows: Rows, parts: Partitions, rules: Rules) -> Run:
         """Find matches in two passes: all conditions read single rows."""
-        span = (0, len(parts.begin))
-        found = scan(self.steps, self.before, rows, parts, rules, span, MOST_ELEMENTS)
+        key_range = (0, len(parts.begin))
+        found = scan(self.steps, self.before, rows, parts, rules, key_range, MOST_ELEMENTS)
         moved = parts._replace(begin=frozen(found.undecided), numbers=frozen(found.numbers))
         matches = scanned_matches(found, shares=rules.skip_to == NEXT_ROW)
         return matches, moved, found.status, found.where
