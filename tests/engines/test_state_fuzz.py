@@ -67,7 +67,8 @@ def test_nothing_with_a_state_is_left_out() -> None:
         for level in levels_of(case, case.state)
     }
     kept = {named(each) for each in concrete(Stateful) if not issubclass(each, Stateless)}
-    assert kept <= met
+    # Tests that ran in this process before may have brought in those of the benchmarks.
+    assert {each for each in kept if each.startswith("eventide.")} <= met
 
 
 def named(kind: type) -> str:
