@@ -148,7 +148,7 @@ def store_section(
     lines = [
         *facts(machine),
         f"- Events: up to {events:,} of 80 bytes; how many a case has is in "
-        "benchmarks/store_setting.py",
+        "benchmarks/store/setting.py",
         f"- Seconds: median of {ROUNDS} rounds or more, everybody in turn in one process; all "
         "readers warm, and before each writer the disk is idle",
         "",

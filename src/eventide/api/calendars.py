@@ -165,4 +165,4 @@ def check_count(periods: int) -> None:
     """Refuse more periods than anybody can read."""
     if periods > MOST_PERIODS:
         message = f"time would be cut into more than {MOST_PERIODS:,} periods"
-        raise EvaluationError(message, hint="use longer periods, or a shorter time")
+        raise EvaluationError(message, hint="use longer periods, or less time from start to end")

@@ -231,8 +231,7 @@ class Database:
         rows that relations have; with `from_history`, also with the stored events that are in
         windows. What happened before is not reported, but `current()` has the answer. A query whose
         state needs more than `max_state_bytes` ends with an error. A stream that is more than
-        `idle` behind another is not waited for. How it is executed changes no answer: see
-        plan/standing/execution.py.
+        `idle` behind another is not waited for.
         """
         text = str(query)
         catalog = self.catalog()

@@ -84,8 +84,7 @@ class Delivery:
         try:
             while self.arrivals and self.arrivals[0].number <= self.owed:
                 # An interrupt may come at any point. An arrival leaves the queue only when all
-                # queries have
-                # seen it, and a query that is offered it again recognises its number.
+                # queries have seen it, and a query that is offered it again knows its number.
                 self.deliver(self.arrivals[0], failures)
                 self.arrivals.popleft()
         except BaseException as interrupt:

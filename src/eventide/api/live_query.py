@@ -266,8 +266,8 @@ class LiveQuery:
                 self.delivered = self.delivered if number is None else number
             except BaseException as error:
                 # Operators change their state in place, and the query has lost the events of
-                # this step:
-                # after an interrupt, or when memory runs out, going on would give wrong answers.
+                # this step: after an interrupt, or when memory runs out, to go on would give
+                # wrong answers.
                 self.finished, self.failure = True, error
                 if not isinstance(error, Exception):
                     error.add_note(f"interrupted in the midst of a step, it is over: {self!r}")

@@ -135,6 +135,20 @@ def test_long_texts_come_some_at_a_time(left: Rows, right: Rows, most: int, kind
     )
 
 
+@pytest.mark.parametrize("kind", ["left", "inner"])
+def test_short_texts_are_cut_as_well(kind: PairKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(period_join, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(period_join, "MOST_PAIRS", 20)
+    period = {"a_from": 0, "a_to": 9 if kind == "inner" else 0}
+    left = [{"a_car": "x" * 99, "a_lane": 0.0, "a_n": n, **period} for n in range(500)]
+    right = [{"b_car": "x", "b_lane": 0.0, "b_n": 0, "b_from": 0, "b_to": 9}]
+    node = replace(BY_NOTHING, kind=kind, columns=("a_n", "a_car", "b_n"))
+    schema = pa.schema([(name, kind.arrow) for name, kind in node.row.items()])
+    found = list(join_periods(node, table_of(left, LEFT), table_of(right, RIGHT), schema))
+    assert sum(batch.num_rows for batch in found) == 500
+    assert max(batch.num_rows for batch in found) <= 20
+
+
 @given(mask=st.integers(1, ANY))
 def test_searches_find_every_relation_once(mask: int) -> None:
     found = [search.relations for search in searches_for(mask)]

@@ -22,9 +22,9 @@ from eventide.store.segments.leaf import (
     HEADER,
     Codec,
     DamagedLeafError,
-    count_rows,
     decode_leaf,
     encode_leaf,
+    read_directory,
 )
 
 CODECS: tuple[Codec, ...] = get_args(Codec)
@@ -50,7 +50,7 @@ def leaf_of(rows: pa.RecordBatch, codec: Codec = "lz4") -> pa.Buffer:
 
 def returned(rows: pa.RecordBatch, codec: Codec = "lz4") -> pa.RecordBatch:
     payload = leaf_of(rows, codec)
-    assert count_rows(payload) == rows.num_rows
+    assert read_directory(payload)[1] == rows.num_rows
     result = decode_leaf(payload, rows.schema, rows.schema.names)
     result.validate(full=True)
     return result
@@ -281,7 +281,7 @@ def test_any_damage_is_found(data: st.DataObject, shape: str) -> None:
 @given(content=st.binary(max_size=200))
 def test_other_bytes_are_no_leaf(content: bytes) -> None:
     with pytest.raises(DamagedLeafError):
-        count_rows(pa.py_buffer(content))
+        read_directory(pa.py_buffer(content))
 
 
 @pytest.mark.parametrize("shape", ["every type", "compressed"])

@@ -11,14 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from eventide.errors import StoreError
 from eventide.schema import SEQ, Schema
-from eventide.store import Snapshot
 from eventide.store.options import StreamOptions
 from eventide.store.segments.manifest import encode_manifest, manifest_path
 from eventide.store.segments.segment import Segment
 from eventide.store.upkeep.repair import Repair, repair_stream
-from eventide.store.upkeep.verify import check_invariants, check_view, verify_stream
+from eventide.store.upkeep.verify import check_view, verify_stream
 from eventide.store.writing.view import StreamView
 from tests.store.events import new_stream, tiny_files
 from tests.store.upkeep.damage import Original, make
@@ -44,7 +42,7 @@ def test_a_whole_stream_is_whole(original: Original, tmp_path: Path) -> None:
     counted: list[int] = []
     assert list(verify_stream(original.copy(tmp_path), counted.append)) == []
     assert sum(counted) == original.snapshot.row_count
-    check_invariants(original.snapshot)
+    assert not list(check_view(original.snapshot.path, original.snapshot.view))
 
 
 def test_files_that_nobody_needs_are_only_mentioned(original: Original, tmp_path: Path) -> None:
@@ -137,8 +135,8 @@ def test_a_head_of_another_form(original: Original) -> None:
 
 def test_all_that_is_wrong_is_named(original: Original) -> None:
     view = replace(original.snapshot.view, next_seq=1)
-    with pytest.raises(StoreError, match=r"not whole:\n.*numbers from 1 on\n.*numbers from 1 on"):
-        check_invariants(Snapshot(original.stream.path, view))
+    found = [str(each) for each in check_view(original.stream.path, view)]
+    assert sum("numbers from 1 on" in each for each in found) >= 2
 
 
 def test_columns_of_the_log_that_are_wrong(original: Original) -> None:

@@ -1,1 +1,14 @@
-"""Sums, extremes, order statistics and sketches."""
+"""Sums, extremes, order statistics and sketches.
+
+sums.py             sums that do not depend on the order of adding
+exact_sums.py       sums of doubles without rounding, from which values can be subtracted
+lanes.py            sums and extremes in many lanes at once
+extremes.py         which row holds the smallest, largest, first or last value
+skyline.py          the minimum of values that expire
+sorted_values.py    sorted values in one slab; sorted_blocks.py: any number of them, in blocks
+frequent_values.py  which values occur most often
+sketches.py         HyperLogLog
+frames.py           which rows belong to the frame of a row, or to a hopping window
+summaries.py        summaries of runs of rows, for the index; merges.py merges them
+texts.py            the smallest or largest text of each run
+"""

@@ -274,7 +274,8 @@ def join_periods(
     lengths = {name: lengths_of(column) for name, column in columns.items()}
 
     def bytes_of(own: Int64s, partner: Int64s | None) -> Int64s:
-        sizes = np.ones(len(own), np.int64)
+        # Texts too short to have their lengths looked up count as the longest of them.
+        sizes = np.full(len(own), max(1, BLOCK_BYTES // MOST_PAIRS))
         for name, long in lengths.items():
             if long is not None and name in left.schema.names:
                 sizes += long[own]

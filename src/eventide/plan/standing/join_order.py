@@ -1,9 +1,9 @@
 """In which order the windows of a join are probed: the one with the fewest comparisons.
 
 A tuple that arrives at one window, its origin, is joined with the other windows one after the
-other; no intermediate result is kept. So each origin may have an order of its own; a global order
-is one that all origins follow, leaving themselves out. The model assumes that all values are
-equally frequent, and that the values of a window are among those of one that has more of them.
+other; no intermediate result is kept. So each origin may have an order of its own. The model
+assumes that all values are equally frequent, and that the values of a window are among those of
+one that has more of them.
 """
 
 from __future__ import annotations

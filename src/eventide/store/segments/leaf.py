@@ -76,7 +76,7 @@ from eventide.store.segments.encodings import (
     encode_values,
 )
 
-__all__ = ["Codec", "DamagedLeafError", "count_rows", "decode_leaf", "encode_leaf"]
+__all__ = ["Codec", "DamagedLeafError", "decode_leaf", "encode_leaf", "read_directory"]
 
 Codec = Literal["lz4", "zstd", "none"]
 
@@ -171,11 +171,6 @@ def decode_leaf(payload: pa.Buffer, schema: pa.Schema, names: Sequence[str]) -> 
         fields.append(field)
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
-
-
-def count_rows(payload: pa.Buffer) -> int:
-    """Return how many rows a leaf has, or raise `DamagedLeafError`."""
-    return read_directory(payload)[1]
 
 
 def read_directory(payload: pa.Buffer) -> tuple[bytes, int]:

@@ -25,7 +25,6 @@ from eventide.store.segments.manifest import (
     manifest_path,
     versions_in,
 )
-from eventide.store.snapshot import Snapshot
 from eventide.store.stream import StoredStream
 from eventide.store.upkeep.seq_set import SeqSet
 from eventide.store.upkeep.verify_segment import (
@@ -38,7 +37,7 @@ from eventide.store.upkeep.verify_segment import (
 from eventide.store.writing.open_stream import OpenStream
 from eventide.store.writing.view import StreamView
 
-__all__ = ["Advance", "Finding", "check_invariants", "check_view", "not_known", "verify_stream"]
+__all__ = ["Advance", "Finding", "check_view", "not_known", "verify_stream"]
 
 NO_END = 2**63
 
@@ -96,14 +95,6 @@ def check_lost_log(folder: Path, manifest: Manifest, error: StoreError) -> Itera
     if others:
         what = f"it does not know {others[0]}: a newer version seems to be missing"
         yield Finding(manifest_path(folder, manifest.version).name, None, what)
-
-
-def check_invariants(snapshot: Snapshot) -> None:
-    """Refuse a stream that is not whole, naming all that is wrong with it."""
-    found = [str(each) for each in check_view(snapshot.path, snapshot.view)]
-    if found:
-        message = "\n".join([f"{snapshot.path} is not whole:", *found])
-        raise StoreError(message, hint="`eventide repair` keeps what is whole")
 
 
 def check_manifests(folder: Path) -> Iterator[Finding]:

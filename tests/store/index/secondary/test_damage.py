@@ -72,7 +72,7 @@ def test_a_file_cut_short_is_damaged() -> None:
             SecondaryReader(pa.py_buffer(whole[:size]), [(0, len(whole))], STRING)
 
 
-def test_a_extent_that_is_not_a_run_is_damaged() -> None:
+def test_an_extent_that_is_not_a_run_is_damaged() -> None:
     run = run_of(TEXT, STRING)
     file, _ = file_of([run, run])
     for extent in (
