@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, inline_lean, lean_kernel
+from eventide.kernels.compiled import inline_lean, lean_kernel
 from eventide.kernels.patterns.code import (
     BUDGET,
     DEPTH,
@@ -39,8 +39,7 @@ from eventide.kernels.patterns.ground import (
     MATCHED,
     TAKEN,
     Automaton,
-    KernelRows,
-    Out,
+    RowSearch,
     Time,
     begin,
     bounds_of,
@@ -54,7 +53,7 @@ from eventide.kernels.patterns.ground import (
 from eventide.kernels.patterns.node_sets import Sets, any_on, follow, stand
 from eventide.kernels.patterns.registers import give_back, write_key
 from eventide.kernels.patterns.remembered import PATIENCE, forget, remember, slot_of
-from eventide.kernels.patterns.tables import OK, OUT_OF_STEPS, Partitions, Rules
+from eventide.kernels.patterns.tables import OK, OUT_OF_STEPS
 
 
 @inline_lean
@@ -127,24 +126,16 @@ def _every(  # noqa: PLR0912 - one loop over a stack
 
 
 @inline_lean
-def _search_every(
-    automaton: Automaton,
-    code: Code,
-    tables: Tables,
-    work: Work,
-    sets: Sets,
-    time: Time,
-    rules: Rules,
-    key: int,
-    bounds: tuple[int, int, int],
-    start: int,
-    numbers: Int64s,
-    out: Out,
-) -> int:
+def _search_every(search: RowSearch, sets: Sets, key: int) -> int:
     """Search one partition for all new matches; return the next start row.
 
     info[WANTED] is the first start row, plus one, that further rows could complete to a match.
     """
+    automaton, code, tables = search.automaton, search.code, search.tables
+    rules, work, numbers = search.rules, search.work, search.numbers
+    time = time_of(search, key)
+    bounds = bounds_of(search.partitions, key)
+    start = int(search.following[key])
     while True:
         if work.info[PENDING] == 0 and work.info[HELD] == 0:
             start = first_fit(automaton, time, start, bounds[2])
@@ -160,7 +151,7 @@ def _search_every(
         while True:
             depth = work.info[DEPTH]
             if work.info[PENDING]:
-                if not report(out, work, PATH_ROW, depth, (start, key, numbers[key] + 1)):
+                if not report(search.out, work, PATH_ROW, depth, (start, key, numbers[key] + 1)):
                     break
                 work.info[PENDING] = 0
                 numbers[key] += 1
@@ -175,37 +166,9 @@ def _search_every(
 
 
 @lean_kernel
-def search_any(
-    automaton: Automaton,
-    code: Code,
-    tables: Tables,
-    rows: KernelRows,
-    partitions: Partitions,
-    rules: Rules,
-    work: Work,
-    sets: Sets,
-    following: Int64s,
-    numbers: Int64s,
-    out: Out,
-) -> None:
+def search_any(search: RowSearch, sets: Sets) -> None:
     """Search partitions for all matches, from key info[KEY_AT] on, as long as they fit."""
-    for key in range(work.info[KEY_AT], len(partitions.begin)):
-        work.info[BUDGET] -= 1
-        time = time_of(rows, partitions, rules, key)
-        bounds = bounds_of(partitions, key)
-        start = _search_every(
-            automaton,
-            code,
-            tables,
-            work,
-            sets,
-            time,
-            rules,
-            key,
-            bounds,
-            following[key],
-            numbers,
-            out,
-        )
-        if leave(work, following, key, start):
+    for key in range(search.work.info[KEY_AT], len(search.partitions.begin)):
+        search.work.info[BUDGET] -= 1
+        if leave(search, key, _search_every(search, sets, key)):
             return

@@ -84,6 +84,24 @@ class Time(NamedTuple):
     seen: int
 
 
+class RowSearch(NamedTuple):
+    """What a search reads, the memory it works in, and where it writes.
+
+    `following` is the next start row of each key, `numbers` how many matches it had.
+    """
+
+    automaton: Automaton
+    code: Code
+    tables: Tables
+    rows: KernelRows
+    partitions: Partitions
+    rules: Rules
+    work: Work
+    following: Int64s
+    numbers: Int64s
+    out: Out
+
+
 # Columns of Automaton.steps and Automaton.nodes.
 VARIABLE, TARGET, AT_START, AT_END, ABSENT, LATER, LATE = range(7)
 FIRST_STEP, NODE_ABSENT = range(2)
@@ -288,8 +306,9 @@ def place_from(
 
 
 @inline_lean
-def time_of(rows: KernelRows, partitions: Partitions, rules: Rules, key: int) -> Time:
+def time_of(search: RowSearch, key: int) -> Time:
     """Return how the inner loops see the rows of a key."""
+    rows, partitions, rules = search.rows, search.partitions, search.rules
     return Time(
         rows.ts,
         rows.masks,
@@ -309,8 +328,9 @@ def bounds_of(partitions: Partitions, key: int) -> tuple[int, int, int]:
 
 
 @inline_lean
-def leave(work: Work, following: Int64s, key: int, start: int) -> bool:
+def leave(search: RowSearch, key: int, start: int) -> bool:
     """Note how far a key has come; return whether the search has to stop there."""
+    work, following = search.work, search.following
     following[key] = start
     work.info[KEY_AT] = key
     if work.info[PENDING] or work.info[STATUS] != OK or work.info[HELD]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eventide.kernels.compiled import Int64s, inline_lean, lean_kernel
+from eventide.kernels.compiled import inline_lean, lean_kernel
 from eventide.kernels.patterns.code import (
     BUDGET,
     DEPTH,
@@ -37,8 +37,7 @@ from eventide.kernels.patterns.ground import (
     TAKEN,
     UNDECIDED,
     Automaton,
-    KernelRows,
-    Out,
+    RowSearch,
     Time,
     begin,
     bounds_of,
@@ -59,7 +58,6 @@ from eventide.kernels.patterns.tables import (
     PAST_LAST,
     SKIP_TO_START,
     TO_FIRST,
-    Partitions,
     Rules,
 )
 from eventide.kernels.patterns.ways_on import contiguous_on, next_on
@@ -147,25 +145,17 @@ def _next_start(work: Work, rules: Rules, start: int, depth: int) -> int:
 
 
 @inline_lean
-def _search_preferred(
-    go_on: _GoOn,
-    automaton: Automaton,
-    code: Code,
-    tables: Tables,
-    work: Work,
-    time: Time,
-    rules: Rules,
-    key: int,
-    bounds: tuple[int, int, int],
-    start: int,
-    numbers: Int64s,
-    out: Out,
-) -> int:
+def _search_preferred(go_on: _GoOn, search: RowSearch, key: int) -> int:
     """Search one partition for preferred matches; return the next start row.
 
     When a match no longer fits into `out`, info[PENDING] asks for another call, with everything as
     it was; info[HELD] asks for one when the search has done as much as it may in one call.
     """
+    automaton, code, tables = search.automaton, search.code, search.tables
+    rules, work, numbers = search.rules, search.work, search.numbers
+    time = time_of(search, key)
+    bounds = bounds_of(search.partitions, key)
+    start = int(search.following[key])
     # A state says all there is about what follows, unless the start's time does too.
     keeps = rules.within_us < 0
     while True:
@@ -192,7 +182,7 @@ def _search_preferred(
         depth = work.info[DEPTH]
         column = work.info[PENDING] - 1
         number = int(numbers[key]) + 1 if column == PATH_ROW else 0
-        if not report(out, work, column, depth, (start, key, number)):
+        if not report(search.out, work, column, depth, (start, key, number)):
             break
         work.info[PENDING] = 0
         if column == PATH_ROW:
@@ -207,95 +197,21 @@ def _search_preferred(
 
 
 @inline_lean
-def _search_keys(
-    go_on: _GoOn,
-    automaton: Automaton,
-    code: Code,
-    tables: Tables,
-    rows: KernelRows,
-    partitions: Partitions,
-    rules: Rules,
-    work: Work,
-    following: Int64s,
-    numbers: Int64s,
-    out: Out,
-) -> None:
+def _search_keys(go_on: _GoOn, search: RowSearch) -> None:
     """Search partitions from key info[KEY_AT] on, as long as matches fit and the budget lasts."""
-    for key in range(work.info[KEY_AT], len(partitions.begin)):
-        work.info[BUDGET] -= 1
-        time = time_of(rows, partitions, rules, key)
-        bounds = bounds_of(partitions, key)
-        start = _search_preferred(
-            go_on,
-            automaton,
-            code,
-            tables,
-            work,
-            time,
-            rules,
-            key,
-            bounds,
-            following[key],
-            numbers,
-            out,
-        )
-        if leave(work, following, key, start):
+    for key in range(search.work.info[KEY_AT], len(search.partitions.begin)):
+        search.work.info[BUDGET] -= 1
+        if leave(search, key, _search_preferred(go_on, search, key)):
             return
 
 
 @lean_kernel
-def search_contiguous(
-    automaton: Automaton,
-    code: Code,
-    tables: Tables,
-    rows: KernelRows,
-    partitions: Partitions,
-    rules: Rules,
-    work: Work,
-    following: Int64s,
-    numbers: Int64s,
-    out: Out,
-) -> None:
+def search_contiguous(search: RowSearch) -> None:
     """Search partitions for preferred matches of consecutive rows."""
-    _search_keys(
-        contiguous_on,
-        automaton,
-        code,
-        tables,
-        rows,
-        partitions,
-        rules,
-        work,
-        following,
-        numbers,
-        out,
-    )
+    _search_keys(contiguous_on, search)
 
 
 @lean_kernel
-def search_next(
-    automaton: Automaton,
-    code: Code,
-    tables: Tables,
-    rows: KernelRows,
-    partitions: Partitions,
-    rules: Rules,
-    work: Work,
-    following: Int64s,
-    numbers: Int64s,
-    out: Out,
-) -> None:
+def search_next(search: RowSearch) -> None:
     """Search partitions for preferred matches, rows that do not fit being skipped."""
-    _search_keys(
-        next_on,
-        automaton,
-        code,
-        tables,
-        rows,
-        partitions,
-        rules,
-        work,
-        following,
-        numbers,
-        out,
-    )
+    _search_keys(next_on, search)

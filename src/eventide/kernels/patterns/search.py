@@ -30,7 +30,7 @@ from eventide.kernels.patterns.code import (
     Work,
 )
 from eventide.kernels.patterns.every import search_any
-from eventide.kernels.patterns.ground import Automaton, KernelRows, Out
+from eventide.kernels.patterns.ground import Automaton, KernelRows, Out, RowSearch
 from eventide.kernels.patterns.node_sets import Sets
 from eventide.kernels.patterns.preferred import search_contiguous, search_next
 from eventide.kernels.patterns.tables import (
@@ -94,14 +94,16 @@ def search(
     piece = max(1, rules.piece // _cost_of_step(code))
     while True:
         work.info[BUDGET] = piece
-        asked = (automaton, code, tables, words, partitions, rules, work)
+        asked = RowSearch(
+            automaton, code, tables, words, partitions, rules, work, following, numbers, out
+        )
         match rules.strategy:
             case match_tables.CONTIGUOUS:
-                search_contiguous(*asked, following, numbers, out)
+                search_contiguous(asked)
             case match_tables.SKIP_TILL_NEXT:
-                search_next(*asked, following, numbers, out)
+                search_next(asked)
             case _:
-                search_any(*asked, sets, following, numbers, out)
+                search_any(asked, sets)
         if work.info[STATUS] or not (work.info[PENDING] or work.info[HELD]):
             break
         if not work.info[PENDING]:
