@@ -23,19 +23,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from eventide.api.builder import (
-        Match,
-        Step,
-        absent,
-        exclude,
-        match,
-        no_row,
-        partition_end,
-        partition_start,
-        permute,
-        variable,
-        variables,
-    )
+    from eventide.api.builder import Match, match
     from eventide.api.database import Database, sql, tpstream
     from eventide.api.database import open_database as open
     from eventide.api.lifetimes import plot_lifetimes
@@ -44,6 +32,17 @@ if TYPE_CHECKING:
     from eventide.api.relation import Relation
     from eventide.api.replay import Replay, Replayed, ReplayProgress
     from eventide.api.result import Result
+    from eventide.api.steps import (
+        Step,
+        absent,
+        exclude,
+        no_row,
+        partition_end,
+        partition_start,
+        permute,
+        variable,
+        variables,
+    )
     from eventide.api.stream import Stream
     from eventide.engines.spark.database import SparkDatabase
     from eventide.engines.spark.database import spark_database as spark
@@ -67,27 +66,27 @@ HOMES = {
     "Result": ("eventide.api.result", "Result"),
     "Schema": ("eventide.schema", "Schema"),
     "SparkDatabase": ("eventide.engines.spark.database", "SparkDatabase"),
-    "Step": ("eventide.api.builder", "Step"),
+    "Step": ("eventide.api.steps", "Step"),
     "Stream": ("eventide.api.stream", "Stream"),
     "StreamOptions": ("eventide.store", "StreamOptions"),
     "LiveQuery": ("eventide.api.live_query", "LiveQuery"),
     "UserAggregate": ("eventide.store.index.aggregates", "UserAggregate"),
-    "absent": ("eventide.api.builder", "absent"),
-    "exclude": ("eventide.api.builder", "exclude"),
+    "absent": ("eventide.api.steps", "absent"),
+    "exclude": ("eventide.api.steps", "exclude"),
     "match": ("eventide.api.builder", "match"),
-    "no_row": ("eventide.api.builder", "no_row"),
+    "no_row": ("eventide.api.steps", "no_row"),
     "open": ("eventide.api.database", "open_database"),
-    "partition_end": ("eventide.api.builder", "partition_end"),
-    "partition_start": ("eventide.api.builder", "partition_start"),
-    "permute": ("eventide.api.builder", "permute"),
+    "partition_end": ("eventide.api.steps", "partition_end"),
+    "partition_start": ("eventide.api.steps", "partition_start"),
+    "permute": ("eventide.api.steps", "permute"),
     "plot_lifetimes": ("eventide.api.lifetimes", "plot_lifetimes"),
     "plot_situations": ("eventide.api.matches", "plot_situations"),
     "register_aggregate": ("eventide.store.index.aggregates", "register_aggregate"),
     "spark": ("eventide.engines.spark.database", "spark_database"),
     "sql": ("eventide.api.database", "sql"),
     "tpstream": ("eventide.api.database", "tpstream"),
-    "variable": ("eventide.api.builder", "variable"),
-    "variables": ("eventide.api.builder", "variables"),
+    "variable": ("eventide.api.steps", "variable"),
+    "variables": ("eventide.api.steps", "variables"),
 }
 
 __all__ = [

@@ -5,7 +5,7 @@ stream.py      one stream: append, look back, aggregate, keep it in shape
 relation.py    rows by key that change in time
 result.py      the rows of a query; matches.py: matches of temporal patterns, which draw themselves
 live_query.py  a live query; delivery.py: new events on their way to all of them
-builder.py     row patterns in Python, as query text
+builder.py     row patterns in Python, as query text; steps.py: the parts of a pattern
 tables.py      tables in memory as streams
 calendars.py   days, months and quarters of an hour in any time zone
 lifetimes.py   when rows of standing queries came and went, drawn

@@ -1,5 +1,6 @@
 """Row patterns in Python: a builder whose `str()` is the text of a query.
 
+>>> from eventide.api.steps import variables
 >>> A, B, C = variables("A B C")
 >>> query = (
 ...     match("cars")
@@ -30,168 +31,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Never, NoReturn, get_args
+from typing import Literal, Never, get_args
 
+from eventide.api.steps import COMBINE_HINT, Step, found_text, tree_of, variable_name
 from eventide.errors import PlanError
 from eventide.lang.sql.fragments import Kind, fragment, name_text
 from eventide.plan.bind import suggestion
-from eventide.plan.patterns.tree import (
-    Absent,
-    Alternate,
-    Concat,
-    Exclude,
-    PartitionEnd,
-    PartitionStart,
-    Pattern,
-    Permute,
-    Repeat,
-    Strategy,
-    Variable,
-    render_pattern,
-    variable_text,
-)
+from eventide.plan.patterns.tree import Strategy, render_pattern, variable_text
 from eventide.plan.times import Duration, duration_us, format_duration
 
 _QUERY = re.compile(r"\s*(?:SELECT|WITH)\s", re.IGNORECASE)
-_COMBINE_HINT = "join patterns with + (then) and | (or)"
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Step:
-    """A part of a pattern, for rows that follow one another. `variables` makes the first ones.
-
-    `A + B` is A, then B. `A | B` is one of them, A preferred.
-
-    >>> A, B, C = variables("A B C")
-    >>> print(A + (B | C).some(greedy=False) + exclude(B.times(2, 5)))
-    A (B | C)+? {- B{2,5} -}
-    """
-
-    tree: Pattern
-
-    def __add__(self, other: Step) -> Step:
-        return Step(Concat((*_sequence(self.tree), *_sequence(_tree(other)))))
-
-    def __radd__(self, other: object) -> NoReturn:
-        raise _no_step(other)
-
-    def __or__(self, other: Step) -> Step:
-        return Step(Alternate((*_options(self.tree), *_options(_tree(other)))))
-
-    def __ror__(self, other: object) -> NoReturn:
-        raise _no_step(other)
-
-    def __rshift__(self, other: object) -> NoReturn:
-        _refuse_operator(">>", f"write {_example(self)} + {_example(other, 'B')}")
-
-    def __and__(self, other: object) -> NoReturn:
-        one, two = _example(self), _example(other, "B")
-        _refuse_operator("&", f"write {one} + {two}, or in any order permute({one}, {two})")
-
-    def __mul__(self, count: object) -> NoReturn:
-        shown = count if isinstance(count, int) else 3
-        _refuse_operator("*", f"write {_example(self)}.times({shown})")
-
-    __rmul__ = __mul__
-
-    def __invert__(self) -> NoReturn:
-        _refuse_operator("~", f"write absent({_example(self)}), with a strategy that skips rows")
-
-    def some(self, *, greedy: bool = True) -> Step:
-        """Return `A+`: once or more, as often as possible, or as rarely if not greedy."""
-        return self._repeated(1, None, greedy=greedy)
-
-    def any(self, *, greedy: bool = True) -> Step:
-        """Return `A*`: any number of times, also none."""
-        return self._repeated(0, None, greedy=greedy)
-
-    def maybe(self, *, greedy: bool = True) -> Step:
-        """Return `A?`: once or not at all."""
-        return self._repeated(0, 1, greedy=greedy)
-
-    def times(self, count: int, at_most: int | None = None, *, greedy: bool = True) -> Step:
-        """Return `A{3}` for `times(3)`, and `A{2,5}` for `times(2, 5)`."""
-        return self._repeated(count, count if at_most is None else at_most, greedy=greedy)
-
-    def at_least(self, count: int, *, greedy: bool = True) -> Step:
-        """Return `A{2,}` for `at_least(2)`."""
-        return self._repeated(count, None, greedy=greedy)
-
-    def at_most(self, count: int, *, greedy: bool = True) -> Step:
-        """Return `A{0,5}` for `at_most(5)`."""
-        return self._repeated(0, count, greedy=greedy)
-
-    def _repeated(self, at_least: int, at_most: int | None, *, greedy: bool) -> Step:
-        for count in (at_least, at_most):
-            if count is not None and (isinstance(count, bool) or not isinstance(count, int)):
-                message = f"{count!r} is not a number of times"
-                raise PlanError(message, hint="write times(3), times(2, 5) or at_least(2)")
-        if at_most == 0:
-            message = "a part cannot repeat 0 times"
-            raise PlanError(message, hint="leave it out, or write maybe() for at most once")
-        return Step(Repeat(self.tree, at_least, at_most, greedy=greedy))
-
-    def __bool__(self) -> bool:
-        message = "a pattern is neither true nor false: and, or, not and in have no use for it"
-        raise PlanError(message, hint=f"{_COMBINE_HINT}; rows that must not come are absent(B)")
-
-    def __str__(self) -> str:
-        return render_pattern(self.tree)
-
-    def __repr__(self) -> str:
-        return f"<Step {self}>"
-
-
-def variable(name: str) -> Step:
-    """Return a variable: one row, on which the variable's condition holds."""
-    if not isinstance(name, str) or not name.strip():
-        message = f"{name!r} is not the name of a variable"
-        raise PlanError(message, hint='write variable("A")')
-    return Step(Variable(name))
-
-
-def variables(names: str) -> tuple[Step, ...]:
-    """Return the variables of a list of names, with blanks or commas between them.
-
-    >>> variables("A B")
-    (<Step A>, <Step B>)
-    """
-    found = names.replace(",", " ").split() if isinstance(names, str) else []
-    if not found:
-        message = f"{names!r} names no variable"
-        raise PlanError(message, hint='write A, B = variables("A B")')
-    return tuple(map(variable, found))
-
-
-def permute(*steps: Step) -> Step:
-    """Return the parts in any order, the order given preferred.
-
-    >>> A, B = variables("A B")
-    >>> print(permute(A, B.some()))
-    PERMUTE(A, B+)
-    """
-    if not steps:
-        message = "permute has no parts"
-        raise PlanError(message, hint="write permute(A, B, C)")
-    return Step(Permute(tuple(map(_tree, steps))))
-
-
-def exclude(step: Step) -> Step:
-    """Return `{- B -}`: rows that are matched but left out of the rows that `all_rows` returns."""
-    return Step(Exclude(_tree(step)))
-
-
-def absent(step: Step | str) -> Step:
-    """Return `NOT B`: none of the rows skipped here is a B. It needs `strategy(…)`."""
-    return Step(Absent(_variable(step, "absent(B)")))
-
-
-partition_start = Step(PartitionStart())
-"""`^`: no row of the partition lies before."""
-partition_end = Step(PartitionEnd())
-"""`$`: no row of the partition follows."""
-no_row = Step(Concat(()))
-"""`()`: the pattern that takes no row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +74,9 @@ class Match:
         """Look for this pattern."""
         if more:
             message = "a query has one pattern"
-            raise PlanError(message, hint=_COMBINE_HINT)
+            raise PlanError(message, hint=COMBINE_HINT)
         _refuse_text(step)
-        return self._with("PATTERN", f"({render_pattern(_tree(step))})")
+        return self._with("PATTERN", f"({render_pattern(tree_of(step))})")
 
     def define(self, /, *unnamed: Never, **conditions: str) -> Match:
         """Set the condition of each variable, such as `B="speed > PREV(speed)"`, in SQL text.
@@ -249,7 +98,7 @@ class Match:
             if isinstance(steps, Step | str):
                 message = f"the subset {name} is a list of variables"
                 raise PlanError(message, hint=f"write {hint}")
-            listing = ", ".join(variable_text(_variable(step, hint)) for step in steps)
+            listing = ", ".join(variable_text(variable_name(step, hint)) for step in steps)
             texts.append(f"{variable_text(name)} = ({listing})")
         return self._with_more("SUBSET", texts)
 
@@ -292,12 +141,12 @@ class Match:
 
     def skip_to_first(self, step: Step | str, /) -> Match:
         """After a match, go on at its first row of a variable."""
-        name = variable_text(_variable(step, "skip_to_first(B)"))
+        name = variable_text(variable_name(step, "skip_to_first(B)"))
         return self._with("AFTER MATCH SKIP", f"TO FIRST {name}")
 
     def skip_to_last(self, step: Step | str, /) -> Match:
         """After a match, go on at its last row of a variable."""
-        name = variable_text(_variable(step, "skip_to_last(B)"))
+        name = variable_text(variable_name(step, "skip_to_last(B)"))
         return self._with("AFTER MATCH SKIP", f"TO LAST {name}")
 
     def strategy(self, name: Literal["contiguous", "skip_till_next", "skip_till_any"], /) -> Match:
@@ -357,6 +206,7 @@ _INSIDE = (
 def match(source: str, /) -> Match:
     """Look for a pattern in a stream, or in the rows of a SELECT.
 
+    >>> from eventide.api.steps import variables
     >>> A, B = variables("A B")
     >>> found = match("SELECT ts, speed FROM cars WHERE speed > 0").pattern(A + B).all_rows()
     >>> print(found.define(B="B.speed > 2 * A.speed"))
@@ -386,7 +236,7 @@ def _named(expressions: Mapping[str, str], what: str) -> list[str]:
 
 def _sql(text: object, what: str, kind: Kind = "expression") -> str:
     if not isinstance(text, str):
-        message = f"{what} is SQL text, not {_kind(text)}"
+        message = f"{what} is SQL text, not {found_text(text)}"
         raise PlanError(message, hint='write it in quotes, as in "speed > PREV(speed)"')
     return fragment(text, what, kind)
 
@@ -398,35 +248,6 @@ def _name(name: object, example: str) -> str:
     return name
 
 
-def _variable(step: object, example: str) -> str:
-    """Return the name of the variable that a step is."""
-    match step:
-        case Step(tree=Variable(name=name)):
-            return name
-        case str() if step.strip():
-            return step
-    shown = str(step) if isinstance(step, Step) else repr(step)
-    message = f"{shown} is not a variable"
-    raise PlanError(message, hint=f"write {example}")
-
-
-def _tree(step: object) -> Pattern:
-    if not isinstance(step, Step):
-        raise _no_step(step)
-    return step.tree
-
-
-def _no_step(found: object) -> PlanError:
-    hint = f'make variables first, A, B = variables("A B"), and {_COMBINE_HINT}'
-    if callable(found):
-        hint = "call it, as in B.some()"
-    elif isinstance(found, str):
-        hint = f"write variable({found!r}); {_COMBINE_HINT}"
-    elif isinstance(found, int):
-        hint = f"write A.times({found}) to repeat a part"
-    return PlanError(f"{_kind(found)} is not part of a pattern", hint=hint)
-
-
 def _refuse_text(step: object) -> None:
     if isinstance(step, str):
         message = f"{step!r} is not part of a pattern"
@@ -434,34 +255,9 @@ def _refuse_text(step: object) -> None:
         raise PlanError(message, hint=hint)
 
 
-def _refuse_operator(operator: str, hint: str) -> NoReturn:
-    message = f"{operator} is nothing that patterns have"
-    raise PlanError(message, hint=hint)
-
-
-def _example(step: object, otherwise: str = "A") -> str:
-    """Return a variable's name, for a hint."""
-    match step:
-        case Step(tree=Variable(name=name)):
-            return name
-    return otherwise
-
-
 def _refuse_unnamed(texts: tuple[object, ...], call: str, what: str) -> None:
     """Refuse texts given without a name: `call` is the correct way to write it, up to the text."""
     for text in texts:
-        message = f"{_kind(text)} has no {what}"
+        message = f"{found_text(text)} has no {what}"
         shown = text if isinstance(text, str) else "…"
         raise PlanError(message, hint=f'write {call}="{shown}")')
-
-
-def _kind(found: object) -> str:
-    return f"{found!r}" if isinstance(found, str | int | float) else f"a {type(found).__name__}"
-
-
-def _sequence(tree: Pattern) -> tuple[Pattern, ...]:
-    return tree.parts if isinstance(tree, Concat) and tree.parts else (tree,)
-
-
-def _options(tree: Pattern) -> tuple[Pattern, ...]:
-    return tree.options if isinstance(tree, Alternate) else (tree,)

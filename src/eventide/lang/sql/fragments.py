@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from eventide.errors import EventideError, ParseError, Span
 from eventide.lang.sql.dialect import Eventide
 from eventide.lang.sql.parse import parse, parse_error, token_error
-from eventide.lang.sql.patterns.clause import MatchParser
+from eventide.lang.sql.patterns.parser import MatchParser
 
 Kind = Literal["expression", "ordering", "query"]
 

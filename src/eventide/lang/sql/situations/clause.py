@@ -17,7 +17,7 @@ from eventide.errors import BindError, ParseError, Span, UnsupportedError
 from eventide.lang.sql.characters import check_words
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.names.written import Item, Name
-from eventide.lang.sql.patterns.clause import MatchParser
+from eventide.lang.sql.patterns.parser import MatchParser
 from eventide.lang.sql.situations.hints import (
     PARTITION_HINT,
     foreign_part,
