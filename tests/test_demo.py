@@ -250,6 +250,9 @@ def test_a_tiny_demo_works_too(tmp_path: Path) -> None:
     told = console.file.getvalue()  # type: ignore[attr-defined]
     assert f"Now open {page}\n" in told
     assert f"eventide sql '{folder / 'traffic.ev'}' " in told
+    assert "the index was not asked, because fewer than 20,000 events are soon read" in told
+    assert "through the index" not in told
+    assert "It was not asked for them here" in page.read_text()
 
 
 def test_a_disagreement_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

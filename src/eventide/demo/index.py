@@ -1,4 +1,7 @@
-"""Ask a question through the index, and by a replay of all events, and compare."""
+"""Ask a question through the index, and by a replay of all events, and compare.
+
+The index is not asked about few events; `Indexed` says so.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,11 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """The answer through the index, and how long its replay took."""
+    """The answer, how long its replay took, and why the index was not asked, if so."""
 
     answer: Answer
     replay_seconds: float
+    refused: str | None
 
 
 def ask_indexed(database: Database, question: DemoQuestion, spark: SparkSide | None) -> Indexed:
@@ -35,7 +39,9 @@ def ask_indexed(database: Database, question: DemoQuestion, spark: SparkSide | N
     replayed, replay_seconds = best_of(replay)
     check_agree(f"{question.name}, through the index and by replay", rows, replayed)
     spark_seconds = ask_spark(database, question, rows, spark)
-    return Indexed(Answer(question, rows, seconds, spark_seconds), replay_seconds)
+    (block,) = database.explain(question.text).seen.blocks
+    answer = Answer(question, rows, seconds, spark_seconds)
+    return Indexed(answer, replay_seconds, block.ways.refused)
 
 
 def best_of(work: Callable[[], pa.Table]) -> tuple[pa.Table, float]:

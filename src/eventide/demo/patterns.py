@@ -62,6 +62,10 @@ def standing_join(pairs: pa.Table) -> list[Block]:
 def through_the_index(indexed: Indexed, events: int) -> list[Block]:
     """Return the section about the question that the index answers."""
     index, replay = indexed.answer.seconds, indexed.replay_seconds
+    if indexed.refused is not None:
+        said = "The store keeps aggregates of its events in its time index. It was not asked for "
+        said += f"them here, because {indexed.refused}: run the demo with more."
+        return [Heading("Through the index"), Paragraph(said)]
     return [
         Heading("Through the index"),
         Paragraph(

@@ -129,9 +129,12 @@ class Story:
         with self.teller.step("asking: the index") as step:
             found = ask_indexed(database, INDEXED, spark)
             index, replay = found.answer.seconds * 1000, found.replay_seconds * 1000
-            step.say(
-                f"through the index {index:,.0f} ms, by replay {replay:,.0f} ms: the same rows"
-            )
+            if found.refused is None:
+                step.say(
+                    f"through the index {index:,.0f} ms, by replay {replay:,.0f} ms: the same rows"
+                )
+            else:
+                step.say(f"the index was not asked, because {found.refused}: {index:,.0f} ms")
         return found
 
     def show_times(self, answers: Sequence[Answer], indexed: Indexed) -> None:
