@@ -32,12 +32,13 @@ from tests.engines.history.windows.window_queries import (
     NOISE,
     TIED,
     WEIGHTS,
+    DrawnHistory,
     arrived,
     by_count,
-    check_every_type,
+    check_any_history,
     from_index,
     from_replay,
-    many_values,
+    histories,
     orders,
     plain,
     planned,
@@ -50,7 +51,6 @@ from tests.engines.history.windows.window_queries import (
 )
 from tests.naive import windows as naive
 from tests.store.events import new_stream, table, tiny_files
-from tests.store.history import History, Pools, options, seeds
 
 lengths = st.integers(1, 40)
 SHAPES = [
@@ -82,17 +82,11 @@ def check(snapshot: Snapshot, text: str) -> pa.Table:
 
 
 @settings(deadline=None, max_examples=25)
-@given(options, many_values, seeds, st.tuples(lengths, lengths), time_ranges)
+@given(histories, st.tuples(lengths, lengths), time_ranges)
 def test_any_history_has_the_windows_of_its_replay(
-    chosen: StreamOptions,
-    values: Pools,
-    seed: int,
-    window: tuple[int, int],
-    times: TimeRange,
+    history: DrawnHistory, window: tuple[int, int], times: TimeRange
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, tiny_files():
-        snapshot = History.new(Path(folder), chosen, values, seed, steps=8).stream.snapshot()
-        check_every_type(snapshot, values, lambda calls: by_count(calls, *window, within(times)))
+    check_any_history(history, lambda calls: by_count(calls, *window, within(times)))
 
 
 @settings(deadline=None, max_examples=60)

@@ -31,12 +31,13 @@ from tests.engines.history.windows.window_queries import (
     NAMED,
     NOISE,
     WEIGHTS,
+    DrawnHistory,
     arrived,
-    check_every_type,
+    check_any_history,
     from_index,
     from_replay,
+    histories,
     hop,
-    many_values,
     orders,
     plain,
     planned,
@@ -48,23 +49,16 @@ from tests.engines.history.windows.window_queries import (
 )
 from tests.naive import windows as naive
 from tests.store.events import new_stream, table, tiny_files
-from tests.store.history import History, Pools, options, seeds
 
 lengths = st.integers(1, 60)
 
 
 @settings(deadline=None, max_examples=25)
-@given(options, many_values, seeds, st.tuples(lengths, lengths), time_ranges)
+@given(histories, st.tuples(lengths, lengths), time_ranges)
 def test_any_history_has_the_windows_of_its_replay(
-    chosen: StreamOptions,
-    values: Pools,
-    seed: int,
-    window: tuple[int, int],
-    times: TimeRange,
+    history: DrawnHistory, window: tuple[int, int], times: TimeRange
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder, tiny_files():
-        snapshot = History.new(Path(folder), chosen, values, seed, steps=8).stream.snapshot()
-        check_every_type(snapshot, values, lambda calls: hop(calls, *window, within(times)))
+    check_any_history(history, lambda calls: hop(calls, *window, within(times)))
 
 
 def test_sums_of_integers_that_do_not_fit_are_the_same_error(tmp_path: Path) -> None:

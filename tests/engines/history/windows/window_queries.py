@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -24,8 +25,17 @@ from eventide.plan.tree import Plan
 from eventide.schema import Schema
 from eventide.store import Snapshot
 from eventide.store.options import Order, StreamOptions
-from tests.store.events import new_stream, table
-from tests.store.history import FIRST_TS, LAST_TS, TYPES, Pools, pools
+from tests.store.events import new_stream, table, tiny_files
+from tests.store.history import (
+    FIRST_TS,
+    LAST_TS,
+    TYPES,
+    History,
+    Pools,
+    options,
+    pools,
+    seeds,
+)
 from tests.store.reading.test_aggregate import LANES, SPEEDS
 
 WEIGHTS = Weights()
@@ -63,6 +73,9 @@ many_values = st.tuples(pools, st.lists(SPEEDS, min_size=1), st.lists(LANES, min
     lambda drawn: {**drawn[0], "speed": drawn[1], "lane": drawn[2]}
 )
 """The values of every type that events of a random past have."""
+DrawnHistory = tuple[StreamOptions, Pools, int]
+histories: st.SearchStrategy[DrawnHistory] = st.tuples(options, many_values, seeds)
+"""What a random past is made from: options of the stream, values, the seed of its steps."""
 
 RANDOM = np.random.default_rng(4)
 COUNT = 100_000  # seven leaves
@@ -151,6 +164,14 @@ def check_every_type(snapshot: Snapshot, values: Pools, query: Callable[[list[st
     largest = max((abs(float(each)) for each in values["price"] if each is not None), default=0)  # type: ignore[arg-type]
     room = max(1e-7 * largest, 1e-13 * 2.0**63)
     check_close(from_index(snapshot, plan), from_replay(snapshot, plan), room)
+
+
+def check_any_history(drawn: DrawnHistory, query: Callable[[list[str]], str]) -> None:
+    """Hold the windows of any stored history against those of its replay."""
+    chosen, values, seed = drawn
+    with tempfile.TemporaryDirectory() as folder, tiny_files():
+        snapshot = History.new(Path(folder), chosen, values, seed, steps=8).stream.snapshot()
+        check_every_type(snapshot, values, query)
 
 
 def stored(folder: Path, rows: list[dict[str, Any]], appends: int, order: Order) -> Snapshot:
