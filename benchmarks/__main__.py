@@ -34,6 +34,7 @@ from benchmarks.report import (
     HOW_TO_READ_STORE,
     Machine,
     as_table,
+    chosen,
     patterns_section,
     queries_section,
     store_section,
@@ -41,14 +42,12 @@ from benchmarks.report import (
 from benchmarks.setting import Setting
 from benchmarks.situations.report import (
     SITUATION_CASES,
-    chosen_situations,
     run_situations,
     situation_setting,
 )
 from benchmarks.situations.setting import MANY as MANY_OF_SITUATIONS
 from benchmarks.standing.report import (
     STANDING_CASES,
-    chosen_standing,
     run_standing,
     standing_setting,
 )
@@ -64,16 +63,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the cases asked for; 1 if answers differ, so that nothing is reported."""
     asked = parsed(arguments)
     spark = not asked.no_spark
-    cases = chosen(asked.only, spark=spark) if asked.part in {"all", "queries"} else []
+    cases = chosen(all_cases(), asked.only, spark=spark) if asked.part in {"all", "queries"} else []
     store_cases = chosen_of_store(asked.only) if asked.part in {"all", "store"} else []
     patterns = asked.part in {"all", "patterns"}
-    pattern_cases = chosen_of_patterns(asked.only, spark=spark) if patterns else []
+    pattern_cases = chosen(PATTERN_CASES, asked.only, spark=spark) if patterns else []
     windows = asked.part in {"all", "windows"} and not asked.only
     series = chosen_of_index(asked) if asked.part in {"all", "index"} else []
     of_situations = asked.part in {"all", "situations"}
-    situation_cases = chosen_situations(asked.only, spark=spark) if of_situations else []
+    situation_cases = chosen(SITUATION_CASES, asked.only, spark=spark) if of_situations else []
     of_standing = asked.part in {"all", "standing"}
-    standing_cases = chosen_standing(asked.only, spark=spark) if of_standing else []
+    standing_cases = chosen(STANDING_CASES, asked.only, spark=spark) if of_standing else []
     keys = asked.part in {"all", "keys"} and not asked.only
     others = windows or series or situation_cases or standing_cases or keys
     screen, machine = Console(highlight=False), Machine.here()
@@ -156,21 +155,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def chosen(only: str | None, *, spark: bool) -> list[Case]:
-    """Return the cases to run."""
-    cases = [case for case in all_cases() if spark or not case.spark]
-    return [case for case in cases if only is None or only in case.name]
-
-
 def chosen_of_store(only: str | None) -> list[StoreCase]:
     """Return the store's cases to run."""
     return [case for case in all_store_cases() if only is None or only in case.name]
-
-
-def chosen_of_patterns(only: str | None, *, spark: bool) -> list[PatternCase]:
-    """Return the pattern cases to run."""
-    cases = [case for case in PATTERN_CASES if spark or not case.spark]
-    return [case for case in cases if only is None or only in case.name]
 
 
 def chosen_of_index(asked: argparse.Namespace) -> list[Series]:

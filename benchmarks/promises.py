@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from benchmarks.measure import Outcome
-from benchmarks.race import Finding
+from benchmarks.race import Finding, Target, at_least
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +16,14 @@ class Figure:
     case: str
     eventide: str
     rival: str
-    target: str
+    target: Target
     value: float
     met: bool
 
     def __str__(self) -> str:
-        return f"{self.value:.2f}" if self.rival else f"{self.value:.3g}"
+        if self.rival:
+            return self.target.shown(self.value, 2, "f")
+        return self.target.shown(self.value, 3, "g")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Promise:
             first.case,
             names[0] if len(names) == 1 else f"{len(names)} figures",
             first.rival,
-            first.target,
+            str(first.target),
             " to ".join(dict.fromkeys([in_order[0], in_order[-1]])),
             self.verdict(),
         )
@@ -59,7 +61,7 @@ class Promise:
 
 def promises(figures: Iterable[Figure]) -> list[Promise]:
     """Return the promises that figures are about, in the order of their first figures."""
-    grouped: dict[tuple[str, str, str], list[Figure]] = {}
+    grouped: dict[tuple[str, str, Target], list[Figure]] = {}
     for each in figures:
         grouped.setdefault((each.case, each.rival, each.target), []).append(each)
     return [Promise(tuple(group)) for group in grouped.values()]
@@ -74,9 +76,9 @@ def figures_of(outcomes: Iterable[Outcome | Finding]) -> list[Figure]:
 def outcome_figure(outcome: Outcome) -> Figure | None:
     """Return the ratio of a duel, if it has a target."""
     duel, ratio, met = outcome.duel, outcome.ratio, outcome.met
-    if duel.rival is None or ratio is None or met is None:
+    if duel.rival is None or duel.least is None or ratio is None or met is None:
         return None
-    target = f"≥ {duel.least:.2f}"
+    target = at_least(round(duel.least, 2))
     return Figure(outcome.case.name, duel.eventide.name, duel.rival.name, target, ratio, met)
 
 
@@ -85,5 +87,4 @@ def finding_figure(finding: Finding) -> Figure | None:
     if finding.target is None or finding.met is None:
         return None
     value = finding.ours if finding.ratio is None else finding.ratio
-    target = str(finding.target)
-    return Figure(finding.case, finding.eventide, finding.rival, target, value, finding.met)
+    return Figure(finding.case, finding.eventide, finding.rival, finding.target, value, finding.met)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
+from typing import Literal
 
 import pyarrow as pa
 
@@ -29,6 +30,14 @@ class Target:
     def met_by(self, value: float) -> bool:
         """Whether a value is on the right side."""
         return value >= self.bound if self.is_least else value <= self.bound
+
+    def shown(self, value: float, digits: int, kind: Literal["f", "g"]) -> str:
+        """Return a value with as many digits as show on which side of the bound it is."""
+        while True:
+            text = f"{value:.{digits}{kind}}"
+            if self.met_by(float(text)) == self.met_by(value):
+                return text
+            digits += 1
 
 
 def at_least(bound: float) -> Target:
@@ -74,6 +83,9 @@ class Finding:
 
     def cells(self) -> tuple[str, ...]:
         """Return its row of the table."""
+        ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
+        if self.ratio is not None and self.target is not None:
+            ratio = self.target.shown(self.ratio, 2, "f")
         return (
             self.case,
             self.eventide,
@@ -81,7 +93,7 @@ class Finding:
             "" if self.events is None else f"{self.events / self.ours / 1e6:.2f}",
             self.rival,
             "" if self.theirs is None else f"{self.theirs:.3g}",
-            "" if self.ratio is None else f"{self.ratio:.2f}",
+            ratio,
             "" if self.target is None else str(self.target),
             {True: "✓", False: "✗", None: ""}[self.met],
         )

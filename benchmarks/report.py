@@ -19,7 +19,7 @@ from rich.table import Table
 from benchmarks.measure import JVM_WARM_UPS, LEAST_ROUNDS, MOST_ROUNDS, Outcome, Timing
 from benchmarks.patterns.cases import PatternCase
 from benchmarks.patterns.data import KEYS
-from benchmarks.race import ROUNDS, Finding
+from benchmarks.race import ROUNDS, Finding, at_least
 from benchmarks.store.cases import StoreCase
 
 PACKAGES = ("eventide", "duckdb", "polars", "pyspark", "pyarrow", "numba", "numpy")
@@ -49,6 +49,29 @@ class Case(Protocol[Setting_contra]):
     def run(self) -> Callable[[Setting_contra], list[Finding]]:
         """How it is checked and measured."""
         ...
+
+
+class LeftOut(Protocol):
+    """A case that may be left out: by its name, or where there is no Spark."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def spark(self) -> bool:
+        """Whether it needs Spark."""
+        ...
+
+
+Chosen = TypeVar("Chosen", bound=LeftOut)
+
+
+def chosen(cases: Iterable[Chosen], only: str | None, *, spark: bool) -> list[Chosen]:
+    """Return the cases to run: those whose name has `only` in it, and with Spark if it is there."""
+    kept = [case for case in cases if spark or not case.spark]
+    return [case for case in kept if only is None or only in case.name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +110,9 @@ def cells(outcome: Outcome | Finding) -> tuple[str, ...]:
     if isinstance(outcome, Finding):
         return outcome.cells()
     duel, ratio = outcome.duel, outcome.ratio
+    shown_ratio = "" if ratio is None else f"{ratio:.2f}"
+    if ratio is not None and duel.least is not None:
+        shown_ratio = at_least(round(duel.least, 2)).shown(ratio, 2, "f")
     return (
         outcome.case.name,
         duel.eventide.name,
@@ -94,7 +120,7 @@ def cells(outcome: Outcome | Finding) -> tuple[str, ...]:
         f"{outcome.events / outcome.eventide.median / 1e6:.2f}" if outcome.case.has_speed else "",
         "" if duel.rival is None else duel.rival.name,
         "" if outcome.rival is None else shown(outcome.rival),
-        "" if ratio is None else f"{ratio:.2f}",
+        shown_ratio,
         "" if duel.least is None else f"{duel.least:.2f}",
         {True: "✓", False: "✗", None: ""}[outcome.met],
     )

@@ -67,7 +67,7 @@ def speeds(series: Series, answers: Sequence[Answered]) -> list[str]:
         f"{median(ratios):.2f}",
         f"{ratios[-1]:.2f}",
         ways_chosen(answers),
-        "" if found is None else found.target,
+        "" if found is None else str(found.target),
         "" if found is None else mark(met=found.met),
     ]
 
@@ -79,7 +79,7 @@ def series_figure(series: Series, answers: Sequence[Answered]) -> Figure | None:
     ratios = [each.ratio for each in answers]
     value = median(ratios) if series.target.is_least else 1 / min(ratios)
     met = series.target.met_by(value)
-    return Figure(series.name, ways_chosen(answers), "replay", str(series.target), value, met)
+    return Figure(series.name, ways_chosen(answers), "replay", series.target, value, met)
 
 
 def ways_chosen(answers: Sequence[Answered]) -> str:
@@ -204,7 +204,7 @@ class Report:
         """Return the figures that have a target: of each series, then over all of them."""
         of_series = [series_figure(each, self.answers[each.name]) for each in self.series]
         over_all = [
-            Figure(what, OVER_ALL, "", str(target), found, target.met_by(found))
+            Figure(what, OVER_ALL, "", target, found, target.met_by(found))
             for what, found, target in overall(self.all_answers())
             if found is not None
         ]

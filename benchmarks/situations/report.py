@@ -36,12 +36,6 @@ SITUATION_CASES = (
 )
 
 
-def chosen_situations(only: str | None, *, spark: bool) -> list[SituationCase]:
-    """Return the situation cases to run."""
-    cases = [case for case in SITUATION_CASES if spark or not case.spark]
-    return [case for case in cases if only is None or only in case.name]
-
-
 def run_situations(
     cases: Sequence[SituationCase],
     setting: SituationSetting,

@@ -42,12 +42,6 @@ STANDING_CASES = (
 )
 
 
-def chosen_standing(only: str | None, *, spark: bool) -> list[StandingCase]:
-    """Return the standing cases to run."""
-    cases = [case for case in STANDING_CASES if spark or not case.spark]
-    return [case for case in cases if only is None or only in case.name]
-
-
 def standing_setting(events: int, folder: Path, rivals: Path) -> StandingSetting:
     """Return where the cases run."""
     return StandingSetting(StandingSizes(events), folder, rivals)

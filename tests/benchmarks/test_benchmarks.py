@@ -96,7 +96,7 @@ def test_the_report_renders(settings: dict[tuple[str, int], Setting]) -> None:
     assert "higher is better" in page
     assert f"{EVENTS:,}" in page
     (found,) = figures_of(outcomes)
-    assert (found.rival, found.target) == ("DuckDB, Arrow", "≥ 0.33")
+    assert (found.rival, str(found.target)) == ("DuckDB, Arrow", "≥ 0.33")
     assert found.met is outcomes[0].met
 
 

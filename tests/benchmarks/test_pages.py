@@ -23,7 +23,7 @@ DETAILS = "- Date: {}\n- Machine: a small one\n\n| Case | s |\n| :-- | --: |\n| 
 
 
 def figure(case: str, value: float, *, met: bool, rival: str = "DuckDB", way: str = "") -> Figure:
-    return Figure(case, way or f"way {value:g}", rival, "≥ 2", value, met)
+    return Figure(case, way or f"way {value:g}", rival, at_least(2), value, met)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,8 @@ def figure(case: str, value: float, *, met: bool, rival: str = "DuckDB", way: st
             [figure("scan", 1.0, met=False), figure("scan", 1.5, met=False)],
             "scan, 2 figures, DuckDB, ≥ 2, 1.00 to 1.50, ✗",
         ),
+        ([figure("scan", 1.996, met=False)], "scan, way 1.996, DuckDB, ≥ 2, 1.996, ✗"),
+        ([figure("scan", 1.9995, met=False, rival="")], "scan, way 1.9995, , ≥ 2, 1.9995, ✗"),
         ([figure("open", 0.0223, met=True, rival="")], "open, way 0.0223, , ≥ 2, 0.0223, ✓"),
         (
             [figure("scan", 2.5, met=True, way="a"), figure("scan", 2.5, met=True, way="a")],
@@ -71,9 +73,9 @@ def test_what_has_a_target_is_tested() -> None:
         Finding("fast", 2.0, "slow", 6.0, case="no target"),
     ]
     assert figures_of(findings) == [
-        Figure("scan", "fast", "slow", "≥ 3", 3.0, met=True),
-        Figure("size", "large", "small", "≤ 2", 3.0, met=False),
-        Figure("open", "late", "", "≤ 0.1", 0.2, met=False),
+        Figure("scan", "fast", "slow", at_least(3), 3.0, met=True),
+        Figure("size", "large", "small", at_most(2), 3.0, met=False),
+        Figure("open", "late", "", at_most(0.1), 0.2, met=False),
     ]
 
 

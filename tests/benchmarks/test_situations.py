@@ -12,7 +12,7 @@ import pytest
 from benchmarks.guard import MismatchError
 from benchmarks.patterns.rivals import AbsentError
 from benchmarks.race import Finding
-from benchmarks.report import Machine
+from benchmarks.report import Machine, chosen
 from benchmarks.situations import cases as situation_cases
 from benchmarks.situations.cases import against_flink, check_aggressive, derived
 from benchmarks.situations.data import (
@@ -44,7 +44,7 @@ from benchmarks.situations.queries import (
     four_situations,
     simplified,
 )
-from benchmarks.situations.report import SITUATION_CASES, chosen_situations, situations_section
+from benchmarks.situations.report import SITUATION_CASES, situations_section
 from benchmarks.situations.scan import changing, ended_in, ended_of, scan_matches
 from benchmarks.situations.setting import (
     SituationSetting,
@@ -267,9 +267,9 @@ def test_flink_absent_is_said_and_the_section_renders(
     nothing = over_arrow(ask, setting.sample.slice(0, 10))
     (line,) = against_flink(setting, ask, setting.sample, ours, nothing)
     assert line.rival == "none: PyFlink: no network"
-    cases = chosen_situations("four", spark=False)
+    cases = chosen(SITUATION_CASES, "four", spark=False)
     findings = [replace(line, case=case.name) for case in cases]
     page = situations_section(findings, cases, EVENTS, {"PyFlink": "0"}, Machine.here())
     assert all(said in page for said in ("no network", cases[0].asked, "PyFlink 0"))
-    assert len(chosen_situations(None, spark=True)) == len(SITUATION_CASES)
-    assert all(not case.spark for case in chosen_situations(None, spark=False))
+    assert len(chosen(SITUATION_CASES, None, spark=True)) == len(SITUATION_CASES)
+    assert all(not case.spark for case in chosen(SITUATION_CASES, None, spark=False))

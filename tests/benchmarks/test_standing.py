@@ -13,7 +13,7 @@ import pytest
 from benchmarks.guard import MismatchError
 from benchmarks.patterns.rivals import AbsentError
 from benchmarks.race import Finding
-from benchmarks.report import Machine
+from benchmarks.report import Machine, chosen
 from benchmarks.standing import rivals as standing_rivals
 from benchmarks.standing.chains import CHAIN, ONE, chains
 from benchmarks.standing.data import (
@@ -48,7 +48,7 @@ from benchmarks.standing.links import (
     without_joined,
 )
 from benchmarks.standing.live import check_average
-from benchmarks.standing.report import STANDING_CASES, chosen_standing, standing_section
+from benchmarks.standing.report import STANDING_CASES, standing_section
 from benchmarks.standing.rivals import (
     beside_flink,
     check_pairs,
@@ -217,9 +217,9 @@ def test_flink_absent_is_said_and_the_section_renders(
     monkeypatch.setattr(standing_rivals, "ask", absent)
     (line,) = beside_flink(setting, sided(1_000), Finding("live", 1.0), 0)
     assert line.rival == "none: PyFlink: no network"
-    cases = chosen_standing("join of two", spark=False)
+    cases = chosen(STANDING_CASES, "join of two", spark=False)
     findings = [replace(line, case=case.name) for case in cases]
     page = standing_section(findings, cases, EVENTS, {"PyFlink": "0"}, Machine.here())
     assert all(said in page for said in ("no network", cases[0].asked, "PyFlink 0"))
-    assert len(chosen_standing(None, spark=True)) == len(STANDING_CASES)
-    assert all(not case.spark for case in chosen_standing(None, spark=False))
+    assert len(chosen(STANDING_CASES, None, spark=True)) == len(STANDING_CASES)
+    assert all(not case.spark for case in chosen(STANDING_CASES, None, spark=False))
