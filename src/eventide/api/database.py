@@ -37,6 +37,7 @@ from eventide.errors import (
 from eventide.interrupts import interruptible
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.explain import explain_request
+from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import require_tpstream
 from eventide.plan.nodes import scans_of
 from eventide.plan.standing.nodes import Standing
@@ -149,18 +150,22 @@ class Database:
         """Return the schema of every stream."""
         return {name: self.store.stream(name).schema for name in self.streams()}
 
-    def sql(self, query: Query) -> Result:
-        """Answer a query over all that is stored. The rows of `EXPLAIN …` are lines of text."""
+    def sql(self, query: Query, params: Parameters = None) -> Result:
+        """Answer a query over all that is stored. The rows of `EXPLAIN …` are lines of text.
+
+        `params` are the values of parameters in the query: a list for `?`, a dict for `$name`. The
+        other calls that take a query take it, too.
+        """
         text = str(query)
         asked = explain_request(text)
         if asked is not None:
             with asked.pointing():
-                return plan_rows(self.explain(asked.query, analyze=asked.analyze))
-        plan = plan_sql(text, self.catalog())
+                return plan_rows(self.explain(asked.query, params, analyze=asked.analyze))
+        plan = plan_sql(text, self.catalog(), params)
         with pointing_into(text):
             return Result(interruptible(run_history)(plan, self.sources(plan), self.weights))
 
-    def tpstream(self, text: str) -> Matches:
+    def tpstream(self, text: str, params: Parameters = None) -> Matches:
         """Answer a TPStream statement: find situations whose periods lie in time as a pattern says.
 
         `FROM cars PARTITION BY car DEFINE fast AS speed > 70, brake AS accel < -9 PATTERN fast
@@ -170,18 +175,20 @@ class Database:
         """
         require_tpstream(text)
         if explain_request(text) is not None:
-            return Matches(self.sql(text).to_arrow())
-        plan = plan_sql(text, self.catalog())
+            return Matches(self.sql(text, params).to_arrow())
+        plan = plan_sql(text, self.catalog(), params)
         return find_matches(text, plan, self.sources(plan), self.weights)
 
-    def explain(self, query: Query, *, analyze: bool = False) -> Explanation:
+    def explain(
+        self, query: Query, params: Parameters = None, *, analyze: bool = False
+    ) -> Explanation:
         """Return how a query would be answered: its plan, the ways considered, where it would run.
 
         With `analyze` the query is run, and the measured times stand beside the estimates. The
         text can be drawn: `db.explain(query, analyze=True).save("plan.svg")`.
         """
         text = str(query)
-        plan = plan_sql(text, self.catalog())
+        plan = plan_sql(text, self.catalog(), params)
         with pointing_into(text):
             run = interruptible(explained)
             seen = run(plan, self.sources(plan), self.weights, analyze=analyze)
@@ -211,11 +218,12 @@ class Database:
         """Return the sources of a plan: snapshots of streams, and rows written in the query."""
         return {**self.snapshots(plan), **written_sources(plan)}
 
-    def subscribe(
+    def subscribe(  # noqa: PLR0913 - an option each
         self,
         query: Query,
         on_result: OnResult | None = None,
         *,
+        params: Parameters = None,
         lateness: Duration = "0 s",
         from_history: bool = False,
         max_state_bytes: int | None = None,
@@ -235,7 +243,7 @@ class Database:
         """
         text = str(query)
         catalog = self.catalog()
-        plan = plan_sql(text, catalog)
+        plan = plan_sql(text, catalog, params)
         with pointing_into(text):
             refuse_written(plan)
             if not isinstance(plan, Standing):
@@ -260,11 +268,12 @@ class Database:
 
         return self.delivery.join(begun)
 
-    def replay(
+    def replay(  # noqa: PLR0913 - an option each
         self,
         queries: Query | Sequence[Query] | Mapping[str, Query],
         on_result: OnResult | None = None,
         *,
+        params: Parameters = None,
         start: Time | None = None,
         end: Time | None = None,
         speed: Speed | None = None,
@@ -272,19 +281,19 @@ class Database:
     ) -> Replay:
         """Run queries as if live over the stored events of [start, end), of all their streams.
 
-        Give one query, several, or several by name. All streams are merged under one clock, and the
-        rows of an answer come once the clock has passed them, with the clock at which they came.
-        Iterating over the replay yields them; `run` hands all of them to `on_result`. The end of
-        the range completes what is still open. `speed`, such as "10x", is how much faster than real
-        time event time goes; without it, the replay is as fast as it can be. Events appended
-        meanwhile are not replayed.
+        Give one query, several, or several by name; all of them take the same `params`. All
+        streams are merged under one clock, and the rows of an answer come once the clock has passed
+        them, with the clock at which they came. Iterating over the replay yields them; `run` hands
+        all of them to `on_result`. The end of the range completes what is still open. `speed`, such
+        as "10x", is how much faster than real time event time goes; without it, the replay is as
+        fast as it can be. Events appended meanwhile are not replayed.
         """
         times, pace = forward_range(start, end), speed_of(speed)
         catalog = self.catalog()
         running: list[tuple[str, LiveQuery]] = []
         for name, query in named_queries(queries):
             text = str(query)
-            plan = plan_sql(text, catalog)
+            plan = plan_sql(text, catalog, params)
             # Here the range is the bound.
             with pointing_into(text), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnboundedStateWarning)
@@ -362,12 +371,13 @@ def named_queries(
     return [(str(query), query) for query in several]
 
 
-def sql(query: Query, /, *, ts: Times = None, **tables: object) -> Result:
+def sql(query: Query, /, *, params: object = None, ts: Times = None, **tables: object) -> Result:
     """Answer a query over tables in memory: Arrow, pandas, polars or dicts.
 
     The time of a row is in the column `ts`, in the one that `ts` names (`ts="when"`, or by table,
     `ts={"cars": "when"}`), or in a pandas index of times. A table without times has the order of
-    its rows. Only columns that the query reads are looked at.
+    its rows. Only columns that the query reads are looked at. `params` are the values of `?` and
+    `$name` in the query.
 
     >>> cars = pa.table({"ts": [0, 1, 2], "car": ["a", "a", "b"], "speed": [50.0, 60.0, 70.0]})
     >>> sql("SELECT car, speed FROM cars WHERE speed > 55", cars=cars).rows()
@@ -378,23 +388,23 @@ def sql(query: Query, /, *, ts: Times = None, **tables: object) -> Result:
     asked = explain_request(text)
     if asked is not None:
         with asked.pointing():
-            plan = plan_tables(asked.query, given)
+            plan = plan_tables(asked.query, given, params)
             sources = interruptible(sources_for)(plan, given)
             seen = interruptible(explained)(plan, sources, DEFAULTS, analyze=asked.analyze)
             return plan_rows(Explanation.of(asked.query, seen))
-    plan = plan_tables(text, given)
+    plan = plan_tables(text, given, params)
     with pointing_into(text):
         sources = interruptible(sources_for)(plan, given)
         return Result(interruptible(run_history)(plan, sources))
 
 
-def tpstream(text: str, /, *, ts: Times = None, **tables: object) -> Matches:
+def tpstream(text: str, /, *, params: object = None, ts: Times = None, **tables: object) -> Matches:
     """Answer a TPStream statement over tables in memory, as `sql` does a query."""
     require_tpstream(text)
     if explain_request(text) is not None:
-        return Matches(sql(text, ts=ts, **tables).to_arrow())
+        return Matches(sql(text, params=params, ts=ts, **tables).to_arrow())
     given = interruptible(tables_of)(tables, ts)
-    plan = plan_tables(text, given)
+    plan = plan_tables(text, given, params)
     return find_matches(text, plan, interruptible(sources_for)(plan, given), DEFAULTS)
 
 

@@ -119,10 +119,10 @@ def tables_of(given: Mapping[str, object], ts: object = None) -> dict[str, Table
     return found
 
 
-def plan_tables(text: str, tables: Mapping[str, Table]) -> Plan:
+def plan_tables(text: str, tables: Mapping[str, Table], params: object = None) -> Plan:
     """Return the plan of a query over tables; an error says how to pass them correctly."""
     try:
-        plan = plan_sql(text, {name: table.schema for name, table in tables.items()})
+        plan = plan_sql(text, {name: table.schema for name, table in tables.items()}, params)
         for scan in scans_of(plan):
             if scan.written is None:
                 _refuse_unreadable(tables[scan.stream], scan)

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from eventide.cli.app import ASKED_WRONGLY, Command, Failure, LocalPath
+from eventide.cli.parameters import parameter_option, values_of
 from eventide.cli.query import COMPILING, database_argument, query_argument, query_text
 from eventide.cli.terminal import notices, output
 
@@ -16,6 +17,7 @@ PICTURES = (".svg", ".html")
 @click.command(cls=Command, short_help="Show how a query would be answered.")
 @database_argument
 @query_argument
+@parameter_option
 @click.option("--analyze", is_flag=True, help="Run it, and show what each step really took.")
 @click.option(
     "--plot",
@@ -24,7 +26,9 @@ PICTURES = (".svg", ".html")
     type=LocalPath(folder=False),
     help="Draw it as well: FILE.svg, or FILE.html with the text.",
 )
-def explain(database: Path, query: str, analyze: bool, target: Path | None) -> None:
+def explain(
+    database: Path, query: str, given: tuple[str, ...], analyze: bool, target: Path | None
+) -> None:
     """Show how QUERY would be answered, without running it. With - it comes from stdin.
 
     The last step comes first, its sources are indented below it. Then come the ways to answer it
@@ -45,7 +49,7 @@ def explain(database: Path, query: str, analyze: bool, target: Path | None) -> N
     asked = query_text(query)
     opened = open_database(database, create=False)
     when_compiling(lambda: notices().print(COMPILING))
-    plan = opened.explain(asked, analyze=analyze)
+    plan = opened.explain(asked, values_of(given), analyze=analyze)
     output().print(str(plan), markup=False, soft_wrap=True)
     if target is None:
         return

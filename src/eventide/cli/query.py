@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from eventide.cli.app import ASKED_WRONGLY, FAILED, Command, Failure, LocalPath
+from eventide.cli.parameters import parameter_option, values_of
 from eventide.cli.terminal import UNLIMITED, notices, output, table_of
 from eventide.sinks.words import plural
 
@@ -56,12 +57,20 @@ time_option = click.option(
 @click.command(cls=Command, short_help="Answer a query: a table, CSV, JSON lines or Parquet.")
 @database_argument
 @query_argument
+@parameter_option
 @format_option
 @output_option
 @limit_option
 @time_option
-def sql(
-    database: Path, query: str, form: str | None, target: Path | None, limit_rows: int, timed: bool
+def sql(  # noqa: PLR0913 - an option each
+    database: Path,
+    query: str,
+    *,
+    given: tuple[str, ...],
+    form: str | None,
+    target: Path | None,
+    limit_rows: int,
+    timed: bool,
 ) -> None:
     """Answer QUERY over all that the database DB has stored. With - the query comes from stdin.
 
@@ -71,6 +80,7 @@ def sql(
       eventide sql traffic.ev "SELECT * FROM cars WHERE speed > 130 ORDER BY ts LIMIT 10"
       eventide sql traffic.ev --format csv - < query.sql > minutes.csv
       eventide sql traffic.ev "SELECT * FROM cars" --output cars.parquet
+      eventide sql traffic.ev 'SELECT * FROM cars WHERE speed > $limit' --param limit=130
 
     Windows:
       SELECT car, window_start, AVG(speed) AS mean FROM cars
@@ -98,7 +108,7 @@ def sql(
     opened = open_database(database, create=False)
     started = perf_counter()
     when_compiling(lambda: notices().print(COMPILING))
-    rows = opened.sql(text).to_arrow()
+    rows = opened.sql(text, values_of(given)).to_arrow()
     seconds = perf_counter() - started
     hand_over(rows, form, target, limit_rows)
     if timed:

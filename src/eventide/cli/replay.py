@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eventide.cli.app import ASKED_WRONGLY, Command, Failure
+from eventide.cli.parameters import parameter_option, values_of
 from eventide.cli.query import COMPILING, database_argument, query_argument, query_text
 from eventide.cli.terminal import notices, output
 from eventide.errors import EvaluationError, EventideError, PlanError
@@ -29,6 +30,7 @@ Print = Callable[["pa.Table"], None]
 @click.command(cls=Command, short_help="Run a query over stored events as if they came again.")
 @database_argument
 @query_argument
+@parameter_option
 @click.option("--from", "start", metavar="TIME", help="Begin with the events of this time.")
 @click.option("--to", "end", metavar="TIME", help="End before the events of this time.")
 @click.option(
@@ -53,6 +55,7 @@ def replay(  # noqa: PLR0913 - an option each
     database: Path,
     query: str,
     *,
+    given: tuple[str, ...],
     start: str | None,
     end: str | None,
     speed: str | None,
@@ -81,7 +84,9 @@ def replay(  # noqa: PLR0913 - an option each
     opened = open_database(database, create=False)
     when_compiling(lambda: notices().print(COMPILING))
     try:
-        replayed = opened.replay(text, start=start, end=end, speed=speed, lateness=lateness)
+        replayed = opened.replay(
+            text, params=values_of(given), start=start, end=end, speed=speed, lateness=lateness
+        )
     except (EvaluationError, PlanError) as error:
         raise Failure(in_options(error), ASKED_WRONGLY) from error
     (schema,) = replayed.schemas.values()

@@ -11,6 +11,7 @@ import click
 
 from eventide.cli.app import ASKED_WRONGLY, Command, Failure, asked_path
 from eventide.cli.explain import PICTURES
+from eventide.cli.parameters import parameter_option, values_of
 from eventide.cli.query import (
     COMPILING,
     checked_form,
@@ -36,6 +37,7 @@ HERE = "-"
 @click.command(cls=Command, short_help="Find situations that lie in time as a pattern says.")
 @database_argument
 @query_argument
+@parameter_option
 @format_option
 @output_option
 @limit_option
@@ -56,6 +58,7 @@ def tpstream(  # noqa: PLR0913 - an option each
     database: Path,
     query: str,
     *,
+    given: tuple[str, ...],
     form: str | None,
     target: Path | None,
     limit_rows: int,
@@ -88,7 +91,7 @@ def tpstream(  # noqa: PLR0913 - an option each
     opened = open_database(database, create=False)
     started = perf_counter()
     when_compiling(lambda: notices().print(COMPILING))
-    matches = opened.tpstream(text)
+    matches = opened.tpstream(text, values_of(given))
     rows = matches.to_arrow()
     seconds = perf_counter() - started
     hand_over(rows, form, target, limit_rows)

@@ -43,6 +43,7 @@ from eventide.engines.spark.zones import Zoneless, zoneless_columns
 from eventide.engines.standing.choice import chosen_plan
 from eventide.errors import BindError, UnsupportedError, pointing_into
 from eventide.lang.sql import plan_sql
+from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import require_tpstream
 from eventide.operators.columns import concat_batches
 from eventide.plan.explain import explain
@@ -147,10 +148,13 @@ class SparkDatabase:
         stored = {name: self.store.stream(name).schema for name in names} if self.store else {}
         return stored | {name: schema_of(frame) for name, frame in frames.items()}
 
-    def sql(self, query: Query, /, **frames: DataFrame) -> DataFrame:
-        """Return the answer to a query over history, as a DataFrame."""
+    def sql(self, query: Query, /, *, params: object = None, **frames: DataFrame) -> DataFrame:
+        """Return the answer to a query over history, as a DataFrame.
+
+        `params` are the values of parameters in the query: a list for `?`, a dict for `$name`.
+        """
         text = str(query)
-        plan = plan_sql(text, self.catalog(frames))
+        plan = plan_sql(text, self.catalog(frames), params)
         frames = {**frames, **written_frames(self.session, plan)}
         given = self.given(plan, frames)
         self.check_workers()
@@ -164,10 +168,10 @@ class SparkDatabase:
         except BindError as error:
             raise error.located_in(text) from error.__cause__
 
-    def tpstream(self, text: str, /, **frames: DataFrame) -> DataFrame:
+    def tpstream(self, text: str, /, *, params: object = None, **frames: DataFrame) -> DataFrame:
         """Return the matches of a TPStream statement over history, as a DataFrame."""
         require_tpstream(text)
-        return self.sql(text, **frames)
+        return self.sql(text, params=params, **frames)
 
     def given(self, plan: Plan, frames: Mapping[str, DataFrame]) -> Given:
         """Return what the streams of a query are, every stored one as it is at this moment."""
@@ -223,12 +227,13 @@ class SparkDatabase:
         catalog = {name: schema_of(frame) for name, frame in frames.items()}
         return over_standing(self.session, chosen, frames, catalog, stored, zoneless)
 
-    def stream(
+    def stream(  # noqa: PLR0913 - an option each
         self,
         first: Query | Mapping[str, DataFrame],
         query: Query | None = None,
         /,
         *,
+        params: Parameters = None,
         lateness: Duration = "0 s",
         buckets: int = BUCKETS,
         idle: Duration | None = None,
@@ -257,7 +262,7 @@ class SparkDatabase:
         # The clock of a replay is no attribute of its events.
         events = {name: frame.drop(CLOCK) for name, frame in frames.items()}
         catalog = {name: schema_of(frame) for name, frame in events.items()}
-        plan = plan_sql(text, catalog)
+        plan = plan_sql(text, catalog, params)
         with pointing_into(text):
             refuse_written(plan)
         without = {name: zoneless_in(frame.schema) for name, frame in events.items()}
@@ -287,6 +292,7 @@ class SparkDatabase:
         query: Query,
         /,
         *,
+        params: Parameters = None,
         start: Time | None = None,
         end: Time | None = None,
         speed: Speed | None = None,
@@ -303,7 +309,7 @@ class SparkDatabase:
         """
         if self.store is None:
             raise no_database()
-        plan = plan_sql(str(query), self.catalog({}))
+        plan = plan_sql(str(query), self.catalog({}), params)
         with pointing_into(str(query)):
             refuse_written(plan)
         if not isinstance(plan, Standing):
@@ -326,11 +332,11 @@ class SparkDatabase:
             options |= {} if times.end_us == ALL_TIME.end_us else {"to": str(times.end_us)}
             source = self.session.readStream.format("eventide").options(**options)
             frames[name] = source.load(str(self.store.path))
-        return self.stream(frames, query, lateness=lateness, buckets=buckets)
+        return self.stream(frames, query, params=params, lateness=lateness, buckets=buckets)
 
-    def explain(self, query: Query, /, **frames: DataFrame) -> str:
+    def explain(self, query: Query, /, *, params: object = None, **frames: DataFrame) -> str:
         """Return how a query would be answered: its plan, and where it would run."""
-        plan = plan_sql(str(query), self.catalog(frames))
+        plan = plan_sql(str(query), self.catalog(frames), params)
         placed = describe_spark(plan, frozenset(frames), cores(self.session))
         return f"{explain(plan)}\n\n{placed}"
 

@@ -1,6 +1,7 @@
 """SQL: query text → plan.
 
 parse.py         text → sqlglot's syntax tree; its errors become ours
+parameters.py    the values of ? and $name become literals
 dialect.py       our grammar: DuckDB's, and what we add
 statement.py     whether a text is a TPStream statement; explain.py: EXPLAIN in front of it
 cut.py           finds the blocks our operators can do, leaves the rest to DuckDB or Spark
@@ -34,8 +35,10 @@ from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
 
-def plan_sql(text: str, catalog: Mapping[str, Schema]) -> Plan:
+def plan_sql(text: str, catalog: Mapping[str, Schema], params: object = None) -> Plan:
     """Return the checked, optimised plan of a query over the streams of a catalog.
+
+    `params` are the values of its parameters: a list for `?`, a mapping for `$name`.
 
     >>> from eventide.plan.explain import explain
     >>> cars = Schema.of({"car": "string", "speed": "float64"})
@@ -45,7 +48,7 @@ def plan_sql(text: str, catalog: Mapping[str, Schema]) -> Plan:
         Scan cars (ts, car, speed)
     """
     try:
-        return optimise(bind(plan_query(parse(text), catalog, text), catalog))
+        return optimise(bind(plan_query(parse(text, params), catalog, text), catalog))
     except RecursionError:
         raise too_deep().located_in(text) from None
     except EventideError as error:

@@ -24,5 +24,7 @@ class Eventide(DuckDB):
         }
         # Behind a ; of PATTERN, words such as RESET are plain names.
         COMMAND_PREFIX_TOKENS: ClassVar[set[TokenType]] = set()
+        # A $ is a parameter, or the end of the rows in a PATTERN: $a,$b is no string of DuckDB's.
+        HEREDOC_STRINGS: ClassVar[list[str | tuple[str, str]]] = []
 
     Parser = StandingParser

@@ -79,7 +79,7 @@ def around_of(select: exp.Select, scope: Scope) -> OuterClauses:
 def check_limits(query: exp.Expr) -> None:
     """Refuse LIMIT and OFFSET that are not a number of rows, anywhere in a query."""
     for clause in query.find_all(exp.Limit, exp.Offset):
-        count = clause.expression
+        count = clause.expression.unnest()
         plain = isinstance(count, exp.Literal)
         if plain and count.is_int and int(count.name) <= _MOST_ROWS:
             continue

@@ -6,7 +6,6 @@ import logging
 import re
 from itertools import pairwise
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError, TokenError
@@ -14,18 +13,19 @@ from sqlglot.tokenizer_core import TokenType
 
 from eventide.errors import ParseError, Span, UnsupportedError
 from eventide.lang.sql.dialect import Eventide
+from eventide.lang.sql.parameters import substituted
 from eventide.lang.sql.situations.tokens import CLAUSES, readable
 from eventide.lang.sql.spans import span_of
 
 _HINT = "a query is SELECT … FROM stream [WHERE …] [GROUP BY …]"
 
 
-def parse(text: str) -> exp.Query:
-    """Return the one query that the text holds."""
+def parse(text: str, params: object = None) -> exp.Query:
+    """Return the one query that the text holds; `params` are the values of its parameters."""
     try:
         text.encode()
         _refuse_endless(text)
-        statements = _statements(text)
+        statements = _statements(text, params)
     except UnicodeEncodeError as error:
         message = f"the query has half a character, {text[error.start]!r}"
         place = Span(error.start, error.end)
@@ -48,9 +48,6 @@ def parse(text: str) -> exp.Query:
         if not select.expressions:
             message = "SELECT names no columns"
             raise ParseError(message, span=span_of(select) or Span(0, 6), hint=_HINT)
-    for parameter in query.find_all(exp.Placeholder, exp.Parameter):
-        message = "a query has no parameters"
-        raise UnsupportedError(message, span=span_of(parameter), hint="write the value itself")
     return query
 
 
@@ -99,12 +96,14 @@ def _several(span: Span | None) -> ParseError:
     return ParseError("more than one statement", span=span, hint="run them one at a time")
 
 
-def _statements(text: str) -> list[exp.Expr]:
+def _statements(text: str, params: object) -> list[exp.Expr]:
     # sqlglot logs a warning about statements it does not know; they become errors of ours.
     logger, level = logging.getLogger("sqlglot"), logging.getLogger("sqlglot").level
     logger.setLevel(logging.ERROR)
     try:
-        return [each for each in sqlglot.parse(text, dialect=Eventide) if each is not None]
+        dialect = Eventide()
+        tokens = substituted(dialect.tokenize(text), params)
+        return [each for each in dialect.parser().parse(tokens, text) if each is not None]
     finally:
         logger.setLevel(level)
 
@@ -190,9 +189,4 @@ def token_error(text: str) -> ParseError:
             place = text.rfind(quote)
             message = f"a {what} is not closed"
             return ParseError(message, span=Span(place, place + 1), hint=f"end it with {quote}")
-    dollars = re.search(r"\$[^\s$]*\$", text)
-    if dollars is not None:
-        message = "what starts here is read as a string, $tag$ … $tag$, that is not closed"
-        hint = "close it; in a PATTERN, put a space behind $"
-        return ParseError(message, span=Span(*dollars.span()), hint=hint)
     return ParseError("the query has characters that are not SQL", hint=_HINT)

@@ -82,8 +82,6 @@ def closely(pattern: str) -> str:
     pieces = re.split(r'("(?:[^"]|"")*")', pattern)
     for loose, close in ((" | ", "|"), ("{- ", "{-"), (" -}", "-}"), (", ", ","), (") (", ")(")):
         pieces[::2] = [piece.replace(loose, close) for piece in pieces[::2]]
-    # Between two dollars without a space, sqlglot sees the tag of a string: $tag$ … $tag$.
-    pieces[::2] = [piece.replace("$", "$ ") for piece in pieces[::2]]
     return "".join(pieces)
 
 
@@ -112,6 +110,10 @@ CASES: list[tuple[str, Pattern]] = [
     ("A{-B-}{2}", Concat((A, Repeat(Exclude(B), 2, 2)))),
     ("^A$", Concat((PartitionStart(), A, PartitionEnd()))),
     ("A $ | $", Alternate((Concat((A, PartitionEnd())), PartitionEnd()))),
+    (
+        "(A|B)$|C$",
+        Alternate((Concat((Alternate((A, B)), PartitionEnd())), Concat((C, PartitionEnd())))),
+    ),
     ("permute(A, B C)", Permute((A, Concat((B, C))))),
     ("not B", Absent("B")),
     ("x$y$", Concat((Variable("x$y"), PartitionEnd()))),

@@ -272,15 +272,11 @@ class MatchParser(ArgumentParser):
         return Item(node, None)
 
     def _match_expression(self) -> exp.Expr:
-        before, first = self._prev, self._curr
+        before = self._prev
         node = None if self._at_pattern() else self._parse_disjunction()
         if node is None:
             hint = f"something is missing after {before.text!r}"
             self._fail(f"cannot read the query near {before.text!r}", before, hint)
-        if node.find(exp.Placeholder, exp.Parameter):
-            message = "a query has no parameters"
-            span = Span(first.start, self._prev.end + 1)
-            raise UnsupportedError(message, span=span, hint="write the value itself")
         return node
 
     def _at_pattern(self) -> bool:

@@ -92,9 +92,12 @@ def _marks(token: Token, text: str) -> Iterator[_Mark]:
     if token.token_type == TokenType.IDENTIFIER:
         yield _Mark("quoted", token.text, Span(token.start, token.end + 1))
         return
-    if token.token_type in (TokenType.NUMBER, TokenType.STRING):
-        kind = "number" if token.token_type == TokenType.NUMBER else "symbol"
-        yield _Mark(kind, raw, Span(token.start, token.end + 1))
+    if token.token_type == TokenType.NUMBER:
+        # The value of a parameter is not in the text.
+        yield _Mark("number", token.text, Span(token.start, token.end + 1))
+        return
+    if token.token_type == TokenType.STRING:
+        yield _Mark("symbol", raw, Span(token.start, token.end + 1))
         return
     for found in _WORD_OR_MARK.finditer(raw):
         start = token.start + found.start()

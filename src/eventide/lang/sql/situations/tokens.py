@@ -35,7 +35,8 @@ _COMPARISONS = frozenset(
     )
 )
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
-_VALUES = (*_NAMES, TokenType.NUMBER, TokenType.STRING, TokenType.INTERVAL)
+_PARAMETERS = (TokenType.PLACEHOLDER, TokenType.PARAMETER)
+_VALUES = (*_NAMES, *_PARAMETERS, TokenType.NUMBER, TokenType.STRING, TokenType.INTERVAL)
 _TEXTS = frozenset(kind for kind in TokenType if f"_{kind.name}".endswith("_STRING"))
 """Tokens that are text in quotes, with any words in them."""
 _FUNCTIONS = frozenset(DuckDBParser.NO_PAREN_FUNCTION_PARSERS)
