@@ -45,6 +45,7 @@ STAGES = {"lang", "plan", "operators", "kernels", "engines"}
 # Which room reads what of another one, and why.
 BETWEEN_ROOMS = {
     # One grammar: each parser extends the one before.
+    ("lang/sql/patterns/parser", "lang/sql/windows/table_functions"),
     ("lang/sql/situations/clause", "lang/sql/patterns/parser"),
     ("lang/sql/standing/clause", "lang/sql/situations/clause"),
     ("lang/sql/standing/clause", "lang/sql/situations/period_relations"),

@@ -174,6 +174,12 @@ def every_third(events: list[Event]) -> list[Event]:
     return picked(rows, ["car", "window_start", "window_end", "mean", "lanes", "lane"])
 
 
+def trips(events: list[Event]) -> list[Event]:
+    aggregates = [("mean", "avg", "speed"), ("n", "count(*)", "_seq"), ("lane", "last", "lane")]
+    rows = naive.sessions(events, ["car"], 5 * SECOND, aggregates)
+    return picked(rows, ["car", "window_start", "window_end", "mean", "n", "lane"])
+
+
 QUERIES = {
     "filter": Query(
         "SELECT ts, car, speed * 3.6 AS kmh, lane % 2 = 1 AS odd FROM cars "
@@ -191,6 +197,11 @@ QUERIES = {
         "GROUP BY lane, HOP(ts, INTERVAL '10' SECOND, INTERVAL '30' SECOND) "
         "HAVING COUNT(speed) >= 2",
         busy_periods,
+    ),
+    "sessions": Query(
+        "SELECT car, window_start, window_end, AVG(speed) AS mean, COUNT(*) AS n, "
+        "LAST(lane) AS lane FROM cars GROUP BY car, SESSION(ts, INTERVAL '5' SECOND)",
+        trips,
     ),
     "sliding": Query(
         "SELECT ts, _seq, car, AVG(speed) OVER w AS mean, MIN(speed) OVER w AS low, "

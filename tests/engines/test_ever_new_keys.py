@@ -44,6 +44,7 @@ BOUNDED = {
         GROUP BY k, TUMBLE(ts, INTERVAL '2' SECOND))
       MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES A.v AS v
         PATTERN (A B) WITHIN INTERVAL '9' SECOND DEFINE B AS v > 4)""",
+    "sessions": "SELECT k, SUM(v) AS v FROM s GROUP BY k, SESSION(ts, INTERVAL '5' SECOND)",
     "single events": "SELECT k, SUM(v) AS v FROM s GROUP BY k, TUMBLE(ROWS, 1)",
     "rises": PATTERN.format(
         "MEASURES LAST(B.v) AS v", "PATTERN (A B+ C) DEFINE B AS v > PREV(v), C AS v < PREV(v)"

@@ -119,6 +119,29 @@ def count_windows(
     ]
 
 
+def sessions(
+    events: Iterable[Event], keys: Sequence[str], gap: int, aggregates: Aggregates
+) -> list[Event]:
+    """One row for the events of a key that follow one another with less than a gap between them."""
+    by_key: dict[tuple[Any, ...], list[list[Event]]] = {}
+    for event in in_order(events):
+        found = by_key.setdefault(tuple(event[name] for name in keys), [])
+        if found and event["ts"] - found[-1][-1]["ts"] < gap:
+            found[-1].append(event)
+        else:
+            found.append([event])
+    return [
+        {
+            **dict(zip(keys, key, strict=True)),
+            "window_start": session[0]["ts"],
+            "window_end": session[-1]["ts"] + gap,
+            **computed(session, aggregates),
+        }
+        for key, found in by_key.items()
+        for session in found
+    ]
+
+
 def range_frames(
     events: Iterable[Event], keys: Sequence[str], preceding: int, aggregates: Aggregates
 ) -> list[Event]:

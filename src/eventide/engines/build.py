@@ -25,6 +25,7 @@ from eventide.operators.stateful import Stateful
 from eventide.operators.windows.by_count import AggregateCountWindows
 from eventide.operators.windows.by_time import AggregateWindows
 from eventide.operators.windows.frames import AggregateFrames
+from eventide.operators.windows.sessions import AggregateSessions
 from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Expression, rebuild
 from eventide.plan.meaning import digest_of
@@ -35,7 +36,7 @@ from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPatte
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.time_order import follows_time
 from eventide.plan.tree import Plan, Row
-from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, WindowAggregate
+from eventide.plan.windows.nodes import CountWindow, Sessions, SlidingAggregate, WindowAggregate
 
 OneSource = (
     Filter
@@ -217,6 +218,8 @@ def build_operators(
             return (ProjectRows(items, schema),)
         case WindowAggregate(window=CountWindow()):
             return (AggregateCountWindows(node, schema),)
+        case WindowAggregate(window=Sessions()):
+            return (AggregateSessions(node, schema),)
         case WindowAggregate():
             return (AggregateWindows(node, schema, owned),)
         case SlidingAggregate():

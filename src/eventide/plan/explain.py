@@ -47,7 +47,13 @@ from eventide.plan.standing.nodes import (
 )
 from eventide.plan.times import format_duration, format_timestamp
 from eventide.plan.tree import Plan
-from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, Window, WindowAggregate
+from eventide.plan.windows.nodes import (
+    CountWindow,
+    Sessions,
+    SlidingAggregate,
+    Window,
+    WindowAggregate,
+)
 from eventide.visible import visible
 
 
@@ -323,8 +329,10 @@ def _computed(aggregates: tuple[NamedAggregate, ...]) -> str:
     return f": {shown}" if shown else ""
 
 
-def _window(window: Window | CountWindow) -> str:
+def _window(window: Window | CountWindow | Sessions) -> str:
     match window:
+        case Sessions(gap_us):
+            return f"sessions with a gap of {format_duration(gap_us)}"
         case Window(size_us, slide_us):
             size, slide = format_duration(size_us), format_duration(slide_us)
         case CountWindow(rows, every):

@@ -48,21 +48,6 @@ def test_a_column_of_a_group_is_taken_by_an_aggregate_that_is_there() -> None:
         plan_sql(query.format(written), CATALOG)
 
 
-def test_sessions_are_a_pattern_or_a_window() -> None:
-    query = "SELECT COUNT(*) AS n FROM cars GROUP BY car, SESSION(ts, INTERVAL '30' SECOND)"
-    with pytest.raises(UnsupportedError, match="no sessions") as caught:
-        plan_sql(query, CATALOG)
-    assert caught.value.span is not None
-    assert caught.value.span.of(query) == "SESSION"
-    pattern = re.search(r"PATTERN .*?SECOND", caught.value.hint or "")
-    window = re.search(r"FROM cars \[.*\]", caught.value.hint or "")
-    assert pattern is not None
-    assert window is not None
-    measures = "PARTITION BY car MEASURES COUNT(*) AS n"
-    plan_sql(f"SELECT * FROM cars MATCH_RECOGNIZE ({measures} {pattern[0]})", CATALOG)
-    plan_sql(f"SELECT COUNT(*) AS n {window[0]}", CATALOG)
-
-
 def test_a_query_that_is_not_live_names_the_function_that_keeps_it() -> None:
     query = "SELECT car, split_part(car, '-', 1) AS maker FROM cars WHERE lane > 1"
     with pytest.raises(UnsupportedError, match="does not run live") as caught:

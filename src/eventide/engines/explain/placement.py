@@ -34,7 +34,7 @@ from eventide.plan.render import render
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan
-from eventide.plan.windows.nodes import CountWindow, WindowAggregate
+from eventide.plan.windows.nodes import CountWindow, Sessions, WindowAggregate
 from eventide.visible import visible
 
 MOST_NODES_SHOWN = 16
@@ -153,6 +153,8 @@ def undivided(plan: Plan) -> str:
         return f"in one slice, because {reason}"
     if node is None and counts_rows(plan):
         return "in one slice, for the rows of a window are counted from the first"
+    if node is None and gap_of(plan) is not None:
+        return "in one slice, for a session can be of any length"
     if node is None:
         return "in one slice, for a frame of rows can reach back any time"
     if node.keys:
@@ -166,6 +168,13 @@ def counts_rows(plan: Plan) -> bool:
     if isinstance(plan, WindowAggregate) and isinstance(plan.window, CountWindow):
         return True
     return any(map(counts_rows, sources_of(plan)))
+
+
+def gap_of(plan: Plan) -> int | None:
+    """Return the gap between the sessions of a plan over one scan, None if it has no sessions."""
+    if isinstance(plan, WindowAggregate) and isinstance(plan.window, Sessions):
+        return plan.window.gap_us
+    return next((gap for gap in map(gap_of, sources_of(plan)) if gap is not None), None)
 
 
 def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
@@ -223,6 +232,9 @@ def describe_state(plan: Plan) -> str:
     if halo is None and counts_rows(plan):
         held = "how many events came, and one partial a pane of open windows"
         return f"remembering {held}, for every key ({keys}): state grows with the keys"
+    if halo is None and gap_of(plan) is not None:
+        gap = format_duration(gap_of(plan) or 0)
+        return f"remembering the open session of each key ({keys}), for {gap} after its last event"
     if halo is None:
         return f"remembering the last rows of every key ({keys}): state grows with the keys"
     if halo.before_us:

@@ -19,7 +19,13 @@ from eventide.plan.nodes import Scan, situations_of, sources_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.tree import Plan
-from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, Window, WindowAggregate
+from eventide.plan.windows.nodes import (
+    CountWindow,
+    Sessions,
+    SlidingAggregate,
+    Window,
+    WindowAggregate,
+)
 from eventide.store.source import EventSource
 
 SEARCHED_BACK = 3
@@ -56,7 +62,7 @@ def halo_of(plan: Plan) -> Halo | None:
             return Halo()
         case SlidingAggregate(frame=RowsFrame()):
             return None  # the row before can be any time ago
-        case WindowAggregate(window=CountWindow()) | Situations():
+        case WindowAggregate(window=CountWindow() | Sessions()) | Situations():
             return None  # which rows a window or situation has hangs on all before it
         case MatchRecognize() if why_whole(plan):
             return None

@@ -35,6 +35,7 @@ from eventide.plan.windows.nodes import (
     WINDOW_END,
     WINDOW_START,
     CountWindow,
+    Sessions,
     SlidingAggregate,
     Window,
     WindowAggregate,
@@ -294,7 +295,7 @@ class _Grouping:
         self.aggregates.append(NamedAggregate(name, aggregate))
         return name
 
-    def aggregate(self, source: Plan, window: Window | CountWindow) -> WindowAggregate:
+    def aggregate(self, source: Plan, window: Window | CountWindow | Sessions) -> WindowAggregate:
         """Return the node that computes the keys and aggregates."""
         return WindowAggregate(source, tuple(self.keys), window, tuple(self.aggregates))
 

@@ -49,6 +49,7 @@ from eventide.lang.sql.standing.find import has_windows, inline_standing, is_sta
 from eventide.lang.sql.standing.plan import plan_standing
 from eventide.lang.sql.values import written_scope
 from eventide.lang.sql.windows.group_by import check_windowed, is_windowed
+from eventide.lang.sql.windows.table_functions import apply_window_tables
 from eventide.plan.bind import bind
 from eventide.plan.nodes import Relational, Scan
 from eventide.plan.patterns.nodes import MatchRecognize
@@ -80,6 +81,7 @@ def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Pl
     prefix = fresh("eventide", re.findall(r"eventide(?:_\d+)*(?=_\d)", text, re.IGNORECASE))
     cutter = Cutter(catalog, text, prefix)
     query = query.copy()
+    apply_window_tables(query)
     read_short_lists(query, catalog)
     check_qualifiers(query)
     check_limits(query)

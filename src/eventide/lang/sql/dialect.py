@@ -16,12 +16,15 @@ class Eventide(DuckDB):
     SAFE_DIVISION = True
 
     class Tokenizer(DuckDB.Tokenizer):
-        """DuckDB's tokens and MATCH_RECOGNIZE."""
+        """DuckDB's tokens, MATCH_RECOGNIZE, and names in back quotes."""
 
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
             **DuckDB.Tokenizer.KEYWORDS,
             "MATCH_RECOGNIZE": TokenType.MATCH_RECOGNIZE,
+            # A window: sqlglot knows only the setting of a session.
+            "SESSION": TokenType.VAR,
         }
+        IDENTIFIERS: ClassVar[list[str | tuple[str, str]]] = ['"', "`"]
         # Behind a ; of PATTERN, words such as RESET are plain names.
         COMMAND_PREFIX_TOKENS: ClassVar[set[TokenType]] = set()
         # A $ is a parameter, or the end of the rows in a PATTERN: $a,$b is no string of DuckDB's.

@@ -31,7 +31,7 @@ def parse(text: str, params: object = None) -> exp.Query:
         place = Span(error.start, error.end)
         raise ParseError(message, span=place, hint="read the text as UTF-8") from None
     except SqlglotParseError as error:
-        known = _pattern_in_window(text) or _session(text) or _command(text)
+        known = _pattern_in_window(text) or _command(text)
         raise known or parse_error(error, text) from None
     except TokenError:
         raise token_error(text) from None
@@ -139,19 +139,6 @@ def _pattern_in_window(text: str) -> UnsupportedError | None:
     message = "row patterns in a window are beyond Eventide"
     hint = "put the pattern behind the stream: FROM stream MATCH_RECOGNIZE (… PATTERN (…) …)"
     return UnsupportedError(message, span=Span(*pattern.span(1)), hint=hint)
-
-
-def _session(text: str) -> UnsupportedError | None:
-    """Return the error for GROUP BY SESSION(…), which sqlglot cannot read."""
-    session = re.search(r"\bGROUP\s+BY\b[^;]*?\b(SESSION)\s*\(", text, re.IGNORECASE)
-    if session is None:
-        return None
-    message = "GROUP BY has no sessions"
-    hint = (
-        "a session is a row pattern, MATCH_RECOGNIZE (… PATTERN (A B*) DEFINE B AS ts - PREV(ts) "
-        "<= INTERVAL '30' SECOND); the current one is a window, FROM cars [SESSION 30 SECONDS]"
-    )
-    return UnsupportedError(message, span=Span(*session.span(1)), hint=hint)
 
 
 def _command(text: str) -> ParseError | None:

@@ -57,16 +57,28 @@ class CountWindow:
 
 
 @dataclass(frozen=True, slots=True)
+class Sessions:
+    """Events of a key that follow one another with less than a gap between them."""
+
+    gap_us: int
+
+    def __post_init__(self) -> None:
+        if self.gap_us <= 0:
+            message = f"the gap between sessions must be positive, got {self}"
+            raise PlanError(message)
+
+
+@dataclass(frozen=True, slots=True)
 class WindowAggregate(Plan):
     """One row for each window and key: keys, window bounds, aggregates.
 
     Windows of time are those with an event, [start, end); windows by count are the full ones, from
-    the time of their first event to that of their last.
+    the time of their first event to that of their last. A session is [first, last + gap).
     """
 
     source: Plan
     keys: tuple[Named, ...]
-    window: Window | CountWindow
+    window: Window | CountWindow | Sessions
     aggregates: tuple[NamedAggregate, ...]
 
     @property

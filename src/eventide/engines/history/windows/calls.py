@@ -9,7 +9,13 @@ from eventide.plan.expressions import Aggregate, Call, Column
 from eventide.plan.nodes import Filter, Project, Scan, sources_of
 from eventide.plan.render import render
 from eventide.plan.tree import Plan
-from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, Window, WindowAggregate
+from eventide.plan.windows.nodes import (
+    CountWindow,
+    Sessions,
+    SlidingAggregate,
+    Window,
+    WindowAggregate,
+)
 from eventide.schema import SEQ, TS
 from eventide.store.index.summaries import partials_of
 from eventide.store.reading.question import ROWS, AggregateCall, AggregateQuestion
@@ -44,7 +50,9 @@ def asked_of(plan: Plan) -> Asked | str:
             return "frames are of each event, and the index has only aggregates of many"
         case WindowAggregate(keys=(_, *_)):
             return "the index has no aggregates by key"
-        case WindowAggregate(window=window):
+        case WindowAggregate(window=Sessions()):
+            return "where a session ends is found by looking at each event"
+        case WindowAggregate(window=Window() | CountWindow() as window):
             pass
         case _:
             return "there are no windows"

@@ -193,6 +193,7 @@ def replay_seconds(plan: Plan, source: Snapshot, weights: Weights) -> float:
     rows, aggregates = rows_in(source, times), len(node.aggregates)
     if isinstance(node.window, CountWindow):
         return count_replay_seconds(node.window, aggregates, rows, weights)
+    assert isinstance(node.window, Window)
     return time_replay_seconds(node.window, aggregates, rows, times, weights)
 
 

@@ -9,7 +9,6 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import ParseError, Span, UnsupportedError
-from eventide.lang.sql.functions.arguments import ArgumentParser
 from eventide.lang.sql.names.written import Item, Name
 from eventide.lang.sql.patterns.clause import (
     SEMANTICS,
@@ -20,6 +19,7 @@ from eventide.lang.sql.patterns.clause import (
     pattern_over_matches,
 )
 from eventide.lang.sql.patterns.pattern import comment_hint, read_pattern
+from eventide.lang.sql.windows.table_functions import WindowTableParser
 from eventide.plan.bind import suggestion
 from eventide.plan.patterns.tree import SkipTo, Strategy
 
@@ -47,13 +47,13 @@ def _span(token: Token) -> Span:
     return Span(token.start, token.end + 1)
 
 
-class MatchParser(ArgumentParser):
+class MatchParser(WindowTableParser):
     """DuckDB's grammar with MATCH_RECOGNIZE behind a table or a subquery."""
 
     # The clause belongs to one table, not to the whole SELECT as sqlglot has it.
     QUERY_MODIFIER_PARSERS: ClassVar = {
         token: parser
-        for token, parser in ArgumentParser.QUERY_MODIFIER_PARSERS.items()
+        for token, parser in WindowTableParser.QUERY_MODIFIER_PARSERS.items()
         if token != TokenType.MATCH_RECOGNIZE
     }
 

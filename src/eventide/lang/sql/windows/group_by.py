@@ -1,4 +1,4 @@
-"""GROUP BY …, TUMBLE(ts, size) or HOP(ts, slide, size); by count: ROWS in place of ts."""
+"""GROUP BY …, TUMBLE(ts, size), HOP(ts, slide, size) or SESSION(ts, gap); by count: ROWS for ts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,19 @@ from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
 from eventide.plan.expressions import Column
 from eventide.plan.times import UNIT_US
-from eventide.plan.windows.nodes import WINDOW_END, WINDOW_START, CountWindow, Window
+from eventide.plan.windows.nodes import (
+    WINDOW_END,
+    WINDOW_START,
+    CountWindow,
+    Sessions,
+    Window,
+)
 from eventide.schema import TS
 
 _FORMS = {
     "tumble": "TUMBLE(ts, INTERVAL '10' SECOND)",
     "hop": "HOP(ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND): how often, then how long",
+    "session": "SESSION(ts, INTERVAL '30' SECOND): how long nothing happens between two sessions",
 }
 _COUNT_FORMS = {
     "tumble": "TUMBLE(ROWS, 10)",
@@ -31,12 +38,12 @@ _MOST_ROWS = 10**12
 
 
 def is_window(node: exp.Expr) -> bool:
-    """Whether an item of GROUP BY is TUMBLE or HOP."""
+    """Whether an item of GROUP BY is TUMBLE, HOP or SESSION."""
     return isinstance(node, exp.Anonymous) and node.name.lower() in _FORMS
 
 
 def is_windowed(select: exp.Select) -> bool:
-    """Whether a SELECT groups by TUMBLE or HOP."""
+    """Whether a SELECT groups by TUMBLE, HOP or SESSION."""
     group = select.args.get("group")
     return group is not None and any(is_window(each) for each in group.expressions)
 
@@ -52,7 +59,7 @@ def check_windowed(scope: Scope, select: exp.Select) -> None:
 
 def window_and_keys(
     select: exp.Select, scope: Scope
-) -> tuple[Window | CountWindow, list[exp.Expr]]:
+) -> tuple[Window | CountWindow | Sessions, list[exp.Expr]]:
     """Return the window of a GROUP BY and its keys."""
     group = select.args["group"]
     for extension in ("all", "rollup", "cube", "grouping_sets", "totals"):
@@ -61,7 +68,9 @@ def window_and_keys(
     windows = [each for each in group.expressions if is_window(each)]
     if len(windows) > 1:
         message = "two windows in one GROUP BY"
-        raise BindError(message, span=span_of(windows[1]), hint="one TUMBLE or HOP is enough")
+        raise BindError(
+            message, span=span_of(windows[1]), hint="one TUMBLE, HOP or SESSION is enough"
+        )
     keys = [meant_key(each, select) for each in group.expressions if not is_window(each)]
     return _window(windows[0], scope), keys
 
@@ -78,21 +87,24 @@ def meant_key(node: exp.Expr, select: exp.Select) -> exp.Expr:
     return item
 
 
-def _window(node: exp.Expr, scope: Scope) -> Window | CountWindow:
+def _window(node: exp.Expr, scope: Scope) -> Window | CountWindow | Sessions:
     name = node.name.lower()
     column, *lengths = node.expressions or [None]
-    counts = _is_rows(column)
-    if len(lengths) != (1 if name == "tumble" else 2):
-        message = f"{name.upper()} takes {'two' if name == 'tumble' else 'three'} arguments"
+    counts = _is_rows(column) and name in _COUNT_FORMS
+    if len(lengths) != (2 if name == "hop" else 1):
+        message = f"{name.upper()} takes {'three' if name == 'hop' else 'two'} arguments"
         hint = _COUNT_FORMS[name] if counts else _FORMS[name]
         raise BindError(message, span=span_of(node), hint=hint)
     if counts:
         counted = [_count(each, name) for each in lengths]
         return CountWindow(size=counted[-1], slide=counted[0])
-    if not (isinstance(column, exp.Column) and _is_time(column, scope)):
-        message = f"{name.upper()} goes over ts, or over ROWS"
+    timed = isinstance(column, exp.Column) and not _is_rows(column)
+    if not (timed and _is_time(column, scope)):
+        message = f"{name.upper()} goes over ts{', or over ROWS' if name in _COUNT_FORMS else ''}"
         raise BindError(message, span=span_of(column or node), hint=_either(name))
     sizes = [_length(each, name) for each in lengths]
+    if name == "session":
+        return Sessions(sizes[0])
     window = Window(size_us=sizes[-1], slide_us=sizes[0])
     overlapping = window.size_us // window.slide_us
     if overlapping > _MOST_OVERLAPPING:
@@ -118,6 +130,8 @@ def _is_rows(node: exp.Expr | None) -> bool:
 
 
 def _either(name: str) -> str:
+    if name not in _COUNT_FORMS:
+        return _FORMS[name].partition(":")[0]
     return f"{_FORMS[name].partition(':')[0]}, or by count: {_COUNT_FORMS[name].partition(':')[0]}"
 
 
