@@ -11,7 +11,7 @@ from typing import Any, assert_never
 import pyarrow as pa
 
 from eventide.batch import ALL_TIME, Batch, TimeRange
-from eventide.errors import PlanError, UnsupportedError
+from eventide.errors import PlanError, Span, UnsupportedError
 from eventide.operators.columns import results_that_fit
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.filter_project import FilterRows, ProjectRows, Stateless
@@ -26,15 +26,15 @@ from eventide.operators.windows.by_count import AggregateCountWindows
 from eventide.operators.windows.by_time import AggregateWindows
 from eventide.operators.windows.frames import AggregateFrames
 from eventide.operators.windows.sessions import AggregateSessions
+from eventide.plan.events.time_order import follows_time
 from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Expression, rebuild
 from eventide.plan.meaning import digest_of
-from eventide.plan.nodes import Filter, Project, Relational, Scan, scans_of
+from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, Scan, scans_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
 from eventide.plan.standing.nodes import Standing
-from eventide.plan.time_order import follows_time
 from eventide.plan.tree import Plan, Row
 from eventide.plan.windows.nodes import CountWindow, Sessions, SlidingAggregate, WindowAggregate
 
@@ -46,6 +46,7 @@ OneSource = (
     | MatchRecognize
     | Situations
     | TemporalPattern
+    | DerivedStream
 )
 """The operators of a pipeline above its scan."""
 
@@ -150,6 +151,8 @@ def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1) ->
     match plan:
         case Scan():
             return Pipeline(plan, ())
+        case DerivedStream(source=source) if not follows_time(source):
+            raise not_live_yet(plan)
         case Relational(inputs=inputs) if any(isinstance(each, PeriodJoin) for _, each in inputs):
             raise _joins_no_stream()
         case PeriodJoin():
@@ -164,6 +167,24 @@ def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1) ->
         return Pipeline(below.scan, (*below.operators, *build_operators(plan, owned, threads)))
     message = f"{type(plan).__name__} is part of a standing query, and runs in its tree"
     raise PlanError(message)
+
+
+def not_live_yet(stream: DerivedStream) -> UnsupportedError:
+    """Return the error for a live query over rows that do not come with the watermark."""
+    below = stream.source
+    while isinstance(below, Filter | Project | SlidingAggregate):
+        below = below.source
+    if isinstance(below, Scan | WindowAggregate):
+        return _out_of_time(stream.span)
+    message = "a live query cannot read the rows of this query as events yet"
+    hint = "ask it over history; live, the rows of TUMBLE and HOP can be read"
+    return UnsupportedError(message, span=stream.span, hint=hint)
+
+
+def _out_of_time(span: Span | None) -> UnsupportedError:
+    message = "a live query goes with time: its rows have to be in order of the events' ts"
+    hint = "ask it over history, or order by ts (or window_end AS ts) as it is"
+    return UnsupportedError(message, span=span, hint=hint)
 
 
 def _not_live(reason: UnsupportedError) -> UnsupportedError:
@@ -198,9 +219,7 @@ def build_live_pipeline(plan: Plan) -> Pipeline:
     pipeline = build_pipeline(plan)
     for operator in pipeline.operators:
         if isinstance(operator, OrderRows) and not operator.in_time:
-            message = "a live query goes with time: its rows have to be in order of the events' ts"
-            hint = "ask it over history, or order by ts (or window_end AS ts) as it is"
-            raise UnsupportedError(message, span=operator.order[0].expression.span, hint=hint)
+            raise _out_of_time(operator.order[0].expression.span)
     return pipeline
 
 
@@ -234,6 +253,8 @@ def build_operators(
             return (DeriveSituations(node, schema),)
         case TemporalPattern():
             return (MatchSituations(node, schema, owned),)
+        case DerivedStream():
+            return (OrderRows(node.order_keys, schema),)
     assert_never(node)
 
 
@@ -253,7 +274,7 @@ def common_keys(plan: Plan) -> tuple[Expression, ...]:
             own = tuple(key.expression for key in named)
         case SlidingAggregate(keys=own, source=source):
             pass
-        case Filter(source=source) | Project(source=source):
+        case Filter(source=source) | Project(source=source) | DerivedStream(source=source):
             return common_keys(source)
         case _:
             return ()

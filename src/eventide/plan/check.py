@@ -24,7 +24,15 @@ from eventide.plan.expressions import (
     walk,
 )
 from eventide.plan.functions import FUNCTIONS
-from eventide.plan.nodes import Filter, Project, Relational, Scan, node_of, sources_of
+from eventide.plan.nodes import (
+    DerivedStream,
+    Filter,
+    Project,
+    Relational,
+    Scan,
+    node_of,
+    sources_of,
+)
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.situations.allen import ANY
@@ -104,30 +112,17 @@ def _check(plan: Plan) -> None:
                 _check_expression(item.expression, source.row)
             _check_match(plan, source.row)
             _check_names(named.name for named in (*keys, *measures))
-        case Situations(source=source, keys=keys, situations=situations):
+        case Situations(source=source) | TemporalPattern(source=source):
             _check_present(plan, source.row, TS)
-            _check_items(keys, source.row)
-            _check_situations(situations, source.row)
-            _check_aggregates(plan.aggregates, source.row)
-            _check_names(
-                [
-                    *(key.name for key in keys),
-                    SITUATION,
-                    START_TS,
-                    END_TS,
-                    *(item.name for item in plan.aggregates),
-                ]
-            )
-        case TemporalPattern(source=source, keys=keys, situations=situations):
-            _check_present(plan, source.row, TS)
-            _check_items(keys, source.row)
-            _check_situations(situations, source.row)
-            _check_temporal(plan, source.row)
-            own = [CONFIRMED] if plan.confirm else []
-            _check_names([*(item.name for item in (*keys, *plan.returns)), TS, *own])
+            _check_items(plan.keys, source.row)
+            _check_situations(plan.situations, source.row)
+            _check_found(plan, source.row)
         case PeriodJoin(left=left, right=right):
             _check_names([*left.row, *right.row])
             _check_join(plan, left.row, right.row)
+        case DerivedStream(source=source, order=order):
+            _check_present(plan, source.row, TS, *order)
+            _require(source.row[TS] == TIMESTAMP, f"{TS} is {source.row[TS]}, not a time")
         case Relational(inputs=inputs):
             _check_names(name for name, _ in inputs)
         case _:
@@ -137,7 +132,8 @@ def _check(plan: Plan) -> None:
 def _check_standing(plan: StandingNode) -> None:
     match plan:
         case Windowed(source=source):
-            _require(isinstance(source, Scan), "a window over something that is no stream")
+            is_stream = isinstance(source, Scan | DerivedStream)
+            _require(is_stream, "a window over something that is no stream")
             _check_window(plan)
         case Merge(sources=sources):
             _check_alike(*sources)
@@ -260,6 +256,19 @@ def _check_match(node: MatchRecognize, row: Row) -> None:
                 case Call() if part.type == NULL:
                     message = f"{render(part)} has no type"
                     raise PlanError(message)
+
+
+def _check_found(plan: Situations | TemporalPattern, row: Row) -> None:
+    """Check what is reported of situations or of their matches."""
+    keys = [key.name for key in plan.keys]
+    if isinstance(plan, Situations):
+        _check_aggregates(plan.aggregates, row)
+        computed = [item.name for item in plan.aggregates]
+        _check_names([*keys, SITUATION, START_TS, END_TS, *computed])
+        return
+    _check_temporal(plan, row)
+    own = [CONFIRMED] if plan.confirm else []
+    _check_names([*keys, *(item.name for item in plan.returns), TS, *own])
 
 
 def _check_situations(situations: tuple[Situation, ...], row: Row) -> None:

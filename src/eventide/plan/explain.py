@@ -17,7 +17,15 @@ from eventide.plan.expressions import (
     OrderKey,
     rebuild,
 )
-from eventide.plan.nodes import Filter, Project, Relational, Scan, node_of, sources_of
+from eventide.plan.nodes import (
+    DerivedStream,
+    Filter,
+    Project,
+    Relational,
+    Scan,
+    node_of,
+    sources_of,
+)
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import render_pattern
 from eventide.plan.render import render, render_over
@@ -54,6 +62,7 @@ from eventide.plan.windows.nodes import (
     Window,
     WindowAggregate,
 )
+from eventide.schema import TS
 from eventide.visible import visible
 
 
@@ -84,8 +93,8 @@ def _lines(plan: Plan, depth: int) -> Iterator[str]:
             yield "  " * (depth + 1) + f"{name}:"
             yield from _lines(source, depth + 2)
         return
-    if isinstance(plan, Windowed):
-        # Its line names its sources.
+    if isinstance(plan, Windowed) and isinstance(plan.source, Scan):
+        # Its line names its source.
         return
     for source in sources_of(plan):
         yield from _lines(source, depth + 1)
@@ -120,6 +129,8 @@ def describe(plan: Plan) -> str:
             by = f", {keys_text(plan)}" if plan.keys else ""
             related = f"{kind} {related_text(plan)}{by}"
             return f"{related}: {', '.join(plan.columns)}"
+        case DerivedStream(order=order):
+            return f"DerivedStream in order of {', '.join((TS, *order))}"
         case Relational(duckdb_sql=sql):
             return f"Relational {sql}"
         case _:

@@ -16,7 +16,7 @@ from typing import assert_never
 from eventide.errors import Span
 from eventide.schema import BOOL, INT64, INTERVAL, NULL, STRING, TIMESTAMP, DataType
 
-Edge = Choice["first", "last"]
+Edge = Choice["first", "last", "start"]
 
 Scalar = bool | int | float | str | bytes | Decimal | None
 """A constant. Timestamps and intervals are int microseconds; the literal's type tells which."""
@@ -116,7 +116,9 @@ class At:
     subset, or None for all rows of the match); from there `offset` rows of the variable further
     inside; from there `shift` rows of the partition forward (NEXT), or back if negative (PREV). If
     there is no such row, the value is null. With `final` the whole match counts, otherwise the
-    match up to the current row. `argument` is computed from that row alone.
+    match up to the current row. `argument` is computed from that row alone. The edge "start" is the
+    row at which the match begins, also that of an empty match; it stands only in measures that the
+    planner adds.
     """
 
     argument: Expression

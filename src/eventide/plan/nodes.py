@@ -8,7 +8,14 @@ from typing import cast
 
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import Span, UnsupportedError
-from eventide.plan.expressions import Expression, Named, NamedAggregate, rebuild_aggregate
+from eventide.plan.expressions import (
+    Column,
+    Expression,
+    Named,
+    NamedAggregate,
+    OrderKey,
+    rebuild_aggregate,
+)
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
 from eventide.plan.situations.parts import Situation
@@ -20,7 +27,7 @@ from eventide.plan.standing.rebuild import (
 )
 from eventide.plan.tree import Plan, Row
 from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
-from eventide.schema import DataType
+from eventide.schema import TS, DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,31 @@ class Project(Plan):
 
 
 @dataclass(frozen=True, slots=True)
+class DerivedStream(Plan):
+    """The rows of an append-only query as events; `ts` is the instant at which a row is certain.
+
+    Rows come in order of `ts`, then of the columns `order`, then as the source has them. Other
+    nodes rely on that order as on the order of a scan.
+    """
+
+    source: Plan
+    order: tuple[str, ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+    @property
+    def row(self) -> Row:
+        """The columns of the output."""
+        return self.source.row
+
+    @property
+    def order_keys(self) -> tuple[OrderKey, ...]:
+        """The order of the rows, nulls first."""
+        row = self.row
+        names = (TS, *self.order)
+        return tuple(OrderKey(Column(name, row[name]), nulls_first=True) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
 class Relational(Plan):
     """Ordinary SQL around our operators: the rest of the query, over their results.
 
@@ -105,6 +137,7 @@ Node = (
     | Situations
     | TemporalPattern
     | PeriodJoin
+    | DerivedStream
     | Relational
     | StandingNode
 )
@@ -130,7 +163,7 @@ def sources_of(plan: Plan) -> tuple[Plan, ...]:
             return tuple(source for _, source in inputs)
         case Filter() | Project() | WindowAggregate() | SlidingAggregate() | MatchRecognize():
             return (plan.source,)
-        case Situations() | TemporalPattern():
+        case Situations() | TemporalPattern() | DerivedStream():
             return (plan.source,)
         case _:
             return standing_sources(plan)
@@ -171,7 +204,7 @@ def rebuild_sources(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
             return replace(plan, inputs=tuple((name, change(each)) for name, each in inputs))
         case Filter() | Project() | WindowAggregate() | SlidingAggregate() | MatchRecognize():
             return replace(plan, source=change(plan.source))
-        case Situations() | TemporalPattern():
+        case Situations() | TemporalPattern() | DerivedStream():
             return replace(plan, source=change(plan.source))
         case _:
             return rebuild_standing_sources(plan, change)
@@ -193,7 +226,7 @@ def rebuild_expressions(plan: Plan, change: Callable[[Expression], Expression]) 
 
     plan = node_of(plan)
     match plan:
-        case Scan() | PeriodJoin() | Relational():
+        case Scan() | PeriodJoin() | DerivedStream() | Relational():
             return plan
         case Filter(condition=condition):
             return replace(plan, condition=change(condition))
@@ -225,3 +258,8 @@ def rebuild_expressions(plan: Plan, change: Callable[[Expression], Expression]) 
             )
         case _:
             return rebuild_standing_expressions(plan, change)
+
+
+def derived_in(plan: Plan) -> bool:
+    """Whether a plan reads the rows of a query as events."""
+    return isinstance(plan, DerivedStream) or any(map(derived_in, sources_of(plan)))

@@ -73,7 +73,7 @@ def _of_match(expression: At | MatchAggregate | Classifier | MatchNumber) -> str
             return f"{'FINAL ' if expression.final else ''}{function}({distinct}{text})"
         case At(argument=argument, variable=variable, edge=edge, offset=offset, shift=shift):
             text = _qualified(argument, variable)
-            if edge == "first" or offset or expression.final:
+            if edge != "last" or offset or expression.final:
                 far = f", {offset}" if offset else ""
                 text = f"{'FINAL ' if expression.final else ''}{edge.upper()}({text}{far})"
             if shift:

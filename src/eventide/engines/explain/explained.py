@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
 
 import pyarrow as pa
 
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import arrow_schema, build_pipeline
+from eventide.engines.derived import Opener, is_over_standing
 from eventide.engines.explain.leaf_strip import LeafStrip, leaf_strip
 from eventide.engines.history.access import Access, Cost, WorkStep
+from eventide.engines.history.answer import latest, row_by_row, source_of
 from eventide.engines.history.choice import ReplayWay, Ways, ways
 from eventide.engines.history.patterns.conditions import Condition
 from eventide.engines.history.patterns.estimate import PatternFacts, estimates
@@ -20,14 +22,14 @@ from eventide.engines.history.patterns.selection import best_choice
 from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.history.profiling import replay_timed
 from eventide.engines.history.rest import run_rest
-from eventide.engines.history.situations.joined import named_blocks, run_input, standing_blocks
+from eventide.engines.history.situations.joined import named_blocks, run_input
 from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.engines.history.weights import Weights
 from eventide.engines.standing.explained import ExplainedStanding, explain_standing
-from eventide.engines.standing.history import until_of
-from eventide.plan.nodes import Relational, Scan, scans_of
+from eventide.engines.standing.history import newest_of, until_of
+from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, Scan, scans_of
 from eventide.plan.situations.nodes import PeriodJoin
-from eventide.plan.standing.nodes import Standing
+from eventide.plan.standing.nodes import Merge, Standing
 from eventide.plan.tree import Plan
 from eventide.store.reading.hits import Reach, reach_of, reach_of_one
 from eventide.store.snapshot import Snapshot
@@ -170,6 +172,8 @@ class Explained:
     """The time of each join of periods."""
     standing: tuple[ExplainedStanding, ...] = ()
     """The blocks that are standing queries."""
+    derived: Mapping[str, DerivedStream] = field(default_factory=dict)
+    """The derived streams that blocks read, by the names of their scans."""
 
     @property
     def analyzed(self) -> bool:
@@ -182,28 +186,8 @@ def explained(
     plan: Plan, sources: Mapping[str, EventSource], weights: Weights, *, analyze: bool
 ) -> Explained:
     """Return how a plan is answered; with `analyze`, run it and time every step."""
-    blocks: list[ExplainedBlock] = []
-    standing: list[ExplainedStanding] = []
-    tables: dict[str, pa.Table] = {}
-    until_us = until_of(standing_blocks(plan), sources)
-    for name, block in named_blocks(plan):
-        if isinstance(block, Standing):
-            query, table = explain_standing(name, block, sources, until_us, analyze=analyze)
-            standing.append(query)
-            if table is not None:
-                tables[name] = table
-            continue
-        (scan,) = scans_of(block)
-        source = sources[scan.stream]
-        started = perf_counter()
-        found = ways(block, source, weights)
-        planning = WorkStep("Plan", perf_counter() - started, 0)
-        seen = ExplainedBlock(name, block, source, found, planning, weights)
-        if analyze:
-            batches, cost = run_timed(block, source, found.best)
-            tables[name] = pa.Table.from_batches(batches, build_pipeline(block).output_schema)
-            seen = replace(seen, actual=cost, rows=tables[name].num_rows)
-        blocks.append(seen)
+    seen = Explainer(dict(sources), weights, analyze, Opener.of(plan), newest_of(plan, sources))
+    tables = seen.tables(plan)
     joined: list[PeriodPairs] = []
 
     def remembered(node: PeriodJoin, left: pa.Table, right: pa.Table) -> PeriodPairs:
@@ -223,7 +207,67 @@ def explained(
         waited = sum(each.seconds for each in joined) - before
         rest = WorkStep("DuckDB", max(0.0, perf_counter() - started - waited), rows)
     joins = tuple(WorkStep("PeriodJoin", each.seconds, each.rows) for each in joined)
-    return Explained(plan, tuple(blocks), rest, joins, tuple(standing))
+    return Explained(plan, tuple(seen.blocks), rest, joins, tuple(seen.standing), seen.derived)
+
+
+@dataclass
+class Explainer:
+    """Explains a query from the inside: the plans below derived streams before those above."""
+
+    sources: dict[str, EventSource]
+    weights: Weights
+    analyze: bool
+    opener: Opener
+    newest_us: int | None
+    blocks: list[ExplainedBlock] = field(default_factory=list)
+    standing: list[ExplainedStanding] = field(default_factory=list)
+    derived: dict[str, DerivedStream] = field(default_factory=dict)
+
+    def tables(self, plan: Plan, called: str = "") -> dict[str, pa.Table]:
+        """Explain a plan; return the rows of its blocks, by name, without `analyze` no rows."""
+        opened = self.opener.open(plan)
+        for name, stream in opened.below.items():
+            if name not in self.derived:
+                table = self.below(name, stream.source)
+                self.sources[name] = source_of(name, stream, table)
+                self.derived[name] = stream
+        blocks = [(name or called, block) for name, block in named_blocks(opened.plan)]
+        standing = [block for _, block in blocks if isinstance(block, Standing)]
+        until_us = latest(until_of(standing, self.sources), self.newest_us)
+        return {name: self.block(name, block, until_us) for name, block in blocks}
+
+    def below(self, name: str, plan: Plan) -> pa.Table:
+        """Explain the plan below a derived stream, which has a name; return its rows."""
+        match plan:
+            case Merge(sources=sources):
+                return pa.concat_tables([self.below(name, each) for each in sources])
+            case Project(source=source) | Filter(source=source) if is_over_standing(source):
+                return row_by_row(plan, self.below(name, source))
+        (table,) = self.tables(plan, name).values()
+        return table
+
+    def block(self, name: str, block: Plan, until_us: int | None) -> pa.Table:
+        """Explain a standing query, or a plan over one scan; return its rows."""
+        if isinstance(block, Standing):
+            query, table = explain_standing(
+                name, block, self.sources, until_us, analyze=self.analyze
+            )
+            self.standing.append(query)
+            return arrow_schema(block.row).empty_table() if table is None else table
+        (scan,) = scans_of(block)
+        source = self.sources[scan.stream]
+        started = perf_counter()
+        found = ways(block, source, self.weights)
+        planning = WorkStep("Plan", perf_counter() - started, 0)
+        seen = ExplainedBlock(name, block, source, found, planning, self.weights)
+        schema = build_pipeline(block).output_schema
+        rows: pa.Table = schema.empty_table()
+        if self.analyze:
+            batches, cost = run_timed(block, source, found.best)
+            rows = pa.Table.from_batches(batches, schema)
+            seen = replace(seen, actual=cost, rows=rows.num_rows)
+        self.blocks.append(seen)
+        return rows
 
 
 def run_timed(plan: Plan, source: EventSource, best: Access) -> tuple[list[pa.RecordBatch], Cost]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from eventide.engines.build import build_live_pipeline, build_pipeline, common_keys, keeps_state
+from eventide.engines.build import (
+    build_live_pipeline,
+    build_pipeline,
+    common_keys,
+    keeps_state,
+    not_live_yet,
+)
+from eventide.engines.derived import Opener, parts_of
 from eventide.engines.explain.explained import Explained, ExplainedBlock
 from eventide.engines.explain.situations import kept_text, matcher_lines
 from eventide.engines.explain.text import aligned, block_lines, seconds_text
@@ -27,8 +34,15 @@ from eventide.engines.standing.partitioning import spread_line
 from eventide.errors import UnsupportedError
 from eventide.operators.patterns.entry import why_whole
 from eventide.plan.bounds import kept_of_every_key, unbounded_reason
-from eventide.plan.explain import explain, keys_text, related_text
-from eventide.plan.nodes import Relational, match_of, scans_of, situations_of, sources_of
+from eventide.plan.explain import describe, explain, keys_text, related_text
+from eventide.plan.nodes import (
+    Relational,
+    derived_in,
+    match_of,
+    scans_of,
+    situations_of,
+    sources_of,
+)
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.standing.nodes import Standing
@@ -43,37 +57,57 @@ MOST_READERS = 4
 """With up to this many cores, each reads a stored stream by itself instead of a shuffle."""
 
 
-def blocks_of(plan: Plan) -> tuple[Plan, ...]:
-    """Return the plans over one scan that a plan consists of."""
-    return tuple(block for _, block in named_blocks(plan))
+def opened_blocks(plan: Plan) -> tuple[Plan, ...]:
+    """Return the standing queries and the plans over one scan that a plan consists of.
+
+    Those below derived streams come before those that read them.
+    """
+    opener = Opener.of(plan)
+    found: list[Plan] = []
+
+    def add(part: Plan) -> None:
+        opened = opener.open(part)
+        for stream in opened.below.values():
+            for below in parts_of(stream.source):
+                add(below)
+        found.extend(block for _, block in named_blocks(opened.plan) if block not in found)
+
+    add(plan)
+    return tuple(found)
 
 
 def describe_plan(seen: Explained) -> str:
     """Return the plan as text; for a standing query the plan that runs, with its edges."""
     if isinstance(seen.plan, Standing):
-        (query,) = seen.standing
-        return "\n".join(map(visible, edge_lines(query)))
+        lines = list(edge_lines(seen.standing[-1]))
+        for name, stream in seen.derived.items():
+            lines += [f"{name}:", *(f"  {line}" for line in explain(stream).splitlines())]
+        return "\n".join(map(visible, lines))
     return explain(seen.plan)
 
 
 def describe_embedded(seen: Explained) -> str:
     """Return how a plan runs here: over history, and live if it can."""
     lines: list[str] = []
+    lines += [f"{name}: {describe(stream)}" for name, stream in seen.derived.items()]
     for block in seen.blocks:
         lines += describe_matcher(block.plan)
-        lines.append(f"history: {describe_history(block)}")
+        derived = block.scan.stream in seen.derived
+        lines.append(f"history: {describe_history(block, derived=derived)}")
         lines += block_lines(block)
     for query in seen.standing:
-        lines += standing_lines(query)
+        lines += standing_lines(query, live=not (query.name or seen.derived))
     for place, node in enumerate(joins_of(seen.plan)):
         took = f": {rest_text(seen.joins[place])}" if seen.joins else ""
         lines.append(f"history: {describe_join(node)}{took}")
     if isinstance(seen.plan, Relational):
         took = "" if seen.rest is None else f": {rest_text(seen.rest)}"
         lines.append(f"history: DuckDB does the rest{took}")
-    if isinstance(seen.plan, Standing):
+    if isinstance(seen.plan, Standing) and not seen.derived:
         return "\n".join(map(visible, lines))
     try:
+        if isinstance(seen.plan, Standing):
+            raise not_live_yet(next(iter(seen.derived.values())))
         build_live_pipeline(seen.plan)
     except UnsupportedError as error:
         lines.append(f"live: no, {error.message}")
@@ -82,13 +116,13 @@ def describe_embedded(seen: Explained) -> str:
     return "\n".join(map(visible, lines))
 
 
-def standing_lines(query: ExplainedStanding) -> Iterator[str]:
+def standing_lines(query: ExplainedStanding, *, live: bool) -> Iterator[str]:
     """Yield how a standing query runs: its edges, what it reads and keeps, the measured cost."""
     if query.name:
         yield f"standing query {query.name}:"
         yield from (f"  {line}" for line in edge_lines(query))
     yield from history_lines(query)
-    if not query.name:
+    if live:
         yield live_line(query.plan)
     if query.steps:
         taken = seconds_text(query.seconds)
@@ -126,10 +160,12 @@ def describe_matcher(plan: Plan) -> Iterator[str]:
         yield f"  … {len(nodes) - MOST_NODES_SHOWN:,} more"
 
 
-def describe_history(block: ExplainedBlock) -> str:
+def describe_history(block: ExplainedBlock, *, derived: bool = False) -> str:
     """Return how a block is answered: through the index, or how its replay is cut in time."""
     source, plan = block.source, block.plan
     events = f"{source.row_count:,} events of {block.scan.stream}"
+    if derived and block.actual is None:
+        events = f"the rows of {block.scan.stream}"
     if block.best.name != "replay":
         return f"{events}: {block.best.describe()}"
     count = len(slices_of(plan, block.scan, source, SLICE_ROWS))
@@ -180,7 +216,7 @@ def gap_of(plan: Plan) -> int | None:
 def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
     """Return how a plan runs on Spark; `frames` are the streams that are DataFrames."""
     lines = []
-    for block in blocks_of(plan):
+    for block in opened_blocks(plan):
         if isinstance(block, Standing):
             lines.append(f"spark: {spread_line(block)}")
             continue
@@ -219,6 +255,8 @@ def growth(node: MatchRecognize) -> str:
 
 def describe_state(plan: Plan) -> str:
     """Return the state that a live run of a plan has."""
+    if derived_in(plan):
+        return "with the state of the query around and of each query inside"
     halo = halo_of(plan)
     keys = ", ".join(map(render, common_keys(plan))) or "no key"
     if not keeps_state(plan):

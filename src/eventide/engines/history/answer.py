@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eventide.engines.build import build_pipeline
+from eventide.batch import END_OF_TIME_US, Batch
+from eventide.engines.build import arrow_schema, build_pipeline
+from eventide.engines.derived import Opener, is_over_standing
 from eventide.engines.history.choice import ways
 from eventide.engines.history.rest import run_rest
 from eventide.engines.history.situations.joined import run_input, standing_blocks
 from eventide.engines.history.weights import DEFAULTS, Weights
-from eventide.engines.standing.history import run_standing, until_of
-from eventide.plan.nodes import Relational, scans_of
-from eventide.plan.standing.nodes import Standing
+from eventide.engines.standing.history import newest_of, run_standing, until_of
+from eventide.operators.columns import concat_batches
+from eventide.operators.filter_project import FilterRows, ProjectRows
+from eventide.operators.order_rows import OrderRows
+from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, scans_of
+from eventide.plan.standing.nodes import Merge, Standing
 from eventide.plan.tree import Plan
+from eventide.schema import TS, Attribute, Schema
+from eventide.store import TableSource
 from eventide.store.source import EventSource
 
 Sources = Mapping[str, EventSource]
@@ -22,17 +30,87 @@ Sources = Mapping[str, EventSource]
 
 def run_history(plan: Plan, sources: Sources, weights: Weights = DEFAULTS) -> pa.Table:
     """Return the rows of a plan over all that is stored."""
-    until_us = until_of(standing_blocks(plan), sources)
+    return HistoryAnswer.of(plan, sources, weights).rows(plan)
 
-    def run(_name: str, block: Plan) -> pa.Table:
-        if isinstance(block, Standing):
-            return run_standing(block, sources, until_us)
-        return run_block(block, sources, weights)
 
-    if isinstance(plan, Relational):
-        inputs = {name: run_input(name, source, run) for name, source in plan.inputs}
-        return run_rest(plan.duckdb_sql, inputs)
-    return run("", plan)
+@dataclass
+class HistoryAnswer:
+    """Answers a query from the inside; `sources` gains the rows of derived streams."""
+
+    sources: dict[str, EventSource]
+    weights: Weights
+    opener: Opener
+    newest_us: int | None
+    """The instant after the newest event of all streams of standing parts: they share it."""
+
+    @classmethod
+    def of(cls, plan: Plan, sources: Sources, weights: Weights) -> HistoryAnswer:
+        """Return what answers a plan and all plans inside it."""
+        return cls(dict(sources), weights, Opener.of(plan), newest_of(plan, sources))
+
+    def rows(self, plan: Plan) -> pa.Table:
+        """Return the rows of a plan."""
+        plan = self.opened(plan)
+        until_us = latest(until_of(standing_blocks(plan), self.sources), self.newest_us)
+
+        def run(_name: str, block: Plan) -> pa.Table:
+            if isinstance(block, Standing):
+                return run_standing(block, self.sources, until_us)
+            return run_block(block, self.sources, self.weights)
+
+        if isinstance(plan, Relational):
+            inputs = {name: run_input(name, source, run) for name, source in plan.inputs}
+            return run_rest(plan.duckdb_sql, inputs)
+        return run("", plan)
+
+    def opened(self, plan: Plan) -> Plan:
+        """Return a plan over scans alone, having answered the derived streams that it reads."""
+        found = self.opener.open(plan)
+        for name, stream in found.below.items():
+            if name not in self.sources:
+                self.sources[name] = source_of(name, stream, self.derived(stream.source))
+        return found.plan
+
+    def derived(self, plan: Plan) -> pa.Table:
+        """Return the rows below a derived stream, in any order."""
+        match plan:
+            case Merge(sources=sources):
+                return pa.concat_tables([self.derived(each) for each in sources])
+            case Project(source=source) | Filter(source=source) if is_over_standing(source):
+                return row_by_row(plan, self.derived(source))
+        return self.rows(plan)
+
+
+def row_by_row(plan: Project | Filter, table: pa.Table) -> pa.Table:
+    """Return what a node computes with each row of a table."""
+    schema = arrow_schema(plan.row)
+    rows = concat_batches(table.to_batches(), table.schema)
+    operator: FilterRows | ProjectRows
+    if isinstance(plan, Filter):
+        operator = FilterRows(plan.condition, schema)
+    else:
+        operator = ProjectRows(plan.items, schema)
+    _, found = operator.step(None, Batch(rows, END_OF_TIME_US))
+    return pa.Table.from_batches([found.rows], schema)
+
+
+def source_of(name: str, stream: DerivedStream, table: pa.Table) -> TableSource:
+    """Return the rows of a derived stream as a source, in order."""
+    schema = arrow_schema(stream.row)
+    rows = concat_batches(table.to_batches(), schema)
+    ordered = OrderRows(stream.order_keys, schema).sorted(rows)
+    return TableSource(name, schema_of(stream), pa.Table.from_batches([ordered], schema))
+
+
+def schema_of(stream: DerivedStream) -> Schema:
+    """Return the schema of the rows of a derived stream."""
+    attributes = (Attribute(each, kind) for each, kind in stream.row.items() if each != TS)
+    return Schema(tuple(attributes), stored=False)
+
+
+def latest(*instants: int | None) -> int | None:
+    """Return the latest of instants, or None if there is none."""
+    return max((each for each in instants if each is not None), default=None)
 
 
 def run_block(plan: Plan, sources: Sources, weights: Weights = DEFAULTS) -> pa.Table:

@@ -14,9 +14,11 @@ from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.standing.reach import conditions_of, needed_ranges, scan_of
 from eventide.ingest.merging import EventCursor, TimeMerge
 from eventide.operators.standing.tree import StandingTree
+from eventide.plan.nodes import scans_of
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import Standing
-from eventide.plan.standing.update_patterns import windows_of
+from eventide.plan.standing.update_patterns import nodes_of, windows_of
+from eventide.plan.tree import Plan
 from eventide.store.index.ranges import ValueRange
 from eventide.store.source import EventSource
 
@@ -85,6 +87,17 @@ def until_of(plans: Iterable[Standing], sources: Mapping[str, EventSource]) -> i
     """
     leaves = [leaf for plan in plans for leaf in windows_of(plan)]
     periods = [sources[scan_of(leaf).stream].time_range for leaf in leaves]
+    return max((period.end_us for period in periods if not period.is_empty), default=None)
+
+
+def newest_of(plan: Plan, sources: Mapping[str, EventSource]) -> int | None:
+    """Return the instant after the newest event of all streams below standing parts of a plan.
+
+    Rows that are derived from events may be later.
+    """
+    standing = (node for node in nodes_of(plan) if isinstance(node, Standing))
+    streams = {scan.stream for node in standing for scan in scans_of(node)}
+    periods = [sources[stream].time_range for stream in streams]
     return max((period.end_us for period in periods if not period.is_empty), default=None)
 
 

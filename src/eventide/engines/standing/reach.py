@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eventide.batch import ALL_TIME, TimeRange
+from eventide.engines.build import not_live_yet
 from eventide.engines.history.pruning import merged
 from eventide.plan.expressions import Column, Expression, conjuncts, rebuild
-from eventide.plan.nodes import Filter, Project, Scan, sources_of
+from eventide.plan.nodes import DerivedStream, Filter, Project, Scan, sources_of
 from eventide.plan.standing.nodes import (
     Difference,
     Existence,
@@ -43,6 +44,8 @@ from eventide.store.index.ranges import ValueRange
 
 def scan_of(leaf: Windowed) -> Scan:
     """Return the scan below a window."""
+    if isinstance(leaf.source, DerivedStream):
+        raise not_live_yet(leaf.source)
     assert isinstance(leaf.source, Scan)
     return leaf.source
 

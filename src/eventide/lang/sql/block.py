@@ -15,6 +15,7 @@ from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.windows.group_by import is_windowed, window_and_keys
 from eventide.plan.column_names import unique_names
+from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import (
     Aggregate,
     Cast,
@@ -30,6 +31,7 @@ from eventide.plan.expressions import (
 )
 from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.render import render
+from eventide.plan.situations.nodes import START_TS
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import (
     WINDOW_END,
@@ -40,7 +42,7 @@ from eventide.plan.windows.nodes import (
     Window,
     WindowAggregate,
 )
-from eventide.schema import STRING
+from eventide.schema import STRING, TS
 
 _WINDOW_COLUMNS = frozenset({WINDOW_START, WINDOW_END})
 
@@ -92,8 +94,17 @@ def scope_over(alias: str, block: Block) -> Scope | None:
     if stream_below(block.plan.source) is None:
         return None
     meanings = {item.name: _typed(item.expression) for item in block.plan.items}
+    folded = {name.lower() for name in meanings}
+    hidden = {name: Column(TS) for name in (TS, START_TS) if name not in folded}
     shown = alias or "the subquery"
-    return Scope(shown, alias, list(block.names), block.plan.source, meanings=meanings)
+    return Scope(
+        shown,
+        alias,
+        [*block.names, *hidden],
+        block.plan.source,
+        meanings=meanings | hidden,
+        hidden=frozenset(hidden),
+    )
 
 
 def _typed(expression: Expression) -> Expression:
@@ -175,7 +186,7 @@ def _row_plan(parts: _Parts) -> Plan:
     hidden = [part.name for part in read if isinstance(part, Column)]
     sliding = _Sliding([], [*scope.fields, *hidden])
     items = tuple(Named(item.name, sliding.lift(item.expression)) for item in parts.items)
-    if sliding.found and stream_below(scope.source) is None:
+    if sliding.found and not in_order(scope.source):
         over = sliding.found[0][0]
         message = "a frame goes over the events of a stream"
         raise UnsupportedError(message, span=over.span, hint="put it in a SELECT around this one")

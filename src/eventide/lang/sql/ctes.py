@@ -19,8 +19,8 @@ NO_CTE = "no_cte"
 def inline_ctes(query: exp.Expr) -> None:
     """Replace each table that a pattern or a join of periods reads by the CTE that it names.
 
-    The same goes for a plain SELECT that is all that another SELECT reads, if the other has a
-    window or is its only reader. CTEs that nothing else reads are dropped.
+    The same goes for what a SELECT with TUMBLE or HOP reads, and for a plain SELECT that another
+    SELECT alone reads, if it reads nothing else. CTEs that nothing else reads are dropped.
     """
     for node in list(query.find_all(RowPattern, SituationTable)):
         inline_cte(query, node.this)
@@ -29,9 +29,9 @@ def inline_ctes(query: exp.Expr) -> None:
     for select in list(query.find_all(exp.Select)):
         tables = list(sources_of(select))
         cte = visible_cte(tables[0]) if len(tables) == 1 else None
-        if cte is None or not _is_plain(cte.this) or window_of_table(tables[0]) is not None:
+        if cte is None or window_of_table(tables[0]) is not None:
             continue
-        if is_windowed(select) or _readings(query, cte) == 1:
+        if is_windowed(select) or (_is_plain(cte.this) and _readings(query, cte) == 1):
             inline_cte(query, tables[0], through=True)
 
 
@@ -59,6 +59,7 @@ def inline_cte(query: exp.Expr, table: exp.Expr, *, through: bool = False) -> No
         if visible_cte(inner) is None:
             inner.meta[NO_CTE] = True
     subquery = exp.Subquery(this=cte.this.copy(), alias=alias, joins=table.args.get("joins"))
+    subquery.set("stream_window", window_of_table(table))
     table.replace(subquery)
     _drop_unread(query, cte)
 

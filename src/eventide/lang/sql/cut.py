@@ -25,7 +25,6 @@ from eventide.lang.sql.names.lists import (
 from eventide.lang.sql.names.qualifiers import check_qualifiers
 from eventide.lang.sql.names.scope import Scope, refuse, sources_of
 from eventide.lang.sql.ordering import OuterClauses, check_limits
-from eventide.lang.sql.patterns.clause import RowPattern
 from eventide.lang.sql.relation_rows import (
     as_input,
     may_change,
@@ -33,23 +32,17 @@ from eventide.lang.sql.relation_rows import (
     rows_now,
 )
 from eventide.lang.sql.rest.text import rest_sql
-from eventide.lang.sql.situations.clause import SituationTable
 from eventide.lang.sql.situations.period_conditions import Exists, find_exists
 from eventide.lang.sql.situations.period_join import keep_joined
-from eventide.lang.sql.sources import STORE_HINT, Names, SourceReader, alias_of
+from eventide.lang.sql.sources import Names, SourceReader, alias_of
+from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.standing.clause import report_of
 from eventide.lang.sql.standing.find import has_windows, inline_standing, is_standing
-from eventide.lang.sql.standing.plan import plan_standing
-from eventide.lang.sql.windows.group_by import is_windowed
+from eventide.lang.sql.windows.group_by import check_windowed, is_window, is_windowed
 from eventide.lang.sql.windows.table_functions import apply_window_tables
 from eventide.plan.nodes import Relational
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
-
-_WINDOW_HINT = (
-    "what FROM reads is a stream, or a plain SELECT from one, as in (SELECT ts, … FROM stream "
-    "WHERE …); over other rows, group by date_trunc('minute', …)"
-)
 
 
 def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Plan:
@@ -120,7 +113,7 @@ class Cutter:
         if not (reported or is_standing(query)) or isinstance(query, exp.Subquery) != reported:
             return None
         try:
-            found = plan_standing(query, self.reader.catalog, ctes, self.reader.text)
+            found = self.reader.standing(query, ctes)
         except UnsupportedError:
             if reported or has_windows(query):
                 raise
@@ -150,19 +143,17 @@ class Cutter:
         partners = [(each, self.reader.periods(each.side, ctes)) for each in find_exists(select)]
         tables = list(sources_of(select))
         scope = self.reader.sole_scope(select, tables, ctes, matched, written=is_windowed(select))
-        if scope is not None:
-            scope = scope if is_windowed(select) else rows_now(scope, self.reader.catalog)
-            block = self.reader.block(select, scope, nested=nested)
-            if block is not None and (is_windowed(select) or self.reader.fits(scope, block[0])):
+        if is_windowed(select):
+            windowed = self._windowed(select, tables, ctes, scope)
+            block = self.reader.block(select, windowed, nested=nested)
+            assert block is not None
+            return self._replace(select, *block)
+        timed = self.reader.timed(select, tables, ctes, scope)
+        now = None if scope is None else rows_now(scope, self.reader.catalog)
+        for found in (timed, now):
+            block = None if found is None else self.reader.block(select, found, nested=nested)
+            if found is not None and block is not None and self.reader.fits(found, block[0]):
                 return self._replace(select, *block)
-        elif is_windowed(select):
-            what = "TUMBLE and HOP work over one stream"
-            hint = "window each stream first, then join"
-            if len(tables) == 1:
-                hint = _WINDOW_HINT
-                if tables[0].find(RowPattern, SituationTable):
-                    hint = STORE_HINT
-            refuse(what, select.args["group"], hint)
         scopes = {id(table): self.reader.scope(table, ctes, matched) for table in tables}
         known = {
             key: rows_now(each.of_select(select), self.reader.catalog)
@@ -171,6 +162,21 @@ class Cutter:
         }
         refuse_as_of(select, known)
         return self._keep(select, tables, known, ctes, partners, nested=nested)
+
+    def _windowed(
+        self, select: exp.Select, tables: list[exp.Expr], ctes: Names, scope: Scope | None
+    ) -> Scope:
+        """Return the scope of a SELECT with TUMBLE or HOP: its one source, in order of time."""
+        word = next(each.name for each in select.args["group"].expressions if is_window(each))
+        if len(tables) != 1 or tables[0].args.get("joins") or select.args.get("laterals"):
+            hint = "window each stream first, or join them in brackets: FROM (SELECT … JOIN …)"
+            refuse("TUMBLE and HOP work over one stream", select.args["group"], hint)
+        if scope is None:
+            scope = self.reader.events(tables[0], ctes, word.upper()).of_select(select)
+        timed = self.reader.in_time(scope, span_of(tables[0]))
+        if timed is not scope:
+            check_windowed(timed, select)
+        return timed.of_select(select)
 
     def _replace(self, select: exp.Select, block: Block, around: OuterClauses) -> exp.Expr:
         table = self.add(block.plan)

@@ -267,8 +267,13 @@ class Measures(ABC):
         """Return the place that a leaf reads before PREV and NEXT; leaves may share it."""
         place = place_of(leaf)
         if place not in self.targets:
-            self.targets[place] = self.found(leaf)
+            self.targets[place] = self.started() if leaf.edge == "start" else self.found(leaf)
         return self.targets[place]
+
+    def started(self) -> Target:
+        """Return the row at which the match of each item begins; no node stands behind it."""
+        rows = self.matches.start[self.match_of]
+        return rows, np.full(len(rows), -1, np.int64)
 
     @abstractmethod
     def found(self, leaf: At) -> Target:

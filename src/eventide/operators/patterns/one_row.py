@@ -46,7 +46,9 @@ class OneRow(Measures):
     def look_for(self, leaves: Sequence[Expression]) -> None:
         """Find the places of several leaves at once, if no path runs into another."""
         matches = self.matches
-        places = {place_of(leaf): leaf for leaf in leaves if isinstance(leaf, At)}
+        places = {
+            place_of(leaf): leaf for leaf in leaves if isinstance(leaf, At) and leaf.edge != "start"
+        }
         # Paths that share tails, or of which some matches are left out, are not runs.
         if matches.shares or len(matches.bounds) != matches.count + 1 or not places:
             return

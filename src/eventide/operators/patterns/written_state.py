@@ -18,8 +18,8 @@ from eventide.operators.checking import (
 from eventide.operators.key_layers import KeyLayers
 from eventide.operators.patterns.state import MatchState
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
+from eventide.plan.events.time_order import follows_time
 from eventide.plan.patterns.nodes import MatchRecognize
-from eventide.plan.time_order import follows_time
 from eventide.schema import MAX_TS_US, MIN_TS_US, TS
 
 NAME = "MatchRows"

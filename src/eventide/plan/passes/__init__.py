@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from eventide.plan.check import check_plan
+from eventide.plan.passes.drop_order import drop_order
 from eventide.plan.passes.fold_constants import fold_constants
 from eventide.plan.passes.merge_filters import merge_filters
 from eventide.plan.passes.prune_columns import prune_columns
@@ -14,6 +15,7 @@ from eventide.plan.tree import Plan
 Pass = Callable[[Plan], Plan]
 
 PASSES: tuple[Pass, ...] = (
+    drop_order,  # before others, which stop at a derived stream
     fold_constants,  # so that `ts > TIMESTAMP '…' - INTERVAL '1' DAY` is seen as a bound
     merge_filters,  # so that one look at a filter finds all bounds
     push_down_time_range,  # lets the store skip segments

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from eventide.plan.expressions import Expression, NamedAggregate, columns_of
-from eventide.plan.nodes import Filter, Project, Relational, Scan, node_of
+from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, Scan, node_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
 from eventide.plan.standing.nodes import (
@@ -57,35 +57,48 @@ def _prune(plan: Plan, needed: Names) -> Plan:
             return replace(plan, source=_slimmed(source, below))
         case WindowAggregate(source=source, keys=keys, aggregates=aggregates):
             below = _read_by(key.expression for key in keys) | _arguments(aggregates)
-            return replace(plan, source=_prune(source, below))
+            return replace(plan, source=_slimmed(source, below | {TS}))
         case SlidingAggregate(source=source, keys=keys, aggregates=aggregates):
             below = needed | _read_by(keys) | _arguments(aggregates)
-            return replace(plan, source=_prune(source, below))
-        case MatchRecognize(source=source):
-            items = (*plan.keys, *plan.defines, *plan.measures)
+            return replace(plan, source=_slimmed(source, below | {TS}))
+        case MatchRecognize(source=source, measures=measures):
+            # A match without columns could not be counted.
+            measures = tuple(item for item in measures if item.name in needed) or measures[:1]
+            plan = replace(plan, measures=measures)
+            items = (*plan.keys, *plan.defines, *measures)
             below = _read_by(item.expression for item in items)
             below |= _read_by(item.expression for item in plan.order)
             shown = needed & frozenset(source.row) if plan.all_rows else frozenset[str]()
-            return replace(plan, source=_prune(source, below | shown))
-        case Situations(source=source, aggregates=aggregates):
-            below = _read_by(key.expression for key in plan.keys) | _arguments(aggregates)
+            return replace(plan, source=_slimmed(source, below | shown | {TS}))
+        case Situations(source=source) | TemporalPattern(source=source):
+            below = _read_by(key.expression for key in plan.keys)
             below |= _read_by(item.condition for item in plan.situations)
-            return replace(plan, source=_prune(source, below))
-        case TemporalPattern(source=source):
-            below = _read_by(item.expression for item in (*plan.keys, *plan.returns))
-            below |= _read_by(item.condition for item in plan.situations)
-            return replace(plan, source=_prune(source, below))
+            if isinstance(plan, Situations):
+                below |= _arguments(plan.aggregates)
+            else:
+                below |= _read_by(item.expression for item in plan.returns)
+            return replace(plan, source=_slimmed(source, below | {TS}))
         case PeriodJoin(left=left, right=right):
             return replace(
                 plan,
                 left=_prune(left, frozenset(left.row)),
                 right=_prune(right, frozenset(right.row)),
             )
+        case DerivedStream():
+            return _prune_derived(plan, needed | {TS, *plan.order})
         case Relational(inputs=inputs):
             pruned = tuple((name, _prune(source, frozenset(source.row))) for name, source in inputs)
             return replace(plan, inputs=pruned)
         case _:
             return _prune_standing(plan, needed)
+
+
+def _prune_derived(plan: DerivedStream, needed: Names) -> Plan:
+    match plan.source:
+        case Merge(sources=sources):
+            # All sources have the same columns, and no row is compared with another.
+            return replace(plan, source=Merge(tuple(_slimmed(each, needed) for each in sources)))
+    return replace(plan, source=_slimmed(plan.source, needed))
 
 
 def _prune_standing(plan: StandingNode, needed: Names) -> Plan:
@@ -96,7 +109,7 @@ def _prune_standing(plan: StandingNode, needed: Names) -> Plan:
                 below |= frozenset(window.keys)
             if isinstance(window, RowsWindow) and window.deleted is not None:
                 below |= {window.deleted}
-            return replace(plan, source=_prune(source, below))
+            return replace(plan, source=_slimmed(source, below | {TS}))
         case WindowJoin(condition=condition) | OuterJoin(condition=condition):
             below = needed if condition is None else needed | columns_of(condition)
             band = () if plan.band is None else (plan.band.left, plan.band.right)

@@ -106,14 +106,6 @@ INTERNAL on some windows of a query with sessions
 hint: write INTERNAL behind all its windows, or behind none""",
     ),
     (
-        UnsupportedError,
-        """\
-ISTREAM stands inside a standing query
-  SELECT x FROM cars [ROWS 2] UNION ALL SELECT y.x FROM ISTREAM (SELECT x FROM cars [ROWS 2]) y
-                                                        ^^^^^^^
-hint: put ISTREAM around the whole query, or leave out the windows beside it""",
-    ),
-    (
         BindError,
         """\
 INTERNAL and DISTINCT in one query: its rows would have to go again
@@ -272,22 +264,6 @@ a column of a standing query cannot be called 'Sign'
   SELECT x AS "Sign" FROM cars [ROWS 3]
          ^^^^^^^^^^^
 hint: its changes have one of that name: write AS Sign_value, or another name""",
-    ),
-    (
-        UnsupportedError,
-        """\
-a window stands behind a stream, not behind the rows of a query
-  SELECT * FROM (SELECT car FROM cars) AS c [ROWS 3]
-                                            ^^^^^^^^
-hint: put it behind the stream inside; the last results are WSTREAM (SELECT …) [ROWS 10]""",
-    ),
-    (
-        UnsupportedError,
-        """\
-a window stands behind a stream, not behind the rows of a query
-  WITH c AS (SELECT car FROM cars) SELECT * FROM c [ROWS 3]
-                                                   ^^^^^^^^
-hint: put it behind the stream inside; the last results are WSTREAM (SELECT …) [ROWS 10]""",
     ),
     (
         BindError,
@@ -474,14 +450,6 @@ ISTREAM inside a standing query
 hint: leave one of them out""",
     ),
     (
-        UnsupportedError,
-        """\
-ISTREAM stands inside a standing query
-  SELECT car FROM ISTREAM (SELECT car FROM cars) x, cars y [ROWS 3]
-                  ^^^^^^^
-hint: put ISTREAM around the whole query, or leave out the windows beside it""",
-    ),
-    (
         BindError,
         """\
 QUANTILE takes a value and a number from 0 to 1
@@ -596,10 +564,10 @@ hint: SINCE is the earlier time""",
     (
         UnsupportedError,
         """\
-MATCH_RECOGNIZE(cars) cannot stand beside windows of streams
-  SELECT * FROM cars MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS speed > 3) AS m, cars b [ROWS 3]
-                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-hint: store its rows as a stream first""",
+a window reads rows that come and stay, and those of this query go again
+  SELECT * FROM (SELECT car FROM cars [ROWS 3]) AS c [ROWS 3]
+                        ^^^^^^^^^^^^^
+hint: make events of its changes: ISTREAM (SELECT …), DSTREAM (…) or RSTREAM (…)""",
     ),
     (
         UnsupportedError,
@@ -776,14 +744,6 @@ ROWS takes a whole number
   SELECT car FROM cars [ROWS x]
                              ^
 hint: write [ROWS 10]""",
-    ),
-    (
-        UnsupportedError,
-        """\
-ISTREAM has no window behind it
-  SELECT * FROM ISTREAM (SELECT car FROM cars) AS x [ROWS 3]
-                                                    ^^^^^^^^
-hint: the last results are WSTREAM (SELECT …) [ROWS 10]""",
     ),
 ]
 

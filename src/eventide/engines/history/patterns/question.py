@@ -20,11 +20,11 @@ from eventide.engines.history.patterns.slices import matcher_of
 from eventide.engines.history.weights import Weights
 from eventide.kernels.compiled import Bools
 from eventide.operators.patterns.match import MatchRows
+from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import MatchNumber, walk
 from eventide.plan.nodes import Filter, Project, Scan, match_of, scans_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import PartitionEnd, PartitionStart, can_be_empty, walk_pattern
-from eventide.plan.time_order import in_order
 from eventide.plan.tree import Plan
 from eventide.store.reading.hits import Hits, hits_of, reach_of, sampled_times
 from eventide.store.reading.leaves import Units, units_of

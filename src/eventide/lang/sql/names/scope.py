@@ -40,6 +40,8 @@ class Scope:
     pseudo: frozenset[str] = frozenset()
     meanings: Mapping[str, Expression] = field(default_factory=dict)
     """The expressions of columns that a SELECT in brackets computes from the rows of `source`."""
+    hidden: frozenset[str] = frozenset()
+    """The fields that `*` leaves out: the times of a derived row that its query does not show."""
 
     @property
     def starred(self) -> list[str]:
@@ -47,7 +49,7 @@ class Scope:
         one_row = isinstance(self.source, MatchRecognize) and not self.source.all_rows
         if one_row or isinstance(self.source, Situations | TemporalPattern):
             return self.fields
-        return [name for name in self.fields if name != SEQ]
+        return [name for name in self.fields if name != SEQ and name not in self.hidden]
 
     def means(self, name: str) -> Expression:
         """Return the expression over the rows of `source` that a field stands for."""
@@ -95,9 +97,9 @@ class Scope:
                 raise BindError(message, span=span_of(column), hint=hint)
             if not qualifier:
                 return name.lower()
-        if found is not None:
-            return found
         aliased = None if qualifier else self.aliases.get(name.lower())
+        if found is not None and (aliased is None or found not in self.hidden):
+            return found
         if aliased is not None:
             return aliased
         message = f"no column {name!r} in {self.stream}"

@@ -10,7 +10,7 @@ from typing import ClassVar, cast
 
 from sqlglot import exp
 
-from eventide.errors import Span, UnsupportedError
+from eventide.errors import Span
 from eventide.lang.sql.names.written import Item, Name
 from eventide.lang.sql.patterns.pattern import PatternText
 from eventide.plan.patterns.tree import Output, SkipTo, Strategy
@@ -68,9 +68,3 @@ class MatchClause:
     subsets: list[Subset] = field(default_factory=list)
     defines: list[tuple[Name, exp.Expr]] = field(default_factory=list)
     seen: dict[str, Span] = field(default_factory=dict)
-
-
-def pattern_over_matches(span: Span) -> UnsupportedError:
-    """Return the error for a row pattern that reads the matches of another one."""
-    message = "a row pattern over the matches of another"
-    return UnsupportedError(message, span=span, hint="say it in one PATTERN")

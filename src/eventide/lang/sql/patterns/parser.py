@@ -16,7 +16,6 @@ from eventide.lang.sql.patterns.clause import (
     RowPattern,
     SkipText,
     Subset,
-    pattern_over_matches,
 )
 from eventide.lang.sql.patterns.pattern import comment_hint, read_pattern
 from eventide.lang.sql.windows.table_functions import WindowTableParser
@@ -76,14 +75,22 @@ class MatchParser(WindowTableParser):
             schema, joins, alias_tokens, parse_bracket, is_db_reference, parse_partition,
             consume_pipe,
         )  # fmt: skip
-        if table is None or not self._match(TokenType.MATCH_RECOGNIZE):
-            return table
+        return None if table is None else self._parse_clauses_behind(table)
+
+    def _parse_clauses_behind(self, table: exp.Expr) -> exp.Expr:
+        """Read the clauses behind a table, each of which reads the rows of the one before."""
+        while (behind := self._parse_clause_behind(table)) is not None:
+            table = behind
+        return table
+
+    def _parse_clause_behind(self, table: exp.Expr) -> exp.Expr | None:
+        """Read one clause behind a table, if there is one."""
+        if not self._match(TokenType.MATCH_RECOGNIZE):
+            return None
         clause = self._match_clause(self._prev)
         node = RowPattern(this=table, clause=clause)
         node.set("alias", self._parse_table_alias())
         node.meta.update(start=clause.span.start, end=clause.span.end - 1)
-        if self._match(TokenType.MATCH_RECOGNIZE, advance=False):
-            raise pattern_over_matches(_span(self._curr))
         return node
 
     def _parse_unary(self) -> exp.Expr | None:

@@ -18,6 +18,7 @@ from eventide.lang.sql.patterns.hints import hint_before_match
 from eventide.lang.sql.patterns.names import MatchTranslator, Variables
 from eventide.lang.sql.patterns.pattern import PatternText
 from eventide.lang.sql.spans import span_of
+from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import (
     ALWAYS,
     Aggregate,
@@ -34,7 +35,6 @@ from eventide.plan.expressions import (
 from eventide.plan.patterns.nodes import TIMED_OUT, MatchRecognize
 from eventide.plan.patterns.tree import Absent, Pattern, Skip, VariablesAround, with_late
 from eventide.plan.render import render
-from eventide.plan.time_order import in_order
 from eventide.schema import SEQ, TS
 
 

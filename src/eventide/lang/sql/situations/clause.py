@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, NoReturn, cast
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from eventide.errors import BindError, ParseError, Span, UnsupportedError
+from eventide.errors import BindError, ParseError, Span
 from eventide.lang.sql.characters import check_words
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.names.written import Item, Name
@@ -149,27 +149,12 @@ class SituationParser(MatchParser):
         self._refuse_near_clause()
         return super()._parse_table_alias(alias_tokens)
 
-    def _parse_table(  # noqa: PLR0913, PLR0917  (sqlglot's signature)
-        self,
-        schema: bool = False,
-        joins: bool = False,
-        alias_tokens: Collection[TokenType] | None = None,
-        parse_bracket: bool = False,
-        is_db_reference: bool = False,
-        parse_partition: bool = False,
-        consume_pipe: bool = False,
-    ) -> exp.Expr | None:
-        table = super()._parse_table(
-            schema, joins, alias_tokens, parse_bracket, is_db_reference, parse_partition,
-            consume_pipe,
-        )  # fmt: skip
-        if table is None or not self._at_clause():
+    def _parse_clause_behind(self, table: exp.Expr) -> exp.Expr | None:
+        if not self._at_clause():
             self._refuse_near_clause()
-            return table
+            return super()._parse_clause_behind(table)
         node = _table_of(table, self._bracketed_clause())
         node.set("alias", self._parse_table_alias())
-        if self._at_clause() or self._match(TokenType.MATCH_RECOGNIZE, advance=False):
-            raise over_situations(_span(self._curr))
         return node
 
     def _at_clause(self) -> bool:
@@ -387,13 +372,6 @@ class SituationParser(MatchParser):
             hint = f"write LIMIT {number.text} PER KEY; a LIMIT of all rows stands in a SELECT"
             self._fail("LIMIT is for each key here", number, hint)
         clause.limit = min(int(number.text), _NO_LIMIT)
-
-
-def over_situations(span: Span) -> UnsupportedError:
-    """Return the error for a clause that reads the rows of another one."""
-    message = "situations and patterns of what another clause finds"
-    hint = "say it in one PATTERN, join the two, or store what the first one finds as a stream"
-    return UnsupportedError(message, span=span, hint=hint)
 
 
 def _table_of(table: exp.Expr, clause: SituationClause) -> SituationTable:

@@ -19,6 +19,7 @@ from eventide.lang.sql.situations.names import (
     ReturnTranslator,
     outside_aggregates,
 )
+from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import (
     Aggregate,
     Column,
@@ -41,7 +42,6 @@ from eventide.plan.situations.nodes import (
     TemporalPattern,
 )
 from eventide.plan.situations.parts import Situation
-from eventide.plan.time_order import in_order
 from eventide.plan.tree import Plan
 from eventide.schema import TS
 

@@ -30,7 +30,7 @@ from typing import ClassVar, cast
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from eventide.errors import BindError, ParseError, Span, UnsupportedError
+from eventide.errors import BindError, ParseError, Span
 from eventide.lang.sql.names.written import Name
 from eventide.lang.sql.situations.clause import Length, SituationParser
 from eventide.lang.sql.situations.period_relations import RelationParser
@@ -157,10 +157,11 @@ class StandingParser(RelationParser):
         if self._at_report():
             reported = self._reported()
             reported.set("alias", self._parse_table_alias(alias_tokens or self.TABLE_ALIAS_TOKENS))
-            self._take_window(reported)
+            found = self._parse_clauses_behind(reported)
+            self._take_window(found)
             for join in self._parse_joins() if joins else ():
-                reported.append("joins", join)
-            return reported
+                found.append("joins", join)
+            return found
         table = super()._parse_table(
             schema, joins, alias_tokens, parse_bracket, is_db_reference, parse_partition,
             consume_pipe,
@@ -196,17 +197,19 @@ class StandingParser(RelationParser):
         return alias
 
     def _take_window(self, table: exp.Expr) -> None:
-        """Move a window that stands behind the alias to its table; refuse one without a table."""
+        """Move a window that stands behind the alias to its table; read one behind a query."""
         alias = table.args.get("alias")
         behind = None if alias is None else window_of_table(alias)
-        if self._curr.token_type == TokenType.L_BRACKET and not isinstance(table, exp.Table):
-            behind = self._stream_window()
-        if behind is None:
-            return
         if alias is not None:
             alias.set("stream_window", None)
-        if not isinstance(table, exp.Table):
-            raise no_stream(behind.span, report_of(table))
+        if self._curr.token_type == TokenType.L_BRACKET and not isinstance(table, exp.Table):
+            if behind is not None:
+                table.set("stream_window", behind)
+            behind = self._stream_window()
+            if alias is None:
+                table.set("alias", self._parse_table_alias())
+        if behind is None:
+            return
         if window_of_table(table) is not None:
             message = "a stream has two windows"
             raise ParseError(message, span=behind.span, hint="leave one of them out")
@@ -359,13 +362,3 @@ class StandingParser(RelationParser):
                 internal = _span(word)
             else:
                 return slide, internal
-
-
-def no_stream(span: Span, report: ReportClause | None = None) -> UnsupportedError:
-    """Return the error for a window behind something that is not a stream."""
-    message = "a window stands behind a stream, not behind the rows of a query"
-    hint = "put it behind the stream inside; the last results are WSTREAM (SELECT …) [ROWS 10]"
-    if report is not None:
-        message = f"{report.word} has no window behind it"
-        hint = "the last results are WSTREAM (SELECT …) [ROWS 10]"
-    return UnsupportedError(message, span=span, hint=hint)

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from eventide.lang.sql.ctes import inline_cte, visible_cte
 from eventide.lang.sql.names.scope import sources_of
-from eventide.lang.sql.standing.clause import no_stream, report_of, window_of_table
+from eventide.lang.sql.standing.clause import report_of, window_of_table
 
 
 def is_standing(query: exp.Expr) -> bool:
@@ -76,10 +76,6 @@ def asked_query(part: exp.Expr) -> exp.Expr | None:
 
 def inline_standing(query: exp.Expr) -> None:
     """Inline each CTE that is a standing query, or that one reads."""
-    for table in query.find_all(exp.Table):
-        window = window_of_table(table)
-        if window is not None and visible_cte(table) is not None:
-            raise no_stream(window.span)
     found: exp.Table | None = None
     while (found := next(_readers(query), None)) is not None:
         inline_cte(query, found)

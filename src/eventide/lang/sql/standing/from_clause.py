@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from eventide.errors import BindError, Span, UnsupportedError
+from eventide.errors import BindError, Span
 from eventide.lang.sql.block import refuse_aggregates
-from eventide.lang.sql.names.scope import refuse
+from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.names.streams import stream_named
 from eventide.lang.sql.relation_rows import relation_window
 from eventide.lang.sql.spans import span_of, union, written
@@ -23,6 +23,7 @@ from eventide.plan.bind import bind, bind_condition, resolve
 from eventide.plan.expressions import Call, Column, Expression, conjuncts
 from eventide.plan.nodes import Scan
 from eventide.plan.standing.nodes import (
+    AT,
     RowsWindow,
     SessionWindow,
     StreamWindow,
@@ -55,12 +56,17 @@ class From:
 
 @dataclass
 class FromReader:
-    """Reads FROM clauses. `subquery` plans a query in brackets under an alias."""
+    """Reads FROM clauses.
+
+    `subquery` plans a standing query in brackets under an alias. `events` returns the scope of a
+    table whose rows are read as events, None for other tables.
+    """
 
     catalog: Mapping[str, Schema]
     ctes: frozenset[str]
     text: str
     subquery: Callable[[exp.Expr, str], tuple[Plan, list[str]]]
+    events: Callable[[exp.Expr], Scope | None]
     windows: list[WindowClause] = field(default_factory=list)
     negations: list[Negation] = field(default_factory=list)
 
@@ -80,14 +86,12 @@ class FromReader:
         """Return one side of a FROM."""
         if isinstance(table, exp.Table):
             return self.stream(table)
+        scope = self.events(table)
+        if scope is not None:
+            return self.derived(table, scope)
         if not isinstance(table, exp.Subquery):
             what = f"{written(table)} cannot stand beside windows of streams"
             refuse(what, table, "store its rows as a stream first")
-        report = report_of(table)
-        if report is not None:
-            message = f"{report.word} stands inside a standing query"
-            hint = f"put {report.word} around the whole query, or leave out the windows beside it"
-            raise UnsupportedError(message, span=report.span, hint=hint)
         alias = table.args.get("alias")
         if alias is not None and alias.columns:
             refuse("renaming columns in FROM", alias, "rename them in the SELECT list")
@@ -112,6 +116,21 @@ class FromReader:
         hidden = frozenset({SEQ, DELETED} if relation else {SEQ})
         return Source(alias, name, fields, bind(node, self.catalog), hidden, span_of(table))
 
+    def derived(self, table: exp.Expr, scope: Scope) -> Source:
+        """Return the rows of an append-only query under their window."""
+        clause = window_of_table(table)
+        window = Unbounded() if clause is None else _keyed(clause, scope.fields)
+        if clause is not None:
+            self.windows.append(clause)
+        alias = table.alias or "subquery"
+        internal = clause is not None and clause.internal is not None
+        span = span_of(table) if clause is None else clause.span
+        node = Windowed(scope.source, alias, window, internal, span)
+        plan = bind(node, self.catalog)
+        # The instant of ISTREAM is that of `ts`, and the answer around has one of its own.
+        hidden = scope.hidden | (frozenset() if report_of(table) is None else {AT})
+        return Source(alias, scope.stream, scope.fields, plan, hidden, span_of(table))
+
     def _stream_name(self, table: exp.Table) -> str:
         known = stream_named(table, self.catalog, self.ctes, _READ)
         if known is None:
@@ -126,12 +145,16 @@ def _window(clause: WindowClause | None, schema: Schema) -> tuple[StreamWindow, 
         if schema.key:
             return relation_window(schema), False
         return Unbounded(), False
+    return _keyed(clause, schema.visible), clause.internal is not None
+
+
+def _keyed(clause: WindowClause, fields: list[str]) -> StreamWindow:
+    """Return a window with its keys spelled as in its source."""
     window = clause.window
-    fields = schema.visible
     keys = tuple(resolve(key.text, fields, span=key.span, what="column") for key in clause.keys)
     if isinstance(window, RowsWindow | SessionWindow):
-        window = replace(window, keys=keys)
-    return window, clause.internal is not None
+        return replace(window, keys=keys)
+    return window
 
 
 @dataclass

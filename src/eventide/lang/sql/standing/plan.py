@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from eventide.errors import Span
 from eventide.lang.sql.names.columns import identifier
+from eventide.lang.sql.names.scope import Scope
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.standing.check import (
     check_as_of,
@@ -50,11 +51,18 @@ class StandingQuery:
 
 
 def plan_standing(
-    query: exp.Expr, catalog: Mapping[str, Schema], ctes: frozenset[str], text: str
+    query: exp.Expr,
+    catalog: Mapping[str, Schema],
+    ctes: frozenset[str],
+    text: str,
+    events: Callable[[exp.Expr], Scope | None],
 ) -> StandingQuery:
-    """Return the plan of a standing query, perhaps in brackets behind ISTREAM or its like."""
+    """Return the plan of a standing query, perhaps in brackets behind ISTREAM or its like.
+
+    `events` returns the scope of a table in FROM whose rows are read as events.
+    """
     report = report_of(query)
-    planner = StandingPlanner(catalog, ctes, text)
+    planner = StandingPlanner(catalog, ctes, text, events)
     inner = query.this if report is not None else query
     planned = planner.plan(inner) if report is None else planner.whole(inner)
     windows = planner.reader.windows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -11,7 +11,7 @@ from eventide.errors import BindError, Span
 from eventide.lang.sql.block import refuse_aggregates
 from eventide.lang.sql.names.columns import fresh, identifier, item_name
 from eventide.lang.sql.names.qualifiers import check_left_out
-from eventide.lang.sql.names.scope import refuse
+from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.ordering import output_column
 from eventide.lang.sql.spans import span_of, union
 from eventide.lang.sql.standing.clause import report_of
@@ -64,10 +64,16 @@ class Planned:
 class StandingPlanner:
     """Plans the parts of one standing query, and collects what has to be checked at the end."""
 
-    def __init__(self, catalog: Mapping[str, Schema], ctes: frozenset[str], text: str) -> None:
+    def __init__(
+        self,
+        catalog: Mapping[str, Schema],
+        ctes: frozenset[str],
+        text: str,
+        events: Callable[[exp.Expr], Scope | None],
+    ) -> None:
         self.catalog = catalog
         self.text = text
-        self.reader = FromReader(catalog, ctes, text, self._subquery)
+        self.reader = FromReader(catalog, ctes, text, self._subquery, events)
 
     def plan(self, query: exp.Expr) -> Planned:
         """Return the plan of a query, bound."""

@@ -115,10 +115,9 @@ def _window(node: exp.Expr, scope: Scope) -> Window | CountWindow | Sessions:
 
 
 def _is_time(column: exp.Column, scope: Scope) -> bool:
-    if scope.meanings and Column(TS) not in scope.meanings.values():
-        message = f"{scope.stream} does not deliver the time of its events"
-        raise BindError(message, span=span_of(column), hint="add ts to the SELECT list inside")
-    found = scope.resolve(column)
+    # An item of that name is known only once the window is.
+    hidden = not column.table and column.name.lower() in scope.hidden
+    found = column.name.lower() if hidden else scope.resolve(column)
     return isinstance(found, str) and scope.means(found) == Column(TS)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventide.plan.expressions import Column
-from eventide.plan.nodes import Filter, Project, Scan
+from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import WINDOW_END, SlidingAggregate, WindowAggregate
 from eventide.schema import TS
@@ -12,7 +12,7 @@ from eventide.schema import TS
 def in_order(plan: Plan) -> bool:
     """Whether rows come in order of (ts, _seq), `ts` being that of the events."""
     match plan:
-        case Scan():
+        case Scan() | DerivedStream():
             return True
         case Filter(source=source) | SlidingAggregate(source=source):
             return in_order(source)

@@ -1,0 +1,25 @@
+"""Rows that nothing above reads in order need no order."""
+
+from __future__ import annotations
+
+from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, rebuild_sources
+from eventide.plan.situations.nodes import PeriodJoin
+from eventide.plan.standing.nodes import Merge, Standing
+from eventide.plan.tree import Plan
+
+
+def drop_order(plan: Plan) -> Plan:
+    """Project(a, DerivedStream(x)) -> Project(a, x), at the top of a plan."""
+    match plan:
+        case Filter() | Project() | PeriodJoin() | Relational():
+            return rebuild_sources(plan, drop_order)
+        case DerivedStream(source=source) if _is_block(source):
+            return drop_order(source)
+    return plan
+
+
+def _is_block(plan: Plan) -> bool:
+    """Whether a plan is answered as one: not several plans, nor a standing query."""
+    while isinstance(plan, Filter | Project):
+        plan = plan.source
+    return not isinstance(plan, Merge | Standing)
