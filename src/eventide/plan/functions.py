@@ -184,6 +184,21 @@ _STRINGS = (
         for name in ("starts_with", "ends_with", "contains")
     ),
     Function("regexp_matches", _TEXTS, many(STRING, BOOL), 2, 2, can_fail=True),
+    Function(
+        "regexp_extract",
+        "a string, a regular expression and the number of a group",
+        takes(STRING, STRING, INT64, returns=STRING),
+        2,
+        3,
+        can_fail=True,
+    ),
+    Function(
+        "split_part",
+        "a string, what separates its parts, and the number of a part",
+        takes(STRING, STRING, INT64, returns=STRING),
+        3,
+        3,
+    ),
 )
 
 _MATHEMATICS = (
@@ -227,6 +242,9 @@ _TIMES = (
     Function("epoch", "a timestamp or an interval", time_or_interval(FLOAT64)),
     Function("epoch_us", "a timestamp or an interval", time_or_interval(INT64)),
     Function("epoch_ms", "a timestamp, an interval, or milliseconds since 1970", milliseconds),
+    Function(
+        "strftime", "a timestamp and a format", takes(TIMESTAMP, STRING, returns=STRING), 2, 2
+    ),
     Function("make_timestamp", "microseconds since 1970", takes(INT64, returns=TIMESTAMP)),
 )
 

@@ -16,6 +16,7 @@ from sqlglot import exp
 from eventide.errors import UnsupportedError
 from eventide.lang.sql.block import Block
 from eventide.lang.sql.ctes import inline_ctes
+from eventide.lang.sql.functions.of_flink import apply_flink_functions
 from eventide.lang.sql.names.columns import fresh, identifier
 from eventide.lang.sql.names.lists import (
     apply_lists,
@@ -51,6 +52,7 @@ def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Pl
     prefix = fresh("eventide", re.findall(r"eventide(?:_\d+)*(?=_\d)", text, re.IGNORECASE))
     cutter = Cutter(SourceReader(catalog, text), prefix)
     query = query.copy()
+    apply_flink_functions(query)
     apply_window_tables(query)
     read_short_lists(query, catalog)
     check_qualifiers(query)

@@ -13,10 +13,13 @@ from eventide.lang.sql.functions.known import (
     DATE_PARTS,
     FIXED,
     PART_ALIASES,
+    PICKS,
     READ,
     STANDING_NODES,
+    WITH_CONSTANTS,
     aggregate_name,
     has_more,
+    is_ours,
     unread,
 )
 from eventide.lang.sql.intervals import interval_us
@@ -26,7 +29,16 @@ from eventide.lang.sql.spans import close_brackets, open_call, span_of, written
 from eventide.lang.sql.windows.over import frame_of, order_columns, window_of
 from eventide.plan.aggregates import DECAYED
 from eventide.plan.bind import suggestion
-from eventide.plan.expressions import Aggregate, Call, Cast, Column, Expression, Literal, Over
+from eventide.plan.expressions import (
+    Aggregate,
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    Over,
+    RowsFrame,
+)
 from eventide.plan.functions import DATE_PARTS as PARTS
 from eventide.plan.functions import FUNCTIONS
 from eventide.plan.times import unit_us
@@ -36,7 +48,6 @@ _NULL = Literal(None, NULL)
 _UNARY = ("this",)
 _OTHERS = {
     "age": "write ts - other, or date_diff('day', other, ts)",
-    "date_format": "write strftime(ts, '%Y-%m-%d'), or to_char(ts, 'YYYY-MM-DD')",
     "dateadd": "write ts + INTERVAL '1' DAY",
     "format_string": "put texts together with ||",
     "printf": "put texts together with ||",
@@ -107,6 +118,8 @@ class Translator:
                 return self.truncation(node)
             case exp.UnixToTime():
                 return self.from_epoch(node)
+            case exp.RegexpExtract() | exp.SplitPart() | exp.TimeToStr():
+                return self.with_constants(node)
             case exp.Filter():
                 return self.filtered(node)
             case exp.Window():
@@ -290,21 +303,53 @@ class Translator:
         chosen = self.call(node, "case", condition, value, _NULL)
         return replace(inner, argument=chosen, span=self.span(node))
 
-    def over(self, node: exp.Window) -> Over:
-        """Return an aggregate over a frame of ours."""
+    def with_constants(self, node: exp.Expr) -> Expression:
+        """Return REGEXP_EXTRACT, SPLIT_PART or STRFTIME, whose other arguments are constants."""
+        name, keys = WITH_CONSTANTS[type(node)]
+        text, number = (*(node.args.get(key) for key in keys), None)[:2]
+        if not is_ours(node, text, number):
+            raise self.beyond(node)
+        return self.call(node, name, *self.parts(node, ("this", *keys)))
+
+    def over(self, node: exp.Window) -> Expression:
+        """Return an aggregate over a frame of ours, or a value of an earlier row."""
         window = window_of(node, self.scope)
+        self._check_order(window)
+        keys = tuple(self.translate(key) for key in window.args.get("partition_by") or ())
+        if isinstance(node.this, exp.Lag):
+            return self.earlier(node, keys)
         frame = frame_of(window)
+        function = PICKS.get(type(node.this))
+        if function is not None and unread(node.this, "this") is None:
+            inner: Expression = Aggregate(function, self.translate(node.this.this))
+        else:
+            inner = self.translate(node.this)
+        if not isinstance(inner, Aggregate):
+            refuse("only aggregates have a frame of events", node, "use an aggregate")
+        return Over(inner, keys, frame, self.span(node))
+
+    def earlier(self, node: exp.Window, keys: tuple[Expression, ...]) -> Expression:
+        """LAG(x, n, default): the first row of a frame of n rows more, if it has so many."""
+        lag = node.this
+        offset = lag.args.get("offset") or exp.Literal.number(1)
+        if not (isinstance(offset, exp.Literal) and offset.is_int and int(offset.name) > 0):
+            refuse("LAG takes a constant number of rows", node, "write LAG(x) or LAG(x, 2)")
+        frame = RowsFrame(int(offset.name))
+        first = Over(Aggregate("first", self.translate(lag.this)), keys, frame, self.span(node))
+        count = Over(Aggregate("count", None), keys, frame, self.span(node))
+        there = self.call(node, ">", count, Literal(frame.preceding, INT64))
+        default = lag.args.get("default")
+        other = _NULL if default is None else self.translate(default)
+        return self.call(node, "case", there, first, other)
+
+    def _check_order(self, window: exp.Window) -> None:
+        """Refuse a frame of events that is not ordered by ts."""
         names = [self.column(each) for each in order_columns(window)]
         if [each.name if isinstance(each, Column) else "" for each in names] not in (
             [TS],
             [TS, SEQ],
         ):
             refuse("a frame of events is ordered by ts", window, "write ORDER BY ts")
-        inner = self.translate(node.this)
-        if not isinstance(inner, Aggregate):
-            refuse("only aggregates have a frame of events", node, "use an aggregate")
-        keys = tuple(self.translate(key) for key in window.args.get("partition_by") or ())
-        return Over(inner, keys, frame, self.span(node))
 
     def named_function(self, node: exp.Anonymous) -> Expression:
         """Return a function that sqlglot does not know."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -135,6 +136,29 @@ def regexp_matches(column: pa.Array, pattern: str) -> pa.Array:
         raise EvaluationError(message, hint="the syntax is RE2's") from None
 
 
+def regexp_extract(column: pa.Array, pattern: str, group: int = 0) -> pa.Array:
+    """The first part of the text that a regular expression matches, or a group of it; else ''."""
+    wanted = pattern if group else f"({pattern})"
+    whole = rf"\A[\s\S]*?(?:{wanted})[\s\S]*\z"
+    try:
+        found = pc.replace_substring_regex(column, whole, rf"\{max(group, 1)}")
+        return pc.if_else(pc.match_substring_regex(column, pattern), found, "")
+    except pa.ArrowInvalid as error:
+        message = f"{pattern!r} is not a regular expression with a group {group}: {error}"
+        raise EvaluationError(message, hint="the syntax is RE2's") from None
+
+
+def split_part(column: pa.Array, separator: str, number: int) -> pa.Array:
+    """A part of the text between separators, counted from 1, or backwards from -1; else ''."""
+    lists = pc.split_pattern(column, pattern=separator)
+    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    starts = np.cumsum(counts) - counts
+    places = starts + (number - 1 if number > 0 else counts + number)
+    inside = (starts <= places) & (places < starts + counts)
+    parts = pc.list_flatten(lists).take(pa.array(np.where(inside, places, 0), mask=~inside))
+    return pc.if_else(pc.is_valid(column), pc.fill_null(parts, ""), column)
+
+
 def trim(kernel: Callable[..., pa.Array]) -> Implementation:
     """Return TRIM, LTRIM or RTRIM; without a second argument they remove spaces."""
 
@@ -181,4 +205,6 @@ STRINGS: Mapping[str, Implementation] = {
     "ends_with": by_parameter(pc.ends_with),
     "contains": by_parameter(pc.match_substring),
     "regexp_matches": by_parameter(regexp_matches),
+    "regexp_extract": by_parameter(regexp_extract),
+    "split_part": by_parameter(split_part),
 }

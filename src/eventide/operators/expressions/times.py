@@ -51,6 +51,14 @@ def _us(value: Datum) -> Datum:
     return pc.cast(value, pa.int64())
 
 
+def strftime(arguments: Sequence[Datum], _: DataType) -> Datum:
+    """A time as text, in a constant format."""
+    time, shape = arguments
+    # Arrow writes the fraction of a second with its seconds.
+    seconds = pc.cast(pc.floor_temporal(time, unit="second"), pa.timestamp("s"))
+    return pc.strftime(seconds, format=shape.as_py())
+
+
 def epoch(arguments: Sequence[Datum], _: DataType) -> Datum:
     """Seconds since 1970, or of an interval."""
     return pc.divide(pc.cast(_us(*arguments), pa.float64(), safe=False), 1e6)
@@ -66,6 +74,7 @@ def epoch_ms(arguments: Sequence[Datum], result: DataType) -> Datum:
 TIMES: Mapping[str, Implementation] = {
     "extract": extract,
     "date_trunc": date_trunc,
+    "strftime": strftime,
     "epoch": epoch,
     "epoch_us": lambda arguments, _: _us(*arguments),
     "epoch_ms": epoch_ms,

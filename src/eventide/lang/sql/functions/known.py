@@ -163,6 +163,39 @@ STANDING_NODES: Mapping[type[exp.Expr], tuple[str, str | None]] = {
 """The aggregates of standing queries alone: our name, and where the parameter is."""
 
 
+PICKS: Mapping[type[exp.Expr], str] = {exp.FirstValue: "first", exp.LastValue: "last"}
+"""The functions of a frame that are aggregates of ours by another name."""
+
+WITH_CONSTANTS: Mapping[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.RegexpExtract: ("regexp_extract", ("expression", "group")),
+    exp.SplitPart: ("split_part", ("delimiter", "part_index")),
+    exp.TimeToStr: ("strftime", ("format",)),
+}
+"""Functions that are ours if their further arguments, under these keys, are constants."""
+_CODES = frozenset("YmdHMSyj%")
+"""The codes of strftime that Arrow writes as DuckDB does."""
+
+
+def is_ours(node: exp.Expr, text: exp.Expr | None, number: exp.Expr | None) -> bool:
+    """Whether a function has constants that our operators take: a text, perhaps a number."""
+    plain = isinstance(text, exp.Literal) and text.is_string and text.name != ""
+    _, keys = WITH_CONSTANTS[type(node)]
+    known = ("this", *keys, "null_if_pos_overflow")
+    if not plain or text is None or unread(node, *known) is not None:
+        return False
+    match node:
+        case exp.TimeToStr():
+            codes = text.name.split("%%")
+            return all(part[:1] in _CODES for each in codes for part in each.split("%")[1:])
+        case exp.SplitPart():
+            amount = number.this if isinstance(number, exp.Neg) else number
+            return isinstance(amount, exp.Literal) and amount.is_int and int(amount.name) != 0
+        case exp.RegexpExtract():
+            counted = isinstance(number, exp.Literal) and number.is_int and int(number.name) < 10
+            return number is None or counted
+    return False
+
+
 def aggregate_name(node: exp.Expr) -> str | None:
     """Return the name of an aggregate of ours, or None."""
     return _AGGREGATES.get(type(node))

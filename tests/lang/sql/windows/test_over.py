@@ -1,0 +1,76 @@
+"""LAG, FIRST_VALUE and LAST_VALUE as frames of ours: the values that DuckDB computes, live too."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import eventide as ev
+from eventide.errors import EventideError
+from eventide.lang.sql import plan_sql
+from eventide.plan.explain import explain
+from eventide.schema import Schema
+
+SCHEMA = Schema.of({"k": "string", "x": "int64"})
+WINDOW = "(PARTITION BY k ORDER BY ts)"
+QUERIES = {
+    f"SELECT ts, k, LAG(x) OVER {WINDOW} AS v FROM t": f"LAG(x) OVER {WINDOW}",
+    f"SELECT ts, k, LAG(x, 3, -1) OVER {WINDOW} AS v FROM t": f"LAG(x, 3, -1) OVER {WINDOW}",
+    f"SELECT ts, k, x - LAG(x, 2) OVER {WINDOW} AS v FROM t": f"x - LAG(x, 2) OVER {WINDOW}",
+    "SELECT ts, k, FIRST_VALUE(x) OVER (PARTITION BY k ORDER BY ts ROWS 2 PRECEDING) AS v FROM t": (
+        "FIRST_VALUE(x) OVER (PARTITION BY k ORDER BY ts ROWS 2 PRECEDING)"
+    ),
+    "SELECT ts, k, LAST_VALUE(x) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN "
+    "INTERVAL '2' SECOND PRECEDING AND CURRENT ROW) AS v FROM t": (
+        "LAST_VALUE(x) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN "
+        "INTERVAL '2' SECOND PRECEDING AND CURRENT ROW)"
+    ),
+}
+
+
+def rows() -> list[dict[str, object]]:
+    choose = random.Random(3)
+    return [
+        {"ts": n * 1_000_000, "k": choose.choice(["a", "b", None]), "x": choose.choice([n, None])}
+        for n in range(40)
+    ]
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_as_duckdb_computes_it_and_live(text: str, tmp_path: Path) -> None:
+    assert "Relational" not in explain(plan_sql(text, {"t": SCHEMA}))
+    # Around DISTINCT rows, the expression is DuckDB's.
+    theirs = f"SELECT ts, k, {QUERIES[text]} AS v FROM (SELECT DISTINCT * FROM t) ORDER BY ts"
+    assert "Relational" in explain(plan_sql(theirs, {"t": SCHEMA}))
+    table = pa.Table.from_pylist(rows()).cast(
+        pa.schema([("ts", pa.int64()), ("k", pa.string()), ("x", pa.int64())])
+    )
+    expected = ev.sql(theirs, t=table).rows()
+    assert ev.sql(text, t=table).rows() == expected
+    db = ev.open(tmp_path / "db")
+    db.create_stream("t", {"k": "string", "x": "int64"}).append(table)
+    assert [row for part in db.replay(text) for row in part.rows()] == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        f"ROW_NUMBER() OVER {WINDOW}",
+        f"RANK() OVER {WINDOW}",
+        f"LEAD(x) OVER {WINDOW}",
+        f"LAG(x, x) OVER {WINDOW}",
+        "LAG(x) OVER (ORDER BY x)",
+        f"LAG(x IGNORE NULLS) OVER {WINDOW}",
+    ],
+)
+def test_the_others_are_duckdbs_over_history_and_refused_live(value: str, tmp_path: Path) -> None:
+    text = f"SELECT ts, {value} AS v FROM t"
+    assert "Relational" in explain(plan_sql(text, {"t": SCHEMA}))
+    db = ev.open(tmp_path / "db")
+    db.create_stream("t", {"k": "string", "x": "int64"})
+    with pytest.raises(EventideError) as failure:
+        db.subscribe(text)
+    assert failure.value.hint
