@@ -1,17 +1,19 @@
-"""Aggregates over ranges of time, and the first answer after a crash."""
+"""Aggregates over ranges of time and in SQL, and the first answer after a crash."""
 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from benchmarks.guard import MismatchError
 from benchmarks.race import Finding, at_least, at_most, check_close, median_seconds
@@ -20,7 +22,10 @@ from benchmarks.store.cases import StoreCase
 from benchmarks.store.child import CALLS, SMALL_ROWS, VALUE, aggregates
 from benchmarks.store.setting import StoreSetting
 from eventide.batch import TimeRange
-from eventide.store import StoredStream
+from eventide.engines.history.answer import run_history
+from eventide.lang.sql import plan_sql
+from eventide.plan.tree import Plan
+from eventide.store import Snapshot, StoredStream
 
 PROJECT = Path(__file__).parents[2]
 SHARES = {"100 %": 1.0, "10 %": 0.1, "1 %": 0.01, "0.1 %": 0.001}
@@ -94,6 +99,78 @@ def range_aggregates(setting: StoreSetting) -> list[Finding]:
     ]
 
 
+def plain_aggregates(setting: StoreSetting) -> list[Finding]:
+    """Aggregates without a window and the last rows, as SQL; DuckDB has a table of its own."""
+    stored = setting.many
+    sources = {STREAM: stored.snapshot()}
+    findings: list[Finding] = []
+    answered: list[float] = []
+    for name, text in plain_texts(setting.many_range).items():
+        plan = planned(text, sources)
+        expected = answer_of_duckdb(setting, text)
+        check_rows(f"DuckDB, {name}", run_history(plan, sources), expected)
+        ours = median_seconds(partial(answer, text, sources), REPEATS)
+        theirs = median_seconds(partial(answer_of_duckdb, setting, text), REPEATS)
+        findings.append(Finding(name, ours, "DuckDB", theirs))
+        answered.append(median_seconds(partial(run_history, plan, sources), REPEATS))
+    slowest = max(answered[:-1])
+    return [*findings, Finding("planned, slowest but by day", slowest, target=at_most(1e-3))]
+
+
+def planned(text: str, sources: Mapping[str, Snapshot]) -> Plan:
+    """Return the plan of a text over stored streams."""
+    catalog = {name: source.schema for name, source in sources.items()}
+    return plan_sql(text, catalog, indexed=catalog)
+
+
+def answer(text: str, sources: Mapping[str, Snapshot]) -> pa.Table:
+    """Plan a text, and answer it."""
+    return run_history(planned(text, sources), sources)
+
+
+def answer_of_duckdb(setting: StoreSetting, text: str) -> list[tuple[object, ...]]:
+    """Ask DuckDB, over a table of its own."""
+    rows: list[tuple[object, ...]] = setting.many_duckdb.execute(text).fetchall()
+    return rows
+
+
+def plain_texts(times: TimeRange) -> dict[str, str]:
+    """Return what is asked, by name; by day comes last."""
+    start = times.start_us + (times.end_us - times.start_us) * 45 // 100
+    end = times.start_us + (times.end_us - times.start_us) * 55 // 100
+    calls = f"COUNT(*), SUM({MEASURED}), AVG({MEASURED}), MIN({MEASURED}), MAX({MEASURED})"
+    inside = f"ts >= make_timestamp({start}) AND ts < make_timestamp({end})"
+    return {
+        "count": f"SELECT COUNT(*) FROM {STREAM}",
+        "newest time": f"SELECT MAX(ts) FROM {STREAM}",
+        "five aggregates": f"SELECT {calls} FROM {STREAM}",
+        "of a tenth of time": f"SELECT {calls} FROM {STREAM} WHERE {inside}",
+        "last 10 rows": f"SELECT ts, {MEASURED} FROM {STREAM} ORDER BY ts DESC LIMIT 10",
+        "by day": f"SELECT date_trunc('day', ts) AS day, {calls} FROM {STREAM} "
+        "GROUP BY day ORDER BY day",
+    }
+
+
+def check_rows(who: str, found: pa.Table, expected: list[tuple[object, ...]]) -> None:
+    """Compare rows; the last bits of floats are free."""
+    rows = [tuple(row.values()) for row in found.to_pylist()]
+    same = len(rows) == len(expected) and all(
+        is_close(one, other)
+        for row, wanted in zip(rows, expected, strict=True)
+        for one, other in zip(row, wanted, strict=True)
+    )
+    if not same:
+        message = f"{who}: {rows[:3]}, not {expected[:3]}"
+        raise MismatchError(message)
+
+
+def is_close(one: object, other: object) -> bool:
+    """Whether two values are equal but for the last bits of floats."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9)
+    return one == other
+
+
 def over(ranges: list[TimeRange], ask: Callable[[TimeRange], object], repeats: int) -> float:
     """Return the median seconds of an answer over all ranges, everything warm."""
     return median(median_seconds(partial(ask, times), repeats) for times in ranges)
@@ -156,6 +233,11 @@ ANSWER_CASES = (
         "range aggregates",
         "avg, min, max, stddev and count of an attribute over ranges placed at random",
         range_aggregates,
+    ),
+    StoreCase(
+        "plain aggregates",
+        "aggregates without a window, and the last rows, as SQL text: planned and answered",
+        plain_aggregates,
     ),
     StoreCase(
         "open after kill -9",

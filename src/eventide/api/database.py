@@ -161,9 +161,14 @@ class Database:
         if asked is not None:
             with asked.pointing():
                 return plan_rows(self.explain(asked.query, params, analyze=asked.analyze))
-        plan = plan_sql(text, self.catalog(), params)
+        plan = self.plan(text, params)
         with pointing_into(text):
             return Result(interruptible(run_history)(plan, self.sources(plan), self.weights))
+
+    def plan(self, text: str, params: Parameters = None) -> Plan:
+        """Return the plan of a query over all that is stored."""
+        catalog = self.catalog()
+        return plan_sql(text, catalog, params, indexed=catalog)
 
     def tpstream(self, text: str, params: Parameters = None) -> Matches:
         """Answer a TPStream statement: find situations whose periods lie in time as a pattern says.
@@ -188,7 +193,7 @@ class Database:
         text can be drawn: `db.explain(query, analyze=True).save("plan.svg")`.
         """
         text = str(query)
-        plan = plan_sql(text, self.catalog(), params)
+        plan = self.plan(text, params)
         with pointing_into(text):
             run = interruptible(explained)
             seen = run(plan, self.sources(plan), self.weights, analyze=analyze)
@@ -243,7 +248,7 @@ class Database:
         """
         text = str(query)
         catalog = self.catalog()
-        plan = plan_sql(text, catalog, params)
+        plan = plan_sql(text, catalog, params, indexed=catalog)
         with pointing_into(text):
             refuse_written(plan)
             if not isinstance(plan, Standing):
@@ -293,7 +298,7 @@ class Database:
         running: list[tuple[str, LiveQuery]] = []
         for name, query in named_queries(queries):
             text = str(query)
-            plan = plan_sql(text, catalog, params)
+            plan = plan_sql(text, catalog, params, indexed=catalog)
             # Here the range is the bound.
             with pointing_into(text), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnboundedStateWarning)

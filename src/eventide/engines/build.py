@@ -30,13 +30,19 @@ from eventide.plan.events.time_order import follows_time
 from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Expression, rebuild
 from eventide.plan.meaning import digest_of
-from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, Scan, scans_of
+from eventide.plan.nodes import DerivedStream, EndRows, Filter, Project, Relational, Scan, scans_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.tree import Plan, Row
-from eventide.plan.windows.nodes import CountWindow, Sessions, SlidingAggregate, WindowAggregate
+from eventide.plan.windows.nodes import (
+    CalendarWindow,
+    CountWindow,
+    Sessions,
+    SlidingAggregate,
+    WindowAggregate,
+)
 
 OneSource = (
     Filter
@@ -161,6 +167,10 @@ def build_pipeline(plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1) ->
             if plan.reason is not None and len(inputs) == 1:
                 raise _not_live(plan.reason)
             raise _needs_an_end([each for _, each in inputs])
+        case EndRows() | WindowAggregate(window=CalendarWindow()):
+            message = "this query needs all events, and a stream has no end"
+            hint = "LIMIT, and GROUP BY without a window need an end; ask it over history"
+            raise UnsupportedError(message, hint=hint)
     if isinstance(plan, OneSource):
         highest = not isinstance(plan, Filter | Project)
         below = build_pipeline(plan.source, ALL_TIME if highest else owned, threads)

@@ -40,7 +40,7 @@ from eventide.plan.expressions import (
     rebuild,
 )
 from eventide.plan.functions import FUNCTIONS, Function
-from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, Scan, node_of
+from eventide.plan.nodes import DerivedStream, EndRows, Filter, Project, Relational, Scan, node_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
@@ -117,7 +117,7 @@ def bind(plan: Plan, catalog: Mapping[str, Schema]) -> Plan:
             )
         case PeriodJoin(left=left, right=right):
             return replace(plan, left=bind(left, catalog), right=bind(right, catalog))
-        case DerivedStream(source=source):
+        case DerivedStream(source=source) | EndRows(source=source):
             return replace(plan, source=bind(source, catalog))
         case Relational(inputs=inputs):
             return replace(

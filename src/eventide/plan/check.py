@@ -26,6 +26,7 @@ from eventide.plan.expressions import (
 from eventide.plan.functions import FUNCTIONS
 from eventide.plan.nodes import (
     DerivedStream,
+    EndRows,
     Filter,
     Project,
     Relational,
@@ -80,7 +81,7 @@ def check_plan(plan: Plan, *, after: str) -> Plan:
     return plan
 
 
-def _check(plan: Plan) -> None:
+def _check(plan: Plan) -> None:  # noqa: PLR0912 - a case for each kind of node
     for source in sources_of(plan):
         _check(source)
     plan = node_of(plan)
@@ -125,6 +126,8 @@ def _check(plan: Plan) -> None:
             _require(source.row[TS] == TIMESTAMP, f"{TS} is {source.row[TS]}, not a time")
         case Relational(inputs=inputs):
             _check_names(name for name, _ in inputs)
+        case EndRows():
+            pass
         case _:
             _check_standing(plan)
 

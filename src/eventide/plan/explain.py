@@ -19,6 +19,7 @@ from eventide.plan.expressions import (
 )
 from eventide.plan.nodes import (
     DerivedStream,
+    EndRows,
     Filter,
     Project,
     Relational,
@@ -56,6 +57,7 @@ from eventide.plan.standing.nodes import (
 from eventide.plan.times import format_duration, format_timestamp
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import (
+    CalendarWindow,
     CountWindow,
     Sessions,
     SlidingAggregate,
@@ -129,12 +131,20 @@ def describe(plan: Plan) -> str:
             by = f", {keys_text(plan)}" if plan.keys else ""
             related = f"{kind} {related_text(plan)}{by}"
             return f"{related}: {', '.join(plan.columns)}"
-        case DerivedStream(order=order):
-            return f"DerivedStream in order of {', '.join((TS, *order))}"
+        case DerivedStream() | EndRows():
+            return _in_order(plan)
         case Relational(duckdb_sql=sql):
             return f"Relational {sql}"
         case _:
             return _standing(plan)
+
+
+def _in_order(plan: DerivedStream | EndRows) -> str:
+    if isinstance(plan, DerivedStream):
+        return f"DerivedStream in order of {', '.join((TS, *plan.order))}"
+    which, order = ("last", ", newest first") if plan.last else ("first", "")
+    skipped = f" after {plan.offset:,} others" if plan.offset else ""
+    return f"EndRows the {which} {plan.count:,}{skipped}{order}"
 
 
 def _standing(plan: StandingNode) -> str:
@@ -340,10 +350,14 @@ def _computed(aggregates: tuple[NamedAggregate, ...]) -> str:
     return f": {shown}" if shown else ""
 
 
-def _window(window: Window | CountWindow | Sessions) -> str:
+def _window(window: Window | CountWindow | Sessions | CalendarWindow) -> str:
     match window:
         case Sessions(gap_us):
             return f"sessions with a gap of {format_duration(gap_us)}"
+        case CalendarWindow(unit="all"):
+            return "over all of time"
+        case CalendarWindow(unit):
+            return f"by {unit}"
         case Window(size_us, slide_us):
             size, slide = format_duration(size_us), format_duration(slide_us)
         case CountWindow(rows, every):

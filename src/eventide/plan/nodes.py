@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from eventide.batch import ALL_TIME, TimeRange
-from eventide.errors import Span, UnsupportedError
+from eventide.errors import PlanError, Span, UnsupportedError
 from eventide.plan.expressions import (
     Column,
     Expression,
@@ -82,6 +82,30 @@ class Project(Plan):
 
 
 @dataclass(frozen=True, slots=True)
+class EndRows(Plan):
+    """The first `count` rows in order of time behind `offset` others, or the last, newest first.
+
+    The source computes with each event of a stored stream by itself, so the store reads only the
+    leaves at that end.
+    """
+
+    source: Plan
+    count: int
+    offset: int
+    last: bool
+
+    def __post_init__(self) -> None:
+        if self.count < 0 or self.offset < 0:
+            message = f"a number of rows below zero: {self.count} behind {self.offset}"
+            raise PlanError(message)
+
+    @property
+    def row(self) -> Row:
+        """The columns of the output."""
+        return self.source.row
+
+
+@dataclass(frozen=True, slots=True)
 class DerivedStream(Plan):
     """The rows of an append-only query as events; `ts` is the instant at which a row is certain.
 
@@ -131,6 +155,7 @@ Node = (
     Scan
     | Filter
     | Project
+    | EndRows
     | WindowAggregate
     | SlidingAggregate
     | MatchRecognize
@@ -163,7 +188,7 @@ def sources_of(plan: Plan) -> tuple[Plan, ...]:
             return tuple(source for _, source in inputs)
         case Filter() | Project() | WindowAggregate() | SlidingAggregate() | MatchRecognize():
             return (plan.source,)
-        case Situations() | TemporalPattern() | DerivedStream():
+        case Situations() | TemporalPattern() | DerivedStream() | EndRows():
             return (plan.source,)
         case _:
             return standing_sources(plan)
@@ -204,7 +229,7 @@ def rebuild_sources(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
             return replace(plan, inputs=tuple((name, change(each)) for name, each in inputs))
         case Filter() | Project() | WindowAggregate() | SlidingAggregate() | MatchRecognize():
             return replace(plan, source=change(plan.source))
-        case Situations() | TemporalPattern() | DerivedStream():
+        case Situations() | TemporalPattern() | DerivedStream() | EndRows():
             return replace(plan, source=change(plan.source))
         case _:
             return rebuild_standing_sources(plan, change)
@@ -226,7 +251,7 @@ def rebuild_expressions(plan: Plan, change: Callable[[Expression], Expression]) 
 
     plan = node_of(plan)
     match plan:
-        case Scan() | PeriodJoin() | DerivedStream() | Relational():
+        case Scan() | PeriodJoin() | DerivedStream() | EndRows() | Relational():
             return plan
         case Filter(condition=condition):
             return replace(plan, condition=change(condition))

@@ -78,3 +78,40 @@ def test_only_the_blocks_of_periods_are_read(database: Path) -> None:
     assert isinstance(best, IntervalAccess)
     _, cost = best.run()
     assert 0 < cost.blocks < best.question.units.count / 2
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*), SUM(x) AS total, AVG(level) AS a, MIN(x) AS low, MAX(ts) AS t FROM s",
+        "SELECT COUNT(*) AS n, MIN(ts) AS t FROM s WHERE ts >= TIMESTAMP '1970-01-01 00:01:00'",
+        "SELECT COUNT(*) AS n, MIN(ts) AS t FROM s WHERE ts >= TIMESTAMP '2070-01-01'",
+        "SELECT date_trunc('week', ts) AS w, SUM(x) AS total FROM s GROUP BY w ORDER BY w",
+        "SELECT date_trunc('hour', ts) AS m, COUNT(*) AS n FROM s GROUP BY m ORDER BY n, m",
+        "SELECT * FROM s ORDER BY ts DESC LIMIT 5",
+        "SELECT level FROM s ORDER BY ts LIMIT 3 OFFSET 2",
+        "SELECT level FROM s WHERE ts = (SELECT MAX(ts) FROM s)",
+    ],
+)
+def test_the_index_answers_on_the_driver(spark: SparkSession, database: Path, text: str) -> None:
+    expected = ev.open(database).sql(text).to_arrow()
+    frame = ev.spark(spark, database).sql(text)
+    found = frame.toArrow()
+    assert found.schema.names == expected.schema.names
+    assert found.cast(expected.schema).to_pylist() == expected.to_pylist()
+    if "hour" not in text:
+        assert "answered by the driver from the time index" in ev.spark(spark, database).explain(
+            text
+        )
+
+
+@pytest.mark.spark
+def test_many_rows_that_only_tasks_should_read_give_the_same_sums(
+    spark: SparkSession, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventide.engines.spark.aggregate.READ_ROWS_HERE", 10)
+    text = "SELECT SUM(x) AS total, COUNT(*) AS n FROM s "
+    text += "WHERE ts >= TIMESTAMP '1970-01-01 00:00:10' AND ts < TIMESTAMP '1970-01-01 00:02:00'"
+    expected = ev.open(database).sql(text).to_arrow().to_pylist()
+    assert ev.spark(spark, database).sql(text).toArrow().to_pylist() == expected

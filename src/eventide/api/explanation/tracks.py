@@ -12,16 +12,18 @@ from eventide.engines.explain.explained import Considered, Explained, ExplainedB
 from eventide.engines.explain.leaf_strip import Fate, LeafStrip
 from eventide.engines.explain.text import events_text, numbers_of, seconds_text
 from eventide.engines.history.access import WorkStep
+from eventide.engines.history.ends import EndsAccess
 from eventide.engines.history.patterns.pattern_map import meets
 from eventide.engines.history.patterns.replay import merged
 from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.history.replay import SLICE_ROWS
 from eventide.engines.history.slices import slices_of
+from eventide.engines.history.windows.calendar import CalendarIndex
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.plan.explain import describe
-from eventide.plan.nodes import Scan, sources_of
+from eventide.plan.nodes import EndRows, Scan, sources_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
@@ -29,7 +31,7 @@ from eventide.sinks.words import plural
 
 WAY_HEADS = ("time", "events", "leaves", "entries", "intervals")
 STEP_HEADS = ("time", "rows in", "rows out")
-HEADED = (WindowAggregate, SlidingAggregate, MatchRecognize, Situations, TemporalPattern)
+HEADED = (EndRows, WindowAggregate, SlidingAggregate, MatchRecognize, Situations, TemporalPattern)
 MOST_CONDITIONS = 10
 MOST_SLICES = 100_000
 """At most this many slices are drawn; more would look like a solid bar."""
@@ -104,7 +106,10 @@ def tracks_of(block: ExplainedBlock) -> Iterator[Track]:
         yield slice_track(best)
     elif isinstance(best, CountIndex):
         yield count_track(best)
-    else:
+    elif isinstance(best, CalendarIndex):
+        cuts = best.cuts
+        yield Track("periods", plural(len(cuts) - 1, "period"), (moments("ends of periods", cuts),))
+    elif not isinstance(best, EndsAccess):
         yield from replay_tracks(block)
 
 
@@ -175,7 +180,7 @@ def slice_track(best: WindowIndex) -> Track:
         first, last = cuts.periods_of(np.array([times.start_us, times.end_us - 1])).tolist()
         starts = np.clip(cuts.starts_of(np.arange(first, last + 1)), times.start_us, None)
     if count <= MOST_SLICES:
-        marks = Marks("cuts of windows", "blue", starts, starts, "moments")
+        marks = moments("cuts of windows", starts)
     else:
         whole = np.array([times.end_us], np.int64)
         marks = Marks("cuts of windows", "blue", starts, whole)
@@ -190,14 +195,18 @@ def count_track(best: CountIndex) -> Track:
     return Track("slices", plural(counted.slices, "slice"), (marks,))
 
 
+def moments(name: str, times: Int64s) -> Marks:
+    """Return marks at some times."""
+    return Marks(name, "blue", times, times, "moments")
+
+
 def replay_tracks(block: ExplainedBlock) -> Iterator[Track]:
     """Yield the slices of time of a replay, where there are several."""
     slices = slices_of(block.plan, block.scan, block.source, SLICE_ROWS)
     inner = [part.owned.start_us for part in slices[1:]]
     if inner:
         starts = np.array(inner, np.int64)
-        marks = Marks("cuts of slices", "blue", starts, starts, "moments")
-        yield Track("slices", plural(len(slices), "slice"), (marks,))
+        yield Track("slices", plural(len(slices), "slice"), (moments("cuts of slices", starts),))
 
 
 def way_rows(block: ExplainedBlock) -> Iterator[WayRow]:

@@ -9,11 +9,11 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from eventide.engines.build import arrow_schema, build_pipeline
+from eventide.engines.build import arrow_schema
 from eventide.engines.derived import Opener, is_over_standing
 from eventide.engines.explain.leaf_strip import LeafStrip, leaf_strip
 from eventide.engines.history.access import Access, Cost, WorkStep
-from eventide.engines.history.answer import latest, row_by_row, source_of
+from eventide.engines.history.answer import latest, row_by_row, source_of, table_of
 from eventide.engines.history.choice import ReplayWay, Ways, ways
 from eventide.engines.history.patterns.conditions import Condition
 from eventide.engines.history.patterns.estimate import PatternFacts, estimates
@@ -260,11 +260,10 @@ class Explainer:
         found = ways(block, source, self.weights)
         planning = WorkStep("Plan", perf_counter() - started, 0)
         seen = ExplainedBlock(name, block, source, found, planning, self.weights)
-        schema = build_pipeline(block).output_schema
-        rows: pa.Table = schema.empty_table()
+        rows: pa.Table = arrow_schema(block.row).empty_table()
         if self.analyze:
             batches, cost = run_timed(block, source, found.best)
-            rows = pa.Table.from_batches(batches, schema)
+            rows = table_of(block, batches)
             seen = replace(seen, actual=cost, rows=rows.num_rows)
         self.blocks.append(seen)
         return rows

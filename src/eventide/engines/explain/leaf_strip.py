@@ -9,9 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engines.history.access import Access
+from eventide.engines.history.ends import EndsAccess
 from eventide.engines.history.patterns.candidates import Periods
 from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.history.pruning import value_ranges
+from eventide.engines.history.windows.calendar import CalendarIndex
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex
 from eventide.kernels.compiled import Bools, Int64s
@@ -68,6 +70,11 @@ def leaf_strip(plan: Plan, source: EventSource, best: Access) -> LeafStrip | Non
                 [FATES.index("read"), FATES.index("summarised")],
                 FATES.index("ruled out"),
             )
+        case CalendarIndex():
+            fate = fate_in_calendar(best, units)
+        case EndsAccess(times=times):
+            read = (units.ts_max >= times.start_us) & (units.ts_min < times.end_us)
+            fate = np.where(read, FATES.index("read"), FATES.index("ruled out"))
         case _:
             fate = fate_in_replay(plan, units)
     (scan,) = scans_of(plan)
@@ -108,6 +115,15 @@ def fate_in_windows(best: WindowIndex, units: Units) -> Int64s:
             # Overlapping leaves are one unit: the last that begins no later than they do.
             starts = place(entries, "ts_min")
             read[np.searchsorted(units.ts_min, starts, "right") - 1] = True
+    return np.where(read, FATES.index("read"), FATES.index("summarised"))
+
+
+def fate_in_calendar(best: CalendarIndex, units: Units) -> Int64s:
+    """Return which leaves are read because a period ends in them; the others are summarised."""
+    cuts = np.clip(best.cuts, best.times.start_us, best.times.end_us)
+    read = np.searchsorted(cuts, units.ts_min, "right") < np.searchsorted(
+        cuts, units.ts_max, "right"
+    )
     return np.where(read, FATES.index("read"), FATES.index("summarised"))
 
 

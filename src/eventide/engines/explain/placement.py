@@ -23,6 +23,7 @@ from eventide.engines.history.replay import SLICE_ROWS
 from eventide.engines.history.situations.joined import describe_join, joins_of, named_blocks
 from eventide.engines.history.situations.slices import temporal_matcher
 from eventide.engines.history.slices import halo_of, slices_of, why_undivided
+from eventide.engines.history.windows.calendar import calendar_of
 from eventide.engines.standing.explained import (
     ExplainedStanding,
     OperatorTally,
@@ -36,6 +37,7 @@ from eventide.operators.patterns.entry import why_whole
 from eventide.plan.bounds import kept_of_every_key, unbounded_reason
 from eventide.plan.explain import describe, explain, keys_text, related_text
 from eventide.plan.nodes import (
+    EndRows,
     Relational,
     derived_in,
     match_of,
@@ -144,6 +146,8 @@ def rest_text(rest: WorkStep) -> str:
 
 def describe_matcher(plan: Plan) -> Iterator[str]:
     """Yield how the matches of a pattern are found: the automaton, or the order of joining."""
+    if match_of(plan) is None and situations_of(plan) is None:
+        return
     temporal = temporal_matcher(build_pipeline(plan))
     if temporal is not None:
         yield from matcher_lines(temporal)
@@ -223,7 +227,9 @@ def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
         (scan,) = scans_of(block)
         keys = ", ".join(map(render, common_keys(block)))
         spread = f"shuffled once by {keys}" if keys else "shuffled into one partition: no key"
-        if not keeps_state(block):
+        if isinstance(block, EndRows) or calendar_of(block) is not None:
+            place = "answered by the driver from the time index"
+        elif not keeps_state(block):
             place = "row by row where the rows are"
         elif halo_of(block) is None and scan.stream not in frames and cores <= MOST_READERS:
             own = f"keeping its own {keys}" if keys else "in one task: no key"

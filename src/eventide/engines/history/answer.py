@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from eventide.batch import END_OF_TIME_US, Batch
-from eventide.engines.build import arrow_schema, build_pipeline
+from eventide.engines.build import arrow_schema
 from eventide.engines.derived import Opener, is_over_standing
 from eventide.engines.history.choice import ways
 from eventide.engines.history.rest import run_rest
@@ -117,4 +117,9 @@ def run_block(plan: Plan, sources: Sources, weights: Weights = DEFAULTS) -> pa.T
     """Return the rows of a plan over one scan."""
     (scan,) = scans_of(plan)
     rows, _ = ways(plan, sources[scan.stream], weights).best.run()
-    return pa.Table.from_batches(rows, build_pipeline(plan).output_schema)
+    return table_of(plan, rows)
+
+
+def table_of(plan: Plan, rows: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Return the rows of a block; if there are none, with the columns of its plan."""
+    return pa.Table.from_batches(rows, rows[0].schema if rows else arrow_schema(plan.row))

@@ -10,13 +10,15 @@ import pyarrow as pa
 
 from eventide.engines.build import keeps_state
 from eventide.engines.history.access import Access, Cost
+from eventide.engines.history.ends import EndsAccess
 from eventide.engines.history.patterns.ways import pattern_ways
 from eventide.engines.history.replay import replay
 from eventide.engines.history.weights import Weights
+from eventide.engines.history.windows.calendar import CalendarIndex, calendar_of
 from eventide.engines.history.windows.costs import rows_in
 from eventide.engines.history.windows.index import replay_seconds as window_seconds
 from eventide.engines.history.windows.index import window_access
-from eventide.plan.nodes import match_of, scans_of, situations_of
+from eventide.plan.nodes import EndRows, match_of, scans_of, situations_of
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.tree import Plan
 from eventide.store.snapshot import Snapshot
@@ -70,6 +72,11 @@ def ways(plan: Plan, source: EventSource, weights: Weights) -> Ways:
         return Ways(
             [ReplayWay(plan, source, Cost(0.0, source.row_count))], "it is not a stored stream"
         )
+    if isinstance(plan, EndRows):
+        return Ways([EndsAccess(plan, source)])
+    calendar = calendar_of(plan)
+    if calendar is not None:
+        return Ways([CalendarIndex(plan, calendar, source)])
     if not keeps_state(plan):
         return only_replay(plan, source, weights, None)
     if source.row_count < LEAST_ROWS:

@@ -15,11 +15,12 @@ from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.build import keeps_state
 from eventide.operators.patterns.entry import why_whole
 from eventide.plan.expressions import RangeFrame, RowsFrame
-from eventide.plan.nodes import Scan, situations_of, sources_of
+from eventide.plan.nodes import EndRows, Scan, situations_of, sources_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import (
+    CalendarWindow,
     CountWindow,
     Sessions,
     SlidingAggregate,
@@ -62,7 +63,11 @@ def halo_of(plan: Plan) -> Halo | None:
             return Halo()
         case SlidingAggregate(frame=RowsFrame()):
             return None  # the row before can be any time ago
-        case WindowAggregate(window=CountWindow() | Sessions()) | Situations():
+        case (
+            WindowAggregate(window=CountWindow() | Sessions() | CalendarWindow())
+            | Situations()
+            | EndRows()
+        ):
             return None  # which rows a window or situation has hangs on all before it
         case MatchRecognize() if why_whole(plan):
             return None

@@ -70,11 +70,17 @@ class IndexAnswers:
     ) -> pa.RecordBatch:
         """Return aggregates of the periods [cuts[i], cuts[i + 1]), one row each or each group."""
         question = question_of(tuple(calls), snapshot.schema)
+        return answers_of(question, self.partials(snapshot, question, cuts), groups)
+
+    def partials(
+        self, snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
+    ) -> pa.RecordBatch:
+        """Return the partials of the periods [cuts[i], cuts[i + 1])."""
         reads = rows_to_read(snapshot, question, cuts)
         if sum(reads.values()) <= READ_ROWS_HERE:
-            return answers_of(question, period_partials(snapshot, question, cuts), groups)
+            return period_partials(snapshot, question, cuts)
         spread = [segment for segment in snapshot.segments if segment.file in reads]
-        partials = merged(
+        return merged(
             question,
             len(cuts) - 1,
             [
@@ -82,7 +88,6 @@ class IndexAnswers:
                 *self.partials_of_tasks(only(snapshot, spread), question, cuts),
             ],
         )
-        return answers_of(question, partials, groups)
 
     def partials_of_tasks(
         self, source: Snapshot, question: AggregateQuestion, cuts: Sequence[int]

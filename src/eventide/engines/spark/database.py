@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,13 +14,15 @@ from eventide.api.replay.pace import Speed
 from eventide.api.result import Result
 from eventide.api.stream import Stream, Time, forward_range, instant
 from eventide.batch import ALL_TIME
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import arrow_schema, build_pipeline
 from eventide.engines.explain.placement import describe_spark
 from eventide.engines.history.choice import ways
+from eventide.engines.history.ends import EndsAccess
 from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.history.situations.joined import standing_blocks
 from eventide.engines.history.slices import halo_of
 from eventide.engines.history.weights import DEFAULTS
+from eventide.engines.history.windows.calendar import CalendarIndex
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex
 from eventide.engines.spark.aggregate import IndexAnswers
@@ -148,13 +150,18 @@ class SparkDatabase:
         stored = {name: self.store.stream(name).schema for name in names} if self.store else {}
         return stored | {name: schema_of(frame) for name, frame in frames.items()}
 
+    def plan(self, text: str, frames: dict[str, DataFrame], params: object = None) -> Plan:
+        """Return the plan of a query over history; the index answers for stored streams only."""
+        catalog = self.catalog(frames)
+        return plan_sql(text, catalog, params, indexed=catalog.keys() - frames.keys())
+
     def sql(self, query: Query, /, *, params: object = None, **frames: DataFrame) -> DataFrame:
         """Return the answer to a query over history, as a DataFrame.
 
         `params` are the values of parameters in the query: a list for `?`, a dict for `$name`.
         """
         text = str(query)
-        plan = plan_sql(text, self.catalog(frames), params)
+        plan = self.plan(text, frames, params)
         frames = {**frames, **written_frames(self.session, plan)}
         given = self.given(plan, frames)
         self.check_workers()
@@ -207,9 +214,13 @@ class SparkDatabase:
             for each in ways(plan, source, self.weights).accesses
             if not (isinstance(each, IntervalAccess) and each.question.by_key)
         )
-        if isinstance(best, WindowIndex | CountIndex) and best.estimate.intervals <= MOST_ON_DRIVER:
+        if isinstance(best, CalendarIndex):
+            best = replace(best, partials=IndexAnswers(self.session).partials)
+        if isinstance(best, CalendarIndex | EndsAccess) or (
+            isinstance(best, WindowIndex | CountIndex) and best.estimate.intervals <= MOST_ON_DRIVER
+        ):
             rows, _ = best.run()
-            schema = build_pipeline(plan).output_schema
+            schema = rows[0].schema if rows else arrow_schema(plan.row)
             whole = concat_batches(rows, schema)
             table = pa.Table.from_batches([to_the_border(whole, zoneless)])
             return self.session.createDataFrame(table, spark_schema(schema, zoneless))
@@ -262,7 +273,7 @@ class SparkDatabase:
         # The clock of a replay is no attribute of its events.
         events = {name: frame.drop(CLOCK) for name, frame in frames.items()}
         catalog = {name: schema_of(frame) for name, frame in events.items()}
-        plan = plan_sql(text, catalog, params)
+        plan = plan_sql(text, catalog, params, indexed=catalog)
         with pointing_into(text):
             refuse_written(plan)
         without = {name: zoneless_in(frame.schema) for name, frame in events.items()}
@@ -309,7 +320,7 @@ class SparkDatabase:
         """
         if self.store is None:
             raise no_database()
-        plan = plan_sql(str(query), self.catalog({}), params)
+        plan = self.plan(str(query), {}, params)
         with pointing_into(str(query)):
             refuse_written(plan)
         if not isinstance(plan, Standing):
@@ -336,7 +347,7 @@ class SparkDatabase:
 
     def explain(self, query: Query, /, *, params: object = None, **frames: DataFrame) -> str:
         """Return how a query would be answered: its plan, and where it would run."""
-        plan = plan_sql(str(query), self.catalog(frames), params)
+        plan = self.plan(str(query), frames, params)
         placed = describe_spark(plan, frozenset(frames), cores(self.session))
         return f"{explain(plan)}\n\n{placed}"
 

@@ -6,6 +6,7 @@ dialect.py       our grammar: DuckDB's, and what we add
 statement.py     whether a text is a TPStream statement; explain.py: EXPLAIN in front of it
 cut.py           finds the blocks our operators can do, leaves the rest to DuckDB or Spark
 block.py         a SELECT over one stream → plan nodes
+indexed.py       SELECTs that the index of a stored stream answers
 ordering.py      ORDER BY, LIMIT and DISTINCT around a block
 expressions.py   scalar expressions; literals.py and intervals.py: their constants
 ctes.py          a CTE that a clause of ours reads goes in its place
@@ -23,7 +24,7 @@ standing/        queries over windows in square brackets
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from eventide.errors import EventideError
 from eventide.lang.sql.cut import plan_query
@@ -35,10 +36,18 @@ from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
 
-def plan_sql(text: str, catalog: Mapping[str, Schema], params: object = None) -> Plan:
+def plan_sql(
+    text: str,
+    catalog: Mapping[str, Schema],
+    params: object = None,
+    *,
+    indexed: Collection[str] = frozenset(),
+) -> Plan:
     """Return the checked, optimised plan of a query over the streams of a catalog.
 
-    `params` are the values of its parameters: a list for `?`, a mapping for `$name`.
+    `params` are the values of its parameters: a list for `?`, a mapping for `$name`. `indexed` are
+    the streams that come in order of time, as a live query and the time index of a stored stream
+    have them: GROUP BY parts of their time becomes windows, and so on.
 
     >>> from eventide.plan.explain import explain
     >>> cars = Schema.of({"car": "string", "speed": "float64"})
@@ -48,7 +57,8 @@ def plan_sql(text: str, catalog: Mapping[str, Schema], params: object = None) ->
         Scan cars (ts, car, speed)
     """
     try:
-        return optimise(bind(plan_query(parse(text, params), catalog, text), catalog))
+        query = plan_query(parse(text, params), catalog, text, indexed)
+        return optimise(bind(query, catalog))
     except RecursionError:
         raise too_deep().located_in(text) from None
     except EventideError as error:

@@ -74,8 +74,8 @@ def plan_block(
         Named(name, translator.translate(node.unalias()))
         for name, node in zip(names, nodes, strict=True)
     ]
-    hidden, extra = _hide([translator.translate(each) for each in extras], items)
-    source = _filtered_scan(select, scope, text)
+    hidden, extra = hidden_items([translator.translate(each) for each in extras], items)
+    source = filtered_scan(select, scope, text)
     build = _windowed_plan if windowed else _row_plan
     plan = build(_Parts(select, translator, source, [*items, *hidden]))
     return Block(plan, tuple(item.name for item in items), extra)
@@ -147,7 +147,9 @@ class _Parts:
     items: list[Named]
 
 
-def _hide(extras: list[Expression], items: list[Named]) -> tuple[list[Named], tuple[str, ...]]:
+def hidden_items(
+    extras: list[Expression], items: list[Named]
+) -> tuple[list[Named], tuple[str, ...]]:
     """Return the hidden columns that are needed, and the column that holds each extra."""
     hidden: list[Named] = []
     names = []
@@ -161,7 +163,8 @@ def _hide(extras: list[Expression], items: list[Named]) -> tuple[list[Named], tu
     return hidden, tuple(names)
 
 
-def _filtered_scan(select: exp.Select, scope: Scope, text: str) -> Plan:
+def filtered_scan(select: exp.Select, scope: Scope, text: str) -> Plan:
+    """Return the source of a SELECT below its WHERE."""
     where = select.args.get("where")
     if where is None:
         return scope.source

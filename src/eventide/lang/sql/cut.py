@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -17,6 +17,7 @@ from eventide.errors import UnsupportedError
 from eventide.lang.sql.block import Block
 from eventide.lang.sql.ctes import inline_ctes
 from eventide.lang.sql.functions.of_flink import apply_flink_functions
+from eventide.lang.sql.indexed import IndexReader
 from eventide.lang.sql.names.columns import fresh, identifier
 from eventide.lang.sql.names.lists import (
     apply_lists,
@@ -46,11 +47,16 @@ from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
 
-def plan_query(query: exp.Query, catalog: Mapping[str, Schema], text: str) -> Plan:
+def plan_query(
+    query: exp.Query,
+    catalog: Mapping[str, Schema],
+    text: str,
+    indexed: Collection[str] = frozenset(),
+) -> Plan:
     """Return the plan of a parsed query, without types."""
     # A name that the query itself uses would hide our input of that name.
     prefix = fresh("eventide", re.findall(r"eventide(?:_\d+)*(?=_\d)", text, re.IGNORECASE))
-    cutter = Cutter(SourceReader(catalog, text), prefix)
+    cutter = Cutter(SourceReader(catalog, text), IndexReader(catalog, text, indexed), prefix)
     query = query.copy()
     apply_flink_functions(query)
     apply_window_tables(query)
@@ -80,6 +86,7 @@ class Cutter:
     """Walks a query, taking blocks out of it and numbering them."""
 
     reader: SourceReader
+    index: IndexReader
     prefix: str = "eventide"
     inputs: list[tuple[str, Plan]] = field(default_factory=list)
 
@@ -150,12 +157,15 @@ class Cutter:
             block = self.reader.block(select, windowed, nested=nested)
             assert block is not None
             return self._replace(select, *block)
+        aggregates = None if scope is None else self.index.aggregates(select, scope)
+        if aggregates is not None:
+            return self._replace(select, *aggregates)
         timed = self.reader.timed(select, tables, ctes, scope)
         now = None if scope is None else rows_now(scope, self.reader.catalog)
         for found in (timed, now):
             block = None if found is None else self.reader.block(select, found, nested=nested)
             if found is not None and block is not None and self.reader.fits(found, block[0]):
-                return self._replace(select, *block)
+                return self._replace(select, *self.index.ended(*block))
         scopes = {id(table): self.reader.scope(table, ctes, matched) for table in tables}
         known = {
             key: rows_now(each.of_select(select), self.reader.catalog)

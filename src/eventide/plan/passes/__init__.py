@@ -23,6 +23,11 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
+def narrowed(plan: Plan) -> Plan:
+    """Return a bound plan whose scans have the period that its conditions leave."""
+    return push_down_time_range(merge_filters(fold_constants(plan)))
+
+
 def optimise(plan: Plan, passes: Sequence[Pass] = PASSES) -> Plan:
     """Return the plan after all passes, checked after each."""
     plan = check_plan(plan, after="bind")

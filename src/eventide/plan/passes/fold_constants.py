@@ -10,7 +10,7 @@ from eventide.plan.constants import cast_constant
 from eventide.plan.expressions import Call, Cast, Expression, Literal, Scalar, rebuild
 from eventide.plan.nodes import Filter, rebuild_expressions, rebuild_sources
 from eventide.plan.tree import Plan
-from eventide.schema import BOOL, DataType
+from eventide.schema import BOOL, MAX_TS_US, MIN_TS_US, TIMESTAMP, DataType
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
@@ -54,6 +54,9 @@ def fold(expression: Expression) -> Expression:
         case Call(function="negate", arguments=(Literal(value=Decimal() as value),)):
             # Not `-value`, which rounds to the digits of the context.
             return Literal(value.copy_negate(), expression.type, expression.span)
+        case Call(function="make_timestamp", arguments=(Literal(value=int(value)),)):
+            known = MIN_TS_US <= value <= MAX_TS_US
+            return Literal(value, TIMESTAMP, expression.span) if known else expression
         case Call(arguments=(Literal() as left, Literal() as right)):
             return _fold_pair(expression, left, right)
         case Cast(argument=Literal() as literal, type=target):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from eventide.plan.expressions import Expression, NamedAggregate, columns_of
-from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, Scan, node_of
+from eventide.plan.nodes import DerivedStream, EndRows, Filter, Project, Relational, Scan, node_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
 from eventide.plan.standing.nodes import (
@@ -55,6 +55,8 @@ def _prune(plan: Plan, needed: Names) -> Plan:
         case Project(source=source, items=items):
             below = _read_by(item.expression for item in items)
             return replace(plan, source=_slimmed(source, below))
+        case EndRows(source=source):
+            return replace(plan, source=_prune(source, needed))
         case WindowAggregate(source=source, keys=keys, aggregates=aggregates):
             below = _read_by(key.expression for key in keys) | _arguments(aggregates)
             return replace(plan, source=_slimmed(source, below | {TS}))

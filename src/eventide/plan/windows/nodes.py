@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from eventide.errors import PlanError
 from eventide.plan.expressions import (
@@ -18,6 +19,7 @@ from eventide.schema import TIMESTAMP
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
+CalendarUnit = Literal["week", "month", "quarter", "year", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +71,27 @@ class Sessions:
 
 
 @dataclass(frozen=True, slots=True)
+class CalendarWindow:
+    """The weeks (from Monday on), months, quarters or years in UTC, or all of time as one window.
+
+    Such windows come from the index of a stored stream; no operator computes them from events.
+    """
+
+    unit: CalendarUnit
+
+
+@dataclass(frozen=True, slots=True)
 class WindowAggregate(Plan):
     """One row for each window and key: keys, window bounds, aggregates.
 
     Windows of time are those with an event, [start, end); windows by count are the full ones, from
-    the time of their first event to that of their last. A session is [first, last + gap).
+    the time of their first event to that of their last. A session is [first, last + gap). All of
+    time is a window also if it has no event.
     """
 
     source: Plan
     keys: tuple[Named, ...]
-    window: Window | CountWindow | Sessions
+    window: Window | CountWindow | Sessions | CalendarWindow
     aggregates: tuple[NamedAggregate, ...]
 
     @property

@@ -35,7 +35,7 @@ from eventide.operators.windows.by_time import AggregateWindows
 from eventide.plan.nodes import Scan, sources_of
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan
-from eventide.plan.windows.nodes import CountWindow, Window, WindowAggregate
+from eventide.plan.windows.nodes import CalendarWindow, CountWindow, Window, WindowAggregate
 from eventide.store.reading.borders import PeriodPartials
 from eventide.store.reading.cuts import EvenCuts
 from eventide.store.reading.periods import Cover, covers_of, merged_by_period, read_covers
@@ -191,6 +191,7 @@ def replay_seconds(plan: Plan, source: Snapshot, weights: Weights) -> float:
     scan = next(each for each in below(plan) if isinstance(each, Scan))
     times = scan.time_range.intersect(source.time_range)
     rows, aggregates = rows_in(source, times), len(node.aggregates)
+    assert not isinstance(node.window, CalendarWindow), "such windows are never replayed"
     if isinstance(node.window, CountWindow):
         return count_replay_seconds(node.window, aggregates, rows, weights)
     assert isinstance(node.window, Window)

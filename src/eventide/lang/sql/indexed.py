@@ -1,0 +1,268 @@
+"""SELECTs that the index of a stored stream answers: aggregates without a key, rows at its ends.
+
+`SELECT COUNT(*), MAX(speed) FROM cars WHERE ts >= …`, also by `date_trunc('month', ts)`, becomes a
+window aggregate; `SELECT * FROM cars ORDER BY ts DESC LIMIT 5` the rows at one end of time. What
+has more to it is left to the SQL around the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import get_args
+
+from sqlglot import exp
+
+from eventide.errors import EventideError, UnsupportedError
+from eventide.lang.sql.block import Block, expand_stars, filtered_scan, hidden_items
+from eventide.lang.sql.expressions import Translator
+from eventide.lang.sql.names.columns import fresh, item_name
+from eventide.lang.sql.names.scope import Scope
+from eventide.lang.sql.ordering import OuterClauses, around_of
+from eventide.lang.sql.windows.group_by import meant_key
+from eventide.plan.bind import bind
+from eventide.plan.column_names import unique_names
+from eventide.plan.expressions import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    Literal,
+    Named,
+    NamedAggregate,
+    Over,
+    rebuild,
+    walk,
+)
+from eventide.plan.nodes import EndRows, Filter, Project, Scan
+from eventide.plan.passes import narrowed
+from eventide.plan.render import render
+from eventide.plan.times import UNIT_US
+from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import (
+    WINDOW_START,
+    CalendarUnit,
+    CalendarWindow,
+    Window,
+    WindowAggregate,
+)
+from eventide.schema import SEQ, TS, Schema
+
+EXACT = ("count", "sum", "avg", "min", "max")
+"""The aggregates that every entry of the index has, and to the last bit."""
+OF_TIME = ("count", "min", "max")
+"""Those of them that it has of `ts`."""
+MOST_ROWS = 100_000
+"""More rows than these are read and sorted like all others."""
+
+_CALENDAR: tuple[CalendarUnit, ...] = get_args(CalendarUnit)
+_ARGS = {"expressions", "from_", "where", "group", "having", "with_"}
+_ARGS |= {"order", "limit", "offset", "distinct"}
+_EXTENSIONS = ("rollup", "cube", "grouping_sets", "totals")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReader:
+    """Recognises the SELECTs that the index answers; `indexed` are the streams that have one.
+
+    Live, streams come in order of time, so parts of time are windows as well.
+    """
+
+    catalog: Mapping[str, Schema]
+    text: str
+    indexed: Collection[str]
+
+    def aggregates(self, select: exp.Select, scope: Scope) -> tuple[Block, OuterClauses] | None:
+        """Return the aggregates without a key that a SELECT asks of an index, or None."""
+        others = {key for key, value in select.args.items() if value} - _ARGS
+        if others or not self._has_index(scope.source):
+            return None
+        try:
+            around = around_of(select, scope)
+            block = aggregate_block(select, scope, self.text, around.extras)
+            around.check(block)
+        except EventideError:
+            return None  # SQL may do it, or has a better message
+        return (block, in_order_of_time(block, around)) if self._is_of_time(block) else None
+
+    def ended(self, block: Block, around: OuterClauses) -> tuple[Block, OuterClauses]:
+        """Return a block and what is around it; rows at one end of time are all of it."""
+        if not self._has_index(block.plan):
+            return block, around
+        found = end_block(block, around)
+        if found is None or not self._is_of_time(found):
+            return block, around
+        return found, OuterClauses({}, [])
+
+    def _has_index(self, plan: Plan) -> bool:
+        """Whether a plan chooses and computes with events of a stream that has an index."""
+        while isinstance(plan, Filter | Project):
+            plan = plan.source
+        if not isinstance(plan, Scan) or plan.written is not None:
+            return False
+        return plan.stream in self.indexed and not self.catalog[plan.stream].key
+
+    def _is_of_time(self, block: Block) -> bool:
+        """Whether a block needs nothing of its stream but a period."""
+        try:
+            plan = bind(block.plan, self.catalog)
+        except EventideError:
+            return False
+        return reads_only_time(plan) or reads_only_time(narrowed(plan))
+
+
+def aggregate_block(
+    select: exp.Select, scope: Scope, text: str, extras: Sequence[exp.Expr]
+) -> Block:
+    """Return the plan of aggregates without a key; `UnsupportedError` says that it is no such."""
+    translator = Translator(scope, text)
+    nodes = expand_stars(select.expressions, scope)
+    names = unique_names([item_name(node, [scope]) for node in nodes])
+    items = [
+        Named(name, translator.translate(node.unalias()))
+        for name, node in zip(names, nodes, strict=True)
+    ]
+    hidden, extra = hidden_items([translator.translate(each) for each in extras], items)
+    key = _key(select, translator, [item.expression for item in items])
+    lifted = _WindowColumns(key)
+    computed = [Named(item.name, lifted.lift(item.expression)) for item in (*items, *hidden)]
+    having = select.args.get("having")
+    condition = None if having is None else lifted.lift(translator.translate(having.this))
+    if key is None and not lifted.aggregates:
+        message = "there is no aggregate"
+        raise UnsupportedError(message)
+    source = filtered_scan(select, scope, text)
+    plan: Plan = WindowAggregate(source, (), _window(key), tuple(lifted.aggregates))
+    if condition is not None:
+        plan = Filter(plan, condition)
+    return Block(Project(plan, tuple(computed)), tuple(item.name for item in items), extra)
+
+
+def _key(
+    select: exp.Select, translator: Translator, items: Sequence[Expression]
+) -> Expression | None:
+    """Return the only key of GROUP BY, or None if there is no GROUP BY."""
+    group = select.args.get("group")
+    if group is None:
+        return None
+    keys = [translator.translate(meant_key(each, select)) for each in group.expressions]
+    if group.args.get("all"):
+        keys = [item for item in items if not any(isinstance(p, Aggregate) for p in walk(item))]
+    if any(group.args.get(each) for each in _EXTENSIONS) or len(keys) != 1:
+        message = "there is a key beside the time"
+        raise UnsupportedError(message)
+    return keys[0]
+
+
+def _window(key: Expression | None) -> Window | CalendarWindow:
+    """Return the windows that a key means: those of `date_trunc` of the events' time."""
+    match key:
+        case None:
+            return CalendarWindow("all")
+        case Call("date_trunc", (Literal(value=unit), Column(name="ts"))):
+            for each in _CALENDAR:
+                if each == unit:
+                    return CalendarWindow(each)
+            if isinstance(unit, str) and unit in UNIT_US:
+                return Window(UNIT_US[unit], UNIT_US[unit])
+    message = f"{render(key)} is not a part of time"
+    raise UnsupportedError(message, span=key.span)
+
+
+@dataclass(frozen=True, slots=True)
+class _WindowColumns:
+    """The key of a SELECT, and the aggregates met so far: both become columns."""
+
+    key: Expression | None
+    aggregates: list[NamedAggregate] = field(default_factory=list)
+
+    def lift(self, expression: Expression) -> Expression:
+        """Return the expression over the columns of windows."""
+        if expression == self.key:
+            return Column(WINDOW_START, span=expression.span)
+        match expression:
+            case Aggregate():
+                return Column(self._name(expression), span=expression.span)
+            case Column() | Over():
+                message = f"{render(expression)} is of single events"
+                raise UnsupportedError(message, span=expression.span)
+        return rebuild(expression, self.lift)
+
+    def _name(self, aggregate: Aggregate) -> str:
+        known = aggregate.function in EXACT
+        match aggregate.argument:
+            case None:
+                pass
+            case Column(name="ts"):
+                # Of parts of the calendar the index has no first and last times.
+                known = aggregate.function in OF_TIME and self.key is None
+            case Column(name=name) if name != SEQ:
+                pass
+            case _:
+                known = False
+        if not known:
+            message = f"no index has {render(aggregate)}"
+            raise UnsupportedError(message, span=aggregate.span)
+        for each in self.aggregates:
+            if each.aggregate == aggregate:
+                return each.name
+        used = [WINDOW_START, *(each.name for each in self.aggregates)]
+        name = fresh(render(aggregate), used)
+        self.aggregates.append(NamedAggregate(name, aggregate))
+        return name
+
+
+def in_order_of_time(block: Block, around: OuterClauses) -> OuterClauses:
+    """Return the clauses around windows, without an ORDER BY that only says what they do anyway."""
+    if around.clauses or len(around.order) != 1:
+        return around
+    ((item, name),) = around.order
+    if item.args.get("desc") or _item(block, name) != Column(WINDOW_START):
+        return around
+    return replace(around, order=[])
+
+
+def end_block(block: Block, around: OuterClauses) -> Block | None:
+    """Return a block with ORDER BY ts and LIMIT around it as rows at one end of time, if it is."""
+    limit, offset = around.clauses.get("limit"), around.clauses.get("offset")
+    if not isinstance(limit, exp.Limit) or len(around.order) > 1 or "distinct" in around.clauses:
+        return None
+    count, skipped = _number(limit), 0 if offset is None else _number(offset)
+    if count is None or skipped is None or count + skipped > MOST_ROWS:
+        return None
+    last = False
+    if around.order:
+        ((item, name),) = around.order
+        if _item(block, name or block.extra[0]) != Column(TS):
+            return None
+        last = bool(item.args.get("desc"))
+    plan = block.plan
+    if not isinstance(plan, Project):
+        return None
+    shown = tuple(item for item in plan.items if item.name in block.names)
+    return Block(EndRows(replace(plan, items=shown), count, skipped, last), block.names, ())
+
+
+def _item(block: Block, name: str | None) -> Expression | None:
+    plan = block.plan
+    assert isinstance(plan, Project)
+    return next((item.expression for item in plan.items if item.name == name), None)
+
+
+def _number(clause: exp.Expr) -> int | None:
+    """Return the number of rows of LIMIT or OFFSET, if there is nothing else in it."""
+    more = [key for key, value in clause.args.items() if value and key != "expression"]
+    number = clause.args.get("expression")
+    plain = isinstance(number, exp.Literal) and number.is_int and not more
+    return int(number.name) if plain and number is not None else None
+
+
+def reads_only_time(plan: Plan) -> bool:
+    """Whether a bound plan needs nothing of its stream but a period: no condition is left."""
+    while isinstance(plan, EndRows | Filter | Project | WindowAggregate):
+        if isinstance(plan, WindowAggregate) or (
+            isinstance(plan, Project) and isinstance(plan.source, Scan)
+        ):
+            return isinstance(plan.source, Scan)
+        plan = plan.source
+    return False
