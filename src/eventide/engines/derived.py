@@ -6,12 +6,18 @@ made-up name, and the plan above reads them as it reads a stream.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import pyarrow as pa
+
+from eventide.operators.order_rows import sorted_places
+from eventide.plan.expressions import Column, OrderKey
 from eventide.plan.nodes import DerivedStream, Filter, Project, Scan, rebuild_sources, scans_of
 from eventide.plan.standing.nodes import Merge, Standing
 from eventide.plan.tree import Plan
+from eventide.schema import SEQ, TS
 
 _NAME = "derived"
 
@@ -30,6 +36,28 @@ def is_over_standing(plan: Plan) -> bool:
     while isinstance(plan, Project | Filter):
         plan = plan.source
     return isinstance(plan, Standing)
+
+
+def numbered(parts: Sequence[pa.RecordBatch], scan: Scan) -> list[pa.RecordBatch]:
+    """Return the rows of a scan, each with its place in the order of the scan as its `_seq`.
+
+    The rows of other streams have their `_seq` already.
+    """
+    if not scan.order or not parts:
+        return list(parts)
+    names = (TS, *scan.order)
+    keys = tuple(OrderKey(Column(name), nulls_first=True) for name in names)
+    table = pa.Table.from_batches(parts).select([*names, SEQ])
+    arrived = OrderKey(Column(SEQ))
+    order = sorted_places([table.column(name) for name in (*names, SEQ)], (*keys, arrived))
+    places = np.empty(table.num_rows, np.int64)
+    places[order.to_numpy()] = np.arange(table.num_rows)
+    found, first = [], 0
+    for part in parts:
+        seq = pa.array(places[first : first + part.num_rows])
+        found.append(part.set_column(part.schema.names.index(SEQ), SEQ, seq))
+        first += part.num_rows
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +89,7 @@ class Opener:
                 return rebuild_sources(node, opened)
             name = self.name_of(node)
             below[name] = node
-            return Scan(name, tuple(node.row.items()), span=node.span)
+            return Scan(name, tuple(node.row.items()), span=node.span, order=node.order)
 
         return Opened(opened(plan), below)
 

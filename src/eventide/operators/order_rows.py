@@ -6,6 +6,7 @@ Another order needs all rows, so it works only over history.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,23 @@ def begins_with_time(order: tuple[OrderKey, ...]) -> bool:
         case (OrderKey(expression=Column(name="ts"), descending=False), *_):
             return True
     return False
+
+
+def sorted_places(
+    values: Sequence[pa.Array | pa.ChunkedArray], order: Sequence[OrderKey]
+) -> pa.Array:
+    """Return the places of rows in the order of the values of keys; equal rows stay as they are."""
+    keys: list[tuple[str, str]] = []
+    columns: dict[str, pa.Array | pa.ChunkedArray] = {}
+    for place, (column, key) in enumerate(zip(values, order, strict=True)):
+        # Arrow puts nulls in one place for all keys; an extra key says where they go.
+        columns[f"null {place}"] = pc.is_null(column)
+        columns[f"value {place}"] = column
+        keys.append((f"null {place}", "descending" if key.nulls_first else "ascending"))
+        keys.append((f"value {place}", "descending" if key.descending else "ascending"))
+    columns["came"] = pa.array(np.arange(len(values[0])))
+    keys.append(("came", "ascending"))
+    return pc.sort_indices(pa.table(columns), sort_keys=keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +79,8 @@ class OrderRows(Stateful[pa.RecordBatch]):
         """Return rows in order."""
         if rows.num_rows < 2:
             return rows
-        keys: list[tuple[str, str]] = []
-        columns: dict[str, pa.Array] = {}
-        for place, key in enumerate(self.order):
-            values = evaluate(key.expression, rows)
-            direction = "descending" if key.descending else "ascending"
-            # Arrow puts nulls in one place for all keys; an extra key says where they go.
-            columns[f"null {place}"] = pc.is_null(values)
-            columns[f"value {place}"] = values
-            keys.append((f"null {place}", "descending" if key.nulls_first else "ascending"))
-            keys.append((f"value {place}", direction))
-        columns["came"] = pa.array(np.arange(rows.num_rows))
-        keys.append(("came", "ascending"))
-        return rows.take(pc.sort_indices(pa.table(columns), sort_keys=keys))
+        values = [evaluate(key.expression, rows) for key in self.order]
+        return rows.take(sorted_places(values, self.order))
 
     def write(self, state: pa.RecordBatch) -> bytes:
         """Write the state out."""

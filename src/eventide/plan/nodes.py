@@ -40,7 +40,10 @@ class WrittenRows:
 
 @dataclass(frozen=True, slots=True)
 class Scan(Plan):
-    """The events of a stream, of one period, in order of (ts, _seq)."""
+    """The events of a stream, of one period, in order of (ts, _seq).
+
+    Rows that stand for a derived stream are in order of (ts, the columns `order`, _seq).
+    """
 
     stream: str
     columns: tuple[tuple[str, DataType], ...] = ()
@@ -48,6 +51,7 @@ class Scan(Plan):
     span: Span | None = field(default=None, compare=False)
     written: WrittenRows | None = None
     """The events themselves, if no stream holds them."""
+    order: tuple[str, ...] = ()
 
     @property
     def row(self) -> Row:

@@ -83,15 +83,18 @@ class HistoryAnswer:
 
 def row_by_row(plan: Project | Filter, table: pa.Table) -> pa.Table:
     """Return what a node computes with each row of a table."""
-    schema = arrow_schema(plan.row)
+    operator = row_operator(plan)
     rows = concat_batches(table.to_batches(), table.schema)
-    operator: FilterRows | ProjectRows
-    if isinstance(plan, Filter):
-        operator = FilterRows(plan.condition, schema)
-    else:
-        operator = ProjectRows(plan.items, schema)
     _, found = operator.step(None, Batch(rows, END_OF_TIME_US))
-    return pa.Table.from_batches([found.rows], schema)
+    return pa.Table.from_batches([found.rows], operator.output_schema)
+
+
+def row_operator(plan: Project | Filter) -> FilterRows | ProjectRows:
+    """Return the operator of a node that looks at single rows."""
+    schema = arrow_schema(plan.row)
+    if isinstance(plan, Filter):
+        return FilterRows(plan.condition, schema)
+    return ProjectRows(plan.items, schema)
 
 
 def source_of(name: str, stream: DerivedStream, table: pa.Table) -> TableSource:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.api.builder import Query
@@ -14,64 +12,34 @@ from eventide.api.replay.pace import Speed
 from eventide.api.result import Result
 from eventide.api.stream import Stream, Time, forward_range, instant
 from eventide.batch import ALL_TIME
-from eventide.engines.build import arrow_schema, build_pipeline
+from eventide.engines.build import build_pipeline
 from eventide.engines.explain.placement import describe_spark
-from eventide.engines.history.choice import ways
-from eventide.engines.history.ends import EndsAccess
-from eventide.engines.history.patterns.ways import IntervalAccess
-from eventide.engines.history.situations.joined import standing_blocks
-from eventide.engines.history.slices import halo_of
 from eventide.engines.history.weights import DEFAULTS
-from eventide.engines.history.windows.calendar import CalendarIndex
-from eventide.engines.history.windows.count_index import CountIndex
-from eventide.engines.history.windows.index import WindowIndex
 from eventide.engines.spark.aggregate import IndexAnswers
-from eventide.engines.spark.frames import over_frame, over_store_by_key
-from eventide.engines.spark.history import over_store
-from eventide.engines.spark.joined import joined_frame
+from eventide.engines.spark.answer import Given, SparkAnswer
 from eventide.engines.spark.maintenance import TaskJobs
-from eventide.engines.spark.periods import over_periods
-from eventide.engines.spark.rest import around
 from eventide.engines.spark.session import cores
 from eventide.engines.spark.source.batch import EventideSource
 from eventide.engines.spark.source.stream import CLOCK, ROWS_PER_BATCH
-from eventide.engines.spark.standing.history import over_standing
 from eventide.engines.spark.standing.stream import Going, over_streams
 from eventide.engines.spark.stream import BUCKETS, over_stream
-from eventide.engines.spark.types import schema_of, spark_schema, to_the_border, zoneless_in
+from eventide.engines.spark.types import schema_of, spark_schema, zoneless_in
 from eventide.engines.spark.work import no_database
 from eventide.engines.spark.workers import check_workers
-from eventide.engines.spark.zones import Zoneless, zoneless_columns
-from eventide.engines.standing.choice import chosen_plan
+from eventide.engines.spark.zones import zoneless_columns
 from eventide.errors import BindError, UnsupportedError, pointing_into
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import require_tpstream
-from eventide.operators.columns import concat_batches
 from eventide.plan.explain import explain
-from eventide.plan.nodes import Relational, scans_of
-from eventide.plan.situations.nodes import PeriodJoin
+from eventide.plan.nodes import scans_of
 from eventide.plan.standing.choose import choose_plan
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.times import Duration, duration_us
 from eventide.plan.tree import Plan
 from eventide.plan.written import refuse_written, written_tables
 from eventide.schema import SEQ, TS, Schema
-from eventide.store import Snapshot, Store, StoredStream
-
-MOST_ON_DRIVER = 200_000
-"""So many slices the driver asks of the index itself; more are left to tasks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What the streams of one query are: DataFrames, or one snapshot of each stored stream."""
-
-    frames: Mapping[str, DataFrame]
-    stored: Mapping[str, Snapshot]
-    zoneless: Zoneless
-    beside: tuple[str, ...]
-    """The streams of all standing parts of the query, which share the newest event."""
+from eventide.store import Store, StoredStream
 
 
 class SparkDatabase:
@@ -165,13 +133,8 @@ class SparkDatabase:
         frames = {**frames, **written_frames(self.session, plan)}
         given = self.given(plan, frames)
         self.check_workers()
-        if not isinstance(plan, Relational):
-            return self.block(plan, given)
-        if plan.spark_gap is not None:
-            raise plan.spark_gap
-        inputs = [(name, self.input(source, given)) for name, source in plan.inputs]
         try:
-            return around(self.session, plan.spark_sql, inputs)
+            return SparkAnswer.of(self.session, plan, given, self.weights).rows(plan)
         except BindError as error:
             raise error.located_in(text) from error.__cause__
 
@@ -188,55 +151,8 @@ class SparkDatabase:
             name: source.manifest.options.zoneless for name, source in stored.items()
         }
         zoneless |= {name: zoneless_in(frame.schema) for name, frame in frames.items()}
-        beside = streams_of(standing_blocks(plan))
-        return Given(frames, stored, zoneless, beside)
-
-    def input(self, plan: Plan, given: Given) -> DataFrame:
-        """Return the rows of an input of the rest: of a block, or of several that are joined."""
-        if not isinstance(plan, PeriodJoin):
-            return self.block(plan, given)
-        left, right = (self.input(each, given) for each in (plan.left, plan.right))
-        return joined_frame(plan, left, right, zoneless_columns(plan, given.zoneless))
-
-    def block(self, plan: Plan, given: Given) -> DataFrame:
-        """Return the rows of a standing query, or of a plan over one scan."""
-        zoneless = zoneless_columns(plan, given.zoneless)
-        if isinstance(plan, Standing):
-            return self.standing(plan, given, zoneless)
-        (scan,) = scans_of(plan)
-        if scan.stream in given.frames:
-            frame = given.frames[scan.stream]
-            return over_frame(plan, frame, schema_of(frame), zoneless)
-        source = given.stored[scan.stream]
-        # Periods by key are found on one machine only: the next best way is taken then.
-        best = next(
-            each
-            for each in ways(plan, source, self.weights).accesses
-            if not (isinstance(each, IntervalAccess) and each.question.by_key)
-        )
-        if isinstance(best, CalendarIndex):
-            best = replace(best, partials=IndexAnswers(self.session).partials)
-        if isinstance(best, CalendarIndex | EndsAccess) or (
-            isinstance(best, WindowIndex | CountIndex) and best.estimate.intervals <= MOST_ON_DRIVER
-        ):
-            rows, _ = best.run()
-            schema = rows[0].schema if rows else arrow_schema(plan.row)
-            whole = concat_batches(rows, schema)
-            table = pa.Table.from_batches([to_the_border(whole, zoneless)])
-            return self.session.createDataFrame(table, spark_schema(schema, zoneless))
-        if isinstance(best, IntervalAccess):
-            return over_periods(self.session, best, zoneless)
-        if halo_of(plan) is None:
-            return over_store_by_key(self.session, plan, source, zoneless)
-        return over_store(self.session, plan, source, zoneless)
-
-    def standing(self, plan: Standing, given: Given, zoneless: Collection[str]) -> DataFrame:
-        """Return the answer to a standing query over stored streams and DataFrames."""
-        stored = {name: given.stored[name] for name in given.beside if name in given.stored}
-        frames = {name: given.frames[name] for name in given.beside if name in given.frames}
-        chosen = chosen_plan(plan, stored).plan
-        catalog = {name: schema_of(frame) for name, frame in frames.items()}
-        return over_standing(self.session, chosen, frames, catalog, stored, zoneless)
+        schemas = {name: schema_of(frame) for name, frame in frames.items()}
+        return Given(dict(frames), schemas, stored, zoneless)
 
     def stream(  # noqa: PLR0913 - an option each
         self,
@@ -361,11 +277,6 @@ def written_frames(session: SparkSession, plan: Plan) -> dict[str, DataFrame]:
         )
         for name, table in written_tables(plan).items()
     }
-
-
-def streams_of(plans: Sequence[Standing]) -> tuple[str, ...]:
-    """Return the streams that some standing queries read."""
-    return tuple(dict.fromkeys(scan.stream for plan in plans for scan in scans_of(plan)))
 
 
 def spark_database(session: SparkSession, path: str | Path | None = None) -> SparkDatabase:

@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 from eventide.batch import END_OF_TIME_US, Batch
 from eventide.engines.buckets import buckets_of, from_bytes, split_by_bucket, to_bytes
 from eventide.engines.build import Pipeline, build_pipeline, keeps_state, keys_over_scan
+from eventide.engines.derived import numbered
 from eventide.engines.explain.placement import MOST_READERS
 from eventide.engines.history.pruning import value_ranges
 from eventide.engines.history.replay import run_pipeline
@@ -103,6 +104,8 @@ class Spread:
         parts = from_bytes(payloads)
         if not parts:
             return
+        if self.windows is None:
+            parts = numbered(parts, self.pipeline.scan)
         below = len(self.pipeline.filters)
         if self.windows is None:
             names = self.pipeline.input_schema.names

@@ -95,10 +95,14 @@ def newest_of(plan: Plan, sources: Mapping[str, EventSource]) -> int | None:
 
     Rows that are derived from events may be later.
     """
-    standing = (node for node in nodes_of(plan) if isinstance(node, Standing))
-    streams = {scan.stream for node in standing for scan in scans_of(node)}
-    periods = [sources[stream].time_range for stream in streams]
+    periods = [sources[stream].time_range for stream in streams_of_standing(plan)]
     return max((period.end_us for period in periods if not period.is_empty), default=None)
+
+
+def streams_of_standing(plan: Plan) -> frozenset[str]:
+    """Return the streams below standing parts of a plan."""
+    standing = (node for node in nodes_of(plan) if isinstance(node, Standing))
+    return frozenset(scan.stream for node in standing for scan in scans_of(node))
 
 
 def readings(

@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 
 from eventide.batch import TimeRange
 from eventide.engines.buckets import from_bytes
+from eventide.engines.derived import numbered
 from eventide.engines.live.engine import within
 from eventide.engines.spark.frames import (
     BLOCK_ROWS,
@@ -244,7 +245,8 @@ def cursor_over(
 ) -> EventCursor:
     """Return the events of a window that came as blocks, in order."""
     schema = tree.input_schemas[leaf]
-    ordered = in_order_by_block(from_bytes(payloads), BLOCK_BYTES)
+    parts = numbered(from_bytes(payloads), scan_of(tree.leaves[leaf]))
+    ordered = in_order_by_block(parts, BLOCK_BYTES)
     return EventCursor(cut(within(rows, period) for rows in ordered), schema)
 
 
