@@ -45,13 +45,18 @@ def naive_rows(plan: Plan, events: list[Event]) -> list[Event]:
                 for row in naive_rows(source, events)
             ]
         case MatchRecognize(source=source):
-            return naive_match(plan, naive_rows(source, events), MOST_TESTS)
+            return naive_match(plan, numbered(naive_rows(source, events)), MOST_TESTS)
         case TemporalPattern(source=source):
-            return by_closed_form(plan, naive_rows(source, events))
+            return by_closed_form(plan, numbered(naive_rows(source, events)))
         case Situations(source=source):
-            return naive_situations(plan, naive_rows(source, events))
+            return naive_situations(plan, numbered(naive_rows(source, events)))
         case _:
             raise AssertionError(plan)
+
+
+def numbered(rows: list[Event]) -> list[Event]:
+    """Rows in order as events: a query inside need not pass on their `_seq`."""
+    return [{"_seq": number, **row} for number, row in enumerate(rows)]
 
 
 # A streaming run on Spark has no end: its last event, far ahead and of a key of its own, lets
