@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -29,26 +29,30 @@ class Frames:
     right: Int64s
 
 
-class Accumulator(Protocol):
+class Accumulator(ABC):
     """How one aggregate is computed; see the package."""
 
     @property
+    @abstractmethod
     def types(self) -> tuple[pa.DataType, ...]:
         """The types of the partial columns."""
-        ...
 
-    def lift(self, values: pa.Array) -> list[pa.Array]:
-        """Return the partial of each row alone."""
-        ...
+    @abstractmethod
+    def lift(self, *values: pa.Array) -> list[pa.Array]:
+        """Return the partial of each row alone, from its arguments."""
 
+    @abstractmethod
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
-        ...
 
+    @abstractmethod
     def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
         """Merge the partials of each frame."""
-        ...
 
+    @abstractmethod
     def finish(self, partials: Columns) -> pa.Array:
         """Return the aggregates."""
-        ...
+
+    def of_frames(self, partials: Columns, frames: Frames) -> pa.Array:
+        """Return the aggregates of frames."""
+        return self.finish(self.by_frame(partials, frames))

@@ -1,11 +1,13 @@
-"""Counts, sums, means and deviations: exact, so that they do not depend on the order of merging."""
+"""Counts, sums and means: exact, so that they do not depend on the order of merging."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide.accumulators.columns import (
     decimal_column,
@@ -14,30 +16,38 @@ from eventide.accumulators.columns import (
     int64s,
     numbers_column,
 )
-from eventide.accumulators.contract import Columns, Frames, Groups
+from eventide.accumulators.contract import Accumulator, Columns, Frames, Groups
 from eventide.errors import EvaluationError, Span
+from eventide.kernels.aggregates.expansions import (
+    LARGEST,
+    LONGEST,
+    expand_frames,
+    expand_groups,
+)
 from eventide.kernels.aggregates.sums import (
     add_by_group,
     running_integers,
-    sample_variance,
-    squares,
     subtract_integers,
     sum_floats_by_frame,
     sum_floats_by_group,
     sum_integers_by_group,
 )
 from eventide.kernels.compiled import Bools, Floats, Int64s, frozen
+from eventide.kernels.ordering import ranges
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+@dataclass(frozen=True)
+class Count(Accumulator):
     """The rows on which the argument is not null. Partial: the count."""
 
-    types: tuple[pa.DataType, ...] = (pa.int64(),)
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """The types of the partial columns."""
+        return (pa.int64(),)
 
-    def lift(self, values: pa.Array) -> list[pa.Array]:
+    def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return one for each value, zero for each null."""
-        return [values.is_valid().cast(pa.int64())]
+        return [values[0].is_valid().cast(pa.int64())]
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
@@ -59,42 +69,185 @@ class Count:
 COUNT = Count()
 
 
-@dataclass(frozen=True, slots=True)
-class FloatSum:
-    """A sum of floats that does not depend on the order of adding. Partials: high, low, count."""
+REST = pa.list_(pa.float64())
+"""What a pair of doubles could not hold of a sum: further doubles, or null."""
 
-    types: tuple[pa.DataType, ...] = (pa.float64(), pa.float64(), pa.int64())
 
-    def lift(self, values: pa.Array) -> list[pa.Array]:
-        """Return each value as a pair with a count of one."""
-        zeros = pa.array(np.zeros(len(values)))
-        return [pa.array(floats(values)), zeros, *COUNT.lift(values)]
+@dataclass(frozen=True)
+class FloatSums(Accumulator):
+    """Exact sums of one or more columns of floats, each with the same nulls.
+
+    Partials: high and low of the first sum, the count, high and low of each further sum, and then
+    the rest of each. A sum is exactly high + low + rest, unless it is not finite. The rest is null
+    as long as two doubles are enough, which is nearly always.
+    """
+
+    count: int = 1
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """The types of the partial columns."""
+        pair = (pa.float64(), pa.float64())
+        return (*pair, pa.int64(), *(pair * (self.count - 1)), *([REST] * self.count))
+
+    def places(self) -> Iterator[tuple[int, int, int]]:
+        """Yield the columns of each sum: high, low, rest."""
+        first_rest = 2 * self.count + 1
+        for number in range(self.count):
+            high = 2 * number + (1 if number else 0)
+            yield high, high + 1, first_rest + number
+
+    def together(
+        self, sums: Iterable[tuple[pa.Array, pa.Array, pa.Array]], counts: pa.Array
+    ) -> list[pa.Array]:
+        """Return sums and counts as partial columns."""
+        columns: list[pa.Array] = [counts] * len(self.types)
+        for (high, low, rest), found in zip(self.places(), sums, strict=True):
+            columns[high], columns[low], columns[rest] = found
+        return columns
+
+    def lift(self, *values: pa.Array) -> list[pa.Array]:
+        """Return the partials of single values: each value with a count of one."""
+        assert self.count == 1
+        return self.lift_pairs([(pa.array(floats(values[0])), None)], COUNT.lift(*values)[0])
+
+    def lift_pairs(
+        self, pairs: Iterable[tuple[pa.Array, pa.Array | None]], counts: pa.Array
+    ) -> list[pa.Array]:
+        """Return the partials of single rows; a low part that is left out is zero."""
+        rows = len(counts)
+        # A null stands for zero, and tells that a whole column is zero.
+        zeros, nothing = pa.nulls(rows, pa.float64()), pa.nulls(rows, REST)
+        sums = ((high, zeros if low is None else low, nothing) for high, low in pairs)
+        return self.together(sums, counts)
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
-        high, low = np.zeros(groups.count), np.zeros(groups.count)
-        sum_floats_by_group(floats(partials[0]), floats(partials[1]), groups.of_row, high, low)
-        return [pa.array(high), pa.array(low), *COUNT.by_group(partials[2:], groups)]
+        sums = (_sum_by_group([partials[place] for place in own], groups) for own in self.places())
+        return self.together(sums, COUNT.by_group(partials[2:3], groups)[0])
 
     def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
         """Merge the partials of each frame."""
-        rows, count = len(partials[0]), len(frames.left)
-        out = (np.empty(count), np.empty(count))
-        pairs = (floats(partials[0]), floats(partials[1]))
-        suffix = (np.empty(rows), np.empty(rows))
-        sum_floats_by_frame(pairs, frames.left, frames.right, suffix, out)
-        return [pa.array(out[0]), pa.array(out[1]), *COUNT.by_frame(partials[2:], frames)]
+        sums = (_sum_by_frame([partials[place] for place in own], frames) for own in self.places())
+        return self.together(sums, COUNT.by_frame(partials[2:3], frames)[0])
+
+    def pairs(self, partials: Columns) -> list[tuple[Floats, Floats]]:
+        """Return each sum, correctly rounded, and what rounding left out.
+
+        The index keeps no rest: the columns behind its own may be missing.
+        """
+        found = []
+        for high, low, rest in self.places():
+            tail = partials[rest] if rest < len(partials) else None
+            found.append(_rounded(partials[high], partials[low], tail))
+        return found
 
     def finish(self, partials: Columns) -> pa.Array:
-        """Return the sums; null where there was no value."""
-        return numbers_column(rounded_sum(partials), int64s(partials[2]) > 0)
+        """Return the first sum; null where there was no value."""
+        return numbers_column(self.pairs(partials)[0][0], int64s(partials[2]) > 0)
 
 
-FLOAT_SUM = FloatSum()
+FLOAT_SUM = FloatSums()
+
+HALF_STEP = 2.0**970
+"""Half the distance from the largest double to the next, if there were one."""
+_FRAMES_AT_ONCE = 50_000
+"""The expansions of so many frames are in memory at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class IntegerSum:
+def _sum_by_group(parts: Columns, groups: Groups) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Return high, low and rest of the sum of each group."""
+    high, low, doubt = np.zeros(groups.count), np.zeros(groups.count), np.zeros(groups.count, bool)
+    has_low = parts[1].null_count < len(parts[1])
+    lows = floats(parts[1]) if has_low else frozen(np.empty(0))
+    sum_floats_by_group(floats(parts[0]), lows, groups.of_row, high, low, doubt)
+    if parts[2].null_count < len(parts[2]):
+        doubt[groups.of_row[parts[2].is_valid().to_numpy(zero_copy_only=False)]] = True
+    if not doubt.any():
+        return pa.array(high), pa.array(low), pa.nulls(groups.count, REST)
+    rows = np.flatnonzero(doubt[groups.of_row])
+    chosen = np.flatnonzero(doubt)
+    numbers = np.cumsum(doubt) - 1
+    owner = numbers[groups.of_row[rows]]
+    values, offsets = _components([part.take(pa.array(rows)) for part in parts])
+    owners = np.repeat(owner, np.diff(offsets))
+    order = np.argsort(owners, kind="stable")
+    found = np.empty((len(chosen), LONGEST))
+    expand_groups(frozen(values[order]), frozen(owners[order]), found)
+    high[chosen], low[chosen] = found[:, 0], found[:, 1]
+    return pa.array(high), pa.array(low), _rests(found, chosen, groups.count)
+
+
+def _sum_by_frame(parts: Columns, frames: Frames) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Return high, low and rest of the sum of each frame."""
+    rows, count = len(parts[0]), len(frames.left)
+    high, low = np.empty(count), np.empty(count)
+    suffix = (np.empty(rows), np.empty(rows))
+    pairs = (floats(parts[0]), floats(parts[1]))
+    doubt = sum_floats_by_frame(pairs, frames.left, frames.right, suffix, (high, low))
+    if not doubt and parts[2].null_count == rows:
+        return pa.array(high), pa.array(low), pa.nulls(count, REST)
+    values, offsets = _components(parts)
+    rests = []
+    for first in range(0, count, _FRAMES_AT_ONCE):
+        part = slice(first, first + _FRAMES_AT_ONCE)
+        left, right = frozen(frames.left[part]), frozen(frames.right[part])
+        found = np.empty((len(left), LONGEST))
+        expand_frames(frozen(values), frozen(offsets), left, right, found)
+        high[part], low[part] = found[:, 0], found[:, 1]
+        rests.append(_rests(found, np.arange(len(left)), len(left)))
+    return pa.array(high), pa.array(low), pa.concat_arrays(rests)
+
+
+def _components(parts: Columns) -> tuple[Floats, Int64s]:
+    """Return the doubles that partial sums consist of, and where those of each begin."""
+    rest = parts[2]
+    lengths = int64s(pc.fill_null(pc.list_value_length(rest), 0).cast(pa.int64()))
+    offsets = np.zeros(len(rest) + 1, np.int64)
+    np.cumsum(lengths + 2, out=offsets[1:])
+    values = np.empty(int(offsets[-1]))
+    values[offsets[:-1]], values[offsets[:-1] + 1] = floats(parts[0]), floats(parts[1])
+    values[ranges(offsets[:-1] + 2, lengths)] = floats(rest.flatten())
+    return values, offsets
+
+
+def _rests(expansions: Floats, rows: Int64s, count: int) -> pa.Array:
+    """Return what is behind the first two doubles of expansions, at these of `count` rows."""
+    behind = expansions[:, 2:]
+    lengths = np.zeros(count, np.int64)
+    lengths[rows] = np.count_nonzero(behind, axis=1)
+    offsets = np.zeros(count + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    values = pa.array(behind[behind != 0.0])
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(lengths == 0))
+
+
+def _rounded(high: pa.Array, low: pa.Array, rest: pa.Array | None) -> tuple[Floats, Floats]:
+    """Return sums, rounded once, and what rounding left out of each."""
+    first, second = floats(high), floats(low)
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = first + second
+        part = total - first
+        left = (first - (total - part)) + (second - part)
+    endless = ~np.isfinite(first)
+    total, left = np.where(endless, first, total), np.where(np.isfinite(total), left, 0.0)
+    if rest is None or rest.null_count == len(rest):
+        return total, left
+    rows = np.flatnonzero(rest.is_valid().to_numpy(zero_copy_only=False))
+    taken = [part.take(pa.array(rows)) for part in (high, low, rest)]
+    values, offsets = _components(taken)
+    found = np.empty((len(rows), LONGEST))
+    expand_groups(frozen(values), frozen(np.repeat(np.arange(len(rows)), np.diff(offsets))), found)
+    # A sum beyond the doubles begins with the largest one, and goes on in the same direction.
+    first, second, third = (found[:, place] * np.sign(found[:, 0]) for place in range(3))
+    beyond = (first == LARGEST) & ((second > HALF_STEP) | ((second == HALF_STEP) & (third >= 0.0)))
+    total[rows] = np.where(beyond, np.copysign(np.inf, found[:, 0]), found[:, 0])
+    left[rows] = np.where(beyond, 0.0, found[:, 1])
+    return total, left
+
+
+@dataclass(frozen=True)
+class IntegerSum(Accumulator):
     """An exact sum of integers or decimals. Partials: high and low 64 bits, count.
 
     `described` and `span` are for errors.
@@ -103,16 +256,20 @@ class IntegerSum:
     described: str
     span: Span | None = None
     scale: int | None = None
-    types: tuple[pa.DataType, ...] = (pa.int64(), pa.int64(), pa.int64())
 
-    def lift(self, values: pa.Array) -> list[pa.Array]:
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """The types of the partial columns."""
+        return (pa.int64(), pa.int64(), pa.int64())
+
+    def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return each value in 128 bits with a count of one."""
-        if pa.types.is_decimal(values.type):
-            high, low = decimal_halves(values)
+        if pa.types.is_decimal(values[0].type):
+            high, low = decimal_halves(values[0])
         else:
-            low = int64s(values)
+            low = int64s(values[0])
             high = low >> 63
-        return [pa.array(high), pa.array(low), *COUNT.lift(values)]
+        return [pa.array(high), pa.array(low), *COUNT.lift(*values)]
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
@@ -149,19 +306,23 @@ class IntegerSum:
         return sums
 
 
-@dataclass(frozen=True, slots=True)
-class WideDecimalSum:
+@dataclass(frozen=True)
+class WideDecimalSum(Accumulator):
     """An exact sum of decimals so long that a few of them exceed 128 bits.
 
     A sum in floats beside it shows when the exact one has wrapped around. Partials: those of both.
     """
 
     exact: IntegerSum
-    types: tuple[pa.DataType, ...] = (pa.int64(), pa.int64(), pa.int64(), *FLOAT_SUM.types)
 
-    def lift(self, values: pa.Array) -> list[pa.Array]:
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """The types of the partial columns."""
+        return (*self.exact.types, *FLOAT_SUM.types)
+
+    def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return the partial of each row alone."""
-        return [*self.exact.lift(values), *FLOAT_SUM.lift(values)]
+        return [*self.exact.lift(*values), *FLOAT_SUM.lift(*values)]
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
@@ -177,25 +338,25 @@ class WideDecimalSum:
         """Return the sums; null where there was no value."""
         largest = 10.0 ** (38 - (self.exact.scale or 0))
         # Between 38 digits and what wraps around 128 bits lies a factor of 1.7: room for rounding.
-        if np.any(np.abs(rounded_sum(partials[3:])) > 1.2 * largest):
+        if np.any(np.abs(FLOAT_SUM.pairs(partials[3:])[0][0]) > 1.2 * largest):
             raise too_large(self.exact, f"decimal(38,{self.exact.scale})")
         return self.exact.finish(partials[:3])
 
 
-@dataclass(frozen=True, slots=True)
-class Average:
+@dataclass(frozen=True)
+class Average(Accumulator):
     """A mean, as the exact sum divided once. Partials: those of the sum."""
 
-    sum: FloatSum | IntegerSum
+    sum: FloatSums | IntegerSum
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
         """The types of the partial columns."""
         return self.sum.types
 
-    def lift(self, values: pa.Array) -> list[pa.Array]:
+    def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return the partial of each row alone."""
-        return self.sum.lift(values)
+        return self.sum.lift(*values)
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
@@ -208,53 +369,14 @@ class Average:
     def finish(self, partials: Columns) -> pa.Array:
         """Return the means; null where there was no value."""
         counts = int64s(partials[2])
-        if isinstance(self.sum, FloatSum):
-            totals = rounded_sum(partials)
+        if isinstance(self.sum, FloatSums):
+            totals = self.sum.pairs(partials)[0][0]
         else:
             totals = wide_to_float(int64s(partials[0]), int64s(partials[1]))
             totals = totals / 10.0 ** (self.sum.scale or 0)
         with np.errstate(invalid="ignore"):
             means = totals / np.maximum(counts, 1)
         return numbers_column(means, counts > 0)
-
-
-@dataclass(frozen=True, slots=True)
-class StandardDeviation:
-    """The sample standard deviation. Partials: those of the sums of values and of squares."""
-
-    types: tuple[pa.DataType, ...] = (*FLOAT_SUM.types, *FLOAT_SUM.types[:2])
-
-    def lift(self, values: pa.Array) -> list[pa.Array]:
-        """Return the partial of each row alone."""
-        high, low = np.empty(len(values)), np.empty(len(values))
-        squares(floats(values), high, low)
-        return [*FLOAT_SUM.lift(values), pa.array(high), pa.array(low)]
-
-    def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
-        """Merge the partials of each group."""
-        square_sums = FLOAT_SUM.by_group((*partials[3:], partials[2]), groups)
-        return [*FLOAT_SUM.by_group(partials[:3], groups), *square_sums[:2]]
-
-    def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
-        """Merge the partials of each frame."""
-        square_sums = FLOAT_SUM.by_frame((*partials[3:], partials[2]), frames)
-        return [*FLOAT_SUM.by_frame(partials[:3], frames), *square_sums[:2]]
-
-    def finish(self, partials: Columns) -> pa.Array:
-        """Return the deviations; null for fewer than two values."""
-        counts = int64s(partials[2])
-        sums = (floats(partials[0]), floats(partials[1]))
-        square_sums = (floats(partials[3]), floats(partials[4]))
-        variance = np.empty(len(counts))
-        sample_variance(counts, sums, square_sums, variance)
-        with np.errstate(invalid="ignore"):
-            return numbers_column(np.sqrt(variance), counts > 1)
-
-
-def rounded_sum(partials: Columns) -> Floats:
-    """Return high + low, or high alone where it is not finite."""
-    high, low = floats(partials[0]), floats(partials[1])
-    return np.where(np.isfinite(high), high + low, high)
 
 
 def wide_to_float(high: Int64s, low: Int64s) -> Floats:

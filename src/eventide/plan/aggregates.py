@@ -1,4 +1,10 @@
-"""The aggregates and their types: those of all windows, and those of standing queries only."""
+"""The registry of aggregates: each one is defined here, once, for every place that has aggregates.
+
+An entry has what planning needs: arguments, types, nulls, DISTINCT, and whether the answer is
+exact. How partial results are added, merged and finished is in accumulators/, by the same names.
+Windows, frames, matches and situations use these. A standing query also takes values back; for an
+aggregate that cannot, it keeps the rows and computes the answer again.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +13,35 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eventide.plan.types import MAX_PRECISION
-from eventide.schema import FLOAT64, INT64, STORABLE_KINDS, STRING, DataType
+from eventide.schema import BOOL, FLOAT64, INT64, STORABLE_KINDS, STRING, DataType
 
-Parameter = Literal["fraction", "count", "half-life"]
-"""The constant that some aggregates take behind their argument: a number from 0 to 1, a count, or
-the microseconds in which the weight of a value halves."""
+Parameter = Literal["fraction", "count", "half-life", "separator"]
+"""The constant that some aggregates take behind their arguments: a number from 0 to 1, a count, the
+microseconds in which the weight of a value halves, or a text."""
+Distinct = Literal["counts", "same", "refused"]
+"""What DISTINCT does: it counts each value once, changes nothing, or has no meaning."""
+
+LONGEST_WORD = 18
+"""Decimals of up to this many digits are integers of 64 bits."""
+MOST_AGGREGATES = 63
+"""One word says which aggregates of a row are null."""
+MOST_LISTED = 1000
+"""So many of the most frequent values are kept up as values come and go."""
 
 SKETCHED = ("approx_count_distinct", "approx_top_k")
-"""Aggregates of standing queries that are kept as sketches of panes, so they need SLIDE."""
+"""Aggregates that standing queries with SLIDE keep as sketches of panes."""
+
+MERGED_WITH_SKETCHES = ("count", "sum", "avg", "stddev", "min", "max")
+"""Aggregates that may stand beside a sketch: partial results of panes merge to them."""
 
 DECAYED = ("decayed_count", "decayed_sum", "decayed_avg")
 """Aggregates of standing queries whose values weigh less the older they are; they need SLIDE."""
+
+TAKEN_BACK = (
+    *("count", "sum", "avg", "stddev", "stddev_pop", "variance", "var_pop"),
+    *("min", "max", "median", "quantile_cont", "top_k", "approx_quantile", *DECAYED),
+)
+"""Aggregates from which standing queries take a value back; for others they keep the rows."""
 
 BY_PANE = ("count", "sum", "avg", "stddev", "min", "max", *DECAYED)
 """Aggregates that can be computed from partial results of panes, if no tuple leaves early."""
@@ -25,17 +49,22 @@ BY_PANE = ("count", "sum", "avg", "stddev", "min", "max", *DECAYED)
 
 @dataclass(frozen=True, slots=True)
 class AggregateFunction:
-    """An aggregate: its type rule, and whether its answer depends on the order of events.
+    """An aggregate.
 
-    `result` returns the type for an argument type, or None if it does not take such arguments.
-    `parameter` is the constant that stands behind the argument, if there is one.
+    `result` returns the type for the types of the arguments, or None if it does not take such
+    arguments. `needs_order` says that the answer depends on the order of events, `keeps_nulls` that
+    a null counts as a value, `exact` that the answer is its definition, rounded at the end only.
     """
 
     name: str
     takes: str
-    result: Callable[[DataType], DataType | None]
-    needs_order: bool = False
+    result: Callable[..., DataType | None]
+    arguments: int = 1
     parameter: Parameter | None = None
+    needs_order: bool = False
+    keeps_nulls: bool = False
+    exact: bool = True
+    distinct: Distinct = "counts"
 
 
 def _sum(argument: DataType) -> DataType | None:
@@ -48,8 +77,16 @@ def _float(argument: DataType) -> DataType | None:
     return FLOAT64 if argument.is_numeric else None
 
 
+def _floats(first: DataType, second: DataType) -> DataType | None:
+    return FLOAT64 if first.is_numeric and second.is_numeric else None
+
+
 def _same(argument: DataType) -> DataType | None:
     return argument if argument.kind in STORABLE_KINDS else None
+
+
+def _first_of(argument: DataType, by: DataType) -> DataType | None:
+    return argument if argument.kind in STORABLE_KINDS and by.kind in STORABLE_KINDS else None
 
 
 def _count(argument: DataType) -> DataType | None:
@@ -60,7 +97,31 @@ def _ranking(argument: DataType) -> DataType | None:
     return STRING if argument.kind in STORABLE_KINDS else None
 
 
+def _truth(argument: DataType) -> DataType | None:
+    return BOOL if argument.kind == "bool" else None
+
+
+def _text(argument: DataType) -> DataType | None:
+    return STRING if argument.kind == "string" else None
+
+
 _STORABLE = "values that a stream can hold"
+_ORDERED = "values that a stream can hold, and those that they are ordered by"
+
+
+def _spread(name: str) -> AggregateFunction:
+    return AggregateFunction(name, "numbers", _float)
+
+
+def _relation(name: str) -> AggregateFunction:
+    return AggregateFunction(name, "two numbers", _floats, arguments=2, distinct="refused")
+
+
+def _decayed(name: str, takes: str) -> AggregateFunction:
+    return AggregateFunction(
+        name, takes, _float, parameter="half-life", exact=False, distinct="refused"
+    )
+
 
 AGGREGATES: Mapping[str, AggregateFunction] = {
     each.name: each
@@ -68,31 +129,36 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
         AggregateFunction("count", "anything, or *", lambda _: INT64),
         AggregateFunction("sum", "numbers", _sum),
         AggregateFunction("avg", "numbers", _float),
-        AggregateFunction("stddev", "numbers", _float),
-        AggregateFunction("min", _STORABLE, _same),
-        AggregateFunction("max", _STORABLE, _same),
-        AggregateFunction("first", _STORABLE, _same, needs_order=True),
-        AggregateFunction("last", _STORABLE, _same, needs_order=True),
+        *map(_spread, ("stddev", "stddev_pop", "variance", "var_pop")),
+        AggregateFunction("min", _STORABLE, _same, distinct="same"),
+        AggregateFunction("max", _STORABLE, _same, distinct="same"),
+        AggregateFunction("bool_and", "truth values", _truth, distinct="same"),
+        AggregateFunction("bool_or", "truth values", _truth, distinct="same"),
+        AggregateFunction(
+            "first", _STORABLE, _same, needs_order=True, keeps_nulls=True, distinct="same"
+        ),
+        AggregateFunction(
+            "last", _STORABLE, _same, needs_order=True, keeps_nulls=True, distinct="same"
+        ),
+        AggregateFunction(
+            "arg_min", _ORDERED, _first_of, arguments=2, needs_order=True, distinct="refused"
+        ),
+        AggregateFunction(
+            "arg_max", _ORDERED, _first_of, arguments=2, needs_order=True, distinct="refused"
+        ),
+        AggregateFunction("median", "numbers", _float),
+        AggregateFunction("quantile_cont", "numbers", _float, parameter="fraction"),
+        AggregateFunction("quantile_disc", _STORABLE, _same, parameter="fraction"),
+        AggregateFunction("mode", _STORABLE, _same),
+        AggregateFunction("top_k", _STORABLE, _ranking, parameter="count"),
+        AggregateFunction("string_agg", "text", _text, parameter="separator", needs_order=True),
+        *map(_relation, ("corr", "covar_pop", "covar_samp", "regr_slope")),
+        AggregateFunction("approx_count_distinct", _STORABLE, _count, exact=False, distinct="same"),
+        AggregateFunction("approx_quantile", "numbers", _float, parameter="fraction", exact=False),
+        AggregateFunction("approx_top_k", _STORABLE, _ranking, parameter="count", exact=False),
+        _decayed("decayed_count", "a half-life"),
+        _decayed("decayed_sum", "numbers"),
+        _decayed("decayed_avg", "numbers"),
     )
 }
-"""Aggregates that every window can compute: TUMBLE and HOP, frames, situations."""
-
-STANDING_AGGREGATES: Mapping[str, AggregateFunction] = {
-    **AGGREGATES,
-    **{
-        each.name: each
-        for each in (
-            AggregateFunction("count_distinct", _STORABLE, _count),
-            AggregateFunction("median", "numbers", _float),
-            AggregateFunction("quantile", "numbers", _float, parameter="fraction"),
-            AggregateFunction("top_k", _STORABLE, _ranking, parameter="count"),
-            AggregateFunction("approx_count_distinct", _STORABLE, _count),
-            AggregateFunction("approx_quantile", "numbers", _float, parameter="fraction"),
-            AggregateFunction("approx_top_k", _STORABLE, _ranking, parameter="count"),
-            AggregateFunction("decayed_count", "a half-life", _float, parameter="half-life"),
-            AggregateFunction("decayed_sum", "numbers", _float, parameter="half-life"),
-            AggregateFunction("decayed_avg", "numbers", _float, parameter="half-life"),
-        )
-    },
-}
-"""Aggregates for the groups of standing queries. The top k are JSON text: [[value, count], …]."""
+"""All aggregates. The top k are JSON text: [[value, count], …]."""

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import assert_never
 
 from eventide.errors import BindError, Span, listed
-from eventide.plan.aggregates import AGGREGATES, STANDING_AGGREGATES
+from eventide.plan.aggregates import AGGREGATES, DECAYED
 from eventide.plan.bind_hints import (
     cast_advice,
     cast_hint,
@@ -295,9 +295,8 @@ def bind_expression(expression: Expression, row: Row) -> Expression:
             return replace(expression, aggregate=bind_aggregate(aggregate, row), keys=parts)
         case At(argument=argument):
             return replace(expression, argument=bind_expression(argument, row))
-        case MatchAggregate(function=function, argument=argument, span=span):
-            plain = bind_aggregate(Aggregate(function, argument, span=span), row)
-            return replace(expression, argument=plain.argument, type=plain.type)
+        case MatchAggregate():
+            return expression.over(bind_aggregate(expression.plain, row))
         case Classifier() | MatchNumber() | PeriodPart():
             return expression
     assert_never(expression)
@@ -323,14 +322,17 @@ def bind_call(call: Expression) -> Expression:
 
 
 def bind_aggregate(aggregate: Aggregate, row: Row) -> Aggregate:
-    """Return an aggregate with its argument bound and its type set."""
+    """Return an aggregate with its arguments bound and its type set."""
     name, span = aggregate.function, aggregate.span
-    function = STANDING_AGGREGATES.get(name)
+    function = AGGREGATES.get(name)
     if function is None:
         message = f"no aggregate {name!r}"
-        raise BindError(message, span=span, hint=suggestion(name, list(AGGREGATES), "aggregate"))
+        known = [each for each in AGGREGATES if each not in DECAYED]
+        raise BindError(message, span=span, hint=suggestion(name, known, "aggregate"))
     if aggregate.time is not None:
         aggregate = replace(aggregate, time=bind_expression(aggregate.time, row))
+    if aggregate.condition is not None:
+        aggregate = replace(aggregate, condition=bind_condition(aggregate.condition, row))
     if aggregate.argument is None:
         if name == "decayed_count":
             return replace(aggregate, type=FLOAT64)
@@ -338,14 +340,19 @@ def bind_aggregate(aggregate: Aggregate, row: Row) -> Aggregate:
             message = f"{name} takes {function.takes}, not *"
             raise BindError(message, span=span, hint=f"name a column, as in {name}(x)")
         return replace(aggregate, type=INT64)
-    argument = bind_expression(aggregate.argument, row)
-    if argument.type == NULL:
-        argument = cast_implicitly(argument, INT64)
-    result = function.result(argument.type)
+    given = [bind_expression(aggregate.argument, row)]
+    if aggregate.second is not None:
+        given.append(bind_expression(aggregate.second, row))
+    null = STRING if function.takes == "text" else BOOL if "truth" in function.takes else INT64
+    arguments = [cast_implicitly(each, null) if each.type == NULL else each for each in given]
+    result = function.result(*(each.type for each in arguments))
     if result is None:
-        message = f"{name} takes {function.takes}, not {argument.type}"
-        raise BindError(message, span=span, hint=cast_hint((argument,)))
-    return replace(aggregate, argument=argument, type=result)
+        shown = " and ".join(str(each.type) for each in arguments)
+        message = f"{name} takes {function.takes}, not {shown}"
+        raise BindError(message, span=span, hint=cast_hint(tuple(arguments)))
+    second = arguments[1] if len(arguments) > 1 else None
+    distinct = aggregate.distinct and function.distinct == "counts"
+    return replace(aggregate, argument=arguments[0], second=second, distinct=distinct, type=result)
 
 
 def cast_implicitly(expression: Expression, target: DataType) -> Expression:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import assert_never
 
 from eventide.errors import PlanError
-from eventide.plan.aggregates import AGGREGATES, STANDING_AGGREGATES, AggregateFunction
+from eventide.plan.aggregates import AGGREGATES, DECAYED
 from eventide.plan.expressions import (
     Aggregate,
     At,
@@ -151,7 +151,7 @@ def _check_standing(plan: StandingNode) -> None:
             _check_alike(left, right)
         case GroupAggregate(source=source, keys=keys, aggregates=aggregates):
             _check_items(keys, source.row)
-            _check_aggregates(aggregates, source.row, known=STANDING_AGGREGATES)
+            _check_aggregates(aggregates, source.row, ages=True)
             _check_names([*(key.name for key in keys), *(item.name for item in aggregates)])
         case Top(source=source, order=order, count=count):
             _require(bool(order) and count > 0, "the first rows in no order")
@@ -221,22 +221,19 @@ def _check_items(items: tuple[Named, ...], row: Row) -> None:
         _check_expression(item.expression, row)
 
 
-def _check_aggregates(
-    items: tuple[NamedAggregate, ...],
-    row: Row,
-    known: Mapping[str, AggregateFunction] = AGGREGATES,
-) -> None:
+def _check_aggregates(items: tuple[NamedAggregate, ...], row: Row, *, ages: bool = False) -> None:
     _check_names(item.name for item in items)
     for item in items:
-        function = known.get(item.aggregate.function)
-        _require(function is not None, f"{item.aggregate.function} has no place here")
+        name = item.aggregate.function
+        function = AGGREGATES.get(name)
+        known = function is not None and (ages or name not in DECAYED)
+        _require(known, f"{name} has no place here")
         wanted = function is not None and function.parameter is not None
         given = item.aggregate.parameter is not None
         _require(given == wanted, f"{render(item.aggregate)} has a wrong parameter")
         _require(item.aggregate.type != NULL, f"{render(item.aggregate)} has no type")
-        for part in (item.aggregate.argument, item.aggregate.time):
-            if part is not None:
-                _check_expression(part, row)
+        for part in item.aggregate.parts:
+            _check_expression(part, row)
 
 
 def _check_match(node: MatchRecognize, row: Row) -> None:
@@ -251,11 +248,11 @@ def _check_match(node: MatchRecognize, row: Row) -> None:
                 case At(argument=argument, variable=variable):
                     _require(variable in known, f"no pattern variable {variable!r}")
                     _check_of_match(argument, row)
-                case MatchAggregate(argument=argument, variable=variable):
+                case MatchAggregate(variable=variable):
                     _require(variable in known, f"no pattern variable {variable!r}")
                     _require(part.type != NULL, f"{render(part)} has no type")
-                    if argument is not None:
-                        _check_of_match(argument, row, numbered=True)
+                    for inner in part.plain.parts:
+                        _check_of_match(inner, row, numbered=True)
                 case Call() if part.type == NULL:
                     message = f"{render(part)} has no type"
                     raise PlanError(message)
@@ -299,12 +296,11 @@ def _check_temporal(node: TemporalPattern, row: Row) -> None:
             match part:
                 case PeriodPart(variable=variable):
                     _require(variable in known, f"no situation {variable!r}")
-                case MatchAggregate(argument=argument, variable=variable):
+                case MatchAggregate(variable=variable):
                     _require(variable in known, f"no situation {variable!r}")
-                    _require(not part.distinct, f"{render(part)} of a situation")
                     _require(part.type != NULL, f"{render(part)} has no type")
-                    if argument is not None:
-                        _check_expression(argument, row)
+                    for inner in part.plain.parts:
+                        _check_expression(inner, row)
 
 
 def _check_join(node: PeriodJoin, left: Row, right: Row) -> None:

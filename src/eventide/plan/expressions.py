@@ -65,15 +65,26 @@ class Aggregate:
     """An aggregate by its name in `plan.aggregates`; `COUNT(*)` has no argument.
 
     `parameter` is the constant behind the argument, if the aggregate has one: `QUANTILE(x, 0.9)`.
-    `time` is the instant from which a value ages, if values do: `DECAYED_SUM(x, '10 s')`.
+    `time` is the instant from which a value ages, if values do: `DECAYED_SUM(x, '10 s')`. `second`
+    is the second argument of `ARG_MAX(x, y)`. With `distinct` each value counts once. `condition`
+    chooses rows for an aggregate that takes a null for a value; elsewhere a `CASE` does.
     """
 
     function: str
     argument: Expression | None
     type: DataType = NULL
     span: Span | None = field(default=None, compare=False)
-    parameter: float | int | None = None
+    parameter: float | int | str | None = None
     time: Expression | None = None
+    second: Expression | None = None
+    distinct: bool = False
+    condition: Expression | None = None
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """The expressions that it is computed from."""
+        found = (self.argument, self.second, self.condition, self.time)
+        return tuple(part for part in found if part is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +150,7 @@ class At:
 class MatchAggregate:
     """An aggregate over the rows of a match that belong to `variable`; None is all rows.
 
-    `COUNT(*)` and `COUNT(A.*)` have no argument. `final` as in `At`.
+    `COUNT(*)` and `COUNT(A.*)` have no argument. `final` as in `At`, the rest as in `Aggregate`.
     """
 
     function: str
@@ -149,6 +160,34 @@ class MatchAggregate:
     final: bool = False
     type: DataType = NULL
     span: Span | None = field(default=None, compare=False)
+    parameter: float | int | str | None = None
+    second: Expression | None = None
+    condition: Expression | None = None
+
+    @property
+    def plain(self) -> Aggregate:
+        """The same aggregate without the match."""
+        return Aggregate(
+            self.function,
+            self.argument,
+            self.type,
+            self.span,
+            self.parameter,
+            second=self.second,
+            distinct=self.distinct,
+            condition=self.condition,
+        )
+
+    def over(self, plain: Aggregate) -> MatchAggregate:
+        """Return another aggregate over the same rows of the match."""
+        return replace(
+            self,
+            argument=plain.argument,
+            type=plain.type,
+            second=plain.second,
+            distinct=plain.distinct,
+            condition=plain.condition,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +288,10 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return arguments
         case Cast(argument=argument) | At(argument=argument):
             return (argument,)
-        case Aggregate(argument=argument, time=time):
-            return tuple(part for part in (argument, time) if part is not None)
-        case MatchAggregate(argument=argument):
-            return () if argument is None else (argument,)
+        case Aggregate():
+            return expression.parts
+        case MatchAggregate():
+            return expression.plain.parts
         case Over(aggregate=aggregate, keys=keys):
             return (aggregate, *keys)
     assert_never(expression)
@@ -269,9 +308,8 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression]) 
             return replace(expression, argument=change(argument))
         case Aggregate():
             return rebuild_aggregate(expression, change)
-        case MatchAggregate(argument=argument):
-            changed_argument = None if argument is None else change(argument)
-            return replace(expression, argument=changed_argument)
+        case MatchAggregate():
+            return expression.over(rebuild_aggregate(expression.plain, change))
         case Over(aggregate=aggregate, keys=keys):
             changed = change(aggregate)
             assert isinstance(changed, Aggregate)
@@ -282,11 +320,12 @@ def rebuild(expression: Expression, change: Callable[[Expression], Expression]) 
 def rebuild_aggregate(
     aggregate: Aggregate, change: Callable[[Expression], Expression]
 ) -> Aggregate:
-    """Return the aggregate with `change` applied to its argument and time, if it has them."""
-    argument, time = (
-        None if part is None else change(part) for part in (aggregate.argument, aggregate.time)
+    """Return the aggregate with `change` applied to each of its parts."""
+    argument, second, condition, time = (
+        None if part is None else change(part)
+        for part in (aggregate.argument, aggregate.second, aggregate.condition, aggregate.time)
     )
-    return replace(aggregate, argument=argument, time=time)
+    return replace(aggregate, argument=argument, second=second, condition=condition, time=time)
 
 
 def walk(expression: Expression) -> Iterator[Expression]:

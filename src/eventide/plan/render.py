@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import assert_never
 
 from eventide.plan.expressions import (
@@ -22,9 +23,11 @@ from eventide.plan.expressions import (
     RangeFrame,
     RowsFrame,
     rebuild,
+    rebuild_aggregate,
 )
 from eventide.plan.functions import FUNCTIONS, Function
 from eventide.plan.times import format_duration, format_timestamp
+from eventide.schema import STRING
 
 _TIGHTEST = 10
 
@@ -46,12 +49,12 @@ def render(expression: Expression) -> str:
             return _call(expression)
         case Cast(argument=argument, type=data_type, or_null=or_null):
             return f"{'TRY_CAST' if or_null else 'CAST'}({render(argument)} AS {data_type})"
-        case Aggregate(function=function, argument=argument, parameter=parameter, time=time):
-            if time is not None:
+        case Aggregate(argument=argument):
+            if expression.time is not None:
                 values = "" if argument is None else f"{render(argument)}, "
-                return f"{function}({values}'{format_duration(int(parameter or 0))}')"
-            behind = "" if parameter is None else f", {parameter}"
-            return f"{function}({'*' if argument is None else render(argument)}{behind})"
+                half_life = format_duration(int(expression.parameter or 0))
+                return f"{expression.function}({values}'{half_life}')"
+            return _aggregate(expression, "*" if argument is None else render(argument))
         case Over(aggregate=aggregate, keys=keys, frame=frame):
             return f"{render(aggregate)} OVER ({render_over(keys, frame)})"
         case At() | MatchAggregate() | Classifier() | MatchNumber():
@@ -67,10 +70,12 @@ def _of_match(expression: At | MatchAggregate | Classifier | MatchNumber) -> str
             return "CLASSIFIER()"
         case MatchNumber():
             return "MATCH_NUMBER()"
-        case MatchAggregate(function=function, argument=argument, variable=variable):
-            text = _qualified(argument, variable)
-            distinct = "DISTINCT " if expression.distinct else ""
-            return f"{'FINAL ' if expression.final else ''}{function}({distinct}{text})"
+        case MatchAggregate(variable=variable):
+            plain = expression.plain
+            if variable is not None:
+                plain = rebuild_aggregate(plain, partial(_with_variable, variable=variable))
+            text = _qualified(expression.argument, variable)
+            return f"{'FINAL ' if expression.final else ''}{_aggregate(plain, text)}"
         case At(argument=argument, variable=variable, edge=edge, offset=offset, shift=shift):
             text = _qualified(argument, variable)
             if edge != "last" or offset or expression.final:
@@ -81,6 +86,18 @@ def _of_match(expression: At | MatchAggregate | Classifier | MatchNumber) -> str
                 text = f"{'PREV' if shift < 0 else 'NEXT'}({text}{far})"
             return text
     assert_never(expression)
+
+
+def _aggregate(aggregate: Aggregate, argument: str) -> str:
+    parameter = aggregate.parameter
+    behind = "" if aggregate.second is None else f", {render(aggregate.second)}"
+    if parameter is not None:
+        behind += f", {_literal(Literal(parameter, STRING))}"
+    distinct = "DISTINCT " if aggregate.distinct else ""
+    text = f"{aggregate.function}({distinct}{argument}{behind})"
+    if aggregate.condition is not None:
+        text += f" FILTER (WHERE {render(aggregate.condition)})"
+    return text
 
 
 def _qualified(argument: Expression | None, variable: str | None) -> str:

@@ -318,10 +318,10 @@ hint: group by it: GROUP BY TUMBLE(ts, INTERVAL '10' SECOND)""",
     (
         UnsupportedError,
         """\
-MEDIAN(speed) is beyond Eventide's own operators
-  SELECT median(speed) FROM cars GROUP BY TUMBLE(ts, INTERVAL '1' SECOND)
+BIT_OR(speed) is beyond Eventide's own operators
+  SELECT bit_or(speed) FROM cars GROUP BY TUMBLE(ts, INTERVAL '1' SECOND)
          ^^^^^^^^^^^^^
-hint: over a window, FROM cars [RANGE 1 MINUTE]; over history, GROUP BY date_trunc('hour', ts)""",
+hint: compute it in a SELECT around this one""",
     ),
     (
         UnsupportedError,

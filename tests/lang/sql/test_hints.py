@@ -34,14 +34,6 @@ def test_an_interval_is_not_divided() -> None:
     plan_sql(f"SELECT ts + {written[1]} AS x FROM cars", CATALOG)
 
 
-def test_values_are_counted_once_in_two_steps() -> None:
-    window = "TUMBLE(ts, INTERVAL '10' SECOND)"
-    hint = hint_of(f"SELECT COUNT(DISTINCT car) AS n FROM cars GROUP BY {window}")
-    written = hint.partition(": ")[2]
-    written = written.replace("TUMBLE(…)", window).replace("…", "cars")
-    plan_sql(re.sub(r"\bx\b", "car", written), CATALOG)
-
-
 def test_a_column_of_a_group_is_taken_by_an_aggregate_that_is_there() -> None:
     query = "SELECT car, {} AS s, COUNT(*) AS n FROM cars [ROWS 3] GROUP BY car"
     for written in re.findall(r"m(?:in|ax)\([\w.]+\)", hint_of(query.format("speed"))):

@@ -13,6 +13,7 @@ from eventide.operators.standing.answer.report import Reporter
 from eventide.operators.standing.answer.top import FirstRows
 from eventide.operators.standing.groups.group import AggregateGroups
 from eventide.operators.standing.groups.panes import group_operator
+from eventide.operators.standing.groups.recomputed import RecomputedGroups
 from eventide.operators.standing.groups.slides import AggregateSlides
 from eventide.operators.standing.joins.as_of import JoinAsOf
 from eventide.operators.standing.joins.join import JoinSide, JoinWindows
@@ -88,7 +89,7 @@ def build_standing(
         execution,
         keeps_answer,
         partitions,
-        is_settled(plan.source) and builder.has(AggregateGroups, AggregateSlides),
+        is_settled(plan.source) and builder.has(AggregateGroups, AggregateSlides, RecomputedGroups),
     )
     return builder.tree(reporter)
 

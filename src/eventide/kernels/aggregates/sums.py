@@ -1,16 +1,16 @@
 """Sums that do not depend on the order of adding, by group and by frame.
 
-Floats are summed as an unevaluated pair high + low (Knuth's two-sum), which has about 106 bits: so
-dividing the rows into batches or slices differently gives the same double. Integers are summed in
-128 bits, as a signed high and an unsigned low half, so that only a final result that does not fit
-is an error.
+Floats are summed as an unevaluated pair high + low (Knuth's two-sum), which has about 106 bits. If
+a pair cannot hold a sum exactly, the kernel says so, and the sum is computed again from the rows
+without any rounding (expansions.py). Integers are summed in 128 bits, as a signed high and an
+unsigned low half, so that only a final result that does not fit is an error.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Floats, Int64s, inline, kernel
+from eventide.kernels.compiled import Bools, Floats, Int64s, inline, kernel
 
 SPLITTER = 134217729.0  # 2^27 + 1, splits a double into two halves of 26 bits
 
@@ -21,6 +21,14 @@ def two_sum(a: float, b: float) -> tuple[float, float]:
     total = a + b
     if not np.isfinite(total):
         return total, 0.0
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+@inline
+def exact_pair(a: float, b: float) -> tuple[float, float]:
+    """Return the rounded sum of two doubles and what rounding lost; a NaN if it is not finite."""
+    total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
@@ -50,13 +58,25 @@ def add_by_group(counts: Int64s, groups: Int64s, out: Int64s) -> None:
 
 @kernel
 def sum_floats_by_group(
-    high: Floats, low: Floats, groups: Int64s, out_high: Floats, out_low: Floats
+    high: Floats, low: Floats, groups: Int64s, out_high: Floats, out_low: Floats, doubt: Bools
 ) -> None:
-    """Add the pair (high, low) of each row to the pair of its group."""
+    """Add the pair (high, low) of each row to the pair of its group.
+
+    `doubt[g]` becomes true if the pair of group g may have lost something. An empty `low` is zero.
+    """
+    no_low = len(low) == 0
     for i in range(len(groups)):
         group = groups[i]
-        out_high[group], lost = two_sum(out_high[group], high[i])
-        out_low[group] += lost + low[i]
+        total, lost = exact_pair(out_high[group], high[i])
+        rest, gone = exact_pair(out_low[group], lost)
+        if not no_low:
+            rest, more = exact_pair(rest, low[i])
+            gone = gone if gone != 0.0 else more
+        out_high[group] = total
+        out_low[group] = rest
+        # What is not finite gives a NaN here.
+        if gone != 0.0:
+            doubt[group] = True
 
 
 @kernel
@@ -74,10 +94,21 @@ def sum_integers_by_group(
 
 
 @kernel
-def squares(values: Floats, high: Floats, low: Floats) -> None:
-    """Write each value's square as a pair."""
+def products(values: Floats, others: Floats, high: Floats, low: Floats) -> None:
+    """Write the product of two values as a pair, for each row."""
     for i in range(len(values)):
-        high[i], low[i] = two_product(values[i], values[i])
+        high[i], low[i] = two_product(values[i], others[i])
+
+
+@inline
+def add_to_pair(
+    high: float, low: float, more_high: float, more_low: float
+) -> tuple[float, float, bool]:
+    """Return the sum of two pairs, and whether it may have lost something."""
+    total, lost = exact_pair(high, more_high)
+    rest, gone = exact_pair(low, lost)
+    rest, more = exact_pair(rest, more_low)
+    return total, rest, gone != 0.0 or more != 0.0
 
 
 @kernel
@@ -87,42 +118,46 @@ def sum_floats_by_frame(
     right: Int64s,
     suffix: tuple[Floats, Floats],
     out: tuple[Floats, Floats],
-) -> None:
+) -> bool:
     """Write the sum of rows [left, right) for each frame; neither bound ever decreases.
 
-    Nothing is ever subtracted: a huge value, an infinity or a NaN leaves no trace when it leaves
-    the frame. `suffix` holds the sums of [i, middle) and the running sum covers [middle, end); when
-    the left bound passes the middle, the suffixes are computed anew. Every row is added at most
-    twice.
+    Nothing is ever subtracted. `suffix` holds the sums of [i, middle) and the running sum covers
+    [middle, end); when the left bound passes the middle, the suffixes are computed anew. Every row
+    is added at most twice. Return whether a pair may have lost something.
     """
     high, low = pairs
     suffix_high, suffix_low = suffix
     middle = 0
     end = 0
     back_high, back_low = 0.0, 0.0
+    doubt = False
     for frame in range(len(left)):
         start = left[frame]
         if start >= middle:
             total, rest = 0.0, 0.0
             for i in range(right[frame] - 1, start - 1, -1):
-                total, lost = two_sum(total, high[i])
-                rest += lost + low[i]
+                total, rest, lost = add_to_pair(total, rest, high[i], low[i])
+                doubt = doubt or lost
                 suffix_high[i] = total
                 suffix_low[i] = rest
             middle = max(right[frame], start)
             end = middle
             back_high, back_low = 0.0, 0.0
         while end < right[frame]:
-            back_high, lost = two_sum(back_high, high[end])
-            back_low += lost + low[end]
+            back_high, back_low, lost = add_to_pair(back_high, back_low, high[end], low[end])
+            doubt = doubt or lost
             end += 1
         if start < middle:
-            total, lost = two_sum(suffix_high[start], back_high)
+            total, rest, lost = add_to_pair(
+                suffix_high[start], suffix_low[start], back_high, back_low
+            )
+            doubt = doubt or lost
             out[0][frame] = total
-            out[1][frame] = suffix_low[start] + back_low + lost
+            out[1][frame] = rest
         else:
             out[0][frame] = back_high
             out[1][frame] = back_low
+    return doubt
 
 
 @kernel
@@ -154,26 +189,33 @@ def subtract_integers(
 
 
 @kernel
-def sample_variance(
-    counts: Int64s, sums: tuple[Floats, Floats], square_sums: tuple[Floats, Floats], out: Floats
+def co_deviations(
+    counts: Int64s,
+    first: tuple[Floats, Floats],
+    second: tuple[Floats, Floats],
+    products: tuple[Floats, Floats],
+    out: Floats,
 ) -> None:
-    """Write the sample variance of groups of two or more values.
+    """Write the sum of (x - mean of x)(y - mean of y) of each group; x and y may be the same.
 
-    Sum (x - m)² = Q - 2mS + nm² holds for any m; with the rounded mean as m and pairs throughout,
-    the cancelling terms have 106 bits, so large means with small spreads stay exact.
+    Sum (x - m)(y - k) = P - mY - kX + nmk for any m and k, with the sums X, Y and P of x, y and
+    xy. With the rounded means and pairs throughout, the terms that cancel have 106 bits, so large
+    means with small deviations lose nothing. A NaN is written where a sum is not finite.
     """
     for group in range(len(counts)):
-        count = float(counts[group])
-        if counts[group] < 2:
-            out[group] = np.nan
-            continue
-        mean = (sums[0][group] + sums[1][group]) / count
-        cross, cross_low = two_product(-2.0 * mean, sums[0][group])
-        cross_low += -2.0 * mean * sums[1][group]
-        square, square_low = two_product(mean, mean)
+        count = float(max(counts[group], 1))
+        mean = (first[0][group] + first[1][group]) / count
+        other = (second[0][group] + second[1][group]) / count
+        one, one_low = two_product(-mean, second[0][group])
+        one_low += -mean * second[1][group]
+        two, two_low = two_product(-other, first[0][group])
+        two_low += -other * first[1][group]
+        square, square_low = two_product(mean, other)
         scaled, scaled_low = two_product(count, square)
         scaled_low += count * square_low
-        total, lost = two_sum(square_sums[0][group], cross)
-        total, lost_too = two_sum(total, scaled)
-        total += lost + lost_too + square_sums[1][group] + cross_low + scaled_low
-        out[group] = max(total, 0.0) / (count - 1.0) if np.isfinite(total) else np.nan
+        total, lost = two_sum(products[0][group], one)
+        total, lost_too = two_sum(total, two)
+        total, lost_again = two_sum(total, scaled)
+        lost += lost_too + lost_again
+        total += lost + products[1][group] + one_low + two_low + scaled_low
+        out[group] = total if np.isfinite(total) else np.nan

@@ -207,9 +207,8 @@ class _Sliding:
         """Return the expression with every OVER replaced by the column it is computed in."""
         match expression:
             case Over(aggregate=aggregate, keys=keys, span=span):
-                for inner in (aggregate.argument, *keys):
-                    if inner is not None:
-                        refuse_aggregates(inner, "OVER")
+                for inner in (*aggregate.parts, *keys):
+                    refuse_aggregates(inner, "OVER")
                 return Column(self._name(expression), span=span)
             case Aggregate(span=span):
                 message = f"{render(expression)} needs a window"
@@ -293,9 +292,9 @@ class _Grouping:
         return rebuild(expression, self.lift)
 
     def _name(self, aggregate: Aggregate, wanted: str | None) -> str:
-        if aggregate.argument is not None:
-            refuse_aggregates(aggregate.argument, "an aggregate")
-            for part in walk(aggregate.argument):
+        for inner in aggregate.parts:
+            refuse_aggregates(inner, "an aggregate")
+            for part in walk(inner):
                 if not isinstance(part, Column) or part.name in self.fields:
                     continue
                 if part.name in _WINDOW_COLUMNS:

@@ -8,6 +8,7 @@ from functools import reduce
 from sqlglot import exp
 
 from eventide.errors import BindError, EventideError, Span, UnsupportedError
+from eventide.lang.sql.functions.aggregates import aggregate_name, read_aggregate
 from eventide.lang.sql.functions.known import (
     ANONYMOUS,
     DATE_PARTS,
@@ -15,10 +16,7 @@ from eventide.lang.sql.functions.known import (
     PART_ALIASES,
     PICKS,
     READ,
-    STANDING_NODES,
     WITH_CONSTANTS,
-    aggregate_name,
-    has_more,
     is_ours,
     unread,
 )
@@ -42,7 +40,7 @@ from eventide.plan.expressions import (
 from eventide.plan.functions import DATE_PARTS as PARTS
 from eventide.plan.functions import FUNCTIONS
 from eventide.plan.times import unit_us
-from eventide.schema import BOOL, INT64, INTERVAL, NULL, SEQ, STRING, TS
+from eventide.schema import BOOL, INTERVAL, NULL, SEQ, STRING, TS
 
 _NULL = Literal(None, NULL)
 _UNARY = ("this",)
@@ -57,15 +55,8 @@ _OTHERS = {
     "from_unixtime": "write make_timestamp(x * 1000000)",
 }
 """What to write for functions of other databases."""
-NTH_HINT = (
-    "FIRST and LAST take one expression; FIRST(x, n) is for MATCH_RECOGNIZE, and elsewhere "
-    "nth_value(x, n) OVER (ORDER BY ts) gives the n-th"
-)
 AROUND_HINT = "compute it in a SELECT around this one"
 _STANDING_HINT = "it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]"
-_PERIODS_HINT = (
-    "over a window, FROM cars [RANGE 1 MINUTE]; over history, GROUP BY date_trunc('hour', ts)"
-)
 
 
 @dataclass(frozen=True)
@@ -121,7 +112,7 @@ class Translator:
             case exp.RegexpExtract() | exp.SplitPart() | exp.TimeToStr():
                 return self.with_constants(node)
             case exp.Filter():
-                return self.filtered(node)
+                refuse("FILTER works with aggregates", node, "put the condition into WHERE")
             case exp.Window():
                 return self.over(node)
             case exp.Anonymous():
@@ -131,8 +122,7 @@ class Translator:
     def beyond(self, node: exp.Expr) -> EventideError:
         """Return the error for an expression that our operators cannot compute."""
         what = f"{written(node)} is beyond Eventide's own operators"
-        hint = _PERIODS_HINT if type(node) in STANDING_NODES else AROUND_HINT
-        return UnsupportedError(what, span=span_of(node), hint=hint)
+        return UnsupportedError(what, span=span_of(node), hint=AROUND_HINT)
 
     def call(self, node: exp.Expr, name: str, *arguments: Expression) -> Call:
         """Return a call that stands where `node` does."""
@@ -274,34 +264,10 @@ class Translator:
 
     def aggregate(self, node: exp.Expr) -> Aggregate:
         """Return an aggregate of ours."""
-        name, argument = aggregate_name(node), node.this
-        assert name is not None
-        if isinstance(argument, exp.Distinct | exp.Order) or has_more(node):
-            what = f"{written(node)} is beyond Eventide's own windows"
-            hint = "an aggregate takes one expression, without DISTINCT and ORDER BY"
-            if isinstance(node, exp.First | exp.Last) and node.args.get("expression"):
-                hint = NTH_HINT
-            if isinstance(node, exp.Count) and isinstance(argument, exp.Distinct):
-                hint = (
-                    "group by the value too, and count the rows of each window: SELECT "
-                    "window_start, COUNT(*) FROM (SELECT window_start, x FROM … GROUP BY x, "
-                    "TUMBLE(…)) GROUP BY window_start"
-                )
-            refuse(what, node, hint)
-        inner = None if argument is None or isinstance(argument, exp.Star) else argument
-        translated = None if inner is None else self.translate(inner)
-        return Aggregate(name, translated, span=self.span(node))
-
-    def filtered(self, node: exp.Filter) -> Aggregate:
-        """agg(x) FILTER (WHERE c) -> agg(CASE WHEN c THEN x END)."""
-        inner = self.translate(node.this)
-        if not isinstance(inner, Aggregate) or inner.function in ("first", "last"):
-            what = "FILTER works with the aggregates that ignore nulls"
-            refuse(what, node, "put the condition into WHERE")
-        condition = self.translate(node.expression.this)
-        value = inner.argument or Literal(1, INT64)
-        chosen = self.call(node, "case", condition, value, _NULL)
-        return replace(inner, argument=chosen, span=self.span(node))
+        found = read_aggregate(node)
+        starred = found.argument is None or isinstance(found.argument, exp.Star)
+        value = None if starred or found.argument is None else self.translate(found.argument)
+        return found.translated(value, self.translate, self.span(node))
 
     def with_constants(self, node: exp.Expr) -> Expression:
         """Return REGEXP_EXTRACT, SPLIT_PART or STRFTIME, whose other arguments are constants."""
@@ -379,7 +345,7 @@ def unknown_function(
         message = f"{name.upper()} stands outside GROUP BY"
         hint = f"group by it: GROUP BY {name.upper()}(ts, INTERVAL '10' SECOND)"
         return BindError(message, span=span, hint=hint)
-    if name == "top_k" or name in DECAYED:
+    if name in DECAYED:
         return BindError(f"{name.upper()} is for standing queries", span=span, hint=_STANDING_HINT)
     if name in ("now", "today", "get_current_timestamp"):
         return no_clock(span)

@@ -351,6 +351,10 @@ class Compiler:
         variables = self.sets.bits[call.variable]
         function = call.function
         argument = call.argument
+        if function not in _KEPT_IN_REGISTERS:
+            message = f"{render(call)} stands in DEFINE"
+            hint = "a condition has count, sum, avg, min, max and stddev; measure others"
+            raise UnsupportedError(message, span=call.span, hint=hint)
         if function == "count":
             if argument is not None and not call.distinct:
                 # Only whether there is a value matters, not which.
@@ -436,6 +440,7 @@ class Compiler:
         )
 
 
+_KEPT_IN_REGISTERS = ("count", "sum", "avg", "min", "max", "stddev")
 _ARITHMETIC = ("+", "-", "*", "%", "negate", "abs")
 _LEAVES = (At, MatchAggregate, MatchNumber)
 _LEVEL = ConditionRead(op.KEY_LEVEL, -1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -307,12 +307,15 @@ class Measures(ABC):
 
     def values_of(
         self, leaf: MatchAggregate, rows: Int64s, nodes: Int64s, numbers: Int64s | None = None
-    ) -> tuple[Aggregate, pa.Array]:
-        """Return an aggregate as one of SQL's, and its argument at some rows of matches."""
-        plain = Aggregate(leaf.function, leaf.argument, leaf.type, leaf.span)
+    ) -> tuple[Aggregate, list[pa.Array]]:
+        """Return an aggregate as one of SQL's, and its arguments at some rows of matches.
+
+        DISTINCT is left out of it.
+        """
+        plain = replace(leaf.plain, distinct=False)
         if leaf.argument is None:
-            return plain, pa.array(rows)
-        return plain, self.evaluated(leaf.argument, rows, nodes, numbers)
+            return plain, [pa.array(rows)]
+        return plain, [self.evaluated(part, rows, nodes, numbers) for part in plain.parts]
 
     def evaluated(
         self, argument: Expression, rows: Int64s, nodes: Int64s, numbers: Int64s | None = None
@@ -345,20 +348,20 @@ class Measures(ABC):
         numbers = self.matches.number[match_of[places]]
         plain, values = self.values_of(leaf, paths.row[places], paths.node[places], numbers)
         if leaf.distinct:
-            codes, width = encode_column(one_spelling(values))
+            codes, width = encode_column(one_spelling(values[0]))
             pairs = match_of[places] * max(1, width) + codes
             groups, distinct = encode_column(pa.array(pairs))
             first = np.full(distinct, -1, np.int64)
             first_by_group(groups, first)
             first.sort()
-            values = values.take(pa.array(first))
+            values = [each.take(pa.array(first)) for each in values]
             counted = np.zeros(len(counted), np.bool_)
             counted[places[first]] = True
         before = np.zeros(len(counted) + 1, np.int64)
         np.cumsum(counted, out=before[1:])
         accumulator = accumulator_of(plain)
         frames = Frames(frozen(before[left]), frozen(before[right]))
-        return accumulator.finish(accumulator.by_frame(accumulator.lift(values), frames))
+        return accumulator.of_frames(accumulator.lift(*values), frames)
 
 
 def nodes_at(paths: Unrolled, places: Int64s) -> Int64s:

@@ -118,7 +118,7 @@ class OneRow(Measures):
             counts = self.matches.counts_on(self.naming.chosen(leaf.variable))
             return pa.array(at_heads(counts, self.matches.head, missing=0))
         # What a shared row adds has to be the same for every match.
-        alike = not leaf.distinct and not reads_number(leaf.argument)
+        alike = not leaf.distinct and not any(map(reads_number, leaf.plain.parts))
         if alike and self.matches.are_long():
             return self.aggregate_shared(leaf)
         parts = []
@@ -138,7 +138,7 @@ class OneRow(Measures):
         counted = self.naming.chosen(leaf.variable)[matches.node]
         plain, values = self.values_of(leaf, matches.row[counted], matches.node[counted])
         accumulator = accumulator_of(plain)
-        lifted = accumulator.lift(values)
+        lifted = accumulator.lift(*values)
         before = np.zeros(len(counted) + 1, np.int64)
         np.cumsum(counted, out=before[1:])
         place, going = matches.head, np.arange(matches.count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from eventide.plan.expressions import (
     Named,
     PeriodPart,
     rebuild,
+    rebuild_aggregate,
     walk,
 )
 from eventide.plan.situations.nodes import TemporalPattern
@@ -74,16 +75,12 @@ class MatchReporter:
             assert leaf.variable is not None
             symbol, number = symbols[leaf.variable], -1
             if isinstance(leaf, MatchAggregate):
-                aggregate = Aggregate(leaf.function, leaf.argument, leaf.type, leaf.span)
-                number = wanted[symbol].setdefault(aggregate, len(wanted[symbol]))
+                number = wanted[symbol].setdefault(leaf.plain, len(wanted[symbol]))
             places.append((symbol, number))
         aggregates = tuple(SymbolAggregates(tuple(each)) for each in wanted)
         of_leaves, of_sums = part_names(leaves, "v"), part_names(summed, "s")
         over_matches = tuple(
-            each
-            if each.argument is None
-            else replace(each, argument=with_columns(each.argument, of_leaves))
-            for each in summed
+            rebuild_aggregate(each, lambda part: with_columns(part, of_leaves)) for each in summed
         )
         items = tuple(
             Named(item.name, with_columns(item.expression, of_sums if summed else of_leaves))

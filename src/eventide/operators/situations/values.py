@@ -19,11 +19,9 @@ from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
 from eventide.kernels.ordering import ranges
 from eventide.kernels.situations.runs import frames_until
-from eventide.operators.aggregate import accumulator_of
-from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.aggregate import accumulator_of, lift
 from eventide.operators.situations.runs import Derived, run_codes
 from eventide.plan.expressions import Aggregate
-from eventide.schema import TS
 
 
 @dataclass(frozen=True)
@@ -60,9 +58,7 @@ class SymbolAggregates:
         """Return the partials of single events."""
         columns: list[pa.Array] = []
         for each, accumulator in zip(self.aggregates, self.accumulators, strict=True):
-            argument = each.argument
-            values = rows.column(TS) if argument is None else evaluate(argument, rows)
-            columns += accumulator.lift(values)
+            columns += lift(each, accumulator, rows)
         return columns
 
     def by_group(self, columns: Sequence[pa.Array], groups: Groups) -> list[pa.Array]:
@@ -78,6 +74,14 @@ class SymbolAggregates:
         for accumulator, parts in zip(self.accumulators, self.split(columns), strict=True):
             merged += accumulator.by_frame(parts, frames)
         return merged
+
+    def of_frames(self, columns: Sequence[pa.Array], frames: Frames) -> list[pa.Array]:
+        """Return the aggregates of frames."""
+        parts = self.split(columns)
+        return [
+            each.of_frames(part, frames)
+            for each, part in zip(self.accumulators, parts, strict=True)
+        ]
 
     def finish(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
         """Return the aggregates of partials."""
@@ -196,7 +200,7 @@ class RunValues:
         is_first[1:] = (np.diff(left[order]) != 0) | (np.diff(right[order]) != 0)
         chosen = order[is_first]
         frames = Frames(frozen(left[chosen]), frozen(right[chosen]))
-        values = self.aggregates.finish(self.aggregates.by_frame(parts.columns, frames))
+        values = self.aggregates.of_frames(parts.columns, frames)
         place_of = np.empty(len(order), np.int64)
         place_of[order] = np.cumsum(is_first) - 1
         rows = pa.array(place_of)

@@ -29,7 +29,7 @@ from eventide.kernels.aggregates.extremes import last_by_group
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.grouping import group_by_key_and_pane, number_events, order_by_key
 from eventide.kernels.ordering import ranges
-from eventide.operators.aggregate import accumulator_of
+from eventide.operators.aggregate import accumulator_of, lift
 from eventide.operators.checking import filled, require, require_keys, require_within
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.expressions.evaluate import evaluate
@@ -224,10 +224,11 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
     def lift(self, rows: pa.RecordBatch, codes: Int32s, numbers: Int64s) -> pa.RecordBatch:
         """Return the partial of each single event; those between windows are left out."""
         arrays = [pa.array(codes), pa.array(numbers // self.pane_size)]
-        arguments = [item.aggregate.argument for item in self.node.aggregates]
-        for accumulator, argument in zip(self.accumulators, (None, None, *arguments), strict=True):
-            values = rows.column("ts") if argument is None else evaluate(argument, rows)
-            arrays += accumulator.lift(values)
+        for bound in BOUNDS:
+            arrays += bound.lift(rows.column("ts"))
+        of_items = self.accumulators[len(BOUNDS) :]
+        for accumulator, item in zip(of_items, self.node.aggregates, strict=True):
+            arrays += lift(item.aggregate, accumulator, rows)
         lifted = pa.RecordBatch.from_arrays(arrays, schema=self.partial_schema)
         if self.pane_size <= self.window.size:
             return lifted
@@ -281,7 +282,7 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
     def put_together(self, partials: pa.RecordBatch, frames: Frames) -> list[pa.Array]:
         """Return bounds and aggregates of windows, each from the partials of a frame."""
         return [
-            accumulator.finish(accumulator.by_frame(parts, frames))
+            accumulator.of_frames(parts, frames)
             for accumulator, parts in zip(self.accumulators, self.split(partials), strict=True)
         ]
 

@@ -23,7 +23,7 @@ from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, Ti
 from eventide.kernels.aggregates.frames import window_frames
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.grouping import group_by_pane, order_by_key
-from eventide.operators.aggregate import accumulator_of
+from eventide.operators.aggregate import accumulator_of, lift
 from eventide.operators.checking import (
     filled,
     require,
@@ -146,9 +146,7 @@ class AggregateWindows(Stateful[WindowState]):
         ts = int64s(rows.column("ts"))
         columns: list[list[pa.Array]] = []
         for item, accumulator in zip(self.node.aggregates, self.accumulators, strict=True):
-            argument = item.aggregate.argument
-            values = rows.column("ts") if argument is None else evaluate(argument, rows)
-            columns.append(accumulator.lift(values))
+            columns.append(lift(item.aggregate, accumulator, rows))
         return self.reduce(keys, ts, columns)
 
     def merge(self, partials: pa.RecordBatch) -> pa.RecordBatch:
@@ -211,8 +209,11 @@ class AggregateWindows(Stateful[WindowState]):
             # Panes ascend, so the windows to report lie side by side.
             bounds = np.searchsorted(panes, [starts.start_us, max(starts.start_us, starts.end_us)])
             chosen = slice(int(bounds[0]), int(bounds[1]))
-            picked = [[part[chosen] for part in parts] for parts in columns]
-            return self.finish([key[chosen] for key in keys], panes[chosen], picked)
+            answers = [
+                accumulator.finish([part[chosen] for part in parts])
+                for accumulator, parts in zip(self.accumulators, columns, strict=True)
+            ]
+            return self.rows([key[chosen] for key in keys], panes[chosen], answers)
         return self.close_hopping(keys, panes, columns, starts)
 
     def close_hopping(
@@ -235,21 +236,17 @@ class AggregateWindows(Stateful[WindowState]):
         window_frames(*inputs, window_starts, key_of, left, right)
         frames = Frames(frozen(left), frozen(right))
         in_order = pa.array(order)
-        merged = [
-            accumulator.by_frame([part.take(in_order) for part in parts], frames)
+        answers = [
+            accumulator.of_frames([part.take(in_order) for part in parts], frames)
             for accumulator, parts in zip(self.accumulators, columns, strict=True)
         ]
-        return self.finish([key.take(pa.array(key_of)) for key in distinct], window_starts, merged)
+        return self.rows([key.take(pa.array(key_of)) for key in distinct], window_starts, answers)
 
-    def finish(
-        self, keys: list[pa.Array], starts: Int64s, columns: list[list[pa.Array]]
-    ) -> pa.RecordBatch:
-        """Turn merged partials into result rows."""
+    def rows(self, keys: list[pa.Array], starts: Int64s, answers: list[pa.Array]) -> pa.RecordBatch:
+        """Return the rows of windows, from their keys, starts and aggregates."""
         bounds = [pa.array(starts), pa.array(starts + self.window.size_us)]
         arrays = keys + [bound.view(pa.timestamp("us")) for bound in bounds]
-        for accumulator, partials in zip(self.accumulators, columns, strict=True):
-            arrays.append(accumulator.finish(partials))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
+        return pa.RecordBatch.from_arrays([*arrays, *answers], schema=self.output_schema)
 
     def still_needed(self, partials: pa.RecordBatch, closed_us: int) -> pa.RecordBatch:
         """Drop the panes that lie only in closed windows."""

@@ -24,7 +24,7 @@ from eventide.kernels.aggregates.frames import keep_reachable_rows, range_frames
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
 from eventide.kernels.ordering import ranges
-from eventide.operators.aggregate import accumulator_of
+from eventide.operators.aggregate import accumulator_of, arguments_of
 from eventide.operators.checking import (
     require,
     require_ascending,
@@ -194,10 +194,8 @@ class AggregateFrames(Stateful[SlidingState]):
         in_order = pa.array(by_key.order)
         arrays = rows.slice(start, end - start).columns
         for item, accumulator in zip(self.node.aggregates, self.accumulators, strict=True):
-            argument = item.aggregate.argument
-            values = rows.column("ts") if argument is None else evaluate(argument, rows)
-            partials = accumulator.by_frame(accumulator.lift(values.take(in_order)), frames)
-            arrays.append(accumulator.finish(partials).take(place))
+            values = [each.take(in_order) for each in arguments_of(item.aggregate, rows)]
+            arrays.append(accumulator.of_frames(accumulator.lift(*values), frames).take(place))
         return pa.RecordBatch.from_arrays(arrays, schema=self.output_schema)
 
     def frames(self, ts: Int64s, by_key: KeyOrder, start: int, end: int) -> tuple[Frames, pa.Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from eventide.plan.aggregates import DECAYED, SKETCHED
+from eventide.plan.aggregates import DECAYED
 from eventide.plan.explain import describe
 from eventide.plan.nodes import Filter, Project, scans_of, sources_of
 from eventide.plan.render import render
@@ -36,7 +36,9 @@ from eventide.plan.standing.update_patterns import (
     Edge,
     UpdatePattern,
     by_pane,
+    by_sketch,
     edges,
+    is_taken_back,
     nodes_of,
     pattern_of,
     structure_below,
@@ -152,9 +154,12 @@ class _Remembered:
 
     def _group(self, node: GroupAggregate) -> list[str]:
         functions = {item.aggregate.function for item in node.aggregates}
-        if self.kept.slide_us is not None and functions & {*SKETCHED}:
+        edge = pattern_of(node.source, self.kept)
+        if by_sketch(node, edge, self.kept.slide_us):
             return ["panes by group"]
-        if by_pane(node, pattern_of(node.source, self.kept), self.kept.slide_us):
+        if not functions & {*DECAYED} and not is_taken_back(node):
+            return [f"rows, computed again ({_names(node.source)})"]
+        if by_pane(node, edge, self.kept.slide_us):
             return [f"partial results by pane ({', '.join(_synopses(functions))})"]
         if structure_below(node, node.source, self.kept) == "none":
             return ["array by group"]

@@ -17,7 +17,17 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Literal, assert_never
 
-from eventide.plan.aggregates import BY_PANE, DECAYED
+from eventide.plan.aggregates import (
+    BY_PANE,
+    DECAYED,
+    LONGEST_WORD,
+    MERGED_WITH_SKETCHES,
+    MOST_AGGREGATES,
+    MOST_LISTED,
+    SKETCHED,
+    TAKEN_BACK,
+)
+from eventide.plan.expressions import Aggregate
 from eventide.plan.nodes import Filter, Project, sources_of
 from eventide.plan.standing.nodes import (
     AsOfJoin,
@@ -171,8 +181,38 @@ def by_pane(node: GroupAggregate, source: Edge, slide_us: int | None) -> bool:
     functions = {item.aggregate.function for item in node.aggregates}
     if slide_us is None or source.strict or not functions <= {*BY_PANE}:
         return False
+    if any(item.aggregate.distinct for item in node.aggregates):
+        return False
     few = (source.lifetime_us or 0) <= MOST_PANES * slide_us
     return few or source.in_order or bool(functions & {*DECAYED})
+
+
+def by_sketch(node: GroupAggregate, source: Edge, slide_us: int | None) -> bool:
+    """Whether a GROUP BY keeps sketches of panes: no tuple may go early, and all else merges."""
+    functions = {item.aggregate.function for item in node.aggregates}
+    known = functions <= {*SKETCHED, *MERGED_WITH_SKETCHES} and bool(functions & {*SKETCHED})
+    distinct = any(item.aggregate.distinct for item in node.aggregates)
+    return slide_us is not None and known and not distinct and not source.strict
+
+
+def is_taken_back(node: GroupAggregate) -> bool:
+    """Whether a value that goes can be taken back from each aggregate of a GROUP BY."""
+    aggregates = [item.aggregate for item in node.aggregates]
+    return len(aggregates) <= MOST_AGGREGATES and all(map(_is_taken_back, aggregates))
+
+
+def _is_taken_back(aggregate: Aggregate) -> bool:
+    function, argument = aggregate.function, aggregate.argument
+    if function not in TAKEN_BACK or (aggregate.distinct and function != "count"):
+        return False
+    if argument is None or (function == "count" and not aggregate.distinct):
+        return True
+    kind = argument.type
+    if kind.kind == "decimal" and kind.precision > LONGEST_WORD:
+        return False
+    if function == "top_k":
+        return kind.kind != "binary" and int(aggregate.parameter or 0) <= MOST_LISTED
+    return function == "count" or kind.kind not in ("string", "binary")
 
 
 def windows_of(plan: Plan) -> tuple[Windowed, ...]:

@@ -14,13 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators import LONG_DECIMAL, accumulator_for
-from eventide.accumulators.columns import floats, int64s, numbers_column
 from eventide.errors import StoreError, listed
-from eventide.kernels.aggregates.sums import sample_variance
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.schema import DataType, Schema
 from eventide.store.index.aggregates import BoundAggregate, UserAggregate, find_registered
@@ -139,8 +136,8 @@ class SummaryLayout:
         argument = self.types[attribute]
         names = partials_of(function, argument)
         partials = [entries.column(f"{attribute}.{name}") for name in names]
-        if function in ("var_samp", "var_pop"):
-            return variances(partials, function == "var_pop")
+        if function == "var_samp":
+            function = "variance"
         described = f"{function}({attribute})"
         return accumulator_for(function, argument, described).finish(partials)
 
@@ -227,19 +224,6 @@ def partials_of(function: str, argument: DataType) -> tuple[str, ...]:
         case "sum" | "avg":
             return PAIR if argument.kind == "float64" or is_long else WHOLE
     return ()
-
-
-def variances(partials: Sequence[pa.Array], of_population: bool) -> pa.Array:
-    """Return variances, divided by n for a population and by n - 1 for a sample."""
-    high, low, _, square_high, square_low = (floats(part) for part in partials)
-    counts, found = int64s(partials[2]), np.empty(len(high))
-    sample_variance(counts, (high, low), (square_high, square_low), found)
-    if not of_population:
-        return numbers_column(found, counts > 1)
-    found *= (counts - 1) / np.maximum(counts, 1)
-    # One value deviates by nothing, or by no number if it is not finite itself.
-    alone = np.where(np.isfinite(high), 0.0, np.nan)
-    return numbers_column(np.where(counts == 1, alone, found), counts > 0)
 
 
 def checked(stored: StoredAggregate, partials: Sequence[pa.Array]) -> Sequence[pa.Array]:

@@ -490,22 +490,6 @@ ARRAY_AGG(x) is beyond Eventide's own operators
 hint: compute it in a SELECT around this one""",
     ),
     (
-        UnsupportedError,
-        """\
-MEDIAN(x) is beyond Eventide's own operators
-  SELECT car, median(x) FROM cars GROUP BY car, TUMBLE(ts, INTERVAL '1' HOUR)
-              ^^^^^^^^^
-hint: over a window, FROM cars [RANGE 1 MINUTE]; over history, GROUP BY date_trunc('hour', ts)""",
-    ),
-    (
-        BindError,
-        """\
-TOP_K is for standing queries
-  SELECT top_k(x, 3) FROM cars
-         ^^^^^^^^^^^
-hint: it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]""",
-    ),
-    (
         BindError,
         """\
 DECAYED_SUM takes a value and a half-life
@@ -612,10 +596,10 @@ hint: leave it out, or use it on a subquery""",
     (
         UnsupportedError,
         """\
-FIRST(x ORDER BY speed) is beyond Eventide's own windows
+ORDER BY inside FIRST(x ORDER BY speed)
   SELECT first(x ORDER BY speed) FROM cars [ROWS 3]
          ^^^^^^^^^^^^^^^^^^^^^^^
-hint: an aggregate takes one expression, without DISTINCT and ORDER BY""",
+hint: values are taken in order of time""",
     ),
     (
         UnsupportedError,

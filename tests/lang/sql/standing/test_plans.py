@@ -156,7 +156,7 @@ Standing
 Standing every 10 s
   Project cars.car AS car, n, t, d
     Filter n > 3
-      GroupAggregate by cars.car: count(*) AS n, top_k(cars.x, 3) AS t, count_distinct(cars.x) AS d
+      GroupAggregate by cars.car: count(*) AS n, top_k(cars.x, 3) AS t, count(DISTINCT cars.x) AS d
         Windowed cars, the last 1 min (ts, car, x)""",
     ),
     (

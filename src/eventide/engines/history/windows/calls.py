@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
+from eventide.accumulators import Accumulator
 from eventide.plan.expressions import Aggregate, Call, Column
 from eventide.plan.nodes import Filter, Project, Scan, sources_of
 from eventide.plan.render import render
@@ -32,14 +35,24 @@ class Asked:
     scan: Scan
     calls: tuple[AggregateCall, ...]
 
-    def columns(self, question: AggregateQuestion) -> Iterator[tuple[str, ...]]:
-        """Yield the partial columns of each aggregate, in the order of its accumulator's."""
-        for call in self.calls:
-            if call.attribute is None:
-                yield (ROWS.name,)
-            else:
+    def partials(
+        self,
+        question: AggregateQuestion,
+        accumulators: Sequence[Accumulator],
+        entries: pa.RecordBatch,
+    ) -> list[pa.Array]:
+        """Return the partial columns of each aggregate, as its accumulator has them."""
+        columns: list[pa.Array] = []
+        for call, accumulator in zip(self.calls, accumulators, strict=True):
+            names = [ROWS.name]
+            if call.attribute is not None:
                 parts = partials_of(call.function, question.schema.type_of(call.attribute))
-                yield tuple(f"{call.attribute}.{part}" for part in parts)
+                names = [f"{call.attribute}.{part}" for part in parts]
+            columns += [entries.column(name) for name in names]
+            # The index has no rest of sums, which comes last.
+            missing = accumulator.types[len(names) :]
+            columns += [pa.nulls(entries.num_rows, kind) for kind in missing]
+        return columns
 
 
 def asked_of(plan: Plan) -> Asked | str:
@@ -104,7 +117,7 @@ def renamed(plan: Plan) -> tuple[Scan, Mapping[str, str]] | str:
 def call_of(aggregate: Aggregate, names: Mapping[str, str]) -> AggregateCall | str:
     """Return an aggregate as the index has it, or why it has none."""
     argument = aggregate.argument
-    if aggregate.function not in ANSWERED:
+    if aggregate.function not in ANSWERED or aggregate.distinct:
         return f"the index has no {aggregate.function}: {render(aggregate)} needs each event"
     if argument is None:
         return AggregateCall("count")

@@ -115,11 +115,8 @@ class CountIndex:
     def as_panes(self, operator: AggregateCountWindows, found: Counted) -> pa.RecordBatch:
         """Return the partials of slices as the operator keeps those of panes."""
         bounds = [pa.array(ts).view(pa.timestamp("us")) for ts in (found.first_us, found.last_us)]
-        columns = [
-            found.entries.column(name)
-            for call in self.asked.columns(self.question)
-            for name in call
-        ]
+        own = operator.accumulators[len(bounds) :]
+        columns = self.asked.partials(self.question, own, found.entries)
         keys = pa.array(np.zeros(len(found.numbers), np.int32))
         arrays = [keys, pa.array(found.numbers), *bounds, *columns]
         return pa.RecordBatch.from_arrays(arrays, schema=operator.partial_schema)

@@ -147,11 +147,7 @@ class WindowIndex:
     def as_panes(self, operator: AggregateWindows, found: PeriodPartials) -> pa.RecordBatch:
         """Return the partials of slices as the operator keeps those of panes."""
         starts = self.cuts.starts_of(found.periods)
-        columns = [
-            found.entries.column(name)
-            for call in self.asked.columns(self.question)
-            for name in call
-        ]
+        columns = self.asked.partials(self.question, operator.accumulators, found.entries)
         schema = operator.partial_schema
         return pa.RecordBatch.from_arrays([pa.array(starts), *columns], schema=schema)
 

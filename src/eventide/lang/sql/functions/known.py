@@ -140,29 +140,6 @@ ANONYMOUS: Mapping[str, str] = {
 }
 """Other names of functions that sqlglot does not know."""
 
-_AGGREGATES: Mapping[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Stddev: "stddev",
-    exp.StddevSamp: "stddev",
-    exp.First: "first",
-    exp.Last: "last",
-}
-
-
-STANDING_NODES: Mapping[type[exp.Expr], tuple[str, str | None]] = {
-    exp.Median: ("median", None),
-    exp.Quantile: ("quantile", "quantile"),
-    exp.ApproxDistinct: ("approx_count_distinct", None),
-    exp.ApproxQuantile: ("approx_quantile", "quantile"),
-    exp.ApproxTopK: ("approx_top_k", "expression"),
-}
-"""The aggregates of standing queries alone: our name, and where the parameter is."""
-
-
 PICKS: Mapping[type[exp.Expr], str] = {exp.FirstValue: "first", exp.LastValue: "last"}
 """The functions of a frame that are aggregates of ours by another name."""
 
@@ -194,11 +171,6 @@ def is_ours(node: exp.Expr, text: exp.Expr | None, number: exp.Expr | None) -> b
             counted = isinstance(number, exp.Literal) and number.is_int and int(number.name) < 10
             return number is None or counted
     return False
-
-
-def aggregate_name(node: exp.Expr) -> str | None:
-    """Return the name of an aggregate of ours, or None."""
-    return _AGGREGATES.get(type(node))
 
 
 def unread(node: exp.Expr, *keys: str) -> exp.Expr | None:

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from eventide.errors import BindError, EventideError, Span
 from eventide.lang.sql.expressions import Translator, unknown_function
-from eventide.lang.sql.functions.known import aggregate_name, has_more
+from eventide.lang.sql.functions.aggregates import aggregate_name, read_aggregate
 from eventide.lang.sql.names.scope import column_hint, refuse
 from eventide.lang.sql.names.written import Name
 from eventide.lang.sql.patterns.clause import SEMANTICS
@@ -30,16 +30,13 @@ from eventide.lang.sql.spans import span_of, union, written
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import (
     At,
-    Call,
     Classifier,
     Column,
     Edge,
     Expression,
-    Literal,
     MatchAggregate,
     MatchNumber,
 )
-from eventide.schema import INT64, NULL
 
 _PHYSICAL = ("prev", "next")
 _FARTHEST = 2**31 - 1
@@ -100,8 +97,7 @@ def navigation_of(node: exp.Expr) -> str | None:
 
 def _is_aggregate(node: exp.Expr) -> bool:
     plain = node.this if isinstance(node, exp.Filter) else node
-    known = aggregate_name(plain) is not None and navigation_of(plain) is None
-    return known or isinstance(plain, exp.CountIf)
+    return aggregate_name(plain) is not None and navigation_of(plain) is None
 
 
 def _shown(node: exp.Expr) -> str:
@@ -362,25 +358,22 @@ class MatchTranslator(_Names):
 
     def over_match(self, node: exp.Expr) -> MatchAggregate:
         """Return an aggregate over the rows of a match."""
-        call, conditions = node, []
-        if isinstance(node, exp.Filter):
-            call, conditions = node.this, [node.expression.this]
-        row = self._row(node)
-        name, argument, distinct = aggregate_name(call) or "count", call.this, False
-        if isinstance(call, exp.CountIf):
-            conditions, argument = [*conditions, argument], None
-        if isinstance(argument, exp.Distinct) and len(argument.expressions) == 1:
-            distinct, argument = True, argument.expressions[0]
-        if isinstance(argument, exp.Distinct | exp.Order) or has_more(call):
-            what = f"{written(call)} is beyond Eventide's own operators"
-            refuse(what, node, "an aggregate over a match takes one expression")
+        found, row, span = read_aggregate(node), self._row(node), self._span(node)
+        argument, distinct = found.argument, found.distinct
         value = None if argument is None else self._argument(argument, row, distinct=distinct)
-        for condition in conditions:
-            asked = row.translate(condition)
-            counted = value or Literal(1, INT64)
-            value = Call("case", (asked, counted, Literal(None, NULL)), span=self.span(node))
-        final, span = self._is_final(node), self._span(node)
-        return MatchAggregate(name, value, row.chosen(), distinct, final, span=span)
+        plain = found.translated(value, row.translate, span)
+        final = self._is_final(node)
+        return MatchAggregate(
+            plain.function,
+            plain.argument,
+            row.chosen(),
+            distinct,
+            final,
+            span=span,
+            parameter=plain.parameter,
+            second=plain.second,
+            condition=plain.condition,
+        )
 
     def _argument(self, node: exp.Expr, row: RowTranslator, *, distinct: bool) -> Expression | None:
         """Return the argument of an aggregate; `*` and `A.*` have at most a variable."""

@@ -11,7 +11,8 @@ from collections.abc import Collection
 from sqlglot import exp
 
 from eventide.errors import BindError
-from eventide.lang.sql.expressions import NTH_HINT, no_clock, unknown_function
+from eventide.lang.sql.expressions import no_clock, unknown_function
+from eventide.lang.sql.functions.aggregates import NTH_HINT
 from eventide.lang.sql.functions.known import ANONYMOUS, has_more
 from eventide.lang.sql.names.scope import refuse
 from eventide.lang.sql.spans import span_of, written

@@ -14,8 +14,12 @@ from sqlglot import exp
 
 from eventide.errors import BindError, EventideError, Span, UnsupportedError
 from eventide.lang.sql.expressions import Translator, unknown_function
-from eventide.lang.sql.functions.known import aggregate_name, has_more
-from eventide.lang.sql.names.scope import column_hint, refuse
+from eventide.lang.sql.functions.aggregates import (
+    WrittenAggregate,
+    aggregate_name,
+    read_aggregate,
+)
+from eventide.lang.sql.names.scope import column_hint
 from eventide.lang.sql.names.written import Name
 from eventide.lang.sql.patterns.hints import hint_before_match
 from eventide.lang.sql.spans import span_of, written
@@ -23,17 +27,15 @@ from eventide.plan.aggregates import AGGREGATES
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import (
     Aggregate,
-    Call,
     Column,
     Expression,
-    Literal,
     MatchAggregate,
     Part,
     PeriodPart,
     children,
     walk,
 )
-from eventide.schema import INT64, NULL, SEQ, TS
+from eventide.schema import SEQ, TS
 
 _PARTS: tuple[Part, ...] = ("start", "end", "duration")
 _PART_HINTS: Mapping[Part, str] = {
@@ -57,8 +59,7 @@ def part_of_period(node: exp.Expr) -> Part | None:
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is an aggregate, with or without FILTER."""
-    plain = node.this if isinstance(node, exp.Filter) else node
-    return aggregate_name(plain) is not None or isinstance(plain, exp.CountIf)
+    return aggregate_name(node) is not None
 
 
 def situation_named(name: Name, known: tuple[Name, ...]) -> str:
@@ -76,17 +77,6 @@ def _refuse_star(node: exp.Expr, span: Span | None) -> None:
     if isinstance(star, exp.Star):
         message = "* stands where one value is needed"
         raise BindError(message, span=span, hint="name what is meant, as in max(fast.speed) AS top")
-
-
-def _refuse_more(call: exp.Expr, node: exp.Expr) -> None:
-    """Refuse an aggregate with more arguments than ours take."""
-    if not (isinstance(call.this, exp.Distinct | exp.Order) or has_more(call)):
-        return
-    hint = "an aggregate takes one expression, without DISTINCT and ORDER BY"
-    if isinstance(call, exp.First | exp.Last):
-        word = type(call).__name__.upper()
-        hint = f"{word} takes one expression: {word}(x, n) counts the rows of a MATCH_RECOGNIZE"
-    refuse(f"{written(call)} is beyond Eventide's own operators", node, hint)
 
 
 def _name_of(identifier: exp.Expr) -> Name:
@@ -130,18 +120,6 @@ class ConditionTranslator(Translator):
             if name is not None:
                 self._refuse_situation(node, written(node))
         return super().column(node)
-
-    def aggregate(self, node: exp.Expr) -> Aggregate:
-        """Return an aggregate over the events of a situation."""
-        _refuse_more(node, node)
-        return super().aggregate(node)
-
-    def filtered(self, node: exp.Filter) -> Aggregate:
-        """Return an aggregate over some events of a situation."""
-        if isinstance(node.this, exp.First | exp.Last):
-            what = "FILTER works with the aggregates that ignore nulls"
-            refuse(what, node, "define a situation with that condition")
-        return super().filtered(node)
 
     def beyond(self, node: exp.Expr) -> EventideError:
         """Return the error for an expression that our operators cannot compute."""
@@ -292,41 +270,32 @@ class ReturnTranslator(Translator):
 
     def aggregated(self, node: exp.Expr) -> Expression:
         """Return an aggregate, over the events of a situation or over the matches of an instant."""
-        call, conditions = node, []
-        if isinstance(node, exp.Filter):
-            call, conditions = node.this, [node.expression.this]
-        argument = call.this
-        if isinstance(call, exp.CountIf):
-            conditions, argument = [*conditions, argument], None
-        _refuse_more(call, node)
-        starred = isinstance(argument, exp.Star)
-        inside = [each for each in (argument, *conditions) if each is not None and not starred]
+        found = read_aggregate(node)
+        starred = isinstance(found.argument, exp.Star)
+        inside = [] if starred else found.parts
         if starred or any(_of_match(part) for each in inside for part in each.walk()):
-            return self.over_matches(node, call, argument, conditions)
-        return self.over_events(node, call, argument, conditions)
+            return self.over_matches(node, found)
+        return self.over_events(node, found)
 
-    def over_events(
-        self,
-        node: exp.Expr,
-        call: exp.Expr,
-        argument: exp.Expr | None,
-        conditions: list[exp.Expr],
-    ) -> MatchAggregate:
+    def over_events(self, node: exp.Expr, found: WrittenAggregate) -> MatchAggregate:
         """Return an aggregate over the events of one situation."""
         inner = _EventTranslator(self.scope, self.text, self.situations)
-        name = aggregate_name(call) or "count"
-        counted = self._counted(argument) if name == "count" else None
+        argument = found.argument
+        counted = self._counted(argument) if found.name == "count" else None
         value = None
         if counted is not None and argument is not None:
             inner.used.append((counted, argument))
         elif argument is not None:
             value = inner.translate(argument)
-        if conditions and AGGREGATES[name].needs_order:
-            what = "FILTER works with the aggregates that ignore nulls"
-            refuse(what, node, "define a situation with that condition")
-        for condition in conditions:
-            value = self._only(node, inner.translate(condition), value)
-        return MatchAggregate(name, value, inner.chosen(call), span=self.span(node))
+        plain = found.translated(value, inner.translate, self.span(node))
+        over = MatchAggregate(
+            plain.function,
+            value,
+            inner.chosen(node),
+            span=self.span(node),
+            parameter=plain.parameter,
+        )
+        return over.over(plain)
 
     def _counted(self, argument: exp.Expr | None) -> str | None:
         """Return the situation whose events COUNT(fast.*) or COUNT(fast) counts."""
@@ -338,24 +307,17 @@ class ReturnTranslator(Translator):
         alone = argument.this if qualifier is None else None
         return None if alone is None else _name_of(alone).among(self.situations)
 
-    def over_matches(
-        self,
-        node: exp.Expr,
-        call: exp.Expr,
-        argument: exp.Expr | None,
-        conditions: list[exp.Expr],
-    ) -> Aggregate:
+    def over_matches(self, node: exp.Expr, found: WrittenAggregate) -> Aggregate:
         """Return an aggregate over the matches of one instant."""
-        name = aggregate_name(call) or "count"
+        name, argument = found.name, found.argument
         plain = argument is None or isinstance(argument, exp.Star)
         value = None if plain or argument is None else self.translate(argument)
-        for condition in conditions:
-            value = self._only(node, self.translate(condition), value)
         if AGGREGATES[name].needs_order:
             message = f"{name.upper()} of matches: those of one moment have no order"
             raise BindError(message, span=self.span(node), hint="take MIN, MAX or AVG")
-        for part in () if value is None else walk(value):
-            if isinstance(part, Aggregate):
+        aggregate = found.translated(value, self.translate, self.span(node))
+        for part in walk(aggregate):
+            if isinstance(part, Aggregate) and part is not aggregate:
                 message = "an aggregate of matches stands inside another"
                 hint = "compute it in a SELECT around this one"
                 raise BindError(message, span=part.span, hint=hint)
@@ -363,12 +325,7 @@ class ReturnTranslator(Translator):
             message = f"{name.upper()} takes no length of time"
             hint = f"write {name.upper()}(EPOCH(DURATION({value.variable}))), in seconds"
             raise BindError(message, span=self.span(node), hint=hint)
-        return Aggregate(name, value, span=self.span(node))
-
-    def _only(self, node: exp.Expr, condition: Expression, value: Expression | None) -> Expression:
-        """agg(x) FILTER (WHERE c) -> agg(CASE WHEN c THEN x END)."""
-        chosen = value or Literal(1, INT64)
-        return Call("case", (condition, chosen, Literal(None, NULL)), span=self.span(node))
+        return aggregate
 
 
 def _of_match(node: exp.Expr) -> bool:

@@ -223,8 +223,8 @@ class _Lifted:
         return rebuild(expression, self.lift)
 
     def _name(self, aggregate: Aggregate, wanted: str | None) -> str:
-        if aggregate.argument is not None:
-            refuse_aggregates(aggregate.argument, "an aggregate")
+        for part in aggregate.parts:
+            refuse_aggregates(part, "an aggregate")
         for known in self.found:
             if known.aggregate == aggregate and wanted in (None, known.name):
                 return known.name

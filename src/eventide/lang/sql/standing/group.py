@@ -88,8 +88,8 @@ class Grouping:
         return rebuild(expression, self.lift)
 
     def _name(self, aggregate: Aggregate, wanted: str | None) -> str:
-        if aggregate.argument is not None:
-            refuse_aggregates(aggregate.argument, "an aggregate")
+        for part in aggregate.parts:
+            refuse_aggregates(part, "an aggregate")
         for known in self.aggregates:
             if known.aggregate == aggregate:
                 return known.name

@@ -9,18 +9,15 @@ from sqlglot import exp
 
 from eventide.errors import BindError, EventideError, Span, UnsupportedError
 from eventide.lang.sql.expressions import AROUND_HINT, Translator
-from eventide.lang.sql.functions.known import STANDING_NODES, unread
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.names.scope import Scope, column_hint
 from eventide.lang.sql.spans import span_of
-from eventide.plan.aggregates import DECAYED, STANDING_AGGREGATES
+from eventide.plan.aggregates import DECAYED
 from eventide.plan.bind import suggestion
 from eventide.plan.expressions import Aggregate, Call, Column, Expression, Over
 from eventide.plan.times import parse_duration
 from eventide.plan.tree import Plan, Row
 from eventide.schema import SEQ, TS
-
-_MOST_TOP = 100_000
 
 
 @dataclass(frozen=True)
@@ -183,23 +180,8 @@ class StandingTranslator(Translator):
 
     def translate(self, node: exp.Expr) -> Expression:
         """Return our form of an expression."""
-        if type(node) in STANDING_NODES:
-            name, place = STANDING_NODES[type(node)]
-            parameter = None if place is None else node.args.get(place)
-            if unread(node, "this", *([] if place is None else [place])) is not None:
-                raise self.beyond(node)
-            return self._aggregate(node, name, node.this, parameter)
-        if isinstance(node, exp.Anonymous) and node.name.lower() == "top_k":
-            value, parameter, *more = (*node.expressions, None, None)
-            if value is None or any(more):
-                message = "TOP_K takes a value and how many of them"
-                raise BindError(message, span=self.span(node), hint="write TOP_K(x, 10)")
-            return self._aggregate(node, "top_k", value, parameter)
         if isinstance(node, exp.Anonymous) and node.name.lower() in DECAYED:
             return self._decayed(node, node.name.lower())
-        distinct = node.this if isinstance(node, exp.Count) else None
-        if isinstance(distinct, exp.Distinct) and len(distinct.expressions) == 1:
-            return self._aggregate(node, "count_distinct", distinct.expressions[0], None)
         return super().translate(node)
 
     def column(self, node: exp.Column) -> Expression:
@@ -232,13 +214,6 @@ class StandingTranslator(Translator):
             raise self.beyond(node)
         return super().predicate(node)
 
-    def _aggregate(
-        self, node: exp.Expr, name: str, value: exp.Expr, parameter: exp.Expr | None
-    ) -> Aggregate:
-        wanted = STANDING_AGGREGATES[name].parameter
-        constant = None if wanted is None else self._parameter(node, name, parameter)
-        return Aggregate(name, self.translate(value), span=self.span(node), parameter=constant)
-
     def _decayed(self, node: exp.Anonymous, name: str) -> Aggregate:
         """Return an aggregate whose values age from the time of the youngest event of a row."""
         *values, half_life = node.expressions or [None]
@@ -260,23 +235,6 @@ class StandingTranslator(Translator):
         time = times[0] if len(times) == 1 else Call("greatest", tuple(times))
         argument = self.translate(values[0]) if values else None
         return Aggregate(name, argument, span=self.span(node), parameter=length, time=time)
-
-    def _parameter(self, node: exp.Expr, name: str, parameter: exp.Expr | None) -> float | int:
-        """Return the constant behind the argument of an aggregate."""
-        fraction = STANDING_AGGREGATES[name].parameter == "fraction"
-        place = span_of(parameter) if parameter is not None else self.span(node)
-        plain = isinstance(parameter, exp.Literal) and not parameter.is_string
-        if fraction:
-            value = float(parameter.name) if plain and parameter is not None else -1.0
-            if not 0 <= value <= 1:
-                message = f"{name.upper()} takes a value and a number from 0 to 1"
-                raise BindError(message, span=place, hint=f"write {name.upper()}(x, 0.9)")
-            return value
-        count = int(parameter.name) if plain and parameter is not None and parameter.is_int else 0
-        if not 0 < count <= _MOST_TOP:
-            message = f"{name.upper()} takes a value and how many, from 1 to {_MOST_TOP:,}"
-            raise BindError(message, span=place, hint=f"write {name.upper()}(x, 10)")
-        return count
 
 
 def _length(node: exp.Expr | None) -> int | None:

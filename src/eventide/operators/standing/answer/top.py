@@ -27,7 +27,6 @@ from eventide.operators.checking import (
 )
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.groups.plan import LONGEST_WORD
 from eventide.operators.standing.groups.texts import Texts
 from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog, is_sparse
@@ -35,6 +34,7 @@ from eventide.operators.standing.tuples import GroupedChanges, PlacedTuples
 from eventide.operators.standing.words import double_words, integer_words, text_words
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
+from eventide.plan.aggregates import LONGEST_WORD
 from eventide.plan.expressions import OrderKey
 from eventide.plan.render import render
 from eventide.plan.standing.execution import Execution

@@ -24,36 +24,43 @@ from eventide.accumulators import Accumulator, Groups
 from eventide.accumulators.columns import one_spelling
 from eventide.errors import UnsupportedError
 from eventide.kernels.compiled import Int64s, frozen
-from eventide.operators.aggregate import accumulator_of
+from eventide.operators.aggregate import accumulator_of, arguments_of
 from eventide.operators.checking import filled, require, require_ascending, require_within
 from eventide.operators.columns import concat_batches
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.groups.group import AggregateGroups
+from eventide.operators.standing.groups.recomputed import RecomputedGroups
 from eventide.operators.standing.groups.sketches import DistinctSketch, FrequentSketch, Sketch
 from eventide.operators.standing.groups.slides import AggregateSlides
 from eventide.operators.standing.ids import joined_ids
 from eventide.operators.standing.operator import Size
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
-from eventide.plan.aggregates import DECAYED, SKETCHED
+from eventide.plan.aggregates import DECAYED, MERGED_WITH_SKETCHES, SKETCHED
 from eventide.plan.expressions import Aggregate
 from eventide.plan.render import render
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import GroupAggregate
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern, by_pane
+from eventide.plan.standing.update_patterns import (
+    Edge,
+    UpdatePattern,
+    by_pane,
+    by_sketch,
+    is_taken_back,
+)
 
-MERGED = ("count", "sum", "avg", "stddev", "min", "max")
 WORD = pa.int64()
 
 
 def group_operator(
     node: GroupAggregate, edge: Edge, execution: Execution, slide_us: int | None
-) -> AggregateGroups | AggregatePanes | AggregateSlides:
+) -> AggregateGroups | AggregatePanes | AggregateSlides | RecomputedGroups:
     """Return the operator of a GROUP BY: with panes if there are any and they are enough.
 
-    Other executions keep all tuples, as other systems do, unless that is not possible.
+    Other executions keep all tuples, as other systems do, unless that is not possible. So does an
+    aggregate from which no value can be taken back.
     """
     functions = {item.aggregate.function for item in node.aggregates}
     for item in node.aggregates:
@@ -63,10 +70,12 @@ def group_operator(
                 "add SLIDE to the window, which says when rows are reported, and leave out RESTORE"
             )
             raise UnsupportedError(message, span=item.aggregate.span, hint=hint)
-    if slide_us is not None and functions & {*SKETCHED}:
-        return AggregatePanes(node, edge, slide_us)
     if slide_us is not None and functions & {*DECAYED}:
         return AggregateSlides(node, edge, slide_us)
+    if slide_us is not None and by_sketch(node, edge, slide_us):
+        return AggregatePanes(node, edge, slide_us)
+    if not is_taken_back(node):
+        return RecomputedGroups(node)
     if slide_us is not None and execution == "aware" and by_pane(node, edge, slide_us):
         return AggregateSlides(node, edge, slide_us)
     return AggregateGroups(node, edge, execution)
@@ -91,7 +100,10 @@ class AggregatePanes(Stateful[PaneState]):
 
     def __post_init__(self) -> None:
         for item in self.node.aggregates:
-            if item.aggregate.function not in (*SKETCHED, *MERGED):
+            if (
+                item.aggregate.function not in (*SKETCHED, *MERGED_WITH_SKETCHES)
+                or item.aggregate.distinct
+            ):
                 message = f"{render(item.aggregate)} beside a sketch in a standing query"
                 hint = "ask two queries, or use count_distinct and top_k, which are exact"
                 raise UnsupportedError(message, span=item.aggregate.span, hint=hint)
@@ -175,13 +187,12 @@ class AggregatePanes(Stateful[PaneState]):
         entries = []
         before = state.panes.num_rows
         for item, each in zip(self.node.aggregates, self.accumulators, strict=True):
-            argument = item.aggregate.argument
-            values = pa.array(changes.at) if argument is None else evaluate(argument, changes.rows)
+            values = arguments_of(item.aggregate, changes.rows)
             if isinstance(each, Sketch):
-                lifted = each.lift(values, owners, count)
+                lifted = each.lift(values[0], owners, count)
                 entries.append(_renumbered(lifted, before + _words(lifted, "pane")))
             else:
-                columns += each.by_group(each.lift(values), Groups(owners, count))
+                columns += each.by_group(each.lift(*values), Groups(owners, count))
         fresh = pa.RecordBatch.from_arrays(columns, schema=self.pane_schema)
         return PaneState(
             concat_batches([state.panes, fresh], self.pane_schema),

@@ -12,26 +12,21 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
+from eventide.accumulators.buckets import bucket_keys
 from eventide.errors import UnsupportedError
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.groups import reading
 from eventide.kernels.groups import sliding as parts
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.standing.words import (
-    bucket_keys,
     double_words,
     integer_words,
     text_words,
 )
+from eventide.plan.aggregates import LONGEST_WORD, MOST_AGGREGATES, MOST_LISTED
 from eventide.plan.expressions import Aggregate, Expression, NamedAggregate
 from eventide.plan.render import render
 from eventide.schema import DataType
-
-LONGEST_WORD = 18
-"""Decimals of up to this many digits are integers of 64 bits."""
-MOST_AGGREGATES = 63
-"""One word says which of them are null."""
-MOST_LISTED = 1000
 
 Form = Literal["any", "integer", "double", "text", "bucket"]
 
@@ -145,9 +140,14 @@ class GroupPlan:
     def _add(self, aggregate: Aggregate) -> None:
         kind, width, quantile = 0, 1, 0.5
         argument = aggregate.argument
+        if aggregate.distinct and aggregate.function != "count":
+            raise _not_kept(aggregate)
         match aggregate.function:
             case "count" if argument is None:
                 kind, part = reading.ROWS, 0
+            case "count" if aggregate.distinct:
+                kind = reading.DISTINCT
+                part = self._part(parts.SORTED, aggregate, self._any_form(aggregate))
             case "count":
                 kind, part = reading.COUNT, self._part(parts.COUNTED, aggregate, "any")
             case "sum" if self._word_form(aggregate) == "integer":
@@ -159,21 +159,18 @@ class GroupPlan:
                 kind, part = reading.INTEGER_MEAN, self._part(parts.INTEGERS, aggregate, "integer")
             case "avg":
                 kind, part = reading.DOUBLE_MEAN, self._part(parts.DOUBLES, aggregate, "double")
-            case "stddev":
+            case "stddev" | "stddev_pop" | "variance" | "var_pop":
                 # The sum of squares is expected behind the sum.
                 part = self._pair(parts.DOUBLES, parts.SQUARES, aggregate, "double")
                 kind, width = reading.DEVIATION, 5
             case "min" | "max":
                 kind, part = self._extreme(aggregate)
-            case "median" | "quantile":
+            case "median" | "quantile_cont":
                 form = self._word_form(aggregate)
                 part = self._part(parts.SORTED, aggregate, form)
                 whole = form == "integer"
                 kind = reading.INTEGER_QUANTILE if whole else reading.DOUBLE_QUANTILE
                 quantile = _fraction(aggregate)
-            case "count_distinct":
-                kind = reading.DISTINCT
-                part = self._part(parts.SORTED, aggregate, self._any_form(aggregate))
             case "top_k" if argument is None or argument.type.kind != "binary":
                 form = self._any_form(aggregate)
                 kind = reading.FREQUENT_TEXT if form == "text" else reading.FREQUENT

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s, one_spelling
+from eventide.accumulators.json_lists import listed_as_json
 from eventide.kernels.aggregates.sketches import (
     LONGEST,
     REGISTERS,
@@ -24,7 +25,6 @@ from eventide.kernels.aggregates.sketches import (
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.checking import filled, require, require_within
 from eventide.operators.fingerprints import fingerprints
-from eventide.operators.standing.groups.rows import listed_as_json
 
 FEWEST_COUNTERS = 256
 COUNTERS_FOR_EACH = 8

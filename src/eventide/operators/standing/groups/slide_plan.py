@@ -21,8 +21,8 @@ from eventide.kernels.panes.reading import (
     PANES,
     Kept,
 )
-from eventide.operators.standing.groups.plan import MOST_AGGREGATES, GroupPlan, Reader, WordColumn
-from eventide.plan.aggregates import DECAYED
+from eventide.operators.standing.groups.plan import GroupPlan, Reader, WordColumn
+from eventide.plan.aggregates import DECAYED, MOST_AGGREGATES
 from eventide.plan.expressions import Aggregate, NamedAggregate
 
 WORDS = {
@@ -146,7 +146,7 @@ class SlidePlan:
 
     def _add_decayed(self, aggregate: Aggregate) -> None:
         half_life, time = aggregate.parameter, aggregate.time
-        assert half_life is not None
+        assert isinstance(half_life, int)
         assert time is not None
         at = self._column(WordColumn(time, "integer"))
         argument = aggregate.argument

@@ -72,7 +72,7 @@ class AggregateSlides(Stateful[SlideState]):
 
     def __post_init__(self) -> None:
         for item in self.node.aggregates:
-            if item.aggregate.function not in BY_PANE:
+            if item.aggregate.function not in BY_PANE or item.aggregate.distinct:
                 message = f"{render(item.aggregate)} beside a decayed aggregate"
                 hint = "ask two queries: the one needs all values, the other none of them"
                 raise UnsupportedError(message, span=item.aggregate.span, hint=hint)
