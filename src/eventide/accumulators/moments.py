@@ -1,7 +1,8 @@
 """Variances and deviations of one column, covariance and correlation of two.
 
-They are computed from exact sums of the values, of their squares and of their products, with about
-106 bits until the last step: so they do not depend on the order of merging.
+They are computed from sums of the values, of their squares and of their products, with about 106
+bits until the last step: so the order of merging does not matter, unless values of very different
+size cancel out.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Deviation(Moments):
     @property
     def sums(self) -> FloatSums:
         """The sums of values and of squares."""
-        return FloatSums(2)
+        return FloatSums(2, exact=False)
 
     def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return the partial of each row alone."""
@@ -82,7 +83,7 @@ class Covariance(Moments):
     @property
     def sums(self) -> FloatSums:
         """The sums of both values, of their products, and of both squares."""
-        return FloatSums(5)
+        return FloatSums(5, exact=False)
 
     def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return the partial of each row alone."""

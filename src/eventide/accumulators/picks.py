@@ -110,7 +110,8 @@ class ChosenFirstOrLast(Accumulator):
         rows, totals = np.full(groups.count, -1, np.int64), np.zeros(groups.count, np.int64)
         (first_by_group if self.first else last_by_group)(frozen(groups.of_row[there]), rows)
         add_by_group(counts, groups.of_row, totals)
-        return [take_rows(partials[0], np.where(rows >= 0, there[rows], -1)), pa.array(totals)]
+        rows[rows >= 0] = there[rows[rows >= 0]]
+        return [take_rows(partials[0], rows), pa.array(totals)]
 
     def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
         """Merge the partials of each frame."""

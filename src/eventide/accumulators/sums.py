@@ -31,6 +31,7 @@ from eventide.kernels.aggregates.sums import (
     sum_floats_by_frame,
     sum_floats_by_group,
     sum_integers_by_group,
+    sum_pairs_by_group,
 )
 from eventide.kernels.compiled import Bools, Floats, Int64s, frozen
 from eventide.kernels.ordering import ranges
@@ -75,20 +76,23 @@ REST = pa.list_(pa.float64())
 
 @dataclass(frozen=True)
 class FloatSums(Accumulator):
-    """Exact sums of one or more columns of floats, each with the same nulls.
+    """Sums of one or more columns of floats, each with the same nulls.
 
     Partials: high and low of the first sum, the count, high and low of each further sum, and then
-    the rest of each. A sum is exactly high + low + rest, unless it is not finite. The rest is null
-    as long as two doubles are enough, which is nearly always.
+    the rest of each if sums are exact. An exact sum is high + low + rest, unless it is not finite.
+    The rest is null as long as two doubles are enough, which is nearly always. Sums that are not
+    exact have about 106 bits.
     """
 
     count: int = 1
+    exact: bool = True
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
         """The types of the partial columns."""
         pair = (pa.float64(), pa.float64())
-        return (*pair, pa.int64(), *(pair * (self.count - 1)), *([REST] * self.count))
+        rests = [REST] * self.count if self.exact else []
+        return (*pair, pa.int64(), *(pair * (self.count - 1)), *rests)
 
     def places(self) -> Iterator[tuple[int, int, int]]:
         """Yield the columns of each sum: high, low, rest."""
@@ -98,12 +102,14 @@ class FloatSums(Accumulator):
             yield high, high + 1, first_rest + number
 
     def together(
-        self, sums: Iterable[tuple[pa.Array, pa.Array, pa.Array]], counts: pa.Array
+        self, sums: Iterable[tuple[pa.Array, pa.Array, pa.Array | None]], counts: pa.Array
     ) -> list[pa.Array]:
         """Return sums and counts as partial columns."""
         columns: list[pa.Array] = [counts] * len(self.types)
         for (high, low, rest), found in zip(self.places(), sums, strict=True):
-            columns[high], columns[low], columns[rest] = found
+            columns[high], columns[low] = found[:2]
+            if self.exact:
+                columns[rest] = found[2]
         return columns
 
     def lift(self, *values: pa.Array) -> list[pa.Array]:
@@ -123,13 +129,23 @@ class FloatSums(Accumulator):
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
-        sums = (_sum_by_group([partials[place] for place in own], groups) for own in self.places())
+        sums = (
+            _sum_by_group(partials[high : low + 1], self._rest(partials, rest), groups)
+            for high, low, rest in self.places()
+        )
         return self.together(sums, COUNT.by_group(partials[2:3], groups)[0])
 
     def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
         """Merge the partials of each frame."""
-        sums = (_sum_by_frame([partials[place] for place in own], frames) for own in self.places())
+        sums = (
+            _sum_by_frame(partials[high : low + 1], self._rest(partials, rest), frames)
+            for high, low, rest in self.places()
+        )
         return self.together(sums, COUNT.by_frame(partials[2:3], frames)[0])
+
+    def _rest(self, partials: Columns, place: int) -> pa.Array | None:
+        """Return the rest of a sum, None if sums are not exact."""
+        return partials[place] if self.exact else None
 
     def pairs(self, partials: Columns) -> list[tuple[Floats, Floats]]:
         """Return each sum, correctly rounded, and what rounding left out.
@@ -155,21 +171,26 @@ _FRAMES_AT_ONCE = 50_000
 """The expansions of so many frames are in memory at a time."""
 
 
-def _sum_by_group(parts: Columns, groups: Groups) -> tuple[pa.Array, pa.Array, pa.Array]:
+def _sum_by_group(
+    pair: Columns, rest: pa.Array | None, groups: Groups
+) -> tuple[pa.Array, pa.Array, pa.Array | None]:
     """Return high, low and rest of the sum of each group."""
     high, low, doubt = np.zeros(groups.count), np.zeros(groups.count), np.zeros(groups.count, bool)
-    has_low = parts[1].null_count < len(parts[1])
-    lows = floats(parts[1]) if has_low else frozen(np.empty(0))
-    sum_floats_by_group(floats(parts[0]), lows, groups.of_row, high, low, doubt)
-    if parts[2].null_count < len(parts[2]):
-        doubt[groups.of_row[parts[2].is_valid().to_numpy(zero_copy_only=False)]] = True
+    has_low = pair[1].null_count < len(pair[1])
+    lows = floats(pair[1]) if has_low else frozen(np.empty(0))
+    if rest is None:
+        sum_pairs_by_group(floats(pair[0]), lows, groups.of_row, high, low)
+        return pa.array(high), pa.array(low), None
+    sum_floats_by_group(floats(pair[0]), lows, groups.of_row, high, low, doubt)
+    if rest.null_count < len(rest):
+        doubt[groups.of_row[rest.is_valid().to_numpy(zero_copy_only=False)]] = True
     if not doubt.any():
         return pa.array(high), pa.array(low), pa.nulls(groups.count, REST)
     rows = np.flatnonzero(doubt[groups.of_row])
     chosen = np.flatnonzero(doubt)
     numbers = np.cumsum(doubt) - 1
     owner = numbers[groups.of_row[rows]]
-    values, offsets = _components([part.take(pa.array(rows)) for part in parts])
+    values, offsets = _components([part.take(pa.array(rows)) for part in (*pair, rest)])
     owners = np.repeat(owner, np.diff(offsets))
     order = np.argsort(owners, kind="stable")
     found = np.empty((len(chosen), LONGEST))
@@ -178,16 +199,20 @@ def _sum_by_group(parts: Columns, groups: Groups) -> tuple[pa.Array, pa.Array, p
     return pa.array(high), pa.array(low), _rests(found, chosen, groups.count)
 
 
-def _sum_by_frame(parts: Columns, frames: Frames) -> tuple[pa.Array, pa.Array, pa.Array]:
+def _sum_by_frame(
+    pair: Columns, rest: pa.Array | None, frames: Frames
+) -> tuple[pa.Array, pa.Array, pa.Array | None]:
     """Return high, low and rest of the sum of each frame."""
-    rows, count = len(parts[0]), len(frames.left)
+    rows, count = len(pair[0]), len(frames.left)
     high, low = np.empty(count), np.empty(count)
     suffix = (np.empty(rows), np.empty(rows))
-    pairs = (floats(parts[0]), floats(parts[1]))
+    pairs = (floats(pair[0]), floats(pair[1]))
     doubt = sum_floats_by_frame(pairs, frames.left, frames.right, suffix, (high, low))
-    if not doubt and parts[2].null_count == rows:
+    if rest is None:
+        return pa.array(high), pa.array(low), None
+    if not count or (not doubt and rest.null_count == rows):
         return pa.array(high), pa.array(low), pa.nulls(count, REST)
-    values, offsets = _components(parts)
+    values, offsets = _components((*pair, rest))
     rests = []
     for first in range(0, count, _FRAMES_AT_ONCE):
         part = slice(first, first + _FRAMES_AT_ONCE)

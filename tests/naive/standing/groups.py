@@ -73,7 +73,7 @@ def aggregate(members: Sequence[Tuple], function: str, column: str, parameter: V
     ordered = sorted(values, key=in_order)
     if function in ("min", "max"):
         return ordered[0 if function == "min" else -1]
-    return quantile(ordered, parameter)
+    return quantile(ordered, 0.5 if parameter is None else parameter)
 
 
 def in_order(value: Value) -> Value:

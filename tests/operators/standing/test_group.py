@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from eventide.errors import EvaluationError, StateError, UnsupportedError
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.groups.group import AggregateGroups
+from eventide.operators.standing.groups.recomputed import RecomputedGroups
 from eventide.plan.expressions import Aggregate, Column, Named, NamedAggregate
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.plan.standing.nodes import GroupAggregate
@@ -45,7 +46,7 @@ AGGREGATES: list[tuple[str, str, Any]] = [
     ("max", "i", None),
     ("max", "b", None),
     ("median", "x", 0.5),
-    ("quantile", "i", 0.9),
+    ("quantile_cont", "i", 0.9),
     ("count_distinct", "s", None),
     ("count_distinct", "x", None),
     ("top_k", "s", 2),
@@ -55,7 +56,7 @@ AGGREGATES: list[tuple[str, str, Any]] = [
 
 def aggregate(function: str, column: str, parameter: Value, row: dict[str, DataType]) -> Aggregate:
     argument = None if column == "*" else Column(column, row[column])
-    kind = FLOAT64 if function in ("avg", "median", "quantile", "stddev") else INT64
+    kind = FLOAT64 if function in ("avg", "median", "quantile_cont", "stddev") else INT64
     kind = FLOAT64 if function == "approx_quantile" else kind
     if function in ("min", "max", "sum"):
         kind = row[column]
@@ -63,6 +64,10 @@ def aggregate(function: str, column: str, parameter: Value, row: dict[str, DataT
             kind = DataType("decimal", 38, kind.scale)
     if function.endswith("top_k"):
         kind = STRING
+    if function == "count_distinct":
+        return Aggregate("count", argument, kind, distinct=True)
+    if function == "median":
+        parameter = None
     return Aggregate(function, argument, kind, parameter=parameter)
 
 
@@ -96,8 +101,10 @@ def test_groups_are_right_at_every_instant(pattern: str, data: st.DataObject) ->
     cuts = data.draw(st.lists(st.integers(-5, 30), max_size=4))
     reload = data.draw(st.booleans())
     expected = [grouped(tuples, instant, "k", AGGREGATES) for instant in INSTANTS]
-    for execution in EXECUTIONS:
-        operator = AggregateGroups(group_by(AGGREGATES), EDGES[pattern], execution)
+    node = group_by(AGGREGATES)
+    operators: list[tuple[Execution, AggregateGroups | RecomputedGroups]]
+    operators = [(each, AggregateGroups(node, EDGES[pattern], each)) for each in EXECUTIONS]
+    for execution, operator in [*operators, ("aware", RecomputedGroups(node))]:
         changes = changes_of(tuples, execution, SCHEMA)
         out = run(operator, changes, cuts, operator.output_schema, reload=reload)
         assert list(answers(out, INSTANTS, execution)) == expected
@@ -146,7 +153,7 @@ def one_group(
 LARGE = [
     ("min", "i", None),
     ("max", "i", None),
-    ("quantile", "i", 0.9),
+    ("quantile_cont", "i", 0.9),
     ("count_distinct", "i", None),
     ("top_k", "s", 4),
     ("top_k", "i", 3),
@@ -237,7 +244,6 @@ def test_nothing_is_said_of_a_group_that_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("function", "kind", "hint"),
     [
-        ("first", INT64, "LATEST BY"),
         ("min", STRING, "COUNT"),
         ("top_k", BINARY, "COUNT"),
         ("sum", DataType("decimal", 30, 2), "double"),

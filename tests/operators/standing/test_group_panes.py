@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.errors import StateError, UnsupportedError
+from eventide.errors import StateError
 from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.groups.group import AggregateGroups
 from eventide.operators.standing.groups.panes import AggregatePanes, group_operator
+from eventide.operators.standing.groups.recomputed import RecomputedGroups
 from eventide.plan.standing.execution import EXECUTIONS
 from eventide.schema import FLOAT64, INT64, STRING
 from tests.naive.standing.groups import Tuple, grouped
@@ -104,15 +105,12 @@ def test_frequent_values_of_merged_panes_keep_their_bound() -> None:
         assert exact[value] - 20_000 / 256 <= count <= exact[value]
 
 
-def test_sketches_need_panes_and_name_what_is_exact() -> None:
+def test_without_panes_rows_are_kept_in_place_of_sketches() -> None:
     sketch = group_by([("approx_count_distinct", "s", None)], ROW)
-    with pytest.raises(UnsupportedError, match=r"(?s)SLIDE.*count_distinct"):
-        group_operator(sketch, EDGES["weakest"], "aware", None)
-    with pytest.raises(UnsupportedError, match="count_distinct"):
-        group_operator(sketch, EDGES["strict"], "aware", SLIDE)
+    assert type(group_operator(sketch, EDGES["weakest"], "aware", None)) is RecomputedGroups
+    assert type(group_operator(sketch, EDGES["strict"], "aware", SLIDE)) is RecomputedGroups
     beside = group_by([("approx_count_distinct", "s", None), ("median", "x", None)], ROW)
-    with pytest.raises(UnsupportedError, match="two queries"):
-        group_operator(beside, EDGES["weakest"], "aware", SLIDE)
+    assert type(group_operator(beside, EDGES["weakest"], "aware", SLIDE)) is RecomputedGroups
     exact = group_by([("count_distinct", "s", None)], ROW)
     assert isinstance(group_operator(exact, EDGES["weakest"], "aware", SLIDE), AggregateGroups)
 

@@ -80,6 +80,18 @@ def sum_floats_by_group(
 
 
 @kernel
+def sum_pairs_by_group(
+    high: Floats, low: Floats, groups: Int64s, out_high: Floats, out_low: Floats
+) -> None:
+    """Add the pair (high, low) of each row to the pair of its group, with about 106 bits."""
+    no_low = len(low) == 0
+    for i in range(len(groups)):
+        group = groups[i]
+        out_high[group], lost = two_sum(out_high[group], high[i])
+        out_low[group] += lost if no_low else lost + low[i]
+
+
+@kernel
 def sum_integers_by_group(
     high: Int64s, low: Int64s, groups: Int64s, out_high: Int64s, out_low: Int64s
 ) -> None:

@@ -146,7 +146,7 @@ class SlidePlan:
 
     def _add_decayed(self, aggregate: Aggregate) -> None:
         half_life, time = aggregate.parameter, aggregate.time
-        assert isinstance(half_life, int)
+        assert isinstance(half_life, int | float)
         assert time is not None
         at = self._column(WordColumn(time, "integer"))
         argument = aggregate.argument
