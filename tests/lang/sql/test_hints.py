@@ -41,11 +41,11 @@ def test_a_column_of_a_group_is_taken_by_an_aggregate_that_is_there() -> None:
 
 
 def test_a_query_that_is_not_live_names_the_function_that_keeps_it() -> None:
-    query = "SELECT car, split_part(car, '-', 1) AS maker FROM cars WHERE lane > 1"
+    query = "SELECT car, md5(car) AS maker FROM cars WHERE lane > 1"
     with pytest.raises(UnsupportedError, match="does not run live") as caught:
         build_pipeline(plan_sql(query, CATALOG))
     assert caught.value.span is not None
-    assert caught.value.span.of(query).startswith("split_part(car, '-', 1")
+    assert caught.value.span.of(query).startswith("md5(car")
     assert "ORDER BY" not in (caught.value.hint or "")
     with pytest.raises(UnsupportedError) as caught:
         build_pipeline(plan_sql("SELECT car FROM cars ORDER BY car", CATALOG))

@@ -40,7 +40,7 @@ from eventide.plan.expressions import (
 from eventide.plan.functions import DATE_PARTS as PARTS
 from eventide.plan.functions import FUNCTIONS
 from eventide.plan.times import unit_us
-from eventide.schema import BOOL, INTERVAL, NULL, SEQ, STRING, TS
+from eventide.schema import BOOL, INT64, INTERVAL, NULL, SEQ, STRING, TS
 
 _NULL = Literal(None, NULL)
 _UNARY = ("this",)

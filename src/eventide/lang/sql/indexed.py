@@ -189,7 +189,7 @@ class _WindowColumns:
         return rebuild(expression, self.lift)
 
     def _name(self, aggregate: Aggregate) -> str:
-        known = aggregate.function in EXACT
+        known = aggregate.function in EXACT and not aggregate.distinct
         match aggregate.argument:
             case None:
                 pass
