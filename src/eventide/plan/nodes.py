@@ -89,8 +89,8 @@ class Project(Plan):
 class EndRows(Plan):
     """The first `count` rows in order of time behind `offset` others, or the last, newest first.
 
-    The source computes with each event of a stored stream by itself, so the store reads only the
-    leaves at that end.
+    The source chooses and computes with each event of a stored stream by itself, so leaves are read
+    from that end on.
     """
 
     source: Plan

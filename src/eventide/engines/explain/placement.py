@@ -17,6 +17,7 @@ from eventide.engines.explain.explained import Explained, ExplainedBlock
 from eventide.engines.explain.situations import kept_text, matcher_lines
 from eventide.engines.explain.text import aligned, block_lines, seconds_text
 from eventide.engines.history.access import WorkStep
+from eventide.engines.history.ends import has_filter
 from eventide.engines.history.patterns.slices import matcher_of
 from eventide.engines.history.pruning import value_ranges
 from eventide.engines.history.replay import SLICE_ROWS
@@ -227,7 +228,9 @@ def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
         (scan,) = scans_of(block)
         keys = ", ".join(map(render, common_keys(block)))
         spread = f"shuffled once by {keys}" if keys else "shuffled into one partition: no key"
-        if isinstance(block, EndRows) or calendar_of(block) is not None:
+        if isinstance(block, EndRows) and has_filter(block):
+            place = "looked for in slices of time by tasks, then put in order by Spark"
+        elif isinstance(block, EndRows) or calendar_of(block) is not None:
             place = "answered by the driver from the time index"
         elif not keeps_state(block):
             place = "row by row where the rows are"

@@ -24,6 +24,7 @@ from eventide.engines.history.windows.calendar import CalendarIndex
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex
 from eventide.engines.spark.aggregate import IndexAnswers
+from eventide.engines.spark.ends import over_ends
 from eventide.engines.spark.frames import Batches, over_frame, over_store_by_key
 from eventide.engines.spark.history import over_store
 from eventide.engines.spark.joined import joined_frame
@@ -142,6 +143,8 @@ class SparkAnswer:
             for each in ways(plan, source, self.weights).accesses
             if not (isinstance(each, IntervalAccess) and each.question.by_key)
         )
+        if isinstance(best, EndsAccess) and best.has_condition:
+            return over_ends(self.session, best.node, source, zoneless)
         if isinstance(best, CalendarIndex):
             best = replace(best, partials=IndexAnswers(self.session).partials)
         if isinstance(best, CalendarIndex | EndsAccess) or (

@@ -90,9 +90,7 @@ class IndexReader:
         if not self._has_index(block.plan):
             return block, around
         found = end_block(block, around)
-        if found is None or not self._is_of_time(found):
-            return block, around
-        return found, OuterClauses({}, [])
+        return (block, around) if found is None else (found, OuterClauses({}, []))
 
     def _has_index(self, plan: Plan) -> bool:
         """Whether a plan chooses and computes with events of a stream that has an index."""
@@ -258,11 +256,7 @@ def _number(clause: exp.Expr) -> int | None:
 
 
 def reads_only_time(plan: Plan) -> bool:
-    """Whether a bound plan needs nothing of its stream but a period: no condition is left."""
-    while isinstance(plan, EndRows | Filter | Project | WindowAggregate):
-        if isinstance(plan, WindowAggregate) or (
-            isinstance(plan, Project) and isinstance(plan.source, Scan)
-        ):
-            return isinstance(plan.source, Scan)
+    """Whether the windows of a bound plan go over a period of a stream: no condition is left."""
+    while isinstance(plan, Filter | Project):
         plan = plan.source
-    return False
+    return isinstance(plan, WindowAggregate) and isinstance(plan.source, Scan)
