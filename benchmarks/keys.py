@@ -24,7 +24,6 @@ from benchmarks.pages import write_section
 from benchmarks.report import Machine, as_line, facts
 from eventide.api.database import live_query
 from eventide.api.live_query import LiveQuery
-from eventide.engines.standing.live import StandingLive
 from eventide.errors import UnboundedStateWarning
 from eventide.lang.sql import plan_sql
 from eventide.schema import SEQ, TS, Schema
@@ -118,10 +117,8 @@ def opened(text: str) -> LiveQuery:
 
 
 def state_kb(query: LiveQuery) -> float:
-    """Return how much a query remembers: as its operators say, or else written out."""
-    if isinstance(query.engine, StandingLive):
-        return sum(size.bytes for _, size in query.sizes()) / 1000
-    return len(query.engine.dump(query.state)) / 1000
+    """Return how much a query remembers."""
+    return sum(size.bytes for _, size in query.sizes()) / 1000
 
 
 def resident_mb() -> float:

@@ -112,6 +112,7 @@ def pytest_unconfigure() -> None:
 @pytest.fixture(scope="module")
 def uncollected() -> None:
     """Let the collector look at nothing else either: benchmarks run it whenever they time."""
+    gc.collect()
     gc.freeze()
 
 

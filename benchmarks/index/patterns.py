@@ -21,7 +21,7 @@ from benchmarks.guard import MismatchError, as_bag, difference_of
 from benchmarks.index.data import SEED
 from benchmarks.index.queries import Series
 from benchmarks.measure import collector_off
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.history.access import Access, Cost
 from eventide.engines.history.choice import Ways, ways
 from eventide.engines.history.patterns.estimate import estimates
@@ -107,7 +107,7 @@ class Asker:
         self.text = text
         self.weights = weights
         self.plan: Plan = plan_sql(text, database.catalog())
-        self.schema = build_pipeline(self.plan).output_schema
+        self.schema = build_tree(self.plan).output_schema
         self.expected: pa.Table | None = None
 
     def warm_up(self, sample: pa.Table) -> None:

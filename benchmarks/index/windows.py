@@ -28,7 +28,7 @@ from benchmarks.report import (
     table_lines,
 )
 from benchmarks.store.setting import remove
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.history.choice import ways
 from eventide.engines.history.replay import replay
 from eventide.engines.history.weights import DEFAULTS
@@ -191,7 +191,7 @@ def naive(snapshot: Snapshot, slide_us: int) -> list[pa.RecordBatch]:
 
 def check(slide: Slide, plan: Plan, answers: Sequence[Sequence[pa.RecordBatch]]) -> None:
     """Refuse answers that differ in a bit."""
-    schema = build_pipeline(plan).output_schema
+    schema = build_tree(plan).output_schema
     expected, *others = (pa.Table.from_batches(rows, schema) for rows in answers)
     if not all(other.equals(expected) for other in others):
         message = f"{slide}: the index and a replay give different windows"

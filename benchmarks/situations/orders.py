@@ -23,14 +23,13 @@ from benchmarks.situations.setting import (
     fastest,
     in_turn,
     matches_in,
-    ordered_pipeline,
+    ordered_tree,
     over_arrow,
     through,
 )
-from eventide.batch import Batch
-from eventide.engines.build import Pipeline, States
 from eventide.operators.situations.match import PatternState
 from eventide.operators.situations.plan import fixed_orders
+from eventide.operators.tree import OperatorTree, States
 
 Order = tuple[int, ...]
 Run = Callable[[], tuple[tuple[float, ...], int]]
@@ -70,13 +69,13 @@ def orders_of(
 ) -> list[Finding]:
     """Return the planned order against each: first all in turn, then the best ones again."""
     check_scanned(pattern, events)
-    pipelines = {
-        shown_order(order): ordered_pipeline(pattern, events.schema, order, adaptive=False)
+    trees = {
+        shown_order(order): ordered_tree(pattern, events.schema, order, adaptive=False)
         for order in ORDERS
     }
-    pipelines[PLANNED] = ordered_pipeline(pattern, events.schema, None, adaptive=True)
+    trees[PLANNED] = ordered_tree(pattern, events.schema, None, adaptive=True)
     ways: dict[str, Callable[[], pa.Table]] = {
-        name: partial(through, pipeline, events) for name, pipeline in pipelines.items()
+        name: partial(through, tree, events) for name, tree in trees.items()
     }
     check_counts(pattern.name, {name: matches_in(way()) for name, way in ways.items()})
     seconds = fastest(ways, rounds[0])
@@ -107,20 +106,18 @@ def adaptation(setting: SituationSetting) -> list[Finding]:
     check_scanned(ADAPTED, parts[0])
     static: dict[str, Run] = {
         shown_order(order): partial(
-            in_phases, ordered_pipeline(ADAPTED, schema, order, adaptive=False), parts
+            in_phases, ordered_tree(ADAPTED, schema, order, adaptive=False), parts
         )
         for order in ORDERS
     }
-    adaptive: Run = partial(
-        in_phases, ordered_pipeline(ADAPTED, schema, None, adaptive=True), parts
-    )
+    adaptive: Run = partial(in_phases, ordered_tree(ADAPTED, schema, None, adaptive=True), parts)
     each, counted = least_of_phases({**static, ADAPTIVE: adaptive}, ROUNDS_OF_ALL)
     del each[ADAPTIVE]
     wise = tuple(
         min(ORDERS, key=lambda order: each[shown_order(order)][phase])
         for phase in range(len(parts))
     )
-    switching = ordered_pipeline(ADAPTED, schema, wise[0], adaptive=False)
+    switching = ordered_tree(ADAPTED, schema, wise[0], adaptive=False)
     ways: dict[str, Run] = {
         ADAPTIVE: adaptive,
         "switch": partial(in_phases, switching, parts, wise),
@@ -153,20 +150,20 @@ def least_of_phases(
 
 
 def in_phases(
-    pipeline: Pipeline, parts: Sequence[pa.Table], orders: Sequence[Order] | None = None
+    tree: OperatorTree, parts: Sequence[pa.Table], orders: Sequence[Order] | None = None
 ) -> tuple[tuple[float, ...], int]:
     """Return the seconds of each phase, and how many matches; with a new order for each, if any."""
-    states, matches = pipeline.initial_state(), 0
+    states, matches = tree.initial_state(), 0
     seconds = []
     with collector_off():
         for phase, part in enumerate(parts):
             if orders is not None:
                 states = switched(states, orders[phase])
             start = time.perf_counter()
-            for rows in part.select(pipeline.input_schema.names).to_batches(PIPELINE_ROWS):
+            for rows in part.select(tree.input_schema.names).to_batches(PIPELINE_ROWS):
                 newest = rows.column("ts")[-1].cast(pa.int64()).as_py()
-                states, results = pipeline.step(states, Batch(rows, newest))
-                matches += matches_in(pa.Table.from_batches([results.rows]))
+                states, results = tree.step(states, (rows,), newest)
+                matches += matches_in(pa.Table.from_batches([results]))
             seconds.append(time.perf_counter() - start)
     return tuple(seconds), matches
 

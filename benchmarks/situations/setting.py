@@ -23,10 +23,11 @@ from benchmarks.situations.data import DRIVERS, Bools, Floats, Int64s, drivers
 from benchmarks.situations.queries import Ask
 from eventide.api.database import live_query
 from eventide.api.live_query import LiveQuery
-from eventide.engines.build import Pipeline, build_pipeline
-from eventide.engines.history.replay import run_pipeline
+from eventide.engines.build import build_tree
+from eventide.engines.history.replay import run_chain
 from eventide.lang.sql import plan_sql
 from eventide.operators.situations.match import MatchSituations
+from eventide.operators.tree import OperatorTree
 from eventide.schema import Schema
 
 if TYPE_CHECKING:
@@ -207,25 +208,27 @@ def single_pushes(query: LiveQuery, batches: Sequence[pa.RecordBatch]) -> Spent:
     return Spent(seconds, sizes, sum(map(matches_in, counted)), kept)
 
 
-def ordered_pipeline(
+def ordered_tree(
     ask: Ask, schema: pa.Schema, order: tuple[int, ...] | None, *, adaptive: bool
-) -> Pipeline:
+) -> OperatorTree:
     """Return the operators of a pattern that joins in a fixed order, or in one that it chooses."""
     plan = plan_sql(ask.text, {ask.stream: Schema.from_arrow(schema)})
-    pipeline = build_pipeline(plan)
+    tree = build_tree(plan)
     fixed: dict[str, Any] = {"order": order, "adaptive": adaptive}
-    operators = tuple(
-        replace(each, **fixed) if isinstance(each, MatchSituations) else each
-        for each in pipeline.operators
+    placed = tuple(
+        replace(each, operator=replace(each.operator, **fixed))
+        if isinstance(each.operator, MatchSituations)
+        else each
+        for each in tree.placed
     )
-    return replace(pipeline, operators=operators)
+    return replace(tree, placed=placed)
 
 
-def through(pipeline: Pipeline, events: pa.Table, rows: int = PIPELINE_ROWS) -> pa.Table:
+def through(tree: OperatorTree, events: pa.Table, rows: int = PIPELINE_ROWS) -> pa.Table:
     """Send events through operators, in one thread."""
-    wanted = events.select(pipeline.input_schema.names)
+    wanted = events.select(tree.input_schema.names)
     batches = iter(wanted.to_batches(max_chunksize=rows))
-    return pa.Table.from_batches(run_pipeline(pipeline, batches), pipeline.output_schema)
+    return pa.Table.from_batches(run_chain(tree, batches), tree.output_schema)
 
 
 def matches_in(rows: pa.Table) -> int:

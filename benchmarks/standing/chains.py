@@ -30,7 +30,7 @@ from benchmarks.standing.setting import (
     planned,
     steps_of,
 )
-from eventide.engines.standing.build import build_standing
+from eventide.engines.build import build_standing
 from eventide.plan.expressions import Expression
 from eventide.plan.nodes import rebuild_sources
 from eventide.plan.standing.choose import choose_plan

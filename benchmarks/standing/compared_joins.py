@@ -35,7 +35,7 @@ from eventide.kernels.joins.pool import (
 )
 from eventide.kernels.key_table import find
 from eventide.kernels.ordering import sort_pairs
-from eventide.operators.standing.changes import Changes
+from eventide.operators.changes import Changes
 from eventide.operators.standing.joins import join
 from eventide.operators.standing.joins.join import (
     JoinSide,

@@ -24,7 +24,7 @@ from benchmarks.standing.setting import (
     steps_of,
     times_of,
 )
-from eventide.operators.standing.tree import StandingTree
+from eventide.operators.tree import OperatorTree
 from eventide.plan.standing.execution import Execution
 
 HELD_S = 100
@@ -82,7 +82,7 @@ def holistic(setting: StandingSetting) -> list[Finding]:
     return lines
 
 
-def run_all(tree: StandingTree, steps: list[Step]) -> int:
+def run_all(tree: OperatorTree, steps: list[Step]) -> int:
     """Take all steps; return how many rows were reported."""
     return Runner(tree).run(steps)
 

@@ -30,7 +30,7 @@ from benchmarks.standing.data import (
 )
 from benchmarks.standing.global_orders import best_order, cost_of_order
 from benchmarks.standing.setting import StandingCase, StandingSetting
-from eventide.operators.standing.changes import Changes
+from eventide.operators.changes import Changes
 from eventide.operators.standing.joins.join import JoinSide, JoinState, JoinWindows
 from eventide.plan.expressions import Column
 from eventide.plan.standing.join_order import (

@@ -17,9 +17,9 @@ from benchmarks.standing.setting import (
     planned,
     with_full_windows,
 )
-from eventide.engines.standing.build import build_standing
+from eventide.engines.build import build_standing
 from eventide.engines.standing.choice import chosen_plan
-from eventide.operators.standing.tree import StandingTree
+from eventide.operators.tree import OperatorTree
 from eventide.plan.passes.narrow_rows import narrow_rows
 from eventide.plan.standing.choose import Chosen
 from eventide.plan.standing.execution import Execution
@@ -65,7 +65,7 @@ def without_joined(window: int) -> str:
     )
 
 
-def executed(plan: Standing, *, direct: bool = True) -> dict[str, StandingTree]:
+def executed(plan: Standing, *, direct: bool = True) -> dict[str, OperatorTree]:
     """Return the operators of a plan in each execution, but direct only if asked for."""
     executions = [each for each in EXECUTIONS if direct or each != "direct"]
     return {execution: built(plan, execution) for execution in executions}
@@ -113,7 +113,7 @@ def joins(
 
 
 def in_largest(
-    setting: StandingSetting, window: int, least: float, trees: Mapping[str, StandingTree]
+    setting: StandingSetting, window: int, least: float, trees: Mapping[str, OperatorTree]
 ) -> dict[str, Target]:
     """Return targets of the other executions, with the longest window only."""
     if window < max(setting.sizes.windows):

@@ -17,11 +17,10 @@ from benchmarks.guard import MismatchError
 from benchmarks.race import ROUNDS, Finding, timed
 from benchmarks.situations.setting import check_rows, in_turn
 from benchmarks.standing.data import SECOND_US, START_US, Int64s, links
-from eventide.engines.standing.build import build_standing
-from eventide.engines.standing.reach import scan_of
+from eventide.engines.build import build_standing
 from eventide.lang.sql import plan_sql
 from eventide.operators.fingerprints import fingerprints
-from eventide.operators.standing.tree import StandingTree, TreeState
+from eventide.operators.tree import OperatorTree, States
 from eventide.plan.standing.choose import choose_plan
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import Standing
@@ -127,7 +126,7 @@ def catalog_of(streams: Mapping[str, pa.Table]) -> dict[str, Schema]:
     return {name: Schema.from_arrow(table.schema) for name, table in streams.items()}
 
 
-def built(plan: Standing, execution: Execution, partitions: int | None = None) -> StandingTree:
+def built(plan: Standing, execution: Execution, partitions: int | None = None) -> OperatorTree:
     """Return the operators of a query without columns that it does not need."""
     return build_standing(choose_plan(plan).plan, execution, partitions=partitions)
 
@@ -146,18 +145,18 @@ class Step:
 
 
 def steps_of(
-    tree: StandingTree, streams: Mapping[str, pa.Table], cuts_us: Sequence[int]
+    tree: OperatorTree, streams: Mapping[str, pa.Table], cuts_us: Sequence[int]
 ) -> list[Step]:
     """Return the events of streams as steps that end at these instants.
 
     The first begins with the first event: what was before the first cut is in the first step.
     """
     parts = []
-    for leaf, schema in zip(tree.leaves, tree.input_schemas, strict=True):
-        events = streams[scan_of(leaf).stream]
+    for leaf in tree.leaves:
+        events = streams[leaf.scan.stream]
         if SEQ not in events.column_names:
             events = events.append_column(SEQ, pa.array(np.arange(events.num_rows)))
-        (rows,) = events.select(schema.names).combine_chunks().to_batches()
+        (rows,) = events.select(leaf.schema.names).combine_chunks().to_batches()
         places = np.searchsorted(times_of(events), np.array(cuts_us)).tolist()
         starts = [0, *places[:-1]]
         parts.append(
@@ -175,9 +174,9 @@ def times_of(events: pa.Table) -> Int64s:
 class Runner:
     """A tree with its state, to which steps are given."""
 
-    def __init__(self, tree: StandingTree) -> None:
+    def __init__(self, tree: OperatorTree) -> None:
         self.tree = tree
-        self.state: TreeState = tree.initial_state()
+        self.state: States = tree.initial_state()
 
     def run(self, steps: Iterable[Step]) -> int:
         """Take steps; return how many rows were reported."""
@@ -209,7 +208,7 @@ class Measured:
 
 
 def with_full_windows(
-    what: str, trees: Mapping[str, StandingTree], setting: StandingSetting, window: int
+    what: str, trees: Mapping[str, OperatorTree], setting: StandingSetting, window: int
 ) -> Measured:
     """Feed all trees until their windows are full, compare their answers, and time what follows.
 
@@ -217,7 +216,7 @@ def with_full_windows(
     """
     streams, rounds, stretch = setting.links, ROUNDS, setting.sizes.stretch
     first = next(iter(trees.values()))
-    read = len({scan_of(leaf).stream for leaf in first.leaves})
+    read = len({leaf.scan.stream for leaf in first.leaves})
     filling = cuts_of(0, window, FILLING_TUPLES // read)
     # Direct execution looks through all it has at every instant: of long windows, one short step.
     short = {SLOW} if 2 * window >= max(setting.sizes.windows) else set[str]()

@@ -1,11 +1,10 @@
-"""What travels between operators: a batch of rows and the watermark behind it."""
+"""Instants and periods of time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 START_OF_TIME_US = -(2**63)
 """The watermark before any event has been seen."""
@@ -49,15 +48,3 @@ class TimeRange:
 
 
 ALL_TIME = TimeRange()
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Rows, and the promise that no row before `watermark_us` will follow.
-
-    Rows of a stream have `ts` and `_seq` and are sorted by them. Rows that an operator derives,
-    such as those of a window aggregate, have the columns that its plan node states, in no order.
-    """
-
-    rows: pa.RecordBatch
-    watermark_us: int

@@ -53,7 +53,7 @@ from benchmarks.situations.setting import (
     check_rows,
     matches_in,
     one_core,
-    ordered_pipeline,
+    ordered_tree,
     over_arrow,
     threads,
     through,
@@ -162,15 +162,15 @@ def test_matches_come_at_the_moment_that_theory_says() -> None:
 def test_no_order_of_joining_changes_the_number_of_matches() -> None:
     parts = phases(EVENTS // 2, RATIOS)
     schema = parts[0].schema
-    counts = {"adaptive": in_phases(ordered_pipeline(ADAPTED, schema, None, adaptive=True), parts)}
+    counts = {"adaptive": in_phases(ordered_tree(ADAPTED, schema, None, adaptive=True), parts)}
     for order in ORDERS[:2]:
-        fixed = ordered_pipeline(ADAPTED, schema, order, adaptive=False)
+        fixed = ordered_tree(ADAPTED, schema, order, adaptive=False)
         counts[str(order)] = in_phases(fixed, parts)
         # A switch of orders on the way as well.
         counts[f"{order} and others"] = in_phases(fixed, parts, ORDERS[:3])
     check_counts("W7", {name: matches for name, (_, matches) in counts.items()})
     whole = pa.concat_tables(parts)
-    adaptive = ordered_pipeline(ADAPTED, schema, None, adaptive=True)
+    adaptive = ordered_tree(ADAPTED, schema, None, adaptive=True)
     assert matches_in(through(adaptive, whole, rows=700)) == counts["adaptive"][1]
 
 

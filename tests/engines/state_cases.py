@@ -16,9 +16,7 @@ import pyarrow as pa
 
 from eventide.engines.buckets import to_bytes
 from eventide.engines.live.engine import LiveEngine
-from eventide.engines.spark.standing.stream import BucketEvents, Going, StandingProcessor
-from eventide.engines.spark.stream import LiveProcessor
-from eventide.engines.standing.live import StandingLive
+from eventide.engines.spark.stream import BucketEvents, Going, StreamProcessor
 from eventide.lang.sql import plan_sql
 from eventide.operators import key_layers
 from eventide.operators.standing.answer.report import Reporter
@@ -164,8 +162,8 @@ def live_case(name: str, text: str) -> Case:
     state, _ = engine.push(earlier, two)
 
     def levels(held: Any) -> Iterator[Level]:  # noqa: ANN401
-        yield Level(engine.pipeline, held.operators, lambda part: replace(held, operators=part))
-        for place, operator in enumerate(engine.pipeline.operators):
+        yield Level(engine.tree, held.operators, lambda part: replace(held, operators=part))
+        for place, operator in enumerate(engine.tree.operators):
 
             def put(part: object, place: int = place) -> object:
                 return replace(held, operators=replaced(held.operators, place, part))
@@ -176,9 +174,9 @@ def live_case(name: str, text: str) -> Case:
         told = []
         for batch in rest:
             held, arrival = engine.push(held, batch)
-            told.append(arrival.results)
+            told.append(arrival.rows)
         held, arrival = engine.finish(engine.load(engine.dump(held)))
-        return [plain(rows) for rows in (*told, arrival.results)]
+        return [plain(rows) for rows in (*told, arrival.rows)]
 
     return Case(name, engine, earlier, state, levels, go_on)
 
@@ -214,10 +212,10 @@ def standing_halves(
     ]
 
 
-def standing_engine(text: str, execution: Execution) -> StandingLive:
+def standing_engine(text: str, execution: Execution) -> LiveEngine:
     plan = plan_sql(text, CATALOG)
     assert isinstance(plan, Standing)
-    return StandingLive.of(choose_plan(plan).plan, CATALOG, SECOND, execution=execution)
+    return LiveEngine.of(choose_plan(plan).plan, CATALOG, SECOND, execution=execution)
 
 
 def standing_case(name: str, text: str, execution: Execution) -> Case:
@@ -231,37 +229,25 @@ def standing_case(name: str, text: str, execution: Execution) -> Case:
     def levels(held: Any) -> Iterator[Level]:  # noqa: ANN401
         tree, below = engine.tree, held.operators
         yield Level(tree, below, lambda part: replace(held, operators=part))
-        for place, window in enumerate(tree.windows):
+        for place, operator in enumerate(tree.operators):
 
             def put(part: object, place: int = place) -> object:
-                windows = replaced(below.windows, place, part)
-                return replace(held, operators=replace(below, windows=windows))
+                return replace(held, operators=replaced(below, place, part))
 
-            yield Level(window, below.windows[place], put)
-        for place, placed in enumerate(tree.operators):
-
-            def put_above(part: object, place: int = place) -> object:
-                operators = replaced(below.operators, place, part)
-                return replace(held, operators=replace(below, operators=operators))
-
-            yield Level(placed.operator, below.operators[place], put_above)  # type: ignore[arg-type]
-
-        def put_report(part: object) -> object:
-            return replace(held, operators=replace(below, report=part))
-
-        yield Level(tree.reporter, below.report, put_report)
-        for view, field in answers_of(tree.reporter):
+            yield Level(operator, below[place], put)  # type: ignore[arg-type]
+        for view, field in answers_of(tree.answer):
 
             def put_answer(part: object, field: str = field) -> object:
-                return put_report(replace(below.report, **{field: part}))
+                report = replace(below[-1], **{field: part})
+                return replace(held, operators=(*below[:-1], report))
 
-            yield Level(view, getattr(below.report, field), put_answer)
+            yield Level(view, getattr(below[-1], field), put_answer)
 
     def go_on(held: Any) -> object:  # noqa: ANN401
         held, first = engine.take(held, three)
-        held, last = engine.end(engine.load(engine.dump(held)))
+        held, last = engine.finish(engine.load(engine.dump(held)))
         told = [plain(first.rows), plain(last.rows)]
-        if engine.tree.reporter.keeps_answer:
+        if engine.tree.answer.keeps_answer:
             told.append(sorted(plain(engine.current(held)), key=str))
         return told
 
@@ -278,33 +264,32 @@ def answers_of(reporter: Reporter) -> list[tuple[Stateful[Any], str]]:
 
 
 def spark_case(name: str, text: str) -> Case:
-    processor = LiveProcessor(live_engine(text), 8, rows_are_numbered=True)
+    processor = StreamProcessor(plan_sql(text, CARS), CARS, Going(LATENESS_US), 8, frozenset())
+    (feed,) = processor.engine.feeds
+
+    def arrived(rows: pa.RecordBatch) -> BucketEvents:
+        block = to_bytes(rows.select(feed.schema.names))
+        newest = int(rows.column("ts").cast(pa.int64()).to_numpy().max())
+        return BucketEvents({0: [block]}, {0: newest}, {})
+
     one, two, *rest = car_batches()
-    earlier, _, _ = processor.push(processor.initial_state(), [to_bytes(one)], None)
-    state, _, _ = processor.push(earlier, [to_bytes(two)], None)
+    earlier, _, _ = processor.push(processor.initial_state(), arrived(one))
+    state, _, _ = processor.push(earlier, arrived(two))
 
     def go_on(held: Any) -> object:  # noqa: ANN401
         told = []
         for batch in rest:
-            held, results, _ = processor.push(held, [to_bytes(batch)], None)
+            held, results, _ = processor.push(held, arrived(batch))
             told += [plain(rows) for rows in results]
         return told
 
     return Case(name, processor, earlier, state, lambda _: iter(()), go_on)
 
 
-class NoHandle:
-    """Stands for Spark's, which keeps the bytes of a state."""
-
-    def getValueState(self, name: str, schema: str) -> tuple[str, str]:  # noqa: N802
-        return name, schema
-
-
 def spark_standing_case(name: str, text: str) -> Case:
     plan = plan_sql(text, CATALOG)
     assert isinstance(plan, Standing)
-    processor = StandingProcessor(plan, CATALOG, Going(SECOND), 8, frozenset())
-    processor.init(NoHandle())  # type: ignore[arg-type]
+    processor = StreamProcessor(plan, CATALOG, Going(SECOND), 8, frozenset())
     feeds = processor.engine.feeds
     pieces = []
     for piece in standing_halves(name, processor.engine.streams, dict(CATALOG)):
@@ -320,7 +305,7 @@ def spark_standing_case(name: str, text: str) -> Case:
     state, _, _ = processor.push(processor.load(kept), pieces[1])
 
     def go_on(held: Any) -> object:  # noqa: ANN401
-        _, reported, _ = processor.push(held, pieces[2])
-        return plain(reported)
+        _, results, _ = processor.push(held, pieces[2])
+        return [plain(rows) for rows in results]
 
     return Case(name, processor, processor.load(kept), state, lambda _: iter(()), go_on)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from eventide.engines.live.engine import LiveEngine
-from eventide.engines.spark.stream import LiveProcessor, even_labels
+from eventide.engines.spark.labels import even_labels
+from eventide.engines.spark.stream import Going, StreamProcessor
 from eventide.errors import StateError
 from eventide.lang.sql import plan_sql
 from tests.engines import engines
@@ -116,10 +116,11 @@ def test_windows_by_count_on_spark(run: Spark, tmp_path: Path, spark: SparkSessi
 @pytest.mark.spark
 def test_a_checkpoint_on_spark_keeps_its_number_of_buckets(spark: SparkSession) -> None:
     plan = plan_sql(QUERIES["tumbling"].text, {"cars": SCHEMA})
-    engine = LiveEngine.of(plan, {"cars": SCHEMA}, 0)
-    eight = LiveProcessor(engine, 8, True)
+    eight, four = (
+        StreamProcessor(plan, {"cars": SCHEMA}, Going(), count, frozenset()) for count in (8, 4)
+    )
     with pytest.raises(StateError, match="buckets: it was written with 8, and this has 4"):
-        LiveProcessor(engine, 4, True).load(eight.dump(eight.initial_state()))
+        four.load(eight.dump(eight.initial_state()))
     from pyspark.sql import functions as f
 
     labels = spark.createDataFrame([(label,) for label in even_labels(8)], "label int")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import eventide as ev
+from eventide.engines.live.engine import LiveEngine
+from eventide.engines.standing.choice import best_plan
+from eventide.lang.sql import plan_sql
+from eventide.operators.columns import concat_batches
+from eventide.plan.standing.nodes import Standing
 from tests.engines import engines
 from tests.engines.compositions import COMPOSITIONS, SCHEMAS, arrivals
 from tests.engines.scenarios import as_bag
@@ -19,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SEEDS = range(3)
+LATENESS_US = 60_000_000
+"""More than any event is behind those that came before it."""
 BY_NAME = {case.name: case for case in COMPOSITIONS}
 
 
@@ -66,3 +75,72 @@ def test_spark_batch(name: str, tmp_path: Path, spark: SparkSession) -> None:
     trucks = spark.read.parquet(str(tmp_path / "trucks.parquet")).repartition(3)
     frame = ev.spark(spark, db.path).sql(case.text, trucks=trucks)
     assert as_bag(engines.collected(frame)) == as_bag(case.answer(streams))
+
+
+@pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
+@pytest.mark.parametrize("name", BY_NAME)
+def test_live(name: str) -> None:
+    """Events as they arrive, some of several streams at once; dumped and loaded between steps."""
+    case = BY_NAME[name]
+    for seed in SEEDS:
+        streams, choose = arrivals(seed), random.Random(seed)
+        plan = best_plan(plan_sql(case.text, SCHEMAS), {})
+        engine = LiveEngine.of(plan, SCHEMAS, LATENESS_US)
+        state, found = engine.initial_state(), []
+        waiting = {name: list(streams[name]) for name in engine.streams}
+        while any(waiting.values()):
+            arrived = {}
+            for stream, events in waiting.items():
+                count = choose.choice([0, 1, 3, 20])
+                waiting[stream] = events[count:]
+                schema = engine.feed_schema(stream)
+                arrived[stream] = pa.Table.from_pylist(events[:count], schema=SCHEMAS[stream].arrow)
+                arrived[stream] = one_batch(arrived[stream].select(schema.names))
+            state, reported = engine.take(state, arrived)
+            found += engines.plain(pa.Table.from_batches([reported.rows]))
+            assert not any(rows.num_rows for rows in reported.late.values())
+            state = engine.load(engine.dump(state))
+        state, reported = engine.finish(state)
+        found += engines.plain(pa.Table.from_batches([reported.rows]))
+        if engine.tree.reporter is not None and engine.tree.reporter.report == "current":
+            found = engines.plain(pa.Table.from_batches([engine.current(state)]))
+        assert as_bag(found) == as_bag(case.answer(streams)), f"seed {seed}"
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    return concat_batches(table.to_batches(), table.schema)
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
+def test_spark_stream(tmp_path: Path, spark: SparkSession) -> None:
+    """Stored events come again as a stream, in micro-batches: the end completes what is open."""
+    streams = arrivals(13, 60)
+    db = ev.open(tmp_path / "db")
+    for stream, table in tables(streams).items():
+        db.create_stream(stream, SCHEMAS[stream].to_json()).append(table.drop_columns(["_seq"]))
+    database = ev.spark(spark, db.path)
+    running = {}
+    for number, case in enumerate(COMPOSITIONS):
+        replayed = database.replay(case.text, rows_per_batch=40, buckets=2)
+        writer = replayed.writeStream.format("parquet").trigger(availableNow=True)
+        writer = writer.option("checkpointLocation", str(tmp_path / f"checkpoint {number}"))
+        running[case.name] = writer.start(str(tmp_path / f"out {number}"))
+    for number, case in enumerate(COMPOSITIONS):
+        running[case.name].awaitTermination()
+        found = engines.collected(spark.read.parquet(str(tmp_path / f"out {number}")))
+        plan = plan_sql(case.text, SCHEMAS)
+        if isinstance(plan, Standing) and plan.report == "current":
+            found = at_the_end(found)
+        assert as_bag(found) == as_bag(case.answer(streams)), case.name
+
+
+def at_the_end(changes: list[Event]) -> list[Event]:
+    """The answer after the last change: rows that came, and neither expired nor were taken back."""
+    newest = max(change["at"] for change in changes)
+    left: Counter[tuple[tuple[str, object], ...]] = Counter()
+    for change in changes:
+        row = tuple((k, v) for k, v in change.items() if k not in ("at", "exp", "sign"))
+        if change["exp"] is None or change["exp"] > newest:
+            left[row] += change.get("sign", 1)
+    return [dict(row) for row in left.elements()]

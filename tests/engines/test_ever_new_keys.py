@@ -259,11 +259,11 @@ def test_layers_change_no_answer(name: str, seed: int) -> None:
         with patch.object(key_layers, "FEW", few), patch.object(key_layers, "FOR_EACH_EVENT", 0):
             for number, batch in enumerate(batches):
                 state, arrival = engine.push(state, batch)
-                found.append(as_bag(arrival.results.to_pylist()))
+                found.append(as_bag(arrival.rows.to_pylist()))
                 if reloads and number % reloads == reloads // 2:
                     state = engine.load(engine.dump(state))
             _, arrival = engine.finish(state)
-        return [*found, as_bag(arrival.results.to_pylist())]
+        return [*found, as_bag(arrival.rows.to_pylist())]
 
     whole = answer(1_000_000, reloads=0)
     assert sum(map(len, whole)) > 3, "an empty answer shows nothing"
@@ -301,6 +301,6 @@ def test_frames_of_many_keys_are_read_back(frame: str) -> None:
     later = fresh_events(4, 3, 50_000).set_column(
         2, "k", pa.array([f"key 0 {i}" for i in range(9)])
     )
-    found, wanted = (engine.push(each, later)[1].results for each in (again, state))
+    found, wanted = (engine.push(each, later)[1].rows for each in (again, state))
     assert as_bag(found.to_pylist()) == as_bag(wanted.to_pylist())
     assert found.num_rows

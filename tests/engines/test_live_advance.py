@@ -104,7 +104,7 @@ def test_patterns_tell_all_that_is_certain_by_then(case: Case, count: int, ahead
     found: Rows = []
     arrived = pa.RecordBatch.from_pylist(events[:count], schema=SCHEMA.arrow)
     state, arrival = engine.push(state, arrived)
-    found += plain(arrival.results)
+    found += plain(arrival.rows)
     until = (events[:count][-1]["ts"] if events[:count] else 0) + ahead * SECOND
     state = engine.load(engine.dump(state))
     state, reported = engine.advance(state, until)

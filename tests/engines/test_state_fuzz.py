@@ -81,6 +81,6 @@ def concrete(kind: type) -> list[type]:
     found: list[type] = [] if getattr(kind, "__abstractmethods__", None) else [kind]
     below: type
     for below in kind.__subclasses__():
-        # A pipeline that tells a clock what it takes is never written out.
-        found += [each for each in concrete(below) if each.__name__ != "TimedPipeline"]
+        # A tree that tells a clock what it takes is never written out.
+        found += [each for each in concrete(below) if each.__name__ != "TimedTree"]
     return found

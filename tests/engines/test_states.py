@@ -7,11 +7,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.live.engine import LiveEngine
-from eventide.engines.spark.standing.stream import Going, StandingProcessor
-from eventide.engines.spark.stream import LiveProcessor
-from eventide.engines.standing.live import StandingLive
+from eventide.engines.spark.stream import Going, StreamProcessor
 from eventide.errors import StateError
 from eventide.lang.sql import plan_sql
 from eventide.operators.envelope import MAGIC, VERSION, seal, unseal
@@ -22,7 +20,7 @@ from eventide.plan.meaning import digest_of
 from eventide.plan.standing.nodes import Standing
 from eventide.schema import Schema
 from tests.engines.scenarios import as_bag
-from tests.engines.state_cases import TEXTS, NoHandle, car_batches, layered, live_engine
+from tests.engines.state_cases import TEXTS, car_batches, layered, live_engine
 
 SECOND = 1_000_000
 CATALOG = {"cars": Schema.of({"car": "string", "lane": "int64", "speed": "float64"})}
@@ -53,20 +51,16 @@ def live(
     return LiveEngine.of(plan_sql(text, known), known, lateness_us)
 
 
-def standing(
-    text: str = STANDING, lateness_us: int = 0, idle_us: int | None = None
-) -> StandingLive:
+def standing(text: str = STANDING, lateness_us: int = 0, idle_us: int | None = None) -> LiveEngine:
     plan = plan_sql(text, CATALOG)
     assert isinstance(plan, Standing)
-    return StandingLive.of(plan, CATALOG, lateness_us, idle_us=idle_us)
+    return LiveEngine.of(plan, CATALOG, lateness_us, idle_us=idle_us)
 
 
-def processor(text: str = STANDING, buckets: int = 8) -> StandingProcessor:
-    plan = plan_sql(text, CATALOG)
-    assert isinstance(plan, Standing)
-    made = StandingProcessor(plan, CATALOG, Going(), buckets, frozenset())
-    made.init(NoHandle())  # type: ignore[arg-type]
-    return made
+def processor(
+    text: str = STANDING, buckets: int = 8, unnumbered: frozenset[str] = frozenset()
+) -> StreamProcessor:
+    return StreamProcessor(plan_sql(text, CATALOG), CATALOG, Going(), buckets, unnumbered)
 
 
 @pytest.mark.parametrize("text", SAME)
@@ -74,8 +68,8 @@ def test_the_same_meaning_goes_on(text: str) -> None:
     engine = live()
     dumped = engine.dump(engine.initial_state())
     assert live(text).load(dumped).operators == engine.load(dumped).operators
-    pipeline = build_pipeline(plan_sql(TEXT, CATALOG))
-    build_pipeline(plan_sql(text, CATALOG)).load(pipeline.dump(pipeline.initial_state()))
+    tree = build_tree(plan_sql(TEXT, CATALOG))
+    build_tree(plan_sql(text, CATALOG)).load(tree.dump(tree.initial_state()))
 
 
 def test_columns_that_are_not_read_change_nothing() -> None:
@@ -117,18 +111,18 @@ def test_standing_queries_are_told_apart_too() -> None:
         standing(lateness_us=SECOND).load(dumped)
     with pytest.raises(StateError, match=r"idle: it was written with none, and this has 9 s"):
         standing(idle_us=9 * SECOND).load(dumped)
-    with pytest.raises(StateError, match="a state of a live query over windows, not of a live"):
+    with pytest.raises(StateError, match="the state was written by another query"):
         live().load(dumped)
 
 
 def test_buckets_of_a_stream_know_how_many_they_are() -> None:
-    one = LiveProcessor(live(), 8, rows_are_numbered=True)
+    one = processor(TEXT)
     dumped = one.dump(one.initial_state())
     one.load(dumped)
     with pytest.raises(StateError, match="buckets: it was written with 8, and this has 4"):
-        LiveProcessor(live(), 4, rows_are_numbered=True).load(dumped)
+        processor(TEXT, 4).load(dumped)
     with pytest.raises(StateError, match="numbered rows: it was written with cars, and this has"):
-        LiveProcessor(live(), 8, rows_are_numbered=False).load(dumped)
+        processor(TEXT, unnumbered=frozenset({"cars"})).load(dumped)
     two = processor()
     dumped = two.dump(two.initial_state())
     with pytest.raises(StateError, match="buckets: it was written with 8, and this has 2"):
@@ -164,8 +158,8 @@ def test_whatever_is_dumped_is_read_back(name: str) -> None:
         with layered():
             state, found = engine.push(state, piece)
             state = engine.load(engine.dump(state))
-        told.append((expected.results, found.results))
-    told.append((engine.finish(whole)[1].results, engine.finish(state)[1].results))
+        told.append((expected.rows, found.rows))
+    told.append((engine.finish(whole)[1].rows, engine.finish(state)[1].rows))
     for expected_rows, found_rows in told:
         assert as_bag(found_rows.to_pylist()) == as_bag(expected_rows.to_pylist())
     assert any(rows.num_rows for rows, _ in told)
@@ -184,7 +178,7 @@ def test_only_the_events_of_a_key_are_in_order(
     times: list[int], done: int, wrong: str | None
 ) -> None:
     engine = live_engine(TEXTS["window sliding"])
-    (frames,) = (each for each in engine.pipeline.operators if isinstance(each, AggregateFrames))
+    (frames,) = (each for each in engine.tree.operators if isinstance(each, AggregateFrames))
     columns = {
         "ts": pa.array(times).view(pa.timestamp("us")),
         "car": pa.array(["a", "b"] * 3).slice(0, len(times)),
@@ -210,18 +204,19 @@ def test_only_the_events_of_a_key_are_in_order(
         (2**63 - 1, None),
         (2**63, "beyond 64 bits"),
         (-(2**63) - 1, "beyond 64 bits"),
-        (2**63 - 2, "the watermark is at"),
-        (-(2**63) + 1, "the watermark is at"),
+        (2**63 - 2, "the newest time of .* is at"),
+        (-(2**63) + 1, "the newest time of .* is at"),
     ],
 )
 def test_a_watermark_is_an_instant(watermark_us: int, wrong: str | None) -> None:
     engine = live()
-    _, operators = split_parts(engine.write(engine.initial_state()))
-    nothing = pa.RecordBatch.from_pylist([], schema=engine.ordering.schema)
-    ordering = write_rows("Ordering", nothing, {"watermark_us": watermark_us})
-    written = join_parts([ordering, operators])
+    facts, _, operators = split_parts(engine.write(engine.initial_state()))
+    nothing = pa.RecordBatch.from_pylist([], schema=engine.feed_schema(engine.stream))
+    marks = {"newest_us": watermark_us, "advanced_us": watermark_us}
+    written = join_parts([facts, write_rows("Arrivals", nothing, marks), operators])
     if wrong is None:
-        assert engine.read(written).ordering.watermark_us == watermark_us
+        (held,) = engine.read(written).feeds
+        assert held.newest_us == held.advanced_us == watermark_us
     else:
         with pytest.raises(StateError, match=wrong):
             engine.read(written)

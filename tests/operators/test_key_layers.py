@@ -36,6 +36,10 @@ class Numbers:
     def weight(self) -> int:
         return len(self.values)
 
+    @property
+    def nbytes(self) -> int:
+        return int(self.values.nbytes)
+
     def take(self, keys: Int64s) -> Self:
         return type(self)((self.keys[0].take(pa.array(keys)),), self.values[keys], self.due[keys])
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US, Batch
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.errors import StateError
 from eventide.operators.order_rows import OrderRows, begins_with_time
 from eventide.plan.expressions import Call, Column, OrderKey
@@ -71,14 +71,15 @@ def run(order: tuple[OrderKey, ...], events: list[Row], places: list[int]) -> li
         part = pa.RecordBatch.from_pylist(events[start:end], schema=SCHEMA)
         start = end
         watermark = events[end - 1]["ts"] if end else -100
-        state, batch = operator.step(state, Batch(part, watermark))
-        assert batch.watermark_us == watermark
+        state, batch = operator.step(state, (part,), watermark)
+        expected = watermark if operator.in_time else START_OF_TIME_US
+        assert operator.reached(state, watermark) == expected
         state = operator.load(operator.dump(state))
-        found.append(plain(batch.rows))
+        found.append(plain(batch))
     nothing = pa.RecordBatch.from_pylist([], schema=SCHEMA)
-    state, batch = operator.step(state, Batch(nothing, END_OF_TIME_US))
+    state, batch = operator.step(state, (nothing,), END_OF_TIME_US)
     assert state.num_rows == 0
-    return [*found, plain(batch.rows)]
+    return [*found, plain(batch)]
 
 
 @settings(deadline=None)

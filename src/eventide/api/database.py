@@ -26,8 +26,7 @@ from eventide.engines.history.answer import Sources, run_history
 from eventide.engines.history.calibrate import OnStep, calibrated
 from eventide.engines.history.weights import DEFAULTS, Weights
 from eventide.engines.live.engine import LiveEngine
-from eventide.engines.standing.choice import chosen_plan
-from eventide.engines.standing.live import StandingLive
+from eventide.engines.standing.choice import best_plan
 from eventide.errors import (
     SchemaError,
     UnboundedStateWarning,
@@ -40,7 +39,6 @@ from eventide.lang.sql.explain import explain_request
 from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import require_tpstream
 from eventide.plan.nodes import scans_of
-from eventide.plan.standing.nodes import Standing
 from eventide.plan.times import Duration, duration_us
 from eventide.plan.tree import Plan
 from eventide.plan.written import refuse_written
@@ -240,28 +238,27 @@ class Database:
         newest time seen less `lateness`, has passed them. Events behind the watermark are stored
         but too late for this query, which counts and keeps them.
 
-        The other options are for standing queries, over windows that slide. These begin with the
-        rows that relations have; with `from_history`, also with the stored events that are in
-        windows. What happened before is not reported, but `current()` has the answer. A query whose
-        state needs more than `max_state_bytes` ends with an error. A stream that is more than
-        `idle` behind another is not waited for.
+        A query whose state needs more than `max_state_bytes` ends with an error. A stream that is
+        more than `idle` behind another is not waited for. Standing queries, over windows that
+        slide, begin with the rows that relations have; with `from_history`, also with the stored
+        events that are in windows. What happened before is not reported, but `current()` has the
+        answer.
         """
         text = str(query)
         catalog = self.catalog()
         plan = plan_sql(text, catalog, params, indexed=catalog)
         with pointing_into(text):
             refuse_written(plan)
-            if not isinstance(plan, Standing):
-                live = live_query(plan, catalog, on_result, lateness, text=text)
-                refuse_standing_options(from_history, max_state_bytes, idle)
-                return self.delivery.add(live)
-            engine = StandingLive.of(
-                chosen_plan(plan, self.snapshots(plan)).plan,
+            engine = LiveEngine.of(
+                best_plan(plan, self.snapshots(plan)),
                 catalog,
                 duration_us(lateness),
                 max_state_bytes=max_state_bytes,
                 idle_us=None if idle is None else duration_us(idle),
             )
+            if from_history and engine.tree.reporter is None:
+                message = "from_history is for queries over windows"
+                raise UnsupportedError(message, hint="write FROM stream [RANGE 10 MINUTES]")
         live = LiveQuery(engine, on_result, text=text)
         if not (from_history or any(feed.relation for feed in engine.feeds)):
             return self.delivery.add(live)
@@ -350,20 +347,9 @@ def live_query(
 
     The plan is chosen by what is stored in its streams, or in others like them.
     """
-    lateness_us = duration_us(lateness)
-    if isinstance(plan, Standing):
-        engine = StandingLive.of(chosen_plan(plan, sources or {}).plan, catalog, lateness_us)
-        return LiveQuery(engine, on_result, text=text)
-    return LiveQuery(LiveEngine.of(plan, catalog, lateness_us), on_result, text=text)
-
-
-def refuse_standing_options(
-    from_history: bool, max_state_bytes: int | None, idle: Duration | None
-) -> None:
-    """Refuse options that only a standing query has."""
-    if from_history or not (max_state_bytes is None is idle):
-        message = "from_history, max_state_bytes and idle are for queries over windows"
-        raise UnsupportedError(message, hint="write FROM stream [RANGE 10 MINUTES]")
+    chosen = best_plan(plan, sources or {})
+    engine = LiveEngine.of(chosen, catalog, duration_us(lateness))
+    return LiveQuery(engine, on_result, text=text)
 
 
 def named_queries(

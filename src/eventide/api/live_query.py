@@ -16,11 +16,10 @@ from eventide.api.stream import Time, instant
 from eventide.batch import START_OF_TIME_US, TimeRange, moment
 from eventide.engines.history.answer import Sources
 from eventide.engines.live.engine import LiveEngine, Reported
-from eventide.engines.standing.live import StandingLive
 from eventide.engines.standing.start import started, with_relations
 from eventide.errors import SchemaError, StateError, UnsupportedError, listed, pointing_into
 from eventide.interrupts import STEPPED_AT_ONCE, interruptible, interruptible_if_long
-from eventide.operators.standing.operator import Size
+from eventide.operators.operator import Size
 from eventide.plan.times import Duration, duration_us
 from eventide.schema import SEQ, TS
 
@@ -70,7 +69,7 @@ class LiveQuery:
 
     def __init__(
         self,
-        engine: LiveEngine | StandingLive,
+        engine: LiveEngine,
         on_result: OnResult | None = None,
         *,
         text: str = "",
@@ -159,7 +158,7 @@ class LiveQuery:
         Later calls of `push` and `advance` are ignored.
         """
         self.catch_up()
-        return self.go_on(interruptible(lambda: self.engine.end(self.state)), last=True)
+        return self.go_on(interruptible(lambda: self.engine.finish(self.state)), last=True)
 
     def advance(self, to: Time, stream: str | None = None) -> Result:
         """Declare that no event before a time will come, of one stream or of all.
@@ -192,8 +191,8 @@ class LiveQuery:
         Operators have the names that `explain` gives them; those without state are left out.
         """
         with self.stepping:
-            standing = self.standing("asked what it remembers")
-            return standing.sizes(self.state)
+            self.check_whole("asked what it remembers")
+            return self.engine.sizes(self.state)
 
     def late(self, stream: str | None = None) -> Result:
         """Return the late events that are kept, with the columns that the query reads.
@@ -222,16 +221,20 @@ class LiveQuery:
             raise SchemaError(what, hint=f"it reads {listed(self.streams)}")
         return stream
 
-    def standing(self, what: str) -> StandingLive:
+    def standing(self, what: str) -> LiveEngine:
         """Return the engine, if it is that of a standing query."""
-        if self.failure is not None and not isinstance(self.failure, Exception):
-            message = f"this query was interrupted in the midst of a step: it cannot be {what}"
-            raise StateError(message, hint="subscribe again")
-        if not isinstance(self.engine, StandingLive):
+        self.check_whole(what)
+        if self.engine.tree.reporter is None:
             message = f"this query is not over windows that slide: it cannot be {what}"
             hint = "write FROM stream [RANGE 10 MINUTES] for an answer that holds at every instant"
             raise UnsupportedError(message, hint=hint)
         return self.engine
+
+    def check_whole(self, what: str) -> None:
+        """Refuse to look at a state that an interrupt left half changed."""
+        if self.failure is not None and not isinstance(self.failure, Exception):
+            message = f"this query was interrupted in the midst of a step: it cannot be {what}"
+            raise StateError(message, hint="subscribe again")
 
     def unseen(self, stream: str, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return events without those that were part of the history the query began with."""
@@ -244,7 +247,7 @@ class LiveQuery:
         text = shorten(self.text or "query", QUERY_SHOWN, placeholder=" …")
         started = self.watermark_us != START_OF_TIME_US
         parts = [f"clock {moment(self.watermark_us)}" if started else "no clock yet"]
-        if isinstance(self.engine, StandingLive) and self.failure is None:
+        if self.failure is None:
             rows = sum(size.tuples for _, size in self.sizes())
             parts.append(f"remembers {rows:,} row{'' if rows == 1 else 's'}")
         if self.finished:

@@ -1,8 +1,10 @@
 """The steps a plan is made of, one operator a file: frozen configuration plus explicit state.
 
-operator.py        the contract
+operator.py        the contract; tree.py: operators that feed each other
+changes.py         rows that come and go, on edges that are not append-only
 filter_project.py  rows in, rows out, no state
 order_rows.py      rows in the order of ORDER BY
+order_events.py    the rows of a query as events; align_rows.py: events of several edges
 aggregate.py       the accumulator of a bound aggregate
 expressions/       expressions over the columns of a batch, and the functions they call
 windows/           tumbling, hopping, by count, and a frame for every event

@@ -7,9 +7,9 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from eventide.batch import Batch
 from eventide.errors import StateError
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
+from eventide.operators.operator import Size
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import Column, Expression, Named
 
@@ -30,6 +30,10 @@ class Stateless(Stateful[None]):
             message = f"expected an empty state, found {len(written)} bytes"
             raise StateError(message, hint="load a state with the query that wrote it")
 
+    def size(self, state: None) -> Size:  # noqa: ARG002 - the contract of an operator
+        """Return a size of zero."""
+        return Size(0, 0)
+
 
 @dataclass(frozen=True)
 class FilterRows(Stateless):
@@ -38,11 +42,15 @@ class FilterRows(Stateless):
     condition: Expression
     output_schema: pa.Schema
 
-    def step(self, state: None, batch: Batch) -> tuple[None, Batch]:
+    def step(
+        self,
+        state: None,
+        inputs: tuple[pa.RecordBatch, ...],
+        until_us: int,  # noqa: ARG002 - the contract of an operator
+    ) -> tuple[None, pa.RecordBatch]:
         """Return the rows that pass."""
-        if batch.rows.num_rows == 0:
-            return state, batch
-        return state, Batch(batch.rows.filter(self.passing(batch.rows)), batch.watermark_us)
+        (rows,) = inputs
+        return state, rows.filter(self.passing(rows)) if rows.num_rows else rows
 
     def passing(self, rows: pa.RecordBatch) -> pa.Array:
         """Return which rows pass."""
@@ -62,11 +70,15 @@ class ProjectRows(Stateless):
         plain = all(item.expression == Column(item.name, item.type) for item in self.items)
         return [item.name for item in self.items] if plain else None
 
-    def step(self, state: None, batch: Batch) -> tuple[None, Batch]:
-        """Return one row for each row of the batch."""
-        if batch.rows.schema.names == self.plain_names:
-            return state, batch
-        columns = [evaluate(item.expression, batch.rows) for item in self.items]
-        return state, Batch(
-            pa.RecordBatch.from_arrays(columns, schema=self.output_schema), batch.watermark_us
-        )
+    def step(
+        self,
+        state: None,
+        inputs: tuple[pa.RecordBatch, ...],
+        until_us: int,  # noqa: ARG002 - the contract of an operator
+    ) -> tuple[None, pa.RecordBatch]:
+        """Return one row for each row."""
+        (rows,) = inputs
+        if rows.schema.names == self.plain_names:
+            return state, rows
+        columns = [evaluate(item.expression, rows) for item in self.items]
+        return state, pa.RecordBatch.from_arrays(columns, schema=self.output_schema)

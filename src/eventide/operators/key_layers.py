@@ -12,7 +12,7 @@ in place. While the state is small, or many events come at once, all of it is on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, Protocol, Self, TypeVar
@@ -49,6 +49,11 @@ class KeyedPart(Protocol):
     @property
     def weight(self) -> int:
         """How many keys and rows there are."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
         ...
 
     def take(self, keys: Int64s) -> Self:
@@ -133,9 +138,27 @@ class KeyLayers(Generic[Remembered]):
         return sum(layer.weight for layer in self.layers)
 
     @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+        return sum(layer.part.nbytes for layer in self.layers)
+
+    @property
     def whole(self) -> Remembered:
         """The whole state."""
         return merged(self.layers, is_lowest=True).part
+
+    def least(self, values_of: Callable[[Remembered], Int64s], limit: int) -> int:
+        """Return the least value below a limit that a function gives to a key, or the limit."""
+        newer: list[Layer[Remembered]] = []
+        for layer in reversed(self.layers):
+            values = values_of(layer.part)
+            below = np.flatnonzero(values < limit)
+            # Older layers may have what newer ones have replaced.
+            below = still_here(layer, below, newer)
+            if len(below):
+                limit = int(values[below].min())
+            newer.append(layer)
+        return limit
 
     def taken(
         self, columns: Sequence[pa.Array], events: int, until_us: int

@@ -1,38 +1,60 @@
-"""The contract of an operator."""
+"""The contract of an operator, and what travels between operators."""
 
 from __future__ import annotations
 
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from eventide.batch import Batch
+from eventide.operators.changes import Changes
 
 State = TypeVar("State")
+Edge = pa.RecordBatch | Changes
+"""What travels on an edge in one step.
+
+Rows of an append-only edge are just rows, in order of their column `ts` if they have one. Rows that
+expire, or can be taken back, are `Changes`: each has an instant `at`, an expiry, a sign and an id.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The size of an operator's state: its rows, and the bytes of all it keeps."""
+
+    tuples: int
+    bytes: int
 
 
 class Operator(Protocol[State]):
     """A frozen configuration whose state is a value that any engine can keep, dump and load.
 
-    One state holds many keys, so that one call covers a whole batch. `step` never changes the
-    state it is given: an engine may keep the old one and retry. Results do not depend on how
-    the events were divided into batches.
+    One state holds many keys, so that one call covers a whole batch. A state belongs to the step
+    that it is given to, which returns the state to go on with: to come back to a state later, dump
+    it. Results do not depend on how the events were divided into steps.
     """
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The columns of the results."""
+        """The columns of the output."""
         ...
 
     def initial_state(self) -> State:
-        """Return the state before the first batch."""
+        """Return the state before the first step."""
         ...
 
-    def step(self, state: State, batch: Batch) -> tuple[State, Batch]:
-        """Take a batch; return the state after it and the results that it completes.
+    def step(self, state: State, inputs: tuple[Any, ...], until_us: int) -> tuple[State, Any]:
+        """Take the edges of all inputs at instants before `until_us`; return the output's.
 
-        The watermark of the results promises to the next operator what the batch's watermark
-        promised to this one.
+        All of them: later steps only bring rows at `until_us` or later.
+        """
+        ...
+
+    def reached(self, state: State, until_us: int) -> int:
+        """Return the instant before which the output is complete after such a step.
+
+        Mostly that of the step. A window that ends at `until_us` is complete as well, and a row
+        pattern may still find matches that end before it.
         """
         ...
 
@@ -50,4 +72,8 @@ class Operator(Protocol[State]):
 
     def load(self, dumped: bytes) -> State:
         """Read back what `dump` wrote; `StateError` if the bytes are anything else."""
+        ...
+
+    def size(self, state: State) -> Size:
+        """Return the size of the state."""
         ...

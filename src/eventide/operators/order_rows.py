@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
-from eventide.batch import END_OF_TIME_US, Batch
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.operators.checking import filled
 from eventide.operators.columns import concat_batches
 from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.operator import Size
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import Column, OrderKey
@@ -64,16 +65,21 @@ class OrderRows(Stateful[pa.RecordBatch]):
         """Return the state before the first batch: no rows."""
         return pa.RecordBatch.from_pylist([], schema=self.output_schema)
 
-    def step(self, state: pa.RecordBatch, batch: Batch) -> tuple[pa.RecordBatch, Batch]:
-        """Take a batch; return the rows whose place is certain."""
-        rows = concat_batches([state, batch.rows], self.output_schema)
-        if batch.watermark_us == END_OF_TIME_US:
-            return self.initial_state(), Batch(self.sorted(rows), batch.watermark_us)
+    def step(
+        self, state: pa.RecordBatch, inputs: tuple[pa.RecordBatch, ...], until_us: int
+    ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        """Take rows; return those whose place is certain."""
+        rows = concat_batches([state, *inputs], self.output_schema)
+        if until_us == END_OF_TIME_US:
+            return self.initial_state(), self.sorted(rows)
         if not self.in_time:
-            return rows, Batch(self.initial_state(), batch.watermark_us)
-        ready = pa.array(int64s(rows.column(TS)) < batch.watermark_us)
-        leaving = self.sorted(rows.filter(ready))
-        return rows.filter(pc.invert(ready)), Batch(leaving, batch.watermark_us)
+            return rows, self.initial_state()
+        ready = pa.array(int64s(rows.column(TS)) < until_us)
+        return rows.filter(pc.invert(ready)), self.sorted(rows.filter(ready))
+
+    def reached(self, state: pa.RecordBatch, until_us: int) -> int:  # noqa: ARG002 - not of rows
+        """Return the instant before which all rows have left."""
+        return until_us if self.in_time or until_us == END_OF_TIME_US else START_OF_TIME_US
 
     def sorted(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows in order."""
@@ -85,6 +91,10 @@ class OrderRows(Stateful[pa.RecordBatch]):
     def write(self, state: pa.RecordBatch) -> bytes:
         """Write the state out."""
         return write_rows(type(self).__name__, state, {})
+
+    def size(self, state: pa.RecordBatch) -> Size:
+        """Return the size of the state."""
+        return Size(state.num_rows, state.nbytes)
 
     def read(self, written: bytes) -> pa.RecordBatch:
         """Read back what `write` wrote."""

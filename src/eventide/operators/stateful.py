@@ -28,7 +28,7 @@ def columns_text(schema: pa.Schema) -> str:
 class Stateful(ABC, Generic[State]):
     """A frozen configuration whose state travels beside it.
 
-    An object made of others, such as a pipeline, writes what these `write`; only the outermost one
+    An object made of others, such as a tree, writes what these `write`; only the outermost one
     seals it. The fields of such a dataclass identify the owner of its state.
     """
 
@@ -44,6 +44,10 @@ class Stateful(ABC, Generic[State]):
     @abstractmethod
     def initial_state(self) -> State:
         """Return the state before the first step."""
+
+    def reached(self, state: State, until_us: int) -> int:  # noqa: ARG002 - for those that lag
+        """Return the instant before which the output is complete: that of the step."""
+        return until_us
 
     @abstractmethod
     def write(self, state: State) -> bytes:

@@ -9,12 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eventide.plan.expressions import At, MatchNumber, RowsFrame, walk
-from eventide.plan.nodes import Filter, Project
+from eventide.plan.nodes import scans_of, sources_of
 from eventide.plan.patterns.automaton import DONE, PatternAutomaton, automaton_of
 from eventide.plan.patterns.looking_back import looks_back
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import Repeat, render_pattern, walk_pattern
-from eventide.plan.situations.nodes import Situations, TemporalPattern
+from eventide.plan.situations.nodes import TemporalPattern
+from eventide.plan.standing.nodes import (
+    Difference,
+    Existence,
+    OuterJoin,
+    Standing,
+    Top,
+    Windowed,
+    WindowJoin,
+)
+from eventide.plan.standing.update_patterns import (
+    Circumstances,
+    UpdatePattern,
+    nodes_of,
+    pattern_of,
+    windows_of,
+)
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, WindowAggregate
 
@@ -30,17 +46,38 @@ def unbounded_reasons(plan: Plan) -> Iterator[str]:
     kept = list(kept_of_every_key(plan))
     for what, cure in kept:
         yield f"of every key that ever came {what}, so a live query grows with the keys: {cure}"
-    match plan:
-        case (
-            Filter(source=source)
-            | Project(source=source)
-            | WindowAggregate(source=source)
-            | SlidingAggregate(source=source)
-            | MatchRecognize(source=source)
-            | Situations(source=source)
-            | TemporalPattern(source=source)
-        ):
-            yield from unbounded_reasons(source)
+    if isinstance(plan, Standing):
+        reason = kept_for_ever(plan)
+        if reason is not None:
+            yield reason
+        return
+    for source in sources_of(plan):
+        yield from unbounded_reasons(source)
+
+
+def kept_for_ever(plan: Standing) -> str | None:
+    """Return why the state of a live run may grow for ever, or None; the text names the cure."""
+    for node in nodes_of(plan):
+        match node:
+            case WindowJoin() | OuterJoin() | Difference() | Existence() | Top():
+                kept, cure = sources_of(node), ""
+            case Standing(report="current" | "rstream", output_window=None, source=source):
+                kept, cure = (source,), ", or ISTREAM (…) for results without an answer to keep"
+            case _:
+                continue
+        for source in kept:
+            edge = pattern_of(source, Circumstances.of(plan))
+            if edge.pattern == UpdatePattern.MONOTONIC and windows_of(source):
+                names = ", ".join(_stream_of(leaf) for leaf in windows_of(source))
+                return (
+                    f"what comes from {names} never goes, and is remembered for ever; "
+                    f"write [RANGE 1 HOUR]{cure}"
+                )
+    return None
+
+
+def _stream_of(leaf: Windowed) -> str:
+    return ", ".join(scan.stream for scan in scans_of(leaf))
 
 
 def kept_of_every_key(node: Plan) -> Iterator[tuple[str, str]]:

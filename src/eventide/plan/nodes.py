@@ -120,6 +120,8 @@ class DerivedStream(Plan):
     source: Plan
     order: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False)
+    in_time: bool = True
+    """Whether `ts` is the instant at which a row is certain, not another time of the query's."""
 
     @property
     def row(self) -> Row:

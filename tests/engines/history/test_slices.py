@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.batch import TimeRange
-from eventide.engines.build import build_pipeline, common_keys
+from eventide.engines.build import build_tree, common_keys
 from eventide.engines.explain.placement import describe_spark, describe_state, undivided
 from eventide.engines.history import replay as history
 from eventide.engines.history.slices import Halo, Slice, halo_of, slices_of
@@ -64,7 +64,7 @@ def source_of(rows: list[dict[str, Any]]) -> TableSource:
 @given(rows=events, target=st.integers(1, 20))
 def test_slices_together_are_the_whole(text: str, rows: list[dict[str, Any]], target: int) -> None:
     source, plan = source_of(rows), plan_sql(text, {"cars": SCHEMA})
-    scan = build_pipeline(plan).scan
+    scan = build_tree(plan).scan
     cut = [
         row
         for part in slices_of(plan, scan, source, target)
@@ -81,7 +81,7 @@ def test_slices_together_are_the_whole(text: str, rows: list[dict[str, Any]], ta
 @given(rows=events, target=st.integers(1, 20))
 def test_slices_own_all_of_time_once(rows: list[dict[str, Any]], target: int) -> None:
     source, plan = source_of(rows), plan_sql(QUERIES[2], {"cars": SCHEMA})
-    slices = slices_of(plan, build_pipeline(plan).scan, source, target)
+    slices = slices_of(plan, build_tree(plan).scan, source, target)
     assert slices[0].owned.start_us == TimeRange().start_us
     assert slices[-1].owned.end_us == TimeRange().end_us
     for one, other in pairwise(slices):
@@ -118,7 +118,7 @@ def test_rows_are_spread_by_the_keys_that_all_operators_share(
 def test_a_frame_above_another_sees_the_events_of_the_halo() -> None:
     rows = [{"ts": ts, "car": "a", "lane": 1, "speed": 1.0} for ts in range(100)]
     source, plan = source_of(rows), plan_sql(QUERIES[6], {"cars": SCHEMA})
-    slices = slices_of(plan, build_pipeline(plan).scan, source, 10)
+    slices = slices_of(plan, build_tree(plan).scan, source, 10)
     assert len(slices) > 2
     counts = {
         row["ts"]: row["n"]

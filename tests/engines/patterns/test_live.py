@@ -46,12 +46,12 @@ class Feed:
         rows = pa.RecordBatch.from_pylist([row], schema=SCHEMA.arrow)
         self.state, arrival = self.engine.push(self.state, rows, ts + 1)
         self.state = self.engine.load(self.engine.dump(self.state))
-        found: list[Row] = arrival.results.to_pylist()
+        found: list[Row] = arrival.rows.to_pylist()
         return found
 
     def finish(self) -> list[Row]:
         self.state, arrival = self.engine.finish(self.state)
-        found: list[Row] = arrival.results.to_pylist()
+        found: list[Row] = arrival.rows.to_pylist()
         return found
 
     @property
@@ -64,7 +64,7 @@ class Feed:
     @property
     def rows_kept(self) -> int:
         """How many rows are remembered, those that wait for the watermark too."""
-        kept: int = self.matches.rows.num_rows + self.state.ordering.waiting.num_rows
+        kept: int = self.matches.rows.num_rows + self.state.feeds[0].waiting.num_rows
         return kept
 
     @property

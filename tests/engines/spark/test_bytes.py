@@ -11,12 +11,11 @@ import pytest
 import eventide as ev
 from eventide.engines.buckets import to_bytes
 from eventide.engines.live.engine import LiveEngine
-from eventide.engines.spark import frames, stream
-from eventide.engines.spark.standing import history as standing
-from eventide.engines.spark.stream import LiveProcessor
+from eventide.engines.spark import frames, several, stream
+from eventide.engines.spark.spread import LeafSpread
+from eventide.engines.spark.stream import BucketEvents, Going, StreamProcessor
 from eventide.ingest.ordering import times
 from eventide.lang.sql import plan_sql
-from eventide.plan.standing.nodes import Standing
 from eventide.schema import Schema
 
 if TYPE_CHECKING:
@@ -62,23 +61,22 @@ def test_a_bucket_in_many_blocks_answers_the_same(
     table = events(400, 100)
     numbered = table.append_column("_seq", pa.array(range(400), pa.int64()))
     spread = frames.Spread.of(plan_sql(text, {"cars": SCHEMA}), 1)
-    names = frames.columns_read(spread.pipeline)
+    names = frames.columns_read(spread.tree)
     packed = list(spread.pack(iter(numbered.select(names).to_batches(max_chunksize=50))))
     found = [row for batch in spread.unpack(iter(packed)) for row in batch.to_pylist()]
     assert ordered(found) == ordered(ev.sql(text, cars=table).to_arrow().to_pylist())
 
 
 def test_a_window_in_many_blocks_answers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing, "BLOCK_BYTES", 3_000)
+    monkeypatch.setattr(several, "BLOCK_BYTES", 3_000)
     text = "SELECT car, note FROM cars [RANGE 100 SECONDS]"
     table = events(400, 100)
     numbered = table.append_column("_seq", pa.array(range(400), pa.int64()))
     plan = plan_sql(text, {"cars": SCHEMA})
-    assert isinstance(plan, Standing)
-    spread = standing.LeafSpread.of(plan, 1)
+    spread = LeafSpread.of(plan, 1)
     rows = numbered.select(spread.columns([0])).to_batches(max_chunksize=50)
-    packed = spread.pack(iter(rows), (0,), dict(enumerate(standing.whole(plan))))
-    found = [row for batch in standing.run_bucket(plan, packed, None) for row in batch.to_pylist()]
+    packed = spread.pack(iter(rows), (0,), dict(enumerate(several.periods_of(plan, None))))
+    found = [row for batch in several.run_bucket(plan, packed, None) for row in batch.to_pylist()]
     assert ordered(found) == ordered(ev.sql(text, cars=table).to_arrow().to_pylist())
 
 
@@ -89,24 +87,27 @@ def test_a_micro_batch_in_many_blocks_is_one_arrival(
 ) -> None:
     """Whatever the blocks, the same results and the same late events."""
     monkeypatch.setattr(stream, "BLOCK_BYTES", most_bytes)
-    engine = LiveEngine.of(plan_sql(FRAMES, {"cars": SCHEMA}), {"cars": SCHEMA}, 20_000_000)
-    processor = LiveProcessor(engine, 1, is_numbered)
+    plan, catalog = plan_sql(FRAMES, {"cars": SCHEMA}), {"cars": SCHEMA}
+    engine = LiveEngine.of(plan, catalog, 20_000_000)
+    unnumbered = frozenset[str]() if is_numbered else frozenset({"cars"})
+    processor = StreamProcessor(plan, catalog, Going(20_000_000), 1, unnumbered)
     table = events(300, 50).append_column("_seq", pa.array(range(300), pa.int64()))
-    rows = table.select(engine.ordering.schema.names).to_batches(max_chunksize=10)
+    rows = table.select(engine.feed_schema("cars").names).to_batches(max_chunksize=10)
     state, results, late = processor.initial_state(), [], 0
     direct, expected, expected_late = engine.initial_state(), [], 0
     for batches in (rows[:9], rows[9:13], rows[13:13], rows[13:]):
         newest = max([0, *(int(times(batch).max()) for batch in batches)])
-        state, came, missed = processor.push(state, [to_bytes(each) for each in batches], newest)
+        blocks = {0: [to_bytes(each) for each in batches]} if batches else {}
+        state, came, missed = processor.push(state, BucketEvents(blocks, {0: newest}, {}))
         results += [row for batch in came for row in batch.to_pylist()]
         late += missed
         if batches:
             direct, arrival = engine.push(direct, pa.concat_batches(batches), newest)
-            expected += arrival.results.to_pylist()
-            expected_late += arrival.late.num_rows
+            expected += arrival.rows.to_pylist()
+            expected_late += sum(each.num_rows for each in arrival.late.values())
     assert late == expected_late > 0
     assert results == expected
-    assert state.arrived == 300
+    assert state.arrived == (300,)
 
 
 def test_patterns_over_long_texts_on_spark(spark: SparkSession) -> None:

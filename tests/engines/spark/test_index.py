@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.history.choice import ways
 from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.history.replay import replay
@@ -67,7 +67,7 @@ def test_spark_goes_through_the_index(
     rows = [str(row) for batch in replay(plan, source) for row in batch.to_pylist()]
     assert bool(rows) == (text != NOWHERE)
     answer = ev.spark(spark, database).sql(text).toArrow()
-    found = answer.cast(build_pipeline(plan).output_schema).to_pylist()
+    found = answer.cast(build_tree(plan).output_schema).to_pylist()
     assert sorted(map(str, found)) == sorted(rows)
 
 

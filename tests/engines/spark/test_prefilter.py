@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.spark.prefilter import prefiltered, prefiltered_by_time
 from eventide.engines.spark.types import schema_of
 from eventide.lang.sql import plan_sql
@@ -81,7 +81,7 @@ def test_answers_are_the_same(frame: DataFrame, condition: str, asked: bool) -> 
     expected = ev.sql(text, cars=table).rows()
     assert sorted(map(repr, found)) == sorted(map(repr, expected))
     plan = plan_sql(text, {"cars": schema_of(frame)})
-    scanned = build_pipeline(plan).scan.time_range
+    scanned = build_tree(plan).scan.time_range
     kept = prefiltered(prefiltered_by_time(frame, scanned), plan).count()
     assert (kept < len(ROWS)) == asked
 

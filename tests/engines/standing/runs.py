@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.engines.standing.build import build_standing
+from eventide.engines.build import build_standing
 from eventide.lang.sql import plan_sql
-from eventide.operators.standing.tree import StandingTree
+from eventide.operators.tree import OperatorTree
 from eventide.plan.nodes import Scan
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import Standing
@@ -34,7 +34,7 @@ def plan_of(text: str) -> Standing:
 
 
 @cache
-def tree_of(text: str, execution: Execution) -> StandingTree:
+def tree_of(text: str, execution: Execution) -> OperatorTree:
     return build_standing(plan_of(text), execution)
 
 
@@ -79,15 +79,13 @@ def run(
 
 
 def run_tree(
-    tree: StandingTree, streams: Streams, untils: Sequence[int], reloading: bool = False
+    tree: OperatorTree, streams: Streams, untils: Sequence[int], reloading: bool = False
 ) -> Iterator[Step]:
     """Yield what a tree says after each step."""
     state, reports, since = tree.initial_state(), list[dict[str, Any]](), None
-    names = [scanned(leaf.source) for leaf in tree.leaves]
     for until in untils:
         rows = tuple(
-            batch(streams[name], schema, since, until)
-            for name, schema in zip(names, tree.input_schemas, strict=True)
+            batch(streams[leaf.scan.stream], leaf.schema, since, until) for leaf in tree.leaves
         )
         state, reported = tree.step(state, rows, until)
         since = until

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.engines.standing.build import build_standing
-from eventide.engines.standing.live import StandingLive
+from eventide.engines.build import build_standing
+from eventide.engines.live.engine import LiveEngine
 from eventide.engines.standing.resume import resumed
 from eventide.errors import (
     EvaluationError,
@@ -69,11 +69,11 @@ def test_an_answer_that_only_grows_is_not_kept(tmp_path: Path, report: str, wind
 
 def test_such_a_query_goes_on_from_its_state() -> None:
     plan = plan_of("ISTREAM (SELECT a.v FROM a [RANGE UNBOUNDED])")
-    live = StandingLive.of(choose_plan(plan).plan, CATALOG)
+    live = LiveEngine.of(choose_plan(plan).plan, CATALOG)
     state, _ = live.take(live.initial_state(), {"a": rows_of("a", history(3)["a"])})
     again, found = resumed(live, plan, CATALOG, live.dump(state))
     assert found.clock_us == state.clock_us
-    assert again.tree.reporter.keeps_answer is False
+    assert again.tree.answer.keeps_answer is False
 
 
 @pytest.mark.parametrize("report", ["", "RSTREAM"])
@@ -138,7 +138,7 @@ def test_what_a_callback_appends_is_delivered_before_append_returns(tmp_path: Pa
 
 def test_a_state_with_a_flipped_bit_is_refused() -> None:
     text = "SELECT a.k, COUNT(*) AS n, MEDIAN(a.v) AS m FROM a [RANGE 4 SECONDS] GROUP BY a.k"
-    live = StandingLive.of(choose_plan(plan_of(text)).plan, CATALOG)
+    live = LiveEngine.of(choose_plan(plan_of(text)).plan, CATALOG)
     state, _ = live.take(live.initial_state(), {"a": rows_of("a", history(4)["a"])})
     dumped = live.dump(state)
     assert live.dump(live.load(dumped)) == dumped
@@ -227,10 +227,10 @@ def test_after_a_burst_hardly_more_is_held_than_before(text: str, execution: Exe
         known = {TS: moments, "k": keys, SEQ: numbers}
         rows = tuple(
             pa.record_batch(
-                [known.get(field.name, numbers).cast(field.type) for field in schema],
-                schema=schema,
+                [known.get(field.name, numbers).cast(field.type) for field in leaf.schema],
+                schema=leaf.schema,
             )
-            for schema in tree.input_schemas
+            for leaf in tree.leaves
         )
         state, _ = tree.step(state, rows, (second + 1) * SECOND)
         sizes.append(sum(size.bytes for _, size in tree.sizes(state)))

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import eventide as ev
 from eventide.api.live_query import LiveQuery
-from eventide.engines.standing.live import StandingLive
+from eventide.engines.live.engine import LiveEngine
 from eventide.errors import UnsupportedError
 from eventide.lang.sql import plan_sql
 from eventide.plan.standing.elastic import shortened_by
 from eventide.plan.standing.nodes import Standing
 from tests.engines.standing.queries import histories
-from tests.engines.standing.runs import bag, batch, cuts, plan_of, run, scanned, tree_of
+from tests.engines.standing.runs import bag, batch, cuts, plan_of, run, tree_of
 from tests.naive.standing.answers import Streams
 from tests.naive.standing.windows import SECOND
 
@@ -45,11 +45,9 @@ def test_the_answer_is_that_of_shorter_windows(
     tree = tree_of(longer, "aware")
     sooner_us = shortened_by(plan_of(longer), last * SECOND)
     state, since = tree.initial_state(), None
-    names = [scanned(leaf.source) for leaf in tree.leaves]
     for until, expected in zip(untils, shorter, strict=True):
         rows = tuple(
-            batch(streams[name], schema, since, until)
-            for name, schema in zip(names, tree.input_schemas, strict=True)
+            batch(streams[leaf.scan.stream], leaf.schema, since, until) for leaf in tree.leaves
         )
         state, _ = tree.step(state, rows, until)
         since = until
@@ -88,7 +86,7 @@ def test_a_live_query_is_asked(tmp_path: Path) -> None:
     text = "SELECT x.k FROM a [RANGE 60 SECONDS] x"
     plan = plan_sql(text, db.catalog())
     assert isinstance(plan, Standing)
-    engine = StandingLive.of(plan, db.catalog(), 0, execution="negative")
+    engine = LiveEngine.of(plan, db.catalog(), 0, execution="negative")
     other = db.delivery.add(LiveQuery(engine, None, text=text))
     stream.append([{"ts": 60 * SECOND, "k": "at 60"}])
     with pytest.raises(UnsupportedError, match="negative execution"):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import eventide as ev
 from eventide.api.live_query import LiveQuery
 from eventide.batch import START_OF_TIME_US
-from eventide.engines.standing.live import StandingLive
+from eventide.engines.live.engine import LiveEngine
 from eventide.engines.standing.resume import resumed
 from eventide.engines.standing.start import started
 from eventide.errors import (
@@ -27,8 +27,8 @@ from eventide.errors import (
     UnsupportedError,
 )
 from eventide.operators.envelope import seal
-from eventide.operators.standing.tree import StandingTree
 from eventide.operators.state import join_parts
+from eventide.operators.tree import OperatorTree
 from eventide.plan.standing.choose import choose_plan, variants_of
 from eventide.store import TableSource
 from tests.engines.standing.queries import (
@@ -61,8 +61,8 @@ def named(questions: Sequence[Question]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("question", questions, ids=lambda question: question.name)
 
 
-def engine_of(question: Question, lateness: int = 0) -> StandingLive:
-    return StandingLive.of(choose_plan(plan_of(question.text)).plan, CATALOG, lateness)
+def engine_of(question: Question, lateness: int = 0) -> LiveEngine:
+    return LiveEngine.of(choose_plan(plan_of(question.text)).plan, CATALOG, lateness)
 
 
 def rows_of(name: str, events: list[Event]) -> pa.RecordBatch:
@@ -267,13 +267,13 @@ def test_a_step_that_was_interrupted_ends_the_query(
     db = two_streams(tmp_path)
     query = db.subscribe(TEXT)
     append(db, "a", 1, 2)
-    whole = StandingTree.step
+    whole = OperatorTree.step
 
     def interrupted(*given: Any) -> Any:  # noqa: ANN401
         whole(*given)
         raise MemoryError
 
-    monkeypatch.setattr(StandingTree, "step", interrupted)
+    monkeypatch.setattr(OperatorTree, "step", interrupted)
     with pytest.raises(MemoryError):
         append(db, "b", 1, 2)
     monkeypatch.undo()
@@ -329,7 +329,8 @@ def test_what_a_query_is_can_be_seen(tmp_path: Path) -> None:
     query.finish()
     assert "; clock 1970-01-01 00:00:02.000001, remembers " in repr(query)
     assert repr(query).endswith("finished>")
-    assert repr(db.subscribe("SELECT v FROM a")) == "<LiveQuery SELECT v FROM a: a; no clock yet>"
+    other = repr(db.subscribe("SELECT v FROM a"))
+    assert other == "<LiveQuery SELECT v FROM a: a; no clock yet, remembers 0 rows>"
 
 
 def test_operators_are_called_as_explain_does(tmp_path: Path) -> None:
@@ -347,7 +348,7 @@ def test_a_state_belongs_to_the_plan_that_wrote_it() -> None:
     plan = plan_of("""
         SELECT x.v, y.v AS w FROM a [RANGE 4 SECONDS] x JOIN b [RANGE 4 SECONDS] y ON x.k = y.k
         WHERE NOT EXISTS (SELECT 1 FROM a [RANGE 2 SECONDS] z WHERE z.k = x.k AND z.g = x.g)""")
-    streams, engines = history(5), [StandingLive.of(each, CATALOG) for each in variants_of(plan)]
+    streams, engines = history(5), [LiveEngine.of(each, CATALOG) for each in variants_of(plan)]
     assert len({engine.owner.digest for engine in engines}) == len(engines) > 1
     for writer, reader in zip(engines, reversed(engines), strict=True):
         state, _ = writer.take(
@@ -370,7 +371,7 @@ def test_a_state_belongs_to_the_plan_that_wrote_it() -> None:
 
 def test_options_of_standing_queries_are_for_them(tmp_path: Path) -> None:
     db = two_streams(tmp_path)
-    with pytest.raises(UnsupportedError, match="are for queries over windows"):
+    with pytest.raises(UnsupportedError, match="from_history is for queries over windows"):
         db.subscribe("SELECT v FROM a", from_history=True)
     with pytest.raises(UnsupportedError, match="cannot be asked for its current answer"):
         db.subscribe("SELECT v FROM a").current()

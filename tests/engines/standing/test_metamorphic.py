@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engines.standing.build import build_standing
+from eventide.engines.build import build_standing
 from eventide.plan.nodes import rebuild_sources
 from eventide.plan.standing.execution import EXECUTIONS
 from eventide.plan.standing.nodes import (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engines.standing.build import build_standing
+from eventide.engines.build import build_standing
 from eventide.plan.standing.nodes import AsOfJoin, Standing, Windowed
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern, edges, pattern_of
 from eventide.plan.tree import Plan

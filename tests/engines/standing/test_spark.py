@@ -13,7 +13,7 @@ import pytest
 
 import eventide as ev
 from eventide.api.database import live_query
-from eventide.engines.standing.partitioning import leaf_keys, spread_line
+from eventide.engines.partitioning import leaf_keys, spread_line
 from eventide.errors import StateLimitError
 from eventide.plan.render import render
 from eventide.plan.standing.choose import choose_plan
@@ -206,7 +206,7 @@ def test_spark_answers_all_parts_of_a_query_at_one_instant(
 
 
 def test_spark_buckets_have_a_limit_and_need_not_wait(streams: Streams) -> None:
-    from eventide.engines.spark.standing.stream import Going, live_by_leaf
+    from eventide.engines.spark.stream import Going, live_by_leaf
 
     plan = choose_plan(plan_of(JOIN.text)).plan
     rows = pa.RecordBatch.from_pylist(streams["a"], schema=CATALOG["a"].arrow)

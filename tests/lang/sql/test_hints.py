@@ -7,7 +7,7 @@ import re
 import pytest
 
 import eventide
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.errors import BindError, EventideError, UnsupportedError
 from eventide.lang.sql import plan_sql
 from tests.golden.plans import CATALOG
@@ -43,12 +43,12 @@ def test_a_column_of_a_group_is_taken_by_an_aggregate_that_is_there() -> None:
 def test_a_query_that_is_not_live_names_the_function_that_keeps_it() -> None:
     query = "SELECT car, md5(car) AS maker FROM cars WHERE lane > 1"
     with pytest.raises(UnsupportedError, match="does not run live") as caught:
-        build_pipeline(plan_sql(query, CATALOG))
+        build_tree(plan_sql(query, CATALOG))
     assert caught.value.span is not None
     assert caught.value.span.of(query).startswith("md5(car")
     assert "ORDER BY" not in (caught.value.hint or "")
     with pytest.raises(UnsupportedError) as caught:
-        build_pipeline(plan_sql("SELECT car FROM cars ORDER BY car", CATALOG))
+        build_tree(plan_sql("SELECT car FROM cars ORDER BY car", CATALOG))
     assert "ORDER BY" in (caught.value.hint or "")
 
 

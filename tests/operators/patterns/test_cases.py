@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.batch import END_OF_TIME_US, Batch
-from eventide.engines.build import build_live_pipeline, build_pipeline
+from eventide.batch import END_OF_TIME_US
+from eventide.engines.build import build_live_tree, build_tree
 from eventide.engines.history import replay as history
 from eventide.errors import EvaluationError, UnsupportedError
 from eventide.kernels.patterns import search as match_search
@@ -34,8 +34,8 @@ def rows(xs: list[int], keys: str = "", step: int = SECOND) -> pa.Table:
 
 
 def matcher(text: str, schema: Schema = ONE) -> MatchRows:
-    pipeline = build_pipeline(plan_sql(text, {"s": schema}))
-    return next(each for each in pipeline.operators if isinstance(each, MatchRows))
+    tree = build_tree(plan_sql(text, {"s": schema}))
+    return next(each for each in tree.operators if isinstance(each, MatchRows))
 
 
 SHIFTED = "(SELECT ts - INTERVAL '60' SECOND AS ts, x FROM s)"
@@ -51,7 +51,7 @@ def test_a_computed_ts_is_not_taken_for_that_of_the_events(
     monkeypatch.setattr(history, "SLICE_ROWS", 20)
     assert ev.sql(match(PAIRS, SHIFTED), s=table).rows() == whole
     with pytest.raises(UnsupportedError, match="order of the events' ts"):
-        build_live_pipeline(plan_sql(match(PAIRS, SHIFTED), {"s": ONE}))
+        build_live_tree(plan_sql(match(PAIRS, SHIFTED), {"s": ONE}))
 
 
 def test_a_computed_ts_orders_rows() -> None:
@@ -68,16 +68,16 @@ def test_windows_are_events_at_their_end() -> None:
     table = rows([1] * 7)
     expected = [{"f": 2, "l": 1}]
     assert ev.sql(text, s=table).rows() == expected
-    pipeline = build_live_pipeline(plan_sql(text, {"s": ONE}))
-    states, found = pipeline.initial_state(), []
+    tree = build_live_tree(plan_sql(text, {"s": ONE}))
+    states, found = tree.initial_state(), []
     for place in range(7):
-        part = table.select(pipeline.input_schema.names).slice(place, 1).combine_chunks()
-        batch = part.cast(pipeline.input_schema).to_batches()[0]
-        states, results = pipeline.step(states, Batch(batch, place * SECOND))
-        found += results.rows.to_pylist()
-    nothing = pa.RecordBatch.from_pylist([], schema=pipeline.input_schema)
-    _, results = pipeline.step(states, Batch(nothing, END_OF_TIME_US))
-    assert found + results.rows.to_pylist() == expected
+        part = table.select(tree.input_schema.names).slice(place, 1).combine_chunks()
+        batch = part.cast(tree.input_schema).to_batches()[0]
+        states, results = tree.step(states, (batch,), place * SECOND)
+        found += results.to_pylist()
+    nothing = pa.RecordBatch.from_pylist([], schema=tree.input_schema)
+    _, results = tree.step(states, (nothing,), END_OF_TIME_US)
+    assert found + results.to_pylist() == expected
 
 
 def test_keys_without_rows_in_a_batch_are_remembered_by_threads(
@@ -87,13 +87,13 @@ def test_keys_without_rows_in_a_batch_are_remembered_by_threads(
     plan = plan_sql(match("PARTITION BY k MEASURES MATCH_NUMBER() AS n PATTERN (A)"), {"s": ONE})
 
     def numbers(threads: int) -> list[dict[str, Any]]:
-        pipeline = build_pipeline(plan, threads=threads)
-        states, found = pipeline.initial_state(), []
+        tree = build_tree(plan, threads=threads)
+        states, found = tree.initial_state(), []
         for keys in ("abcdefgh", "abcdefga", "abcdefgh"):
-            table = rows(list(range(8)), keys).select(pipeline.input_schema.names)
-            batch = table.cast(pipeline.input_schema).combine_chunks().to_batches()[0]
-            states, results = pipeline.step(states, Batch(batch, 0))
-            found += results.rows.to_pylist()
+            table = rows(list(range(8)), keys).select(tree.input_schema.names)
+            batch = table.cast(tree.input_schema).combine_chunks().to_batches()[0]
+            states, results = tree.step(states, (batch,), 0)
+            found += results.to_pylist()
         return sorted(found, key=str)
 
     assert numbers(4) == numbers(1)
@@ -106,13 +106,13 @@ def test_the_end_of_the_partition_is_not_awaited_beyond_within() -> None:
     for place in range(50):
         batch = rows([place]).set_column(0, "ts", pa.array([place * SECOND]))
         named = batch.select(operator.source_schema.names).cast(operator.source_schema)
-        step = Batch(named.combine_chunks().to_batches()[0], place * SECOND)
-        state, results = operator.step(state, step)
-        assert results.rows.num_rows == 0
+        rows_now = named.combine_chunks().to_batches()[0]
+        state, results = operator.step(state, (rows_now,), place * SECOND)
+        assert results.num_rows == 0
         assert state.whole.rows.num_rows <= 4
     nothing = pa.RecordBatch.from_pylist([], schema=operator.source_schema)
-    _, results = operator.step(state, Batch(nothing, END_OF_TIME_US))
-    assert results.rows.to_pylist() == [{"n": 3}]
+    _, results = operator.step(state, (nothing,), END_OF_TIME_US)
+    assert results.to_pylist() == [{"n": 3}]
 
 
 def test_columns_may_be_called_anything() -> None:
@@ -127,8 +127,8 @@ def test_columns_may_be_called_anything() -> None:
         schema = Schema.of(dict.fromkeys(names, "int64"))
         operator = matcher(text, schema)
         batch = table.select(operator.source_schema.names).slice(0, 1)
-        step = Batch(batch.cast(operator.source_schema).to_batches()[0], 0)
-        state, _ = operator.step(operator.initial_state(), step)
+        step = batch.cast(operator.source_schema).to_batches()[0]
+        state, _ = operator.step(operator.initial_state(), (step,), 0)
         assert operator.load(operator.dump(state)).whole.rows.equals(state.whole.rows)
 
 
@@ -160,11 +160,11 @@ def test_a_match_that_is_complete_twice_is_reported_once() -> None:
     state = operator.initial_state()
     for place in range(4):
         batch = table.slice(place, 1).combine_chunks().to_batches()[0]
-        state, results = operator.step(state, Batch(batch, place * SECOND))
-        pieces += results.rows.to_pylist()
+        state, results = operator.step(state, (batch,), place * SECOND)
+        pieces += results.to_pylist()
     nothing = pa.RecordBatch.from_pylist([], schema=operator.source_schema)
-    _, results = operator.step(state, Batch(nothing, END_OF_TIME_US))
-    pieces += results.rows.to_pylist()
+    _, results = operator.step(state, (nothing,), END_OF_TIME_US)
+    pieces += results.to_pylist()
     at_once = ev.sql(text, s=rows([1, 2, 3, 4])).rows()
     assert sorted(map(str, pieces)) == sorted(map(str, at_once))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from eventide.batch import END_OF_TIME_US, Batch
-from eventide.engines.build import build_pipeline
+from eventide.batch import END_OF_TIME_US
+from eventide.engines.build import build_tree
 from eventide.lang.sql import plan_sql
 from eventide.schema import Schema
 
@@ -21,14 +21,14 @@ def test_a_column_may_be_called_like_the_classifier(name: str, rows: str) -> Non
         MEASURES FINAL LAST(CLASSIFIER() || "{name}") AS joined,
             FINAL MIN(CLASSIFIER() || "{name}") AS least
         {rows} PATTERN (A B) DEFINE B AS B.x > A.x)"""
-    pipeline = build_pipeline(plan_sql(text, {"s": schema}))
+    tree = build_tree(plan_sql(text, {"s": schema}))
     events = [
         {"ts": place, "_seq": place, "x": place, **{each: f" {each} {place}" for each in NAMES}}
         for place in range(2)
     ]
     batch = pa.RecordBatch.from_pylist(events, schema=schema.arrow)
-    batch = batch.select(pipeline.input_schema.names)
-    _, results = pipeline.step(pipeline.initial_state(), Batch(batch, END_OF_TIME_US))
-    found = results.rows.select(["joined", "least"]).to_pylist()
+    batch = batch.select(tree.input_schema.names)
+    _, results = tree.step(tree.initial_state(), (batch,), END_OF_TIME_US)
+    found = results.select(["joined", "least"]).to_pylist()
     assert found[0] == {"joined": f"B {name} 1", "least": f"A {name} 0"}
     assert len(found) == (1 if rows.startswith("ONE") else 2)

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US, Batch
-from eventide.engines.build import build_pipeline
+from eventide.batch import END_OF_TIME_US
+from eventide.engines.build import build_tree
 from eventide.errors import BindError, EvaluationError
 from eventide.kernels.patterns.tables import Rules
 from eventide.lang.sql import plan_sql
@@ -50,8 +50,8 @@ def run(
     plan: Plan, events: Sequence[Row], cuts: Sequence[int], schema: Schema = SCHEMA
 ) -> list[dict[str, Any]]:
     """The results of events cut into batches; the state is dumped and loaded after each."""
-    pipeline = build_pipeline(plan)
-    states = pipeline.initial_state()
+    tree = build_tree(plan)
+    states = tree.initial_state()
     found: list[dict[str, Any]] = []
     ends = sorted({min(cut, len(events)) for cut in cuts} | {len(events)})
     start = 0
@@ -59,13 +59,13 @@ def run(
         part = events[start:end]
         start = end
         watermark = part[-1]["ts"] if part else (events[0]["ts"] if events else 0)
-        batch = Batch(to_batch(part, schema, pipeline.input_schema.names), watermark)
-        states, results = pipeline.step(states, batch)
-        states = pipeline.load(pipeline.dump(states))
-        found += plain(results.rows)
-    nothing = to_batch([], schema, pipeline.input_schema.names)
-    _, results = pipeline.step(states, Batch(nothing, END_OF_TIME_US))
-    return found + plain(results.rows)
+        batch = to_batch(part, schema, tree.input_schema.names)
+        states, results = tree.step(states, (batch,), watermark)
+        states = tree.load(tree.dump(states))
+        found += plain(results)
+    nothing = to_batch([], schema, tree.input_schema.names)
+    _, results = tree.step(states, (nothing,), END_OF_TIME_US)
+    return found + plain(results)
 
 
 def check(text: str, events: list[Row], cuts: Sequence[int], schema: Schema = SCHEMA) -> None:

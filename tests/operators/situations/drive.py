@@ -1,4 +1,4 @@
-"""Drives pipelines of situations over rows in any batches, with any watermarks, and compares."""
+"""Drives operators of situations over rows in any batches, with any watermarks, and compares."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
-from eventide.engines.build import Pipeline, build_pipeline
+from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.engines.build import build_tree
+from eventide.operators.tree import OperatorTree
 from eventide.plan.passes import optimise
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.tree import Plan
@@ -43,24 +44,24 @@ def stepped(
     The state is dumped and loaded after each. A step is done twice: it has to leave the state as
     it was.
     """
-    pipeline = build_pipeline(optimise(node), owned)
-    states = pipeline.initial_state()
+    tree = build_tree(optimise(node), owned)
+    states = tree.initial_state()
     start = 0
     whole = (len(events), events[-1]["ts"] if events else START_OF_TIME_US)
     for end, watermark in [*(cuts or [whole]), (len(events), END_OF_TIME_US)]:
-        batch = Batch(to_batch(pipeline, events[start:end]), watermark)
-        _, first = pipeline.step(states, batch)
-        states, results = pipeline.step(states, batch)
-        assert bag(plain(first.rows)) == bag(plain(results.rows))
-        assert results.rows.schema == pipeline.output_schema
-        states = pipeline.load(pipeline.dump(states))
+        batch = to_batch(tree, events[start:end])
+        _, first = tree.step(states, (batch,), watermark)
+        states, results = tree.step(states, (batch,), watermark)
+        assert bag(plain(first)) == bag(plain(results))
+        assert results.schema == tree.output_schema
+        states = tree.load(tree.dump(states))
         start = end
-        yield end, watermark, plain(results.rows)
+        yield end, watermark, plain(results)
 
 
-def to_batch(pipeline: Pipeline, events: Sequence[Row]) -> pa.RecordBatch:
+def to_batch(tree: OperatorTree, events: Sequence[Row]) -> pa.RecordBatch:
     batch = pa.RecordBatch.from_pylist(list(events), schema=SCHEMA.arrow)
-    return batch.select(pipeline.input_schema.names)
+    return batch.select(tree.input_schema.names)
 
 
 def plain(batch: pa.RecordBatch) -> list[Row]:

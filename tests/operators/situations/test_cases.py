@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.errors import PlanError, StateError
 from eventide.plan.expressions import (
     Aggregate,
@@ -323,9 +323,9 @@ def test_nothing_changes_what_was_reported() -> None:
 
 def test_a_state_is_of_one_query() -> None:
     first = pattern("AB", {"AB": BEFORE}, within=10)
-    pipeline = build_pipeline(optimise(bound_pattern(first)))
-    dumped = pipeline.dump(pipeline.initial_state())
-    assert pipeline.dump(pipeline.load(dumped)) == dumped
+    tree = build_tree(optimise(bound_pattern(first)))
+    dumped = tree.dump(tree.initial_state())
+    assert tree.dump(tree.load(dumped)) == dumped
     others = (
         replace(first, within_us=5),
         replace(first, detection="final"),
@@ -338,4 +338,4 @@ def test_a_state_is_of_one_query() -> None:
     )
     for other in others:
         with pytest.raises(StateError, match="the state was written by another"):
-            build_pipeline(optimise(bound_pattern(other))).load(dumped)
+            build_tree(optimise(bound_pattern(other))).load(dumped)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US, Batch
-from eventide.engines.build import build_pipeline
+from eventide.batch import END_OF_TIME_US
+from eventide.engines.build import build_tree
 from eventide.operators.situations import plan as situation_plan
 from eventide.operators.situations import runs as situation_runs
 from eventide.operators.situations import search as situation_search
@@ -116,16 +116,17 @@ def test_a_search_that_pauses(monkeypatch: pytest.MonkeyPatch, steps: int) -> No
 
 def joined(node: TemporalPattern, events: list[Row], **changes: Any) -> Counter[str]:  # noqa: ANN401
     """Return what an operator finds that joins in another way, in two batches."""
-    pipeline = build_pipeline(optimise(node))
-    *others, matcher = pipeline.operators
-    assert isinstance(matcher, MatchSituations)
-    pipeline = replace(pipeline, operators=(*others, replace(matcher, **changes)))
-    states = pipeline.initial_state()
+    tree = build_tree(optimise(node))
+    *others, last = tree.placed
+    assert isinstance(last.operator, MatchSituations)
+    changed = replace(last, operator=replace(last.operator, **changes))
+    tree = replace(tree, placed=(*others, changed))
+    states = tree.initial_state()
     found: Counter[str] = Counter()
     half = len(events) // 2
     for part, watermark in ((events[:half], MIN_TS_US), (events[half:], END_OF_TIME_US)):
-        states, results = pipeline.step(states, Batch(to_batch(pipeline, part), watermark))
-        found += bag(plain(results.rows))
+        states, results = tree.step(states, (to_batch(tree, part),), watermark)
+        found += bag(plain(results))
     return found
 
 
@@ -196,26 +197,23 @@ def test_plans_that_change_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     often = drawn({"A": ("#" + "." * 39) * 10, "B": "#..." * 100, "C": "#." * 200})
     later = [row | {"ts": row["ts"] + 400 * SECOND, "_seq": row["_seq"] + 400} for row in often]
     events = seldom + later
-    pipeline = build_pipeline(optimise(node))
-    states, _ = pipeline.step(
-        pipeline.initial_state(), Batch(to_batch(pipeline, events), events[-1]["ts"])
-    )
+    tree = build_tree(optimise(node))
+    states, _ = tree.step(tree.initial_state(), (to_batch(tree, events),), events[-1]["ts"])
     assert states[-1].statistics.counts[1] > 0
     assert bag(run(node, events)) == joined(node, events, order=(0, 1, 2))
 
 
 def test_a_burst_is_forgotten_though_little_follows() -> None:
     node = bound_pattern(pattern("AB", {"AB": BEFORE}, within=10))
-    pipeline = build_pipeline(optimise(node))
+    tree = build_tree(optimise(node))
     burst = drawn({"A": "#." * 6000, "B": "." * 12_000})
     rest = [
         row | {"ts": (10_000_000 + place) * SECOND, "_seq": 12_000 + place}
         for place, row in enumerate(drawn({"A": "." * 7100, "B": "." * 7100}))
     ]
-    states = pipeline.initial_state()
+    states = tree.initial_state()
     for part in (burst, rest[:50], rest[50:], rest[-1:]):
-        batch = Batch(to_batch(pipeline, part), part[-1]["ts"])
-        states, _ = pipeline.step(states, batch)
+        states, _ = tree.step(states, (to_batch(tree, part),), part[-1]["ts"])
     assert len(states[-1].keys.whole.runs) == 0
 
 

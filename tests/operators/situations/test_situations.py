@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US, Batch
-from eventide.engines.build import build_pipeline
+from eventide.batch import END_OF_TIME_US
+from eventide.engines.build import build_tree
 from eventide.errors import StateError
 from eventide.operators.situations import runs as situation_runs
 from eventide.plan.bind import bind
@@ -222,9 +222,8 @@ def test_the_ends_of_time() -> None:
 
 
 def test_a_state_belongs_to_its_query() -> None:
-    one, two = (build_pipeline(each) for each in (holding(A), holding(A, V)))
-    states, _ = one.step(
-        one.initial_state(), Batch(to_batch(one, drawn({"A": "##"})), END_OF_TIME_US)
-    )
+    one, two = (build_tree(each) for each in (holding(A), holding(A, V)))
+    events = to_batch(one, drawn({"A": "##"}))
+    states, _ = one.step(one.initial_state(), (events,), END_OF_TIME_US)
     with pytest.raises(StateError):
         two.load(one.dump(states))

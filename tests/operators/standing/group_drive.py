@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.operator import StandingOperator
+from eventide.operators.changes import NEVER, Changes
+from eventide.operators.operator import Operator
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from eventide.plan.tree import Plan
@@ -75,7 +75,7 @@ def changes_of(tuples: Sequence[Tuple], execution: Execution, schema: pa.Schema)
 
 
 def run(
-    operator: StandingOperator[Any],
+    operator: Operator[Any],
     changes: Changes,
     cuts: Sequence[int],
     schema: pa.Schema,

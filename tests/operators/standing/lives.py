@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.operators.standing.changes import Changes
+from eventide.operators.changes import Changes
 from eventide.plan.standing.execution import Execution
 from tests.naive.standing.window_join import Life
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.operator import StandingOperator
+from eventide.operators.changes import Changes
+from eventide.operators.operator import Operator
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from tests.naive.standing.sets import NEVER, Bag, Lived, living
@@ -80,7 +80,7 @@ cuts = st.lists(st.tuples(st.integers(0, ENDS), st.booleans()), max_size=6)
 
 
 def run(
-    operator: StandingOperator[Any], inputs: Sequence[Changes], steps: Sequence[tuple[int, bool]]
+    operator: Operator[Any], inputs: Sequence[Changes], steps: Sequence[tuple[int, bool]]
 ) -> tuple[Any, Changes]:
     """Return the last state and all that came out, and check what every step promises."""
     state, parts, before = operator.initial_state(), [], -(2**63)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.joins import as_of
 from eventide.operators.standing.joins.as_of import JoinAsOf
 from eventide.operators.standing.retime import RetimeTuples

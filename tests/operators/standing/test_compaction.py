@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing import compaction
-from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.groups.group import AggregateGroups
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.schema import FLOAT64, INT64

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import StateError
+from eventide.operators.changes import NEVER, Changes
+from eventide.operators.operator import Size
 from eventide.operators.standing.answer import expiring_rows
 from eventide.operators.standing.answer.expiring_rows import ExpiringRows
-from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.operator import Size
 
 SCHEMA = pa.schema([("v", pa.int64()), ("name", pa.string())])
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import EvaluationError, StateError, UnsupportedError
-from eventide.operators.standing.changes import Changes
+from eventide.operators.changes import Changes
 from eventide.operators.standing.groups.group import AggregateGroups
 from eventide.operators.standing.groups.recomputed import RecomputedGroups
 from eventide.plan.expressions import Aggregate, Column, Named, NamedAggregate

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from eventide.errors import StateLimitError, UnsupportedError
-from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.groups import slides as group_slides
 from eventide.operators.standing.groups.panes import group_operator
 from eventide.operators.standing.groups.slides import AggregateSlides

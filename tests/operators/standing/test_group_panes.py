@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import StateError
-from eventide.operators.standing.changes import Changes
+from eventide.operators.changes import Changes
 from eventide.operators.standing.groups.group import AggregateGroups
 from eventide.operators.standing.groups.panes import AggregatePanes, group_operator
 from eventide.operators.standing.groups.recomputed import RecomputedGroups

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import StateError, UnsupportedError
-from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.groups.group import AggregateGroups
 from eventide.operators.standing.groups.panes import group_operator
 from eventide.operators.standing.groups.recomputed import RecomputedGroups

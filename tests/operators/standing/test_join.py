@@ -11,7 +11,7 @@ from benchmarks.standing.compared_joins import ComparedJoin
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.joins import join
 from eventide.operators.standing.joins import memory as join_memory
 from eventide.operators.standing.joins import room as join_room

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import PlanError, StateError
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.answer.report import Reporter
-from eventide.operators.standing.changes import NEVER, Changes
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.plan.standing.nodes import ANSWER_EXP, RangeWindow, Report, RowsWindow
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern
@@ -125,7 +125,7 @@ def drive(
     for until in [*cuts, END]:
         now = np.flatnonzero(changes.at < until)
         later = np.flatnonzero(changes.at >= until)
-        state, batch = reporter.step(state, changes.take(now), until)
+        state, batch = reporter.step(state, (changes.take(now),), until)
         changes = changes.take(later)
         assert batch.schema == reporter.output_schema
         told += plain(batch)
@@ -307,7 +307,7 @@ def test_births_alone_need_no_answer() -> None:
     reporter = Reporter(SCHEMA, EDGES["weak"], "istream", keeps_answer=False)
     state = reporter.initial_state()
     changes = changes_of([Result(("a", 1.0), 3, 9, 9)], "aware", 0)
-    state, batch = reporter.step(state, changes, 5)
+    state, batch = reporter.step(state, (changes,), 5)
     assert plain(batch) == [(3, "a", 1.0)]
     assert reporter.size(state).tuples == 0
     with pytest.raises(PlanError, match="the answer is not kept"):

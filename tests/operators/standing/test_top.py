@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import StateError, UnsupportedError
+from eventide.operators.changes import Changes
 from eventide.operators.standing.answer.top import FirstRows
-from eventide.operators.standing.changes import Changes
 from eventide.plan.expressions import Column, OrderKey
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.plan.standing.nodes import Top

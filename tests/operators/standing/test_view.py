@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import StateError
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.answer.keeping import KeptByHandle, Structure
 from eventide.operators.standing.answer.view import View, structure_for
-from eventide.operators.standing.changes import NEVER, Changes
 from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 
 SCHEMA = pa.schema([("number", pa.int64())])

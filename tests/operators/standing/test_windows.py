@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.errors import StateError
-from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.ids import joined_ids, leaf_ids
 from eventide.operators.standing.windows.choice import WindowOperator, window_operator
 from eventide.operators.standing.windows.times import expiries, rounded_up

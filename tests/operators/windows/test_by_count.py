@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import Batch
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.live.engine import LiveEngine
 from eventide.errors import PlanError, StateError
 from eventide.lang.sql import plan_sql
@@ -71,11 +70,11 @@ def count_plan(size: int, slide: int, keys: tuple[str, ...] = ("car",)) -> Plan:
 def test_windows_by_count(
     rows: list[dict[str, Any]], keys: tuple[str, ...], size: int, slide: int, cuts: list[int]
 ) -> None:
-    found = run(build_pipeline(count_plan(size, slide, keys)), rows, cuts)
+    found = run(build_tree(count_plan(size, slide, keys)), rows, cuts)
     expected = naive.count_windows(rows, keys, size, slide, ALL_AGGREGATES)
     same_bag(found, expected)
     # Not even the order may hang on how events are cut into batches.
-    whole = run(build_pipeline(count_plan(size, slide, keys)), rows, [])
+    whole = run(build_tree(count_plan(size, slide, keys)), rows, [])
     shown = ("window_start", "window_end", *keys)
     assert [[row[name] for name in shown] for row in found] == [
         [row[name] for name in shown] for row in whole
@@ -104,13 +103,13 @@ def test_live_a_window_leaves_when_the_watermark_has_passed_its_last_event(
     for start in range(0, len(arrived), batch_size):
         state, arrival = engine.push(state, to_batch(arrived[start : start + batch_size]))
         state = engine.load(engine.dump(state))
-        late |= set(arrival.late.column("_seq").to_pylist())
-        found += plain_rows(arrival.results)
+        late |= {seq for rows in arrival.late.values() for seq in rows.column("_seq").to_pylist()}
+        found += plain_rows(arrival.rows)
         told.append((arrival.watermark_us, list(found)))
     state, arrival = engine.finish(state)
     on_time = [row for row in arrived if row["_seq"] not in late]
     expected = naive.count_windows(on_time, keys, size, slide, ALL_AGGREGATES)
-    same_bag(found + plain_rows(arrival.results), expected)
+    same_bag(found + plain_rows(arrival.rows), expected)
     for watermark_us, so_far in told:
         same_bag(so_far, [row for row in expected if row["window_end"] < watermark_us])
 
@@ -121,7 +120,7 @@ def test_keys_are_expressions_and_aggregates_have_filters() -> None:
         "SELECT gear % 2 AS odd, SUM(gear) AS s, COUNT(*) FILTER (WHERE lit) AS n FROM cars "
         "WHERE gear <> 4 GROUP BY odd, TUMBLE(ROWS, 2) HAVING SUM(gear) > 2"
     )
-    found = run(build_pipeline(plan_sql(text, {"cars": SCHEMA})), rows, [3, 4])
+    found = run(build_tree(plan_sql(text, {"cars": SCHEMA})), rows, [3, 4])
     # even: 0 2 | 6; odd: 1 3 | 5 7
     assert found == [{"odd": 1, "s": 4, "n": 1}, {"odd": 1, "s": 12, "n": 0}]
 
@@ -129,40 +128,40 @@ def test_keys_are_expressions_and_aggregates_have_filters() -> None:
 def test_the_state_is_counters_and_the_panes_of_open_windows() -> None:
     #  size, slide -> partials of one key: a pane is what all windows cover wholly or not at all
     for size, slide, most in [(100, 100, 1), (100, 20, 5), (7, 3, 7), (3, 50, 1)]:
-        pipeline = build_pipeline(count_plan(size, slide))
-        states = pipeline.initial_state()
+        tree = build_tree(count_plan(size, slide))
+        states = tree.initial_state()
         for start in range(0, 1000, 10):
             rows = [event(start + i, speed=1.0) for i in range(10)]
-            states, _ = pipeline.step(states, Batch(to_batch(rows), start + 10))
+            states, _ = tree.step(states, (to_batch(rows),), start + 10)
             assert states[-1].whole.partials.num_rows <= most
         # After so many whole slides a key stands where it began, if windows share no event.
         assert states[-1].whole.counters.num_rows == (slide < size)
 
 
 def test_a_step_does_not_change_the_state_it_was_given() -> None:
-    pipeline = build_pipeline(count_plan(4, 2))
-    states, _ = pipeline.step(pipeline.initial_state(), Batch(to_batch([event(0, speed=1.0)]), 0))
-    before = pipeline.dump(states)
-    pipeline.step(states, Batch(to_batch([event(30 + i, speed=2.0) for i in range(5)]), 40))
-    assert pipeline.dump(states) == before
+    tree = build_tree(count_plan(4, 2))
+    states, _ = tree.step(tree.initial_state(), (to_batch([event(0, speed=1.0)]),), 0)
+    before = tree.dump(states)
+    tree.step(states, (to_batch([event(30 + i, speed=2.0) for i in range(5)]),), 40)
+    assert tree.dump(states) == before
 
 
 def test_the_state_of_other_windows_is_refused() -> None:
-    dumped = build_pipeline(count_plan(4, 2)).dump(build_pipeline(count_plan(4, 2)).initial_state())
+    dumped = build_tree(count_plan(4, 2)).dump(build_tree(count_plan(4, 2)).initial_state())
     with pytest.raises(StateError, match=r"(?s)written by another query.*tumbling 4 rows"):
-        build_pipeline(count_plan(4, 4)).load(dumped)
+        build_tree(count_plan(4, 4)).load(dumped)
     with pytest.raises(StateError):
-        build_pipeline(window_plan(10, 10)).load(dumped)
-    pipeline = build_pipeline(window_plan(10, 10))
+        build_tree(window_plan(10, 10)).load(dumped)
+    tree = build_tree(window_plan(10, 10))
     with pytest.raises(StateError):
-        build_pipeline(count_plan(4, 2)).load(pipeline.dump(pipeline.initial_state()))
+        build_tree(count_plan(4, 2)).load(tree.dump(tree.initial_state()))
 
 
 @pytest.mark.parametrize("damage", [lambda d: d[:-9], lambda _: b"", lambda d: b"\0" * len(d)])
 def test_a_damaged_state_is_refused(damage: Any) -> None:  # noqa: ANN401
-    pipeline = build_pipeline(count_plan(4, 2))
+    tree = build_tree(count_plan(4, 2))
     with pytest.raises(StateError):
-        pipeline.load(damage(pipeline.dump(pipeline.initial_state())))
+        tree.load(damage(tree.dump(tree.initial_state())))
 
 
 def test_a_window_has_a_size_and_a_slide() -> None:
@@ -186,5 +185,5 @@ def test_a_pattern_over_windows_by_count_goes_with_their_ends() -> None:
     ]
     state, first = engine.push(engine.initial_state(), to_batch(rows))
     state, last = engine.finish(state)
-    found = [row for part in (first, last) for row in plain_rows(part.results)]
+    found = [row for part in (first, last) for row in plain_rows(part.rows)]
     assert found == [{"car": "a", "since": 3, "gain": 5.0}]

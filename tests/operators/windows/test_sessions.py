@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eventide as ev
-from eventide.batch import Batch
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.history.windows.calls import asked_of
 from eventide.engines.live.engine import LiveEngine
 from eventide.errors import EventideError, StateError
@@ -50,7 +49,7 @@ def session_plan(gap: int, keys: tuple[str, ...] = ("car",)) -> Plan:
 def test_sessions(
     rows: list[dict[str, Any]], keys: tuple[str, ...], gap: int, cuts: list[int]
 ) -> None:
-    found = run(build_pipeline(session_plan(gap, keys)), rows, cuts)
+    found = run(build_tree(session_plan(gap, keys)), rows, cuts)
     same_bag(found, naive.sessions(rows, keys, gap, ALL_AGGREGATES))
     ends = [row["window_end"] for row in found]
     assert ends == sorted(ends)
@@ -70,34 +69,34 @@ def test_live_a_session_leaves_when_the_watermark_reaches_its_end(
     for start in range(0, len(arrived), batch_size):
         state, arrival = engine.push(state, to_batch(arrived[start : start + batch_size]))
         state = engine.load(engine.dump(state))
-        late |= set(arrival.late.column("_seq").to_pylist())
-        found += plain_rows(arrival.results)
+        late |= {seq for rows in arrival.late.values() for seq in rows.column("_seq").to_pylist()}
+        found += plain_rows(arrival.rows)
         told.append((arrival.watermark_us, list(found)))
     state, arrival = engine.finish(state)
     on_time = [row for row in arrived if row["_seq"] not in late]
     expected = naive.sessions(on_time, keys, gap, ALL_AGGREGATES)
-    same_bag(found + plain_rows(arrival.results), expected)
+    same_bag(found + plain_rows(arrival.rows), expected)
     for watermark_us, so_far in told:
         same_bag(so_far, [row for row in expected if row["window_end"] <= watermark_us])
 
 
 def test_a_key_is_forgotten_with_its_session() -> None:
     #  ts   0  1  2  3  4  5  6      gap 3, a new key in each step
-    pipeline = build_pipeline(session_plan(3))
-    states = pipeline.initial_state()
+    tree = build_tree(session_plan(3))
+    states = tree.initial_state()
     for step in range(50):
         rows = [event(step, car=f"car {step}", speed=1.0)]
-        states, _ = pipeline.step(states, Batch(to_batch(rows), step + 1))
+        states, _ = tree.step(states, (to_batch(rows),), step + 1)
         assert states[-1].whole.partials.num_rows <= 2
-    states, batch = pipeline.step(states, Batch(to_batch([]), 60))
-    assert batch.rows.num_rows == 2
+    states, batch = tree.step(states, (to_batch([]),), 60)
+    assert batch.num_rows == 2
     assert states[-1].whole.partials.num_rows == 0
 
 
 def test_states_that_cannot_be_are_refused() -> None:
-    (operator,) = build_pipeline(session_plan(3)).operators
+    (operator,) = build_tree(session_plan(3)).operators
     assert isinstance(operator, AggregateSessions)
-    state, _ = operator.step(operator.initial_state(), Batch(to_batch([event(5)]), 6))
+    state, _ = operator.step(operator.initial_state(), (to_batch([event(5)]),), 6)
     partials = state.whole.partials
     (row,) = partials.to_pylist()
     turned, twice = (

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eventide
-from eventide.batch import END_OF_TIME_US, Batch
-from eventide.engines.build import Pipeline, build_pipeline
+from eventide.batch import END_OF_TIME_US
+from eventide.engines.build import build_tree
 from eventide.errors import EvaluationError, StateError
+from eventide.operators.tree import OperatorTree
 from eventide.plan.bind import bind
 from eventide.plan.expressions import (
     Aggregate,
@@ -109,18 +110,18 @@ def to_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=SCHEMA.arrow)
 
 
-def run(pipeline: Pipeline, rows: list[dict[str, Any]], cuts: list[int]) -> list[dict[str, Any]]:
+def run(tree: OperatorTree, rows: list[dict[str, Any]], cuts: list[int]) -> list[dict[str, Any]]:
     """Feed the rows cut into batches, with the state dumped and loaded after each."""
     found: list[dict[str, Any]] = []
-    states = pipeline.initial_state()
+    states = tree.initial_state()
     bounds = sorted({0, len(rows), *(cut for cut in cuts if cut <= len(rows))})
     for start, end in pairwise(bounds):
         chunk = rows[start:end]
-        states, results = pipeline.step(states, Batch(to_batch(chunk), chunk[-1]["ts"]))
-        found += plain_rows(results.rows)
-        states = pipeline.load(pipeline.dump(states))
-    states, results = pipeline.step(states, Batch(to_batch([]), END_OF_TIME_US))
-    return found + plain_rows(results.rows)
+        states, results = tree.step(states, (to_batch(chunk),), chunk[-1]["ts"])
+        found += plain_rows(results)
+        states = tree.load(tree.dump(states))
+    states, results = tree.step(states, (to_batch([]),), END_OF_TIME_US)
+    return found + plain_rows(results)
 
 
 def plain_rows(rows: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -165,21 +166,21 @@ cuts = st.lists(st.integers(0, 25), max_size=6)
 @settings(deadline=None, max_examples=150)
 @given(events.filter(fits), st.integers(1, 25), st.integers(1, 25), cuts)
 def test_windows(rows: list[dict[str, Any]], size: int, slide: int, cuts: list[int]) -> None:
-    found = run(build_pipeline(window_plan(size, slide)), rows, cuts)
+    found = run(build_tree(window_plan(size, slide)), rows, cuts)
     same_bag(found, naive.windows(rows, KEYS, size, slide, ALL_AGGREGATES))
 
 
 @settings(deadline=None, max_examples=100)
 @given(events.filter(fits), st.integers(0, 30), cuts)
 def test_range_frames(rows: list[dict[str, Any]], preceding: int, cuts: list[int]) -> None:
-    found = run(build_pipeline(frame_plan(RangeFrame(preceding))), rows, cuts)
+    found = run(build_tree(frame_plan(RangeFrame(preceding))), rows, cuts)
     same_bag(found, naive.range_frames(rows, KEYS, preceding, ALL_AGGREGATES))
 
 
 @settings(deadline=None, max_examples=100)
 @given(events.filter(fits), st.integers(0, 6), cuts)
 def test_rows_frames(rows: list[dict[str, Any]], preceding: int, cuts: list[int]) -> None:
-    found = run(build_pipeline(frame_plan(RowsFrame(preceding))), rows, cuts)
+    found = run(build_tree(frame_plan(RowsFrame(preceding))), rows, cuts)
     same_bag(found, naive.rows_frames(rows, KEYS, preceding, ALL_AGGREGATES))
 
 
@@ -190,12 +191,12 @@ def event(ts: int, **values: Any) -> dict[str, Any]:  # noqa: ANN401
 def test_a_sum_that_does_not_fit_is_an_error() -> None:
     rows = [event(0, gear=2**62), event(1, gear=2**62)]
     with pytest.raises(EvaluationError, match="does not fit int64"):
-        run(build_pipeline(window_plan(10, 10)), rows, [])
+        run(build_tree(window_plan(10, 10)), rows, [])
 
 
 def test_a_sum_that_overflows_only_on_the_way_is_none() -> None:
     rows = [event(0, gear=2**62), event(1, gear=2**62), event(2, gear=-(2**62))]
-    found = run(build_pipeline(window_plan(10, 10)), rows, [1, 2])
+    found = run(build_tree(window_plan(10, 10)), rows, [1, 2])
     assert found[0]["sum_gear"] == 2**62
 
 
@@ -205,63 +206,63 @@ def test_a_sum_of_long_decimals_does_not_wrap_around() -> None:
     window = WindowAggregate(Scan("cars"), (), Window(10, 10), (item,))
     frames = SlidingAggregate(Scan("cars"), (), RowsFrame(9), (item,))
     for plan in (window, frames):
-        pipeline = build_pipeline(bind(plan, {"cars": schema}))
+        tree = build_tree(bind(plan, {"cars": schema}))
         most = 10**38 - 1
         for tolls, total in [([most, 1 - most, 5], 6), ([most, most, most], None)]:
             rows = [{"ts": i, "_seq": i, "toll": Decimal(toll)} for i, toll in enumerate(tolls)]
-            batch = Batch(pa.RecordBatch.from_pylist(rows, schema=schema.arrow), END_OF_TIME_US)
+            batch = pa.RecordBatch.from_pylist(rows, schema=schema.arrow)
             if total is None:
                 with pytest.raises(EvaluationError, match=r"does not fit decimal\(38,0\)"):
-                    pipeline.step(pipeline.initial_state(), batch)
+                    tree.step(tree.initial_state(), (batch,), END_OF_TIME_US)
             else:
-                _, results = pipeline.step(pipeline.initial_state(), batch)
-                assert results.rows.column("total")[-1].as_py() == total
+                _, results = tree.step(tree.initial_state(), (batch,), END_OF_TIME_US)
+                assert results.column("total")[-1].as_py() == total
 
 
 def test_infinity_leaves_a_frame_without_a_trace() -> None:
     rows = [event(0, speed=math.inf), event(5, speed=1.5), event(20, speed=2.5)]
-    found = run(build_pipeline(frame_plan(RangeFrame(10))), rows, [])
+    found = run(build_tree(frame_plan(RangeFrame(10))), rows, [])
     assert [row["sum_speed"] for row in found] == [math.inf, math.inf, 2.5]
 
 
 def test_state_is_bounded_by_what_open_windows_need() -> None:
-    pipeline = build_pipeline(window_plan(20, 10))
-    states = pipeline.initial_state()
+    tree = build_tree(window_plan(20, 10))
+    states = tree.initial_state()
     for start in range(0, 1000, 10):
         rows = [event(start + i, speed=1.0) for i in range(10)]
-        states, _ = pipeline.step(states, Batch(to_batch(rows), start + 10))
+        states, _ = tree.step(states, (to_batch(rows),), start + 10)
     assert states[-1].partials.num_rows <= 3
-    frames = build_pipeline(frame_plan(RangeFrame(30)))
+    frames = build_tree(frame_plan(RangeFrame(30)))
     states = frames.initial_state()
     for start in range(0, 1000, 10):
         rows = [event(start + i, speed=1.0) for i in range(10)]
-        states, _ = frames.step(states, Batch(to_batch(rows), start + 10))
+        states, _ = frames.step(states, (to_batch(rows),), start + 10)
     assert states[-1].done.whole.rows.num_rows <= 31
 
 
 def test_a_step_does_not_change_the_state_it_was_given() -> None:
-    pipeline = build_pipeline(window_plan(10, 5))
-    states, _ = pipeline.step(pipeline.initial_state(), Batch(to_batch([event(0, speed=1.0)]), 0))
-    before = pipeline.dump(states)
-    pipeline.step(states, Batch(to_batch([event(30, speed=2.0)]), 30))
-    assert pipeline.dump(states) == before
+    tree = build_tree(window_plan(10, 5))
+    states, _ = tree.step(tree.initial_state(), (to_batch([event(0, speed=1.0)]),), 0)
+    before = tree.dump(states)
+    tree.step(states, (to_batch([event(30, speed=2.0)]),), 30)
+    assert tree.dump(states) == before
 
 
 @pytest.mark.parametrize("damage", [lambda d: d[:-9], lambda _: b"", lambda d: b"\0" * len(d)])
 def test_a_damaged_state_is_refused(damage: Any) -> None:  # noqa: ANN401
-    pipeline = build_pipeline(window_plan(10, 10))
+    tree = build_tree(window_plan(10, 10))
     with pytest.raises(StateError):
-        pipeline.load(damage(pipeline.dump(pipeline.initial_state())))
+        tree.load(damage(tree.dump(tree.initial_state())))
 
 
 def test_the_state_of_another_query_is_refused() -> None:
     windows, frames = window_plan(10, 10), frame_plan(RangeFrame(10))
-    dumped = build_pipeline(frames).dump(build_pipeline(frames).initial_state())
+    dumped = build_tree(frames).dump(build_tree(frames).initial_state())
     with pytest.raises(
         StateError,
         match=r"(?s)it was written by\n  SlidingAggregate.*and this is\n  WindowAggregate",
     ):
-        build_pipeline(windows).load(dumped)
+        build_tree(windows).load(dumped)
 
 
 def test_nans_are_one_key_whatever_their_bits() -> None:

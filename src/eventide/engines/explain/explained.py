@@ -9,7 +9,6 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from eventide.engines.build import arrow_schema
 from eventide.engines.derived import Opener, is_over_standing
 from eventide.engines.explain.leaf_strip import LeafStrip, leaf_strip
 from eventide.engines.history.access import Access, Cost, WorkStep
@@ -25,6 +24,7 @@ from eventide.engines.history.rest import run_rest
 from eventide.engines.history.situations.joined import named_blocks, run_input
 from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.engines.history.weights import Weights
+from eventide.engines.placing import arrow_schema
 from eventide.engines.standing.explained import ExplainedStanding, explain_standing
 from eventide.engines.standing.history import newest_of, until_of
 from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, Scan, scans_of

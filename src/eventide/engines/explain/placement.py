@@ -5,13 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from eventide.engines.build import (
-    build_live_pipeline,
-    build_pipeline,
-    common_keys,
-    keeps_state,
-    not_live_yet,
-)
+from eventide.engines.build import build_live_tree, build_tree, common_keys, keeps_state
 from eventide.engines.derived import Opener, parts_of
 from eventide.engines.explain.explained import Explained, ExplainedBlock
 from eventide.engines.explain.situations import kept_text, matcher_lines
@@ -25,6 +19,7 @@ from eventide.engines.history.situations.joined import describe_join, joins_of, 
 from eventide.engines.history.situations.slices import temporal_matcher
 from eventide.engines.history.slices import halo_of, slices_of, why_undivided
 from eventide.engines.history.windows.calendar import calendar_of
+from eventide.engines.partitioning import spread_line
 from eventide.engines.standing.explained import (
     ExplainedStanding,
     OperatorTally,
@@ -32,10 +27,9 @@ from eventide.engines.standing.explained import (
     history_lines,
     live_line,
 )
-from eventide.engines.standing.partitioning import spread_line
 from eventide.errors import UnsupportedError
 from eventide.operators.patterns.entry import why_whole
-from eventide.plan.bounds import kept_of_every_key, unbounded_reason
+from eventide.plan.bounds import kept_of_every_key, unbounded_reason, unbounded_reasons
 from eventide.plan.explain import describe, explain, keys_text, related_text
 from eventide.plan.nodes import (
     EndRows,
@@ -109,14 +103,21 @@ def describe_embedded(seen: Explained) -> str:
     if isinstance(seen.plan, Standing) and not seen.derived:
         return "\n".join(map(visible, lines))
     try:
-        if isinstance(seen.plan, Standing):
-            raise not_live_yet(next(iter(seen.derived.values())))
-        build_live_pipeline(seen.plan)
+        build_live_tree(seen.plan)
     except UnsupportedError as error:
         lines.append(f"live: no, {error.message}")
     else:
-        lines.append(f"live: yes, {describe_state(seen.plan)}")
+        lines.append(f"live: yes, {describe_live(seen)}")
     return "\n".join(map(visible, lines))
+
+
+def describe_live(seen: Explained) -> str:
+    """Return what a live run of a plan remembers."""
+    if not seen.derived:
+        return describe_state(seen.plan)
+    reasons = "; ".join(unbounded_reasons(seen.plan))
+    bound = f", state has no bound, because {reasons}" if reasons else ""
+    return f"all of it as one tree of operators, each remembering what it needs{bound}"
 
 
 def standing_lines(query: ExplainedStanding, *, live: bool) -> Iterator[str]:
@@ -149,12 +150,12 @@ def describe_matcher(plan: Plan) -> Iterator[str]:
     """Yield how the matches of a pattern are found: the automaton, or the order of joining."""
     if match_of(plan) is None and situations_of(plan) is None:
         return
-    temporal = temporal_matcher(build_pipeline(plan))
+    temporal = temporal_matcher(build_tree(plan))
     if temporal is not None:
         yield from matcher_lines(temporal)
     if match_of(plan) is None:
         return
-    matcher = matcher_of(build_pipeline(plan))
+    matcher = matcher_of(build_tree(plan))
     nodes = str(matcher.automaton).splitlines()
     if matcher.is_local:
         yield "matcher: two passes, because all conditions look at single rows"

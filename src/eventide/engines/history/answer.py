@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, Batch
-from eventide.engines.build import arrow_schema
+from eventide.batch import END_OF_TIME_US
 from eventide.engines.derived import Opener, is_over_standing
 from eventide.engines.history.choice import ways
 from eventide.engines.history.rest import run_rest
 from eventide.engines.history.situations.joined import run_input, standing_blocks
 from eventide.engines.history.weights import DEFAULTS, Weights
+from eventide.engines.placing import arrow_schema
 from eventide.engines.standing.history import newest_of, run_standing, until_of
 from eventide.operators.columns import concat_batches
 from eventide.operators.filter_project import FilterRows, ProjectRows
@@ -85,8 +85,8 @@ def row_by_row(plan: Project | Filter, table: pa.Table) -> pa.Table:
     """Return what a node computes with each row of a table."""
     operator = row_operator(plan)
     rows = concat_batches(table.to_batches(), table.schema)
-    _, found = operator.step(None, Batch(rows, END_OF_TIME_US))
-    return pa.Table.from_batches([found.rows], operator.output_schema)
+    _, found = operator.step(None, (rows,), END_OF_TIME_US)
+    return pa.Table.from_batches([found], operator.output_schema)
 
 
 def row_operator(plan: Project | Filter) -> FilterRows | ProjectRows:

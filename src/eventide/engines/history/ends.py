@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.batch import ALL_TIME, TimeRange
-from eventide.engines.build import arrow_schema
 from eventide.engines.history.access import Cost, StopWatch
 from eventide.engines.history.replay import SLICE_ROWS, replay, run_slice
 from eventide.engines.history.slices import Slice
+from eventide.engines.placing import arrow_schema
 from eventide.operators.columns import concat_batches
 from eventide.plan.nodes import EndRows, Filter, Scan, rebuild_sources, scans_of, sources_of
 from eventide.plan.tree import Plan

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from threading import Lock
 from time import perf_counter
-from typing import Any
 
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, Batch, TimeRange
-from eventide.engines.build import Pipeline, States, build_pipeline
+from eventide.batch import ALL_TIME, TimeRange
+from eventide.engines.build import build_tree
 from eventide.engines.explain.situations import learnt_lines
 from eventide.engines.history.access import Cost, WorkStep
 from eventide.engines.history.replay import replay
-from eventide.operators.operator import Operator
+from eventide.operators.operator import Edge
 from eventide.operators.situations.match import MatchSituations
 from eventide.operators.situations.plan import Statistics
+from eventide.operators.tree import OperatorStep, OperatorTree
 from eventide.plan.explain import describe
 from eventide.plan.nodes import sources_of
 from eventide.plan.patterns.nodes import MatchRecognize
@@ -29,12 +29,17 @@ from eventide.store.source import EventSource, TimeSlice, Where
 
 @dataclass
 class StepTally:
-    """The cost of one step of a pipeline, summed over slices and threads."""
+    """The cost of one step of a tree, summed over slices and threads."""
 
     name: str
     seconds: float = 0.0
     rows_in: int = 0
     rows_out: int = 0
+
+
+def edge_rows(edge: Edge) -> int:
+    """Return how many rows travel on an edge."""
+    return edge.num_rows if isinstance(edge, pa.RecordBatch) else len(edge)
 
 
 class OperatorClock:
@@ -53,11 +58,19 @@ class OperatorClock:
             tally.rows_in += rows_in
             tally.rows_out += rows_out
 
-    def look(self, operator: Operator[Any], state: Any) -> None:  # noqa: ANN401 - any operator's
-        """Keep what a matcher of situations has learnt of its data so far, slice by slice."""
-        if isinstance(operator, MatchSituations):
-            with self.lock:
-                self.learnt[operator.owned.start_us] = operator, state.statistics
+    def watching(self, places: Mapping[int, int]) -> Callable[[OperatorStep], None]:
+        """Return what counts the steps of operators, whose places are given by their identity."""
+
+        def count(step: OperatorStep) -> None:
+            rows_in = sum(edge_rows(each) for each in step.inputs)
+            self.add(places[id(step.operator)], step.seconds, rows_in, edge_rows(step.output))
+            if isinstance(step.operator, MatchSituations):
+                # What it has learnt of its data so far, slice by slice.
+                with self.lock:
+                    start_us = step.operator.owned.start_us
+                    self.learnt[start_us] = step.operator, step.state.statistics
+
+        return count
 
     def notes(self) -> Iterator[str]:
         """Yield what matchers of situations have learnt."""
@@ -68,39 +81,6 @@ class OperatorClock:
         """Yield what was counted."""
         for number, each in enumerate(self.tallies):
             yield WorkStep(each.name, each.seconds, each.rows_out, each.rows_in if number else None)
-
-
-@dataclass(frozen=True, slots=True)
-class TimedPipeline(Pipeline):
-    """A pipeline that reports the time of each of its operators to a clock."""
-
-    clock: OperatorClock = field(default_factory=lambda: OperatorClock(()))
-    below: int = 0
-    """How many operators of the whole pipeline are below this part of it."""
-
-    def above(self, operators: int) -> Pipeline:
-        """Return the pipeline without its lowest operators."""
-        part = Pipeline.above(self, operators)
-        return TimedPipeline(
-            part.scan, part.operators, part.entered, self.clock, self.below + operators
-        )
-
-    def lowest(self, operators: int) -> Pipeline:
-        """Return the pipeline of the lowest operators alone."""
-        part = Pipeline.lowest(self, operators)
-        return TimedPipeline(part.scan, part.operators, part.entered, self.clock, self.below)
-
-    def step(self, states: States, batch: Batch) -> tuple[States, Batch]:
-        """Send a batch through all operators, and report the time of each."""
-        after = []
-        for place, (operator, state) in enumerate(zip(self.operators, states, strict=True)):
-            started, rows_in = perf_counter(), batch.rows.num_rows
-            state_after, batch = operator.step(state, batch)
-            seconds = perf_counter() - started
-            self.clock.add(1 + self.below + place, seconds, rows_in, batch.rows.num_rows)
-            self.clock.look(operator, state_after)
-            after.append(state_after)
-        return tuple(after), batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +136,10 @@ def replay_timed(plan: Plan, source: EventSource) -> tuple[list[pa.RecordBatch],
     """
     clock = OperatorClock(list(step_names(plan)))
 
-    def build(part: Plan, owned: TimeRange, threads: int) -> Pipeline:
-        made = build_pipeline(part, owned, threads)
-        return TimedPipeline(made.scan, made.operators, made.entered, clock)
+    def build(part: Plan, owned: TimeRange, threads: int) -> OperatorTree:
+        made = build_tree(part, owned, threads)
+        places = {id(each): place for place, each in enumerate(made.operators, 1)}
+        return replace(made, watch=clock.watching(places))
 
     started = perf_counter()
     rows = replay(plan, TimedSource(source, clock), build)

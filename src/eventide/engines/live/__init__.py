@@ -1,1 +1,1 @@
-"""A plan over events as they arrive: the same operators behind an ordering stage."""
+"""A plan over events as they arrive: the same operators behind a feed for each stream."""

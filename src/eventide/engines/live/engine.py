@@ -1,220 +1,402 @@
-"""Run a plan over events as they arrive: the same operators behind an ordering stage."""
+"""Run a plan over events as they arrive: several streams, each with a watermark, under one clock.
+
+    cars    a@10  b@20                 watermark 20 - lateness
+    trucks  c@12         d@15          watermark 15 - lateness
+    clock   the least of the watermarks: every event before it has come
+
+Events before the clock go through the operators, in order of time; an event that comes behind it is
+late. The changes of a relation wait for the clock like events, but do not hold it back: a relation
+without changes is not a stream that has fallen silent. `advance` moves a silent stream on.
+"""
 
 from __future__ import annotations
 
+import struct
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, START_OF_TIME_US, Batch, TimeRange
-from eventide.engines.build import Pipeline, States, build_live_pipeline, common_keys
-from eventide.errors import SchemaError, UnboundedStateWarning
-from eventide.ingest.ordering import Ordering, OrderingState, times
-from eventide.operators.checking import require, require_ascending, require_instant
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.engines.build import build_live_tree, common_keys
+from eventide.engines.live.feeds import (
+    FeedState,
+    LiveFeed,
+    accepted,
+    check_in_order,
+    checked_names,
+    feeds_of,
+    rest_of,
+    watermark,
+    within,
+)
+from eventide.errors import (
+    PlanError,
+    SchemaError,
+    StateLimitError,
+    UnboundedStateWarning,
+    UnsupportedError,
+    listed,
+)
+from eventide.ingest.ordering import times
+from eventide.operators.checking import require_instant
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.key_layers import ready
+from eventide.operators.operator import Size
+from eventide.operators.standing.answer.report import Reporter
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful, columns_text
+from eventide.operators.tree import OperatorTree, States
 from eventide.plan.bounds import unbounded_reasons
 from eventide.plan.explain import explain
 from eventide.plan.meaning import digest_of
+from eventide.plan.standing.elastic import shortened_by
+from eventide.plan.standing.execution import Execution
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan
-from eventide.schema import SEQ, TS, Schema
+from eventide.schema import Schema
+
+_NAME = "Arrivals"
+HOW_TO_RESUME = (
+    "go on with the query and the settings that wrote it; of the plans that a query may have, "
+    "engines.standing.resume.resumed finds the one that wrote a state"
+)
+
+Arrived = Mapping[str, pa.RecordBatch]
+"""Events that have arrived, by stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveState:
     """The state of a live query."""
 
-    ordering: OrderingState
+    feeds: tuple[FeedState, ...]
+    clock_us: int
     operators: States
-
-
-@dataclass(frozen=True, slots=True)
-class PushResult:
-    """The result of one push: rows that are complete now, and late events."""
-
-    results: pa.RecordBatch
-    late: pa.RecordBatch
-    watermark_us: int
+    past_us: int = START_OF_TIME_US
+    """Changes before this, and before the first event, are not reported: the query began with them.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The result of a step of any live query: rows, and late events by stream."""
+    """The result of a step of a live query: rows, and late events by stream."""
 
     rows: pa.RecordBatch
     late: Mapping[str, pa.RecordBatch]
     watermark_us: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LiveEngine(Stateful[LiveState]):
-    """A pipeline behind an ordering stage: configuration only, the state travels."""
+    """A tree of operators behind the streams it reads: configuration only, the state travels."""
 
     plan: Plan
-    pipeline: Pipeline
-    ordering: Ordering
+    tree: OperatorTree
+    feeds: tuple[LiveFeed, ...]
+    lateness_us: int = 0
+    max_state_bytes: int | None = None
+    idle_us: int | None = None
+    """A stream further behind the furthest one is not waited for."""
+
+    def __post_init__(self) -> None:
+        if self.lateness_us < 0:
+            message = f"lateness must not be negative, got {self.lateness_us} us"
+            raise PlanError(message)
 
     @classmethod
-    def of(cls, plan: Plan, catalog: Mapping[str, Schema], lateness_us: int) -> LiveEngine:
+    def of(
+        cls,
+        plan: Plan,
+        catalog: Mapping[str, Schema],
+        lateness_us: int = 0,
+        *,
+        execution: Execution = "aware",
+        max_state_bytes: int | None = None,
+        idle_us: int | None = None,
+    ) -> LiveEngine:
         """Build the engine of a plan; `UnsupportedError` if it cannot run live."""
-        pipeline = build_live_pipeline(plan)
-        for reason in unbounded_reasons(plan):
-            warnings.warn(reason, UnboundedStateWarning, stacklevel=4)
-        schema = catalog[pipeline.scan.stream].arrow
-        names = [TS, SEQ, *(n for n, _ in pipeline.scan.columns if n not in (TS, SEQ))]
-        wanted = pa.schema([schema.field(name) for name in names])
+        tree = build_live_tree(plan, execution)
+        live = cls(plan, tree, feeds_of(tree, catalog), lateness_us, max_state_bytes, idle_us)
+        for reason in unbounded_reasons(plan) if max_state_bytes is None else ():
+            warnings.warn(reason, UnboundedStateWarning, stacklevel=3)
         # Kernels are compiled now, not while the first event waits.
-        nothing = pa.RecordBatch.from_pylist([], schema=pipeline.input_schema)
-        pipeline.step(pipeline.initial_state(), Batch(nothing, START_OF_TIME_US))
+        nothing = [pa.RecordBatch.from_pylist([], schema=leaf.schema) for leaf in tree.leaves]
+        tree.step(tree.initial_state(), tuple(nothing), 0)
         if common_keys(plan):
             ready()
-        return cls(plan, pipeline, Ordering(wanted, lateness_us))
+        return live
 
     @cached_property
     def owner(self) -> Owner:
-        """The owner of the state: the plan, the columns that it reads, and the lateness."""
-        ordering = self.ordering
-        facts = {
-            QUERY: explain(self.plan),
-            f"columns of {self.stream}": columns_text(ordering.schema),
-            "lateness": format_duration(ordering.lateness_us),
-        }
-        digest = digest_of(self.plan, ordering.schema, ordering.lateness_us)
-        return Owner("a live query", digest, facts)
-
-    @property
-    def stream(self) -> str:
-        """The stream whose events the query reads."""
-        return self.pipeline.scan.stream
+        """The owner of the state: the plan, how it runs, what it reads, and how time goes."""
+        facts = {QUERY: explain(self.plan)}
+        how: tuple[object, ...] = ()
+        if self.tree.reporter is not None:
+            how = (self.tree.reporter.execution, self.tree.reporter.keeps_answer)
+            facts["execution"] = self.tree.reporter.execution
+        facts |= {f"columns of {each.stream}": columns_text(each.schema) for each in self.feeds}
+        facts["lateness"] = format_duration(self.lateness_us)
+        facts["idle"] = "none" if self.idle_us is None else format_duration(self.idle_us)
+        digest = digest_of(self.plan, how, self.feeds, self.lateness_us, self.idle_us)
+        owner = Owner("a live query", digest, facts)
+        return owner if self.tree.reporter is None else replace(owner, hint=HOW_TO_RESUME)
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """The same, as of a query over several."""
-        return (self.stream,)
+        """The streams whose events the query reads."""
+        return tuple(dict.fromkeys(feed.stream for feed in self.feeds))
 
     @property
     def reads(self) -> dict[str, tuple[list[str], TimeRange]]:
-        """The columns and times that are read of the stream."""
-        return {self.stream: (self.ordering.schema.names, self.pipeline.scan.time_range)}
+        """The columns and times that are read of each stream."""
+        found: dict[str, tuple[list[str], TimeRange]] = {}
+        for feed in self.feeds:
+            periods = [self.tree.leaves[leaf].scan.time_range for leaf in feed.leaves]
+            names, known = found.get(feed.stream, ([], periods[0]))
+            hull = TimeRange(
+                min(known.start_us, *(each.start_us for each in periods)),
+                max(known.end_us, *(each.end_us for each in periods)),
+            )
+            found[feed.stream] = list(dict.fromkeys((*names, *feed.schema.names))), hull
+        return found
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The columns of the results."""
-        return self.pipeline.output_schema
+        """The columns of what is reported."""
+        return self.tree.output_schema
 
     def initial_state(self) -> LiveState:
         """Return the state before the first event."""
-        return LiveState(self.ordering.initial_state(), self.pipeline.initial_state())
+        feeds = tuple(
+            FeedState(pa.RecordBatch.from_pylist([], schema=feed.schema)) for feed in self.feeds
+        )
+        return LiveState(feeds, START_OF_TIME_US, self.tree.initial_state())
+
+    @property
+    def stream(self) -> str:
+        """The only stream, of a query that reads one."""
+        (stream,) = self.streams
+        return stream
 
     def push(
-        self, state: LiveState, arrived: pa.RecordBatch, newest_us: int | None = None
-    ) -> tuple[LiveState, PushResult]:
-        """Take events in arrival order; they have `ts`, `_seq` and the columns of the scan."""
-        check_present(self.ordering.schema, arrived.schema, self.stream)
-        wanted = arrived.select(self.ordering.schema.names)
-        ordering, batch, late = self.ordering.step(state.ordering, wanted, newest_us)
-        return self.forward(LiveState(ordering, state.operators), batch, late)
+        self, state: LiveState, arrived: pa.RecordBatch, clock_us: int | None = None
+    ) -> tuple[LiveState, Reported]:
+        """Take events of the only stream, in the order of their arrival; see `take`."""
+        return self.take(state, {self.stream: arrived}, clock_us)
 
     def take(
+        self, state: LiveState, arrived: Arrived, clock_us: int | None = None
+    ) -> tuple[LiveState, Reported]:
+        """Take events of some streams that have arrived together.
+
+        `clock_us` is the time that all streams have reached, where they share a clock. Events that
+        arrive together do not make each other late.
+        """
+        by_feed = {
+            number: arrived[feed.stream].select(checked_names(feed, arrived[feed.stream].schema))
+            for number, feed in enumerate(self.feeds)
+            if feed.stream in arrived
+        }
+        reached_us = START_OF_TIME_US if clock_us is None else clock_us - self.lateness_us
+        return self.take_by_feed(self.moved(state, reached_us), by_feed, {})
+
+    def take_by_feed(
         self,
         state: LiveState,
-        arrived: Mapping[str, pa.RecordBatch],
-        clock_us: int | None = None,
+        arrived: Mapping[int, pa.RecordBatch],
+        newest_us: Mapping[int, int],
     ) -> tuple[LiveState, Reported]:
-        """Take events by stream; `clock_us` is the newest time where streams share a clock."""
-        after, arrival = self.push(state, arrived[self.stream], clock_us)
-        late = {self.stream: arrival.late}
-        return after, Reported(arrival.results, late, arrival.watermark_us)
+        """Take events by the number of their feed.
+
+        `newest_us` is the newest time of a feed that was seen anywhere: these arrivals may be
+        only a part of what came.
+        """
+        late: dict[str, pa.RecordBatch] = {}
+        feeds = list(state.feeds)
+        for number, rows in arrived.items():
+            feeds[number], too_late = accepted(feeds[number], rows, state.clock_us)
+            if too_late.num_rows:
+                late[self.feeds[number].stream] = too_late
+        for number, newest in newest_us.items():
+            held = feeds[number]
+            feeds[number] = replace(held, newest_us=max(held.newest_us, newest))
+        after = replace(state, feeds=tuple(feeds))
+        after, rows = self.run_until(after, self.clock_of(after))
+        return after, Reported(rows, late, after.clock_us)
 
     def advance(
         self, state: LiveState, until_us: int, stream: str | None = None
     ) -> tuple[LiveState, Reported]:
-        """Move the watermark to a time, if it is not there yet: no earlier event will come."""
-        self.check_stream(stream or self.stream)
-        nothing = pa.RecordBatch.from_pylist([], schema=self.ordering.schema)
-        watermark_us = max(state.ordering.watermark_us, until_us)
-        ordering, batch = self.ordering.release(state.ordering, nothing, watermark_us)
-        after, arrival = self.forward(LiveState(ordering, state.operators), batch, nothing)
-        return after, Reported(arrival.results, {}, arrival.watermark_us)
+        """Move a stream, or all of them, to a time: no earlier event will come."""
+        if stream is not None:
+            self.check_stream(stream)
+        after = self.moved(state, until_us, stream)
+        after, rows = self.run_until(after, self.clock_of(after))
+        return after, Reported(rows, {}, after.clock_us)
+
+    def moved(self, state: LiveState, until_us: int, stream: str | None = None) -> LiveState:
+        """Return the state with a stream, or all of them, at a time or behind it."""
+        feeds = tuple(
+            replace(held, advanced_us=max(held.advanced_us, until_us))
+            if stream in (None, feed.stream)
+            else held
+            for feed, held in zip(self.feeds, state.feeds, strict=True)
+        )
+        return replace(state, feeds=feeds)
+
+    def finish(self, state: LiveState) -> tuple[LiveState, Reported]:
+        """Complete all that is open: no event will follow.
+
+        An answer that holds at every instant is that of the newest event of all streams.
+        """
+        until_us = END_OF_TIME_US
+        if not self.tree.ends:
+            seen = [held.newest_us for held in state.feeds if held.newest_us != START_OF_TIME_US]
+            until_us = max([state.clock_us, *(newest_us + 1 for newest_us in seen)])
+        after, rows = self.run_until(state, until_us)
+        return after, Reported(rows, {}, after.clock_us)
+
+    def clock_of(self, state: LiveState) -> int:
+        """Return the instant before which every event has come."""
+        marks = [
+            watermark(held, self.lateness_us)
+            for feed, held in zip(self.feeds, state.feeds, strict=True)
+            if feed.holds_back
+        ]
+        furthest_us = START_OF_TIME_US if self.idle_us is None else max(marks) - self.idle_us
+        return max(state.clock_us, min(marks), furthest_us)
+
+    def run_until(self, state: LiveState, clock_us: int) -> tuple[LiveState, pa.RecordBatch]:
+        """Send the events before the clock through the operators."""
+        if clock_us <= state.clock_us:
+            return state, pa.RecordBatch.from_pylist([], schema=self.output_schema)
+        leaving: list[pa.RecordBatch] = []
+        feeds: list[FeedState] = []
+        for held in state.feeds:
+            ready = int(np.searchsorted(times(held.waiting), clock_us))
+            leaving.append(held.waiting.slice(0, ready))
+            feeds.append(replace(held, waiting=rest_of(held.waiting, ready)))
+        operators, border_us = state.operators, self.end_of_past(state, leaving, clock_us)
+        if border_us > state.clock_us:
+            cuts = [int(np.searchsorted(times(rows), border_us)) for rows in leaving]
+            before = [rows.slice(0, cut) for rows, cut in zip(leaving, cuts, strict=True)]
+            operators, _ = self.tree.step(operators, self.by_leaf(before), border_us)
+            leaving = [rows.slice(cut) for rows, cut in zip(leaving, cuts, strict=True)]
+        operators, reported = self.tree.step(operators, self.by_leaf(leaving), clock_us)
+        after = LiveState(tuple(feeds), clock_us, operators)
+        self.check_size(after)
+        return after, reported
+
+    def end_of_past(
+        self, state: LiveState, leaving: Sequence[pa.RecordBatch], clock_us: int
+    ) -> int:
+        """Return the instant up to which nothing is reported: the query began with that."""
+        begun = [
+            int(times(rows)[0])
+            for feed, rows in zip(self.feeds, leaving, strict=True)
+            if feed.holds_back and rows.num_rows
+        ]
+        return min([state.past_us, clock_us, *begun])
+
+    def by_leaf(self, rows: Sequence[pa.RecordBatch]) -> tuple[pa.RecordBatch, ...]:
+        """Return the events of each feed as those of each window."""
+        found: dict[int, pa.RecordBatch] = {}
+        for feed, events in zip(self.feeds, rows, strict=True):
+            for leaf in feed.leaves:
+                wanted = self.tree.leaves[leaf]
+                rows_within = within(events, wanted.scan.time_range)
+                found[leaf] = rows_within.select(wanted.schema.names)
+        return tuple(found[leaf] for leaf in range(len(self.tree.leaves)))
+
+    def current(self, state: LiveState, last_us: int | None = None) -> pa.RecordBatch:
+        """Return the answer as of the instant before the clock.
+
+        With `last_us`, as if all windows were that long.
+        """
+        reporter = self.reporter
+        sooner_us = 0 if last_us is None else shortened_by(self.plan, last_us)
+        if not reporter.keeps_answer:
+            word = reporter.report.upper()
+            message = (
+                f"the answer to this {word} is not kept: its rows never go, it would only grow"
+            )
+            hint = f"keep what is reported, leave {word} out, or write [RANGE 1 HOUR] for a window"
+            raise UnsupportedError(message, hint=hint)
+        if state.clock_us == START_OF_TIME_US:
+            return pa.RecordBatch.from_pylist([], schema=reporter.answer_schema)
+        return self.tree.current(state.operators, sooner_us)
+
+    @property
+    def reporter(self) -> Reporter:
+        """What keeps the answer of a standing query."""
+        if self.tree.reporter is None:
+            message = "this query is not over windows that slide: it has no answer at an instant"
+            hint = "write FROM stream [RANGE 10 MINUTES] for an answer that holds at every instant"
+            raise UnsupportedError(message, hint=hint)
+        return self.tree.reporter
+
+    def sizes(self, state: LiveState) -> tuple[tuple[str, Size], ...]:
+        """Return how much each operator remembers, and how many events wait for the clock."""
+        waiting = [
+            (f"{feed.stream}, waiting", Size(held.waiting.num_rows, held.waiting.nbytes))
+            for feed, held in zip(self.feeds, state.feeds, strict=True)
+        ]
+        return (*waiting, *self.tree.sizes(state.operators))
+
+    def check_size(self, state: LiveState) -> None:
+        """Refuse to go on if the state is larger than it may be."""
+        if self.max_state_bytes is None:
+            return
+        sizes = self.sizes(state)
+        total = sum(size.bytes for _, size in sizes)
+        if total <= self.max_state_bytes:
+            return
+        name, most = max(sizes, key=lambda each: each[1].bytes)
+        message = (
+            f"the query remembers {total:,} bytes, more than the {self.max_state_bytes:,} it may: "
+            f"most of it, {most.bytes:,} bytes for {most.tuples:,} tuples, is for {name}"
+        )
+        hint = "a shorter window, SLIDE, fewer columns or a larger max_state_bytes would help"
+        raise StateLimitError(message, hint=hint)
+
+    def feed_schema(self, stream: str) -> pa.Schema:
+        """Return the columns that are read of a stream."""
+        return next(feed.schema for feed in self.feeds if feed.stream == stream)
 
     def check_stream(self, stream: str) -> None:
         """Refuse a stream that the query does not read."""
-        if stream != self.stream:
+        if stream not in self.streams:
             message = f"the query does not read {stream!r}"
-            raise SchemaError(message, hint=f"it reads {self.stream}")
-
-    def end(self, state: LiveState) -> tuple[LiveState, Reported]:
-        """Complete all that is open."""
-        after, arrival = self.finish(state)
-        return after, Reported(arrival.results, {}, arrival.watermark_us)
-
-    def feed_schema(self, stream: str) -> pa.Schema:  # noqa: ARG002 - there is only one
-        """Return the columns that are read of a stream."""
-        return self.ordering.schema
-
-    def finish(self, state: LiveState) -> tuple[LiveState, PushResult]:
-        """Complete all that is open: no event will follow."""
-        ordering, batch = self.ordering.finish(state.ordering)
-        nothing = pa.RecordBatch.from_pylist([], schema=self.ordering.schema)
-        return self.forward(LiveState(ordering, state.operators), batch, nothing)
-
-    def forward(
-        self, state: LiveState, batch: Batch, late: pa.RecordBatch
-    ) -> tuple[LiveState, PushResult]:
-        """Send the events that the ordering stage released through the operators."""
-        rows = batch.rows.select(self.pipeline.input_schema.names)
-        if self.pipeline.scan.time_range != ALL_TIME:
-            rows = within(rows, self.pipeline.scan.time_range)
-        operators, results = self.pipeline.step(state.operators, Batch(rows, batch.watermark_us))
-        arrival = PushResult(results.rows, late, batch.watermark_us)
-        return LiveState(state.ordering, operators), arrival
+            raise SchemaError(message, hint=f"it reads {listed(self.streams)}")
 
     def write(self, state: LiveState) -> bytes:
         """Write the state out."""
-        facts = {"watermark_us": state.ordering.watermark_us}
-        ordering = write_rows("Ordering", state.ordering.waiting, facts)
-        return join_parts([ordering, self.pipeline.write(state.operators)])
+        feeds = [
+            write_rows(
+                _NAME,
+                held.waiting,
+                {"newest_us": held.newest_us, "advanced_us": held.advanced_us},
+            )
+            for held in state.feeds
+        ]
+        facts = struct.pack("<qq", state.clock_us, state.past_us)
+        return join_parts([facts, *feeds, self.tree.write(state.operators)])
 
     def read(self, written: bytes) -> LiveState:
         """Read back what `write` wrote."""
-        ordering, operators = parts_of("the query", written, 2)
-        waiting, facts = read_rows("Ordering", ordering, self.ordering.schema)
-        check_in_order(waiting)
-        watermark_us = facts["watermark_us"]
-        require_instant(watermark_us, "the watermark")
-        return LiveState(OrderingState(waiting, watermark_us), self.pipeline.read(operators))
-
-
-def check_in_order(waiting: pa.RecordBatch) -> None:
-    """Refuse a written state whose waiting events are not in order of time."""
-    for name in (TS, SEQ):
-        require(waiting.column(name).null_count == 0, f"a null among the {name} of events")
-    require_ascending(times(waiting), "the times of events that wait")
-
-
-def check_present(wanted: pa.Schema, present: pa.Schema, stream: str) -> None:
-    """Refuse events without columns that a query reads: the stream has changed since it began."""
-    for field in wanted:
-        now = present.get_field_index(field.name)
-        if now < 0:
-            what = "is no longer there"
-        elif present.field(now).type != field.type:
-            what = f"is {present.field(now).type} now, it was {field.type}"
-        else:
-            continue
-        message = f"the attribute {field.name!r} of {stream}, which the query reads, {what}"
-        raise SchemaError(message, hint="subscribe again, with a query over what is there now")
-
-
-def within(rows: pa.RecordBatch, time_range: TimeRange) -> pa.RecordBatch:
-    """Return the rows of a time range; rows come in order."""
-    bounds = [time_range.start_us, max(time_range.start_us, time_range.end_us)]
-    start, end = np.searchsorted(times(rows), bounds)
-    return rows.slice(int(start), int(end - start))
+        facts, *held, operators = parts_of("the query", written, 2 + len(self.feeds))
+        clock_us, past_us = struct.unpack("<qq", facts)
+        require_instant(clock_us, "the clock")
+        feeds = []
+        for feed, part in zip(self.feeds, held, strict=True):
+            waiting, marks = read_rows(_NAME, part, feed.schema)
+            check_in_order(waiting)
+            newest_us, advanced_us = marks["newest_us"], marks["advanced_us"]
+            require_instant(newest_us, f"the newest time of {feed.stream}")
+            require_instant(advanced_us, f"the time that {feed.stream} was advanced to")
+            feeds.append(FeedState(waiting, newest_us, advanced_us))
+        return LiveState(tuple(feeds), clock_us, self.tree.read(operators), past_us)

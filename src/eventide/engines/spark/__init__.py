@@ -14,10 +14,12 @@ maintenance.py  compaction, index rebuild, backfill and thinning as tasks
 frames.py       over any DataFrame: shuffled once, in blocks by bucket of keys
 joined.py       periods joined by relation
 prefilter.py    filter rows in the JVM that a query does not need
-stream.py       over a streaming DataFrame: the live engine as a stateful processor
+several.py      over several streams: shuffled once, by the keys that all operators share
+spread.py       events as blocks by leaf and bucket; labels.py: the numbers of buckets
+stream.py       over streaming DataFrames: the live engine as a stateful processor
+late_events.py  how many events came too late, as a metric
 workers.py      whether the workers of a session can do the work
 source/         the store as a data source: `format("eventide")`
-standing/       standing queries, over history and as events arrive
 """
 
 from __future__ import annotations

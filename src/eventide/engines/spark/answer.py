@@ -9,8 +9,7 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.batch import END_OF_TIME_US, Batch
-from eventide.engines.build import arrow_schema
+from eventide.batch import END_OF_TIME_US
 from eventide.engines.derived import Opener, is_over_standing
 from eventide.engines.history.answer import row_operator
 from eventide.engines.history.answer import schema_of as derived_schema
@@ -23,6 +22,7 @@ from eventide.engines.history.weights import Weights
 from eventide.engines.history.windows.calendar import CalendarIndex
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex
+from eventide.engines.placing import arrow_schema
 from eventide.engines.spark.aggregate import IndexAnswers
 from eventide.engines.spark.ends import over_ends
 from eventide.engines.spark.frames import Batches, over_frame, over_store_by_key
@@ -30,7 +30,7 @@ from eventide.engines.spark.history import over_store
 from eventide.engines.spark.joined import joined_frame
 from eventide.engines.spark.periods import over_periods
 from eventide.engines.spark.rest import around
-from eventide.engines.spark.standing.history import over_standing
+from eventide.engines.spark.several import over_streams_stored
 from eventide.engines.spark.types import (
     carried,
     from_the_border,
@@ -167,7 +167,7 @@ class SparkAnswer:
         stored = {name: each for name, each in given.stored.items() if name in beside}
         frames = {name: each for name, each in given.frames.items() if name in beside}
         chosen = chosen_plan(plan, stored).plan
-        return over_standing(self.session, chosen, frames, given.schemas, stored, zoneless)
+        return over_streams_stored(self.session, chosen, frames, given.schemas, stored, zoneless)
 
 
 def row_by_row(plan: Project | Filter, frame: DataFrame, zoneless: Collection[str]) -> DataFrame:
@@ -176,7 +176,7 @@ def row_by_row(plan: Project | Filter, frame: DataFrame, zoneless: Collection[st
 
     def run(batches: Batches) -> Batches:
         for rows in batches:
-            _, found = operator.step(None, Batch(from_the_border(rows, schema), END_OF_TIME_US))
-            yield found.rows
+            _, found = operator.step(None, (from_the_border(rows, schema),), END_OF_TIME_US)
+            yield found
 
     return mapped(carried(frame, schema.names), run, operator.output_schema, zoneless)

@@ -12,7 +12,7 @@ from eventide.api.replay.pace import Speed
 from eventide.api.result import Result
 from eventide.api.stream import Stream, Time, forward_range, instant
 from eventide.batch import ALL_TIME
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_live_tree
 from eventide.engines.explain.placement import describe_spark
 from eventide.engines.history.weights import DEFAULTS
 from eventide.engines.spark.aggregate import IndexAnswers
@@ -21,8 +21,7 @@ from eventide.engines.spark.maintenance import TaskJobs
 from eventide.engines.spark.session import cores
 from eventide.engines.spark.source.batch import EventideSource
 from eventide.engines.spark.source.stream import CLOCK, ROWS_PER_BATCH
-from eventide.engines.spark.standing.stream import Going, over_streams
-from eventide.engines.spark.stream import BUCKETS, over_stream
+from eventide.engines.spark.stream import BUCKETS, Going, over_streams
 from eventide.engines.spark.types import schema_of, spark_schema, zoneless_in
 from eventide.engines.spark.work import no_database
 from eventide.engines.spark.workers import check_workers
@@ -33,8 +32,7 @@ from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import require_tpstream
 from eventide.plan.explain import explain
 from eventide.plan.nodes import scans_of
-from eventide.plan.standing.choose import choose_plan
-from eventide.plan.standing.nodes import Standing
+from eventide.plan.standing.choose import steady_plan
 from eventide.plan.times import Duration, duration_us
 from eventide.plan.tree import Plan
 from eventide.plan.written import refuse_written, written_tables
@@ -180,39 +178,41 @@ class SparkDatabase:
         so on, for a query may have several. Keys are spread over `buckets`, a number that stays the
         same for the life of a checkpoint.
 
-        Of a query over windows that slide, a stream that is more than `idle` behind another is not
-        waited for, and a bucket that would remember more than `max_state_bytes` ends the query.
+        A stream that is more than `idle` behind another is not waited for, and a bucket that would
+        remember more than `max_state_bytes` ends the query.
         """
         text = str(first)
         if isinstance(first, Mapping):
             frames, text = {**first, **frames}, str(query)
-        # The clock of a replay is no attribute of its events.
-        events = {name: frame.drop(CLOCK) for name, frame in frames.items()}
-        catalog = {name: schema_of(frame) for name, frame in events.items()}
+        catalog = {name: schema_of(frame.drop(CLOCK)) for name, frame in frames.items()}
         plan = plan_sql(text, catalog, params, indexed=catalog)
         with pointing_into(text):
             refuse_written(plan)
-        without = {name: zoneless_in(frame.schema) for name, frame in events.items()}
-        zoneless = zoneless_columns(plan, without)
-        if not isinstance(plan, Standing):
-            build_pipeline(plan)  # says what cannot run live before anything is asked of Spark
+        build_live_tree(plan)  # says what cannot run live before anything is asked of Spark
         for scan in scans_of(plan):
             if not frames[scan.stream].isStreaming:
                 message = f"the DataFrame {scan.stream!r} is not a stream"
                 raise UnsupportedError(message, hint="use sql(text, name=df), or spark.readStream")
+        idle_us = None if idle is None else duration_us(idle)
+        going = Going(duration_us(lateness), idle_us, max_state_bytes)
+        return self.streamed(plan, frames, catalog, going, buckets)
+
+    def streamed(
+        self,
+        plan: Plan,
+        frames: Mapping[str, DataFrame],
+        catalog: Mapping[str, Schema],
+        going: Going,
+        buckets: int,
+    ) -> DataFrame:
+        """Return the rows of a plan over streaming DataFrames."""
         check_workers(self.session)
-        if isinstance(plan, Standing):
-            # A checkpoint outlives this plan: nothing it depends on may change.
-            chosen = choose_plan(plan).plan
-            idle_us = None if idle is None else duration_us(idle)
-            going = Going(duration_us(lateness), idle_us, max_state_bytes)
-            return over_streams(chosen, frames, catalog, going, zoneless, buckets)
-        if not (idle is None is max_state_bytes):
-            message = "idle and max_state_bytes are for queries over windows"
-            raise UnsupportedError(message, hint="write FROM stream [RANGE 10 MINUTES]")
-        (scan,) = scans_of(plan)
-        frame, schema = frames[scan.stream], catalog[scan.stream]
-        return over_stream(plan, frame, schema, duration_us(lateness), zoneless, buckets)
+        # The clock of a replay is no attribute of its events.
+        events = {name: frame.drop(CLOCK) for name, frame in frames.items()}
+        without = {name: zoneless_in(frame.schema) for name, frame in events.items()}
+        zoneless = zoneless_columns(plan, without)
+        # A checkpoint outlives this plan: nothing it depends on may change.
+        return over_streams(steady_plan(plan), frames, catalog, going, zoneless, buckets)
 
     def replay(  # noqa: PLR0913 - those of `stream`, and those of `Database.replay`
         self,
@@ -239,16 +239,14 @@ class SparkDatabase:
         plan = self.plan(str(query), {}, params)
         with pointing_into(str(query)):
             refuse_written(plan)
-        if not isinstance(plan, Standing):
-            build_pipeline(plan)  # says what cannot run live before anything is asked of Spark
+        # This says what cannot run live before anything is asked of Spark.
+        goes_on = build_live_tree(plan).reporter is not None or len(scans_of(plan)) > 1
         frames = {}
         for name in dict.fromkeys(scan.stream for scan in scans_of(plan)):
             scans = [scan for scan in scans_of(plan) if scan.stream == name]
             # The clock of a standing query goes with all events of its streams.
-            periods = [
-                ALL_TIME if isinstance(plan, Standing) else scan.time_range for scan in scans
-            ]
-            times = forward_range(start, end).intersect(periods[0])
+            period = ALL_TIME if goes_on else scans[0].time_range
+            times = forward_range(start, end).intersect(period)
             columns = dict.fromkeys(
                 [TS, SEQ, *(each for scan in scans for each, _ in scan.columns)]
             )
@@ -259,7 +257,8 @@ class SparkDatabase:
             options |= {} if times.end_us == ALL_TIME.end_us else {"to": str(times.end_us)}
             source = self.session.readStream.format("eventide").options(**options)
             frames[name] = source.load(str(self.store.path))
-        return self.stream(frames, query, params=params, lateness=lateness, buckets=buckets)
+        going = Going(duration_us(lateness))
+        return self.streamed(plan, frames, self.catalog({}), going, buckets)
 
     def explain(self, query: Query, /, *, params: object = None, **frames: DataFrame) -> str:
         """Return how a query would be answered: its plan, and where it would run."""

@@ -18,14 +18,14 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from eventide.batch import END_OF_TIME_US, Batch
+from eventide.batch import END_OF_TIME_US
 from eventide.engines.buckets import buckets_of, from_bytes, split_by_bucket, to_bytes
-from eventide.engines.build import Pipeline, build_pipeline, keeps_state, keys_over_scan
+from eventide.engines.build import build_tree, keeps_state, keys_over_scan
 from eventide.engines.derived import numbered
 from eventide.engines.explain.placement import MOST_READERS
 from eventide.engines.history.pruning import value_ranges
-from eventide.engines.history.replay import run_pipeline
-from eventide.engines.live.engine import within
+from eventide.engines.history.replay import run_chain
+from eventide.engines.live.feeds import within
 from eventide.engines.spark.history import scanned
 from eventide.engines.spark.prefilter import prefiltered, prefiltered_by_time
 from eventide.engines.spark.session import cores
@@ -35,6 +35,7 @@ from eventide.errors import SchemaError
 from eventide.ingest.ordering import in_order, in_order_by_block
 from eventide.operators.columns import BLOCK_BYTES, concat_batches, in_blocks
 from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.tree import OperatorTree
 from eventide.operators.windows.by_time import AggregateWindows
 from eventide.plan.expressions import Expression
 from eventide.plan.tree import Plan
@@ -54,7 +55,7 @@ Batches = Iterator[pa.RecordBatch]
 class Spread:
     """How a plan's rows are distributed: what runs before the shuffle, by which keys, into what."""
 
-    pipeline: Pipeline
+    tree: OperatorTree
     keys: tuple[Expression, ...]
     buckets: int
 
@@ -62,12 +63,12 @@ class Spread:
     def of(cls, plan: Plan, buckets: int) -> Spread:
         """Return how a plan is spread; rows that belong together go into one bucket."""
         keys = keys_over_scan(plan)
-        return cls(build_pipeline(plan), keys, buckets if keys else 1)
+        return cls(build_tree(plan), keys, buckets if keys else 1)
 
     @property
     def windows(self) -> AggregateWindows | None:
         """The window operator, if it can be fed with partials."""
-        match self.pipeline.operators[len(self.pipeline.filters)]:
+        match self.tree.operators[len(self.tree.filters)]:
             case AggregateWindows(merges_in_any_order=True) as windows:
                 return windows
         return None
@@ -75,28 +76,30 @@ class Spread:
     def pack(self, batches: Batches) -> Batches:
         """Yield the blocks of rows that come in any order."""
         for block in in_blocks(batches, BLOCK_ROWS):
-            batch = Batch(block, END_OF_TIME_US)
-            for operator in self.pipeline.filters:
-                _, batch = operator.step(None, batch)
+            rows = self.passing(block)
             if self.windows is None:
-                keys = [evaluate(key, batch.rows) for key in self.keys]
-                yield blocks(batch.rows, keys, self.buckets)
+                keys = [evaluate(key, rows) for key in self.keys]
+                yield blocks(rows, keys, self.buckets)
             else:
-                partials = self.windows.lift(in_order(batch.rows))
+                partials = self.windows.lift(in_order(rows))
                 yield blocks(partials, partials.columns[: len(self.keys)], self.buckets)
 
     def own(self, batches: Batches, bucket: int) -> Batches:
         """Yield the rows of one bucket, after what is done row by row."""
-        for rows in batches:
-            batch = Batch(rows, END_OF_TIME_US)
-            for operator in self.pipeline.filters:
-                _, batch = operator.step(None, batch)
+        for block in batches:
+            rows = self.passing(block)
             if self.buckets > 1:
-                keys = [evaluate(key, batch.rows) for key in self.keys]
-                mine = buckets_of(keys, batch.rows.num_rows, self.buckets) == bucket
-                batch = Batch(batch.rows.filter(pa.array(mine)), END_OF_TIME_US)
-            if batch.rows.num_rows:
-                yield batch.rows
+                keys = [evaluate(key, rows) for key in self.keys]
+                mine = buckets_of(keys, rows.num_rows, self.buckets) == bucket
+                rows = rows.filter(pa.array(mine))
+            if rows.num_rows:
+                yield rows
+
+    def passing(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows that pass the conditions right above the scan."""
+        for operator in self.tree.filters:
+            _, rows = operator.step(None, (rows,), END_OF_TIME_US)
+        return rows
 
     def unpack(self, batches: Batches) -> Batches:
         """Yield the results of the blocks of one partition."""
@@ -105,39 +108,39 @@ class Spread:
         if not parts:
             return
         if self.windows is None:
-            parts = numbered(parts, self.pipeline.scan)
-        below = len(self.pipeline.filters)
+            parts = numbered(parts, self.tree.scan)
+        below = len(self.tree.filters)
         if self.windows is None:
-            names = self.pipeline.input_schema.names
+            names = self.tree.input_schema.names
             ordered = (rows.select(names) for rows in in_order_by_block(parts, BLOCK_BYTES))
-            yield from run_pipeline(self.pipeline.above(below), ordered)
+            yield from run_chain(self.tree.above(below), ordered)
             return
-        rest = self.pipeline.above(below + 1)
+        rest = self.tree.above(below + 1)
         rows = self.windows.combine(concat_batches(parts, parts[0].schema))
-        _, results = rest.step(rest.initial_state(), Batch(rows, END_OF_TIME_US))
-        if results.rows.num_rows:
-            yield results.rows
+        _, results = rest.step(rest.initial_state(), (rows,), END_OF_TIME_US)
+        if results.num_rows:
+            yield results
 
 
 def over_frame(
     plan: Plan, frame: DataFrame, schema: Schema, zoneless: Collection[str]
 ) -> DataFrame:
     """Return the rows of a plan over one scan, over the rows of a DataFrame."""
-    pipeline = build_pipeline(plan)
-    names = columns_read(pipeline)
-    wanted = prefiltered(prefiltered_by_time(frame, pipeline.scan.time_range), plan)
+    tree = build_tree(plan)
+    names = columns_read(tree)
+    wanted = prefiltered(prefiltered_by_time(frame, tree.scan.time_range), plan)
     events = carried(wanted, names)
     arrow = pa.schema([(name, schema.type_of(name).arrow) for name in names])
 
     def read(batches: Batches) -> Batches:
         for rows in with_seq(batches):
-            yield within(in_order(checked(from_the_border(rows, arrow))), pipeline.scan.time_range)
+            yield within(in_order(checked(from_the_border(rows, arrow))), tree.scan.time_range)
 
     if not keeps_state(plan):
         return mapped(
             events,
-            lambda batches: row_by_row(pipeline, read(batches)),
-            pipeline.output_schema,
+            lambda batches: row_by_row(tree, read(batches)),
+            tree.output_schema,
             zoneless,
         )
     spread = Spread.of(plan, shuffle_partitions(frame.sparkSession))
@@ -157,13 +160,13 @@ def over_store_by_key(
     if readers <= MOST_READERS:
         return over_store_by_reader(spark, plan, source, zoneless, readers)
     spread = Spread.of(plan, shuffle_partitions(spark))
-    names = columns_read(spread.pipeline)
+    names = columns_read(spread.tree)
 
     def pack(batches: Batches) -> Batches:
         for _, (part, times) in items_in(batches):
             yield from spread.pack(part.scan(names, times))
 
-    work = work_frame(spark, scanned(spark, spread.pipeline.scan, source))
+    work = work_frame(spark, scanned(spark, spread.tree.scan, source))
     return shuffled(work.mapInArrow(pack, PACKED), spread, zoneless)
 
 
@@ -172,25 +175,25 @@ def over_store_by_reader(
 ) -> DataFrame:
     """Return the rows of a plan over a stored stream, each task reading for a bucket of keys."""
     spread = Spread.of(plan, readers)
-    pipeline = spread.pipeline
+    tree = spread.tree
     where = value_ranges(plan)
 
     def run(batches: Batches) -> Batches:
         for bucket, part in items_in(batches):
-            rows = part.scan(pipeline.input_schema.names, pipeline.scan.time_range, where)
-            yield from run_pipeline(
-                pipeline.above(len(pipeline.filters)),
+            rows = part.scan(tree.input_schema.names, tree.scan.time_range, where)
+            yield from run_chain(
+                tree.above(len(tree.filters)),
                 in_blocks(spread.own(rows, bucket), BLOCK_ROWS),
             )
 
-    work = work_frame(spark, [source.within(pipeline.scan.time_range)] * spread.buckets)
-    return mapped(work, run, pipeline.output_schema, zoneless)
+    work = work_frame(spark, [source.within(tree.scan.time_range)] * spread.buckets)
+    return mapped(work, run, tree.output_schema, zoneless)
 
 
 def shuffled(packed: DataFrame, spread: Spread, zoneless: Collection[str]) -> DataFrame:
     """Bring the blocks of each bucket together and compute."""
     together = packed.repartitionById(spread.buckets, f.col("bucket"))
-    return mapped(together, spread.unpack, spread.pipeline.output_schema, zoneless)
+    return mapped(together, spread.unpack, spread.tree.output_schema, zoneless)
 
 
 def shuffle_partitions(spark: SparkSession) -> int:
@@ -198,18 +201,18 @@ def shuffle_partitions(spark: SparkSession) -> int:
     return int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
 
 
-def row_by_row(pipeline: Pipeline, batches: Batches) -> Batches:
-    """Yield the results of a pipeline without state."""
+def row_by_row(tree: OperatorTree, batches: Batches) -> Batches:
+    """Yield the results of a tree without state."""
     for rows in batches:
-        named = rows.select(pipeline.input_schema.names)
-        _, results = pipeline.step(pipeline.initial_state(), Batch(named, END_OF_TIME_US))
-        if results.rows.num_rows:
-            yield results.rows
+        named = rows.select(tree.input_schema.names)
+        _, results = tree.step(tree.initial_state(), (named,), END_OF_TIME_US)
+        if results.num_rows:
+            yield results
 
 
-def columns_read(pipeline: Pipeline) -> list[str]:
+def columns_read(tree: OperatorTree) -> list[str]:
     """Return the columns to read: what the plan scans, and the order of rows."""
-    scanned_names = pipeline.input_schema.names
+    scanned_names = tree.input_schema.names
     return [TS, SEQ, *(name for name in scanned_names if name not in (TS, SEQ))]
 
 

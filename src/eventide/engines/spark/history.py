@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.batch import START_OF_TIME_US, TimeRange
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.history.replay import run_slice
 from eventide.engines.history.slices import slices_of
 from eventide.engines.spark.session import cores
@@ -31,8 +31,8 @@ def over_store(
     spark: SparkSession, plan: Plan, source: Snapshot, zoneless: Collection[str]
 ) -> DataFrame:
     """Return the rows of a plan that can be cut in time, over a stored stream."""
-    pipeline = build_pipeline(plan)
-    slices = slices_of(plan, pipeline.scan, source, slice_rows(spark, source))
+    tree = build_tree(plan)
+    slices = slices_of(plan, tree.scan, source, slice_rows(spark, source))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, (part, own) in items_in(batches):
@@ -47,7 +47,7 @@ def over_store(
     work = work_frame(
         spark, [(source.within(read), each) for read, each in zip(reads, slices, strict=True)]
     )
-    return mapped(work, run, pipeline.output_schema, zoneless)
+    return mapped(work, run, tree.output_schema, zoneless)
 
 
 def scanned(spark: SparkSession, scan: Scan, source: Snapshot) -> list[tuple[Snapshot, TimeRange]]:

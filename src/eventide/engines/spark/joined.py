@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from eventide.engines.buckets import from_bytes
-from eventide.engines.build import arrow_schema
+from eventide.engines.placing import arrow_schema
 from eventide.engines.spark.frames import BLOCK_ROWS, PACKED, blocks, shuffle_partitions
 from eventide.engines.spark.types import from_the_border, mapped
 from eventide.operators.columns import in_blocks

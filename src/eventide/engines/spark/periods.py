@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.history.patterns.candidates import FARTHEST, Periods
 from eventide.engines.history.patterns.question import PatternQuestion
 from eventide.engines.history.patterns.replay import Intervals, PeriodReplay, intervals_of
@@ -48,20 +48,20 @@ def over_periods(
     intervals = question.intervals(question.periods(access.chosen))
     tasks = TASKS_PER_CORE * cores(spark)
     items = [item_of(question, part) for part in balanced(intervals, tasks)]
-    schema = build_pipeline(plan).output_schema
+    schema = build_tree(plan).output_schema
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, (part, times) in items_in(batches):
             units = units_of(part)
-            pipeline = build_pipeline(plan)
+            tree = build_tree(plan)
             own = intervals_of(
                 units,
                 np.ones(units.count, np.bool_),
                 times,
-                pipeline.scan.time_range,
+                tree.scan.time_range,
                 numbered=units.in_order,
             )
-            yield from PeriodReplay(pipeline, units).run(own).results
+            yield from PeriodReplay(tree, units).run(own).results
 
     if not items:
         return spark.createDataFrame([], spark_schema(schema, zoneless))

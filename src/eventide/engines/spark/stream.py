@@ -1,159 +1,223 @@
-"""Over a streaming DataFrame: the live engine as a stateful processor, one state for each bucket.
+"""Over streaming DataFrames: the live engine as a stateful processor, one state for each bucket.
 
-    rows ─ mapInArrow: pack by bucket ─ shuffle ─ transformWithState: the live engine ─ unpack
+each stream ─ mapInArrow: pack by leaf and bucket ┐
+                                                  ├ union ─ shuffle ─ transformWithState ─ unpack
+each stream ─ mapInArrow: pack by leaf and bucket ┘
 
-Every partition sends every bucket the newest time it has seen. So all buckets agree on the
-watermark of a micro-batch, to the microsecond and within the batch, exactly as one embedded engine
+Every partition sends every bucket the time that its stream has reached. So all buckets agree on the
+clock of a micro-batch, to the microsecond and within the batch, exactly as one embedded engine
 would: Spark's own watermark is a batch behind and counts milliseconds. A micro-batch is one
-arrival: see ingest/ordering.py.
+arrival. The output is append-only: rows of a standing query have the instant at which they expire,
+and only if that is not known a second row, of sign -1, takes one back.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
-from weakref import WeakKeyDictionary
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from eventide.batch import END_OF_TIME_US
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.engines.buckets import from_bytes, to_bytes
-from eventide.engines.build import keys_over_scan
+from eventide.engines.build import build_live_tree
 from eventide.engines.live.engine import LiveEngine, LiveState
-from eventide.engines.spark.frames import BLOCK_ROWS, Batches, blocks, checked
+from eventide.engines.live.feeds import feeds_of
+from eventide.engines.spark.frames import BLOCK_ROWS, Batches, checked
+from eventide.engines.spark.labels import even_labels
+from eventide.engines.spark.late_events import counting_late
 from eventide.engines.spark.session import ROCKSDB
+from eventide.engines.spark.several import plain
 from eventide.engines.spark.source.stream import CLOCK
+from eventide.engines.spark.spread import LeafSpread
 from eventide.engines.spark.types import carried, from_the_border, mapped
 from eventide.errors import listed
 from eventide.ingest.ordering import in_order_by_block, times
-from eventide.operators.columns import BLOCK_BYTES, in_blocks
+from eventide.operators.columns import BLOCK_BYTES, concat_batches, in_blocks
 from eventide.operators.envelope import Owner
-from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
-from eventide.plan.expressions import Expression
 from eventide.plan.meaning import digest_of
-from eventide.plan.nodes import scans_of
 from eventide.plan.tree import Plan
 from eventide.schema import SEQ, Schema
 
 BUCKETS = 8
-ARRIVED = "bucket int, newest_us bigint, payload binary"
 COMPLETED = "bucket int, late_events bigint, payload binary"
-METRIC = "eventide"
-"""The name under which a streaming query's progress reports late events."""
-RESULTS: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
-"""How many results of streams a session has."""
-
-
-def counting_late(completed: DataFrame) -> DataFrame:
-    """Report late events under a unique name: Spark refuses a union of two with the same name."""
-    session = completed.sparkSession
-    number = RESULTS[session] = RESULTS.get(session, 0) + 1
-    late = f.coalesce(f.sum("late_events"), f.lit(0)).alias("late_events")
-    return completed.observe(METRIC if number == 1 else f"{METRIC}_{number}", late)
-
-
-def over_stream(
-    plan: Plan,
-    frame: DataFrame,
-    schema: Schema,
-    lateness_us: int,
-    zoneless: Collection[str],
-    buckets: int = BUCKETS,
-) -> DataFrame:
-    """Return the results of a plan as a streaming DataFrame, each row once it is complete."""
-    (scan,) = scans_of(plan)
-    engine = LiveEngine.of(plan, {scan.stream: schema}, lateness_us)
-    keys = keys_over_scan(plan)
-    clock = CLOCK if CLOCK in frame.columns else None
-    spread = ArrivalSpread(engine.ordering.schema, keys, buckets if keys else 1, clock)
-    frame.sparkSession.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-    wanted = [*engine.ordering.schema.names, CLOCK]
-    packed = carried(frame, wanted).mapInArrow(spread.pack, ARRIVED)
-    completed = packed.groupBy("bucket").transformWithStateInPandas(
-        LiveProcessor(engine, spread.buckets, SEQ in frame.columns),
-        outputStructType=COMPLETED,
-        outputMode="Append",
-        timeMode="None",
-    )
-    return mapped(counting_late(completed), unpack, engine.pipeline.output_schema, zoneless)
+NO_CLOCK = START_OF_TIME_US
+"""Stands where no replay says how far it is; a null would make floats of times in pandas."""
+ARRIVED = "bucket int, leaf int, newest_us bigint, clock_us bigint, payload binary"
+ARRIVED_ARROW = pa.schema(
+    [
+        ("bucket", pa.int32()),
+        ("leaf", pa.int32()),
+        ("newest_us", pa.int64()),
+        ("clock_us", pa.int64()),
+        ("payload", pa.binary()),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
-class ArrivalSpread:
-    """How arrivals are spread over buckets."""
+class Going:
+    """How time goes on, and how much may be remembered; see `LiveEngine`."""
 
+    lateness_us: int = 0
+    idle_us: int | None = None
+    max_state_bytes: int | None = None
+    """How much each bucket may remember."""
+
+
+def live_by_leaf(plan: Plan, catalog: Mapping[str, Schema], going: Going) -> LiveEngine:
+    """Return the live engine of a plan with a feed for each leaf, numbered as those are."""
+    tree = build_live_tree(plan, reports_only=True)
+    feeds = feeds_of(tree, catalog, by_leaf=True)
+    limit = going.max_state_bytes
+    return LiveEngine(plan, tree, feeds, going.lateness_us, limit, going.idle_us)
+
+
+def over_streams(
+    plan: Plan,
+    frames: Mapping[str, DataFrame],
+    catalog: Mapping[str, Schema],
+    going: Going,
+    zoneless: Collection[str],
+    buckets: int = BUCKETS,
+) -> DataFrame:
+    """Return the rows of a query as a streaming DataFrame, each once it is complete."""
+    spread = LeafSpread.of(plan, buckets)
+    streams = spread.streams
+    read = {name: catalog[name] for name in streams}
+    packed = [packed_stream(frames[name], read[name], spread, name) for name in streams]
+    session = packed[0].sparkSession
+    session.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+    unnumbered = frozenset(name for name in streams if SEQ not in frames[name].columns)
+    processor = StreamProcessor(plan, read, going, spread.buckets, unnumbered)
+    together = reduce(DataFrame.unionAll, packed)
+    completed = together.groupBy("bucket").transformWithStateInPandas(
+        processor, outputStructType=COMPLETED, outputMode="Append", timeMode="None"
+    )
+    reported = live_by_leaf(plan, read, going).output_schema
+    return mapped(counting_late(completed), unpack, reported, zoneless)
+
+
+def packed_stream(frame: DataFrame, schema: Schema, spread: LeafSpread, stream: str) -> DataFrame:
+    """Return the arrivals of a stream as blocks, for all leaves over it."""
+    leaves = spread.leaves_over(stream)
+    names = spread.columns(leaves)
+    arrow = pa.schema([(name, schema.type_of(name).arrow) for name in names])
+    packing = StreamPacking(spread, leaves, arrow, CLOCK in frame.columns)
+    wanted = [name for name in (*names, CLOCK) if name in frame.columns]
+    return carried(frame, wanted).mapInArrow(packing.pack, ARRIVED)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPacking:
+    """How the arrivals of one stream become blocks."""
+
+    spread: LeafSpread
+    leaves: tuple[int, ...]
     schema: pa.Schema
-    keys: tuple[Expression, ...]
-    buckets: int
-    clock: str | None = None
-    """The column of a replay that says how far it is; otherwise the newest event does."""
+    has_clock: bool
+    """Whether a column says how far a replay is; otherwise the newest event does."""
 
     def pack(self, batches: Batches) -> Batches:
-        """Yield blocks by bucket, and to every bucket the newest time of this partition."""
-        newest_us: int | None = None
-        clocks: list[int] = []
+        """Yield blocks by leaf and bucket, and to every bucket how far the stream is."""
+        newest_us, clocks = START_OF_TIME_US, [NO_CLOCK]
         for rows in in_blocks(self.arrivals(batches, clocks), BLOCK_ROWS):
-            newest = max(clocks) if clocks else int(times(rows).max())
-            newest_us = newest if newest_us is None else max(newest_us, newest)
-            packed = blocks(rows, [evaluate(key, rows) for key in self.keys], self.buckets)
-            yield self.labelled(packed.column(0).to_numpy(), newest, packed.column(1))
-        if newest_us is not None:
-            everyone = np.arange(self.buckets)
-            yield self.labelled(everyone, newest_us, pa.nulls(self.buckets, pa.binary()))
-
-    def labelled(
-        self, buckets: npt.NDArray[np.integer], newest_us: int, payloads: pa.Array
-    ) -> pa.RecordBatch:
-        """Return blocks under the labels of their buckets, with the newest time."""
-        labels = np.array(even_labels(self.buckets), np.int32)[buckets]
-        newest = np.full(len(labels), newest_us, np.int64)
-        return pa.RecordBatch.from_arrays(
-            [pa.array(labels), pa.array(newest), payloads], ["bucket", "newest_us", "payload"]
-        )
+            newest_us = max(newest_us, int(times(rows).max()))
+            for leaf in self.leaves:
+                own = rows.select(self.spread.columns([leaf]))
+                packed = self.spread.blocks_of(own, leaf)
+                yield self.labelled(packed.column(0), leaf, (newest_us, NO_CLOCK), packed.column(1))
+        if newest_us != START_OF_TIME_US:
+            count = self.spread.buckets
+            reached = (newest_us, max(clocks))
+            everyone = pa.array(np.arange(count, dtype=np.int32))
+            nothing = pa.nulls(count, pa.binary())
+            for leaf in self.leaves:
+                yield self.labelled(everyone, leaf, reached, nothing)
 
     def arrivals(self, batches: Batches, clocks: list[int]) -> Batches:
         """Yield rows with exact types; where they have no `_seq`, the bucket will number them."""
         for rows in batches:
             if rows.num_rows:
+                if self.has_clock:
+                    clocks.append(rows.column(CLOCK)[0].as_py())
                 whole = rows
-                if self.clock is not None:
-                    clocks[:] = [rows.column(self.clock)[0].as_py()]
                 if SEQ not in rows.schema.names:
                     whole = rows.append_column(SEQ, pa.array(np.zeros(rows.num_rows, np.int64)))
                 yield checked(from_the_border(whole, self.schema))
 
+    def labelled(
+        self, buckets: pa.Array, leaf: int, reached: tuple[int, int], payloads: pa.Array
+    ) -> pa.RecordBatch:
+        """Return blocks under the labels of their buckets, with how far the stream is."""
+        labels = np.array(even_labels(self.spread.buckets), np.int32)[buckets.to_numpy()]
+        count = len(labels)
+        newest_us, clock_us = reached
+        arrays = [
+            pa.array(labels),
+            pa.array(np.full(count, leaf, np.int32)),
+            pa.array(np.full(count, newest_us, np.int64)),
+            pa.array(np.full(count, clock_us, np.int64)),
+            payloads,
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=ARRIVED_ARROW)
+
 
 @dataclass(frozen=True, slots=True)
-class LiveBucketState:
-    """What a bucket remembers: the live engine's state, and how many rows have arrived."""
+class BucketEvents:
+    """What has come to a bucket in a micro-batch, by the number of the leaf."""
+
+    blocks: Mapping[int, list[bytes]]
+    newest_us: Mapping[int, int]
+    clock_us: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBucketState:
+    """What a bucket remembers: the live engine's state, and how many events of each leaf came."""
 
     live: LiveState
-    arrived: int
+    arrived: tuple[int, ...]
 
 
-class LiveProcessor(StatefulProcessor, Stateful[LiveBucketState]):
-    """The live engine, one state for each bucket of keys."""
+class StreamProcessor(StatefulProcessor, Stateful[StreamBucketState]):
+    """The live engine of a query, one state for each bucket of keys."""
 
-    def __init__(self, engine: LiveEngine, buckets: int, rows_are_numbered: bool) -> None:
-        self.engine = engine
+    def __init__(
+        self,
+        plan: Plan,
+        catalog: Mapping[str, Schema],
+        going: Going,
+        buckets: int,
+        unnumbered: frozenset[str],
+    ) -> None:
+        self.plan = plan
+        self.catalog = catalog
+        self.going = going
         self.buckets = buckets
-        self.rows_are_numbered = rows_are_numbered
+        self.unnumbered = unnumbered
+        """The streams whose rows have no `_seq`."""
+
+    @cached_property
+    def engine(self) -> LiveEngine:
+        """The live engine, built where it runs."""
+        return live_by_leaf(self.plan, self.catalog, self.going)
 
     @cached_property
     def owner(self) -> Owner:
         """The owner of the state: the query, with this many buckets."""
         return bucket_owner(
-            self.engine.owner, self.buckets, self.engine.streams if self.rows_are_numbered else ()
+            self.engine.owner,
+            self.buckets,
+            tuple(sorted({*self.catalog} - self.unnumbered)),
         )
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -166,68 +230,110 @@ class LiveProcessor(StatefulProcessor, Stateful[LiveBucketState]):
         rows: Iterator[pd.DataFrame],
         timerValues: object,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
-        """Take what has arrived in a micro-batch; hand over what is complete."""
-        blocks: list[bytes] = []
-        newest_us: int | None = None
-        for frame in rows:
-            newest = int(frame["newest_us"].max())
-            newest_us = newest if newest_us is None else max(newest_us, newest)
-            blocks += [block for block in frame["payload"] if block is not None]
+        """Take what has arrived in a micro-batch; hand over what is reported."""
+        events = events_in(rows)
         held = self.value.get()
         state = self.load(bytes(held[0])) if held is not None else self.initial_state()
-        state, results, late = self.push(state, blocks, newest_us)
+        state, results, late = self.push(state, events)
         self.value.update((self.dump(state),))
         if late:
             yield pd.DataFrame({"bucket": [key[0]], "late_events": [late], "payload": [None]})
         for rows_out in results:
-            payload = to_bytes(rows_out)
+            payload = to_bytes(plain(rows_out))
             yield pd.DataFrame({"bucket": [key[0]], "late_events": [0], "payload": [payload]})
 
     def close(self) -> None:
         """Nothing to release."""
 
     def push(
-        self, state: LiveBucketState, blocks: list[bytes], newest_us: int | None
-    ) -> tuple[LiveBucketState, list[pa.RecordBatch], int]:
-        """Return the state after a micro-batch, its results, and how many events were late.
-
-        Text that is too long for one column comes in order of time, block by block: the watermark
-        stays behind every block that follows, so none is late that would not be otherwise.
-        """
-        parts = from_bytes(blocks)
-        if not self.rows_are_numbered:
-            parts = numbered_from(parts, state.arrived)
-        nothing = pa.RecordBatch.from_pylist([], schema=self.engine.ordering.schema)
-        ordered = list(in_order_by_block(parts, BLOCK_BYTES)) or [nothing]
-        ended = newest_us == END_OF_TIME_US
-        live, results, late = state.live, list[pa.RecordBatch](), 0
-        for rows in ordered:
-            reached = int(times(rows)[-1]) if rows is not ordered[-1] else newest_us
-            live, arrival = self.engine.push(
-                live, rows, None if reached == END_OF_TIME_US else reached
-            )
-            results.append(arrival.results)
-            late += arrival.late.num_rows
-        if ended:
+        self, state: StreamBucketState, events: BucketEvents
+    ) -> tuple[StreamBucketState, list[pa.RecordBatch], int]:
+        """Return the state after a micro-batch, its results, and how many events were late."""
+        arrived: dict[int, list[pa.RecordBatch]] = {}
+        counts = list(state.arrived)
+        for leaf, blocks in events.blocks.items():
+            parts = from_bytes(blocks)
+            if self.engine.feeds[leaf].stream in self.unnumbered:
+                parts = numbered_from(parts, counts[leaf])
+            counts[leaf] += sum(rows.num_rows for rows in parts)
+            arrived[leaf] = parts
+        live = self.moved(state.live, events.clock_us)
+        live, results, late = self.taken(live, arrived, events)
+        if all(held.advanced_us == END_OF_TIME_US for held in live.feeds):
             # A replay says so with its last events: what is open is complete, too.
             live, last = self.engine.finish(live)
-            results.append(last.results)
-        arrived = state.arrived + sum(rows.num_rows for rows in parts)
-        return LiveBucketState(live, arrived), [each for each in results if each.num_rows], late
+            results.append(last.rows)
+        found = [each for each in results if each.num_rows]
+        return StreamBucketState(live, tuple(counts)), found, late
 
-    def initial_state(self) -> LiveBucketState:
+    def taken(
+        self, live: LiveState, arrived: Mapping[int, list[pa.RecordBatch]], events: BucketEvents
+    ) -> tuple[LiveState, list[pa.RecordBatch], int]:
+        """Take arrivals; return also the results, and how many events were late.
+
+        Of a query over one stream, text that is too long for one column comes in order of time,
+        block by block: the watermark stays behind every block that follows, so none is late that
+        would not be otherwise.
+        """
+        results: list[pa.RecordBatch] = []
+        late = 0
+        if len(self.engine.feeds) == 1 and arrived:
+            *earlier, last = list(in_order_by_block(arrived[0], BLOCK_BYTES)) or arrived[0]
+            for rows in earlier:
+                live, reported = self.engine.take_by_feed(live, {0: rows}, {})
+                results.append(reported.rows)
+                late += sum(each.num_rows for each in reported.late.values())
+            together = {0: last}
+        else:
+            together = {
+                leaf: concat_batches(parts, self.engine.feeds[leaf].schema)
+                for leaf, parts in arrived.items()
+            }
+        live, reported = self.engine.take_by_feed(live, together, events.newest_us)
+        late += sum(each.num_rows for each in reported.late.values())
+        return live, [*results, reported.rows], late
+
+    def moved(self, live: LiveState, clock_us: Mapping[int, int]) -> LiveState:
+        """Return the state with the feeds of a replay as far as it is."""
+        feeds = list(live.feeds)
+        for leaf, clock in clock_us.items():
+            reached = clock if clock == END_OF_TIME_US else clock - self.going.lateness_us
+            held = feeds[leaf]
+            feeds[leaf] = replace(held, advanced_us=max(held.advanced_us, reached))
+        return replace(live, feeds=tuple(feeds))
+
+    def initial_state(self) -> StreamBucketState:
         """Return the state of a bucket before its first row."""
-        return LiveBucketState(self.engine.initial_state(), 0)
+        return StreamBucketState(self.engine.initial_state(), (0,) * len(self.engine.feeds))
 
-    def write(self, state: LiveBucketState) -> bytes:
+    def write(self, state: StreamBucketState) -> bytes:
         """Write a bucket's state out."""
-        return join_parts([struct.pack("<q", state.arrived), self.engine.write(state.live)])
+        arrived = struct.pack(f"<{len(state.arrived)}q", *state.arrived)
+        return join_parts([arrived, self.engine.write(state.live)])
 
-    def read(self, written: bytes) -> LiveBucketState:
+    def read(self, written: bytes) -> StreamBucketState:
         """Read back what `write` wrote."""
         facts, live = parts_of("the bucket", written, 2)
-        (arrived,) = struct.unpack("<q", facts)
-        return LiveBucketState(self.engine.read(live), arrived)
+        arrived = struct.unpack(f"<{len(self.engine.feeds)}q", facts)
+        return StreamBucketState(self.engine.read(live), arrived)
+
+
+def events_in(rows: Iterator[pd.DataFrame]) -> BucketEvents:
+    """Return what the rows of a micro-batch say."""
+    blocks: dict[int, list[bytes]] = {}
+    newest_us: dict[int, int] = {}
+    clock_us: dict[int, int] = {}
+    for frame in rows:
+        table = pa.Table.from_pandas(frame, schema=ARRIVED_ARROW, preserve_index=False)
+        for _, leaf, newest, clock, payload in zip(
+            *(column.to_pylist() for column in table.columns), strict=True
+        ):
+            newest_us[leaf] = max(newest, newest_us.get(leaf, newest))
+            if clock != NO_CLOCK:
+                clock_us[leaf] = max(clock, clock_us.get(leaf, clock))
+            if payload is not None:
+                blocks.setdefault(leaf, []).append(payload)
+    return BucketEvents(blocks, newest_us, clock_us)
 
 
 def bucket_owner(live: Owner, buckets: int, numbered: tuple[str, ...]) -> Owner:
@@ -247,43 +353,6 @@ def numbered_from(parts: Sequence[pa.RecordBatch], first: int) -> list[pa.Record
         found.append(rows.set_column(rows.schema.get_field_index(SEQ), SEQ, seq))
         first += rows.num_rows
     return found
-
-
-@cache
-def even_labels(buckets: int) -> tuple[int, ...]:
-    """Return a number for each bucket, so that Spark spreads them evenly over its partitions.
-
-    Spark places rows by a hash of their key, and puts 3 of the numbers 0 to 7 on one of two
-    partitions and 5 on the other. These hash to every remainder once. They depend only on the
-    number of buckets, because they are the keys of the state.
-    """
-    found: dict[int, int] = {}
-    label = 0
-    while len(found) < buckets:
-        found.setdefault(spark_hash(label) % buckets, label)
-        label += 1
-    return tuple(found[remainder] for remainder in range(buckets))
-
-
-def spark_hash(number: int) -> int:
-    """Return Spark's `hash` of an int: Murmur3 in 32 bits, with 42 as its seed.
-
-    >>> spark_hash(0), spark_hash(1)
-    (933211791, -559580957)
-    """
-    mixed = rotated(number * 0xCC9E2D51, 15) * 0x1B873593
-    mixed = rotated(42 ^ (mixed & 0xFFFFFFFF), 13) * 5 + 0xE6546B64
-    mixed = (mixed ^ 4) & 0xFFFFFFFF
-    mixed = (mixed ^ (mixed >> 16)) * 0x85EBCA6B & 0xFFFFFFFF
-    mixed = (mixed ^ (mixed >> 13)) * 0xC2B2AE35 & 0xFFFFFFFF
-    mixed ^= mixed >> 16
-    return mixed - 2**32 if mixed >= 2**31 else mixed
-
-
-def rotated(word: int, bits: int) -> int:
-    """Return the low 32 bits of a word, rotated to the left."""
-    word &= 0xFFFFFFFF
-    return (word << bits | word >> (32 - bits)) & 0xFFFFFFFF
 
 
 def unpack(batches: Batches) -> Batches:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from eventide.engines.placing import TreeBuilder
 from eventide.errors import PlanError
+from eventide.operators.align_rows import AlignRows
+from eventide.operators.operator import Operator
 from eventide.operators.standing.answer.report import Reporter
 from eventide.operators.standing.answer.top import FirstRows
 from eventide.operators.standing.groups.group import AggregateGroups
@@ -17,18 +20,16 @@ from eventide.operators.standing.groups.recomputed import RecomputedGroups
 from eventide.operators.standing.groups.slides import AggregateSlides
 from eventide.operators.standing.joins.as_of import JoinAsOf
 from eventide.operators.standing.joins.join import JoinSide, JoinWindows
-from eventide.operators.standing.operator import StandingOperator
 from eventide.operators.standing.retime import RetimeTuples
 from eventide.operators.standing.select import NumberTuples, ProjectTuples, SelectTuples
 from eventide.operators.standing.sets.difference import DifferenceOperator
 from eventide.operators.standing.sets.distinct import Form, distinct_operator
 from eventide.operators.standing.sets.existence import ExistenceOperator
 from eventide.operators.standing.sets.merge import MergeOperator
-from eventide.operators.standing.tree import Placed, StandingTree
-from eventide.operators.standing.windows.choice import WindowOperator, window_operator
+from eventide.operators.standing.windows.choice import window_operator
 from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Literal, Named
-from eventide.plan.nodes import Filter, Project, sources_of
+from eventide.plan.nodes import Filter, Project, Scan, sources_of
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import (
     ANSWER_EXP,
@@ -39,6 +40,7 @@ from eventide.plan.standing.nodes import (
     GroupAggregate,
     Merge,
     OuterJoin,
+    RowsWindow,
     Standing,
     Top,
     Unbounded,
@@ -52,31 +54,64 @@ from eventide.plan.standing.update_patterns import (
     windows_of,
 )
 from eventide.plan.tree import Plan, Row
-from eventide.schema import INT64
+from eventide.schema import INT64, SEQ, TIMESTAMP, TS
 
 _NUMBERS = ("_left", "_right")
 """The columns with the ids of the rows that an outer join puts together."""
 
 
-def build_standing(
-    plan: Standing,
-    execution: Execution = "aware",
-    *,
-    partitions: int | None = None,
-    keeps_answer: bool = True,
-) -> StandingTree:
-    """Return the operators of a standing query.
+@dataclass(frozen=True, slots=True)
+class StandingOptions:
+    """How a standing query is executed, and what of its answer is kept.
 
     `partitions` is the number of slots in the calendar of the answer; by default it fits its size.
     Without `keeps_answer` only reports are available, if they can do without the answer.
     """
+
+    execution: Execution = "aware"
+    keeps_answer: bool = True
+    partitions: int | None = None
+
+
+DEFAULT = StandingOptions()
+
+
+AddEvents = Callable[[TreeBuilder, Plan], int]
+"""Places the operators of a plan whose rows are events, with `_seq`; returns the uppermost."""
+
+
+def add_standing(
+    builder: TreeBuilder,
+    plan: Standing,
+    add_events: AddEvents,
+    options: StandingOptions = DEFAULT,
+    *,
+    inside: bool = False,
+) -> int:
+    """Place the operators of a standing query, the last of which reports its answer.
+
+    If it stands `inside` another query, or reads derived events, its windows wait for each other:
+    not all of its inputs may be equally far.
+    """
     windows = windows_of(plan)
+    waits = inside or not all(isinstance(each.source, Scan) for each in windows)
+    sources = [_source(builder, each, add_events) for each in windows]
+    if waits:
+        sources = [
+            builder.place(
+                AlignRows(event_schema(each)),
+                describe(each),
+                (own, *others_of(sources, own)),
+                name=f"events {each.alias}",
+            )
+            for each, own in zip(windows, sources, strict=True)
+        ]
     internal = [window.internal for window in windows]
     all_internal = all(internal) or plan.output_window is not None
     answer_exp = any(internal) and not all_internal
     circumstances = Circumstances.of(plan, kept=True)
-    builder = _Builder(execution, answer_exp)
-    builder.add(plan.source, circumstances)
+    within = _Inside(builder, options.execution, answer_exp, sources)
+    number = within.add(plan.source, circumstances)
     reporter = Reporter(
         _schema(plan.source),
         pattern_of(plan.source, circumstances),
@@ -86,12 +121,26 @@ def build_standing(
         plan.output_window,
         all_internal,
         answer_exp,
-        execution,
-        keeps_answer,
-        partitions,
-        is_settled(plan.source) and builder.has(AggregateGroups, AggregateSlides, RecomputedGroups),
+        options.execution,
+        options.keeps_answer,
+        options.partitions,
+        is_settled(plan.source)
+        and within.ends_in(AggregateGroups, AggregateSlides, RecomputedGroups),
     )
-    return builder.tree(reporter)
+    return builder.place(reporter, describe(plan), (number,), name="answer", ends=waits)
+
+
+def _source(builder: TreeBuilder, window: Windowed, add_events: AddEvents) -> int:
+    """Place what a window reads."""
+    if not isinstance(window.source, Scan):
+        return add_events(builder, window.source)
+    relation = isinstance(window.window, RowsWindow) and window.window.deleted is not None
+    return builder.leaf(window.source, event_schema(window), relation=relation)
+
+
+def others_of(numbers: Sequence[int], own: int) -> tuple[int, ...]:
+    """Return all numbers but one's own."""
+    return tuple(each for each in numbers if each != own)
 
 
 def is_settled(plan: Plan) -> bool:
@@ -105,6 +154,12 @@ def is_settled(plan: Plan) -> bool:
             columns = {each.expression for each in items if isinstance(each.expression, Column)}
             return is_settled(source) and {each.name for each in columns} >= source.row.keys()
     return False
+
+
+def event_schema(leaf: Windowed) -> pa.Schema:
+    """Return the columns of a window's events: time, place in order of arrival, and the scan's."""
+    columns = {TS: TIMESTAMP, SEQ: INT64} | dict(leaf.source.row)
+    return pa.schema([(name, kind.arrow) for name, kind in columns.items()])
 
 
 def _schema(plan: Plan) -> pa.Schema:
@@ -121,44 +176,28 @@ def _beside_nulls(plan: OuterJoin, known: Row) -> ProjectTuples:
 
 
 @dataclass
-class _Builder:
-    """Places operators, each after those that feed it; windows are numbered first."""
+class _Inside:
+    """Places the operators inside a standing query."""
 
+    builder: TreeBuilder
     execution: Execution
     answer_exp: bool
-    windows: list[WindowOperator] = field(default_factory=list)
-    placed: list[Placed] = field(default_factory=list)
+    sources: list[int]
+    """What the windows read, left to right."""
+    windows: int = 0
+    """The number of windows so far."""
 
-    def tree(self, reporter: Reporter) -> StandingTree:
-        """Return the tree; until all are known, windows have numbers below zero."""
-        count = len(self.windows)
-        operators = tuple(
-            replace(
-                each,
-                inputs=tuple(
-                    -1 - number if number < 0 else number + count for number in each.inputs
-                ),
-            )
-            for each in self.placed
-        )
-        return StandingTree(tuple(self.windows), operators, reporter)
-
-    def has(self, *kinds: type) -> bool:
+    def ends_in(self, *kinds: type) -> bool:
         """Whether the last operator that does more than choose or compute is of one of these."""
         passing = (SelectTuples, ProjectTuples)
-        last = (each for each in reversed(self.placed) if not isinstance(each.operator, passing))
+        placed = reversed(self.builder.placed)
+        last = (each for each in placed if not isinstance(each.operator, passing))
         return isinstance(next(last).operator, kinds)
 
     def add(self, plan: Plan, circumstances: Circumstances) -> int:
         """Place the operators of a plan; return the number of the uppermost."""
         if isinstance(plan, Windowed):
-            number = len(self.windows)
-            self.windows.append(
-                window_operator(
-                    plan, number, circumstances.slide_us, self.execution, self.answer_exp
-                )
-            )
-            return -1 - number
+            return self._window(plan, circumstances)
         if isinstance(plan, AsOfJoin):
             return self._as_of(plan, circumstances)
         sources = sources_of(plan)
@@ -168,12 +207,21 @@ class _Builder:
             return self._outer(plan, inputs, edges, circumstances)
         return self._place(self._operator(plan, sources, edges, circumstances), plan, inputs)
 
+    def _window(self, plan: Windowed, circumstances: Circumstances) -> int:
+        source = self.sources[self.windows]
+        operator = window_operator(
+            plan, self.windows, circumstances.slide_us, self.execution, self.answer_exp
+        )
+        self.windows += 1
+        name = f"window {plan.alias}"
+        return self.builder.place(operator, describe(plan), (source,), name=name)
+
     def _place(
-        self, operator: StandingOperator[Any], plan: Plan, inputs: tuple[int, ...], role: str = ""
+        self, operator: Operator[Any], plan: Plan, inputs: tuple[int, ...], role: str = ""
     ) -> int:
-        name = describe(plan).split(" ")[0].rstrip(",")
-        self.placed.append(Placed(operator, f"{name}{role}", inputs))
-        return len(self.placed) - 1
+        line = describe(plan)
+        name = line.split(" ")[0].rstrip(",") + role
+        return self.builder.place(operator, line, inputs, name=name)
 
     def _operator(
         self,
@@ -181,7 +229,7 @@ class _Builder:
         sources: Sequence[Plan],
         edges: Sequence[Edge],
         circumstances: Circumstances,
-    ) -> StandingOperator[Any]:
+    ) -> Operator[Any]:
         schema = self._schema_of(plan)
         match plan:
             case Filter(condition=condition):

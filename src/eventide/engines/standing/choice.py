@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from eventide.engines.standing.statistics import statistics_of
 from eventide.plan.standing.choose import Chosen, alternatives_of, choose_among
 from eventide.plan.standing.nodes import Standing
+from eventide.plan.tree import Plan
 from eventide.store.source import EventSource
 
 
@@ -18,3 +19,8 @@ def chosen_plan(plan: Standing, sources: Mapping[str, EventSource]) -> Chosen:
     candidates = alternatives_of(plan)
     plans = [each for _, each in candidates] if len(candidates) > 1 else []
     return choose_among(candidates, statistics_of(plan, plans, sources))
+
+
+def best_plan(plan: Plan, sources: Mapping[str, EventSource]) -> Plan:
+    """Return the plan that is run: of a standing query the cheapest, any other as it is."""
+    return chosen_plan(plan, sources).plan if isinstance(plan, Standing) else plan

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import pyarrow as pa
 
 from eventide.batch import ALL_TIME, TimeRange, moment
+from eventide.engines.build import build_standing
 from eventide.engines.history import profiling
 from eventide.engines.history.access import WorkStep
-from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.choice import chosen_plan
-from eventide.engines.standing.history import readings, steps_of
-from eventide.engines.standing.reach import scan_of, why_whole
-from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.operator import Size
-from eventide.operators.standing.tree import StandingTree
+from eventide.engines.standing.history import readings, run_tree
+from eventide.engines.standing.reach import why_whole
+from eventide.operators.operator import Size
+from eventide.operators.tree import OperatorStep, OperatorTree
+from eventide.plan.nodes import scans_of
 from eventide.plan.standing.choose import Chosen
 from eventide.plan.standing.nodes import (
     RowsWindow,
@@ -89,48 +89,26 @@ def explain_standing(
 class Profile:
     """Runs a tree over history, and measures the cost of each operator."""
 
-    tree: StandingTree
+    tree: OperatorTree
     tallies: list[OperatorTally] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tallies = [OperatorTally(name) for name in (*self.tree.names, "answer")]
+        self.tallies = [OperatorTally(placed.name) for placed in self.tree.placed]
 
     def run(
         self, plan: Standing, sources: Mapping[str, EventSource], until_us: int | None
     ) -> pa.Table:
         """Return the rows of the query."""
-        tree, reports = self.tree, []
-        schema = tree.answer_schema if plan.report == "current" else tree.output_schema
-        if until_us is None:
-            return schema.empty_table()
-        state = tree.initial_state()
-        for step in steps_of(tree, readings(plan, tree, until_us - 1), sources, until_us):
-            for tally, rows in zip(self.tallies, step.rows, strict=False):
-                tally.rows_in += rows.num_rows
-            before, started = sum(each.seconds for each in self.tallies), perf_counter()
-            state, reported = tree.step(state, step.rows, step.until_us, self.count)
-            spent = sum(each.seconds for each in self.tallies) - before
-            self.tallies[-1].seconds += perf_counter() - started - spent
-            self.tallies[-1].rows_out += reported.num_rows
-            self.look(tree.sizes(state))
-            if plan.report != "current":
-                reports.append(reported)
-        batches = [tree.current(state)] if plan.report == "current" else reports
-        return pa.Table.from_batches(batches, schema)
+        return run_tree(plan, replace(self.tree, watch=self.count), sources, until_us)
 
-    def count(self, number: int, out: Changes, seconds: float) -> None:
-        """Count a call of an operator, and its output."""
-        self.tallies[number].seconds += seconds
-        self.tallies[number].rows_out += len(out)
-        first = len(self.tree.windows)
-        above = [first + n for n, each in enumerate(self.tree.operators) if number in each.inputs]
-        for place in above or [len(self.tallies) - 1]:
-            self.tallies[place].rows_in += len(out)
-
-    def look(self, sizes: Sequence[tuple[str, Size]]) -> None:
-        """Keep the largest size of each operator's state."""
-        for tally, (_, size) in zip(self.tallies, sizes, strict=True):
-            tally.most = max(tally.most, size, key=lambda each: each.bytes)
+    def count(self, step: OperatorStep) -> None:
+        """Count a call of an operator, and keep the largest size of its state."""
+        tally = self.tallies[step.number]
+        tally.seconds += step.seconds
+        tally.rows_in += sum(map(profiling.edge_rows, step.inputs))
+        tally.rows_out += profiling.edge_rows(step.output)
+        size = step.operator.size(step.state)
+        tally.most = max(tally.most, size, key=lambda each: each.bytes)
 
 
 def edge_lines(seen: ExplainedStanding) -> list[str]:
@@ -140,14 +118,14 @@ def edge_lines(seen: ExplainedStanding) -> list[str]:
 
 def history_lines(seen: ExplainedStanding) -> Iterator[str]:
     """Yield what is read of each stream for the answer as of the newest event."""
-    plan, tree = seen.plan, build_standing(seen.plan)
+    plan, tree, windows = seen.plan, build_standing(seen.plan), windows_of(seen.plan)
     reason = why_whole(plan)
     for each in readings(plan, tree, 0 if seen.until_us is None else seen.until_us - 1):
         source = seen.sources[each.stream]
         pruned = f", less what the index rules out by {', '.join(each.where)}" if each.where else ""
-        names = ", ".join(tree.leaves[leaf].alias for leaf in each.leaves)
+        names = ", ".join(windows[leaf].alias for leaf in each.leaves)
         period = time_range_text(each.time_range)
-        why = whole_text(tree.leaves[each.leaves[0]], reason) if period == "all" else ""
+        why = whole_text(windows[each.leaves[0]], reason) if period == "all" else ""
         yield f"history: {each.stream} ({names}): {period} {source.row_count:,} events{pruned}{why}"
 
 
@@ -178,7 +156,9 @@ def whole_text(leaf: Windowed, reason: str | None) -> str:
 def live_line(plan: Standing) -> str:
     """Return what a live run keeps, and for how long."""
     kept = [
-        f"{scan_of(leaf).stream} ({leaf.alias}) {lasting(leaf, plan)}" for leaf in windows_of(plan)
+        f"{', '.join(dict.fromkeys(scan.stream for scan in scans_of(leaf)))} ({leaf.alias}) "
+        f"{lasting(leaf, plan)}"
+        for leaf in windows_of(plan)
     ]
     return f"live: yes, remembering what the windows hold: {'; '.join(kept)}"
 

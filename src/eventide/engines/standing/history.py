@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.batch import TimeRange
-from eventide.engines.standing.build import build_standing
+from eventide.engines.build import build_standing
 from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.standing.reach import conditions_of, needed_ranges, scan_of
 from eventide.ingest.merging import EventCursor, TimeMerge
-from eventide.operators.standing.tree import StandingTree
+from eventide.operators.tree import OperatorTree
 from eventide.plan.nodes import scans_of
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import Standing
@@ -61,7 +61,7 @@ def run_standing(
 
 def run_tree(
     plan: Standing,
-    tree: StandingTree,
+    tree: OperatorTree,
     sources: Mapping[str, EventSource],
     until_us: int | None,
 ) -> pa.Table:
@@ -77,7 +77,7 @@ def run_tree(
     if plan.report != "current":
         return pa.Table.from_batches(reports, tree.output_schema)
     answer = [] if state is None else [tree.current(state)]
-    return pa.Table.from_batches(answer, tree.answer_schema)
+    return pa.Table.from_batches(answer, tree.answer.answer_schema)
 
 
 def until_of(plans: Iterable[Standing], sources: Mapping[str, EventSource]) -> int | None:
@@ -106,7 +106,7 @@ def streams_of_standing(plan: Plan) -> frozenset[str]:
 
 
 def readings(
-    plan: Standing, tree: StandingTree, now_us: int, *, continuing: bool = False
+    plan: Standing, tree: OperatorTree, now_us: int, *, continuing: bool = False
 ) -> tuple[Reading, ...]:
     """Return what has to be read for the answer at an instant; see `needed_ranges`."""
     ranges = needed_ranges(plan, now_us, continuing=continuing)
@@ -114,8 +114,8 @@ def readings(
     for number, (leaf, times, where) in enumerate(
         zip(tree.leaves, ranges, conditions_of(plan), strict=True)
     ):
-        names = tuple(tree.input_schemas[number].names)
-        new = Reading(scan_of(leaf).stream, (number,), names, times, where)
+        names = tuple(leaf.schema.names)
+        new = Reading(leaf.scan.stream, (number,), names, times, where)
         for place, held in enumerate(found):
             if (held.stream, held.time_range, held.where) == (new.stream, times, where):
                 columns = tuple(dict.fromkeys((*held.columns, *names)))
@@ -128,7 +128,7 @@ def readings(
 
 
 def steps_of(
-    tree: StandingTree,
+    tree: OperatorTree,
     read: Sequence[Reading],
     sources: Mapping[str, EventSource],
     until_us: int,
@@ -139,7 +139,7 @@ def steps_of(
 
 
 def merged_steps(
-    tree: StandingTree, cursors: Sequence[tuple[Sequence[int], EventCursor]], until_us: int
+    tree: OperatorTree, cursors: Sequence[tuple[Sequence[int], EventCursor]], until_us: int
 ) -> Iterator[WindowEvents]:
     """Yield the events of cursors, each for some windows, merged in order of time."""
     merge = TimeMerge([cursor for _, cursor in cursors])
@@ -150,7 +150,7 @@ def merged_steps(
         rows: dict[int, pa.RecordBatch] = {}
         for (leaves, _), found in zip(cursors, step.rows, strict=True):
             for leaf in leaves:
-                rows[leaf] = found.select(tree.input_schemas[leaf].names)
+                rows[leaf] = found.select(tree.leaves[leaf].schema.names)
         yield WindowEvents(tuple(rows[leaf] for leaf in range(len(tree.leaves))), border_us)
 
 

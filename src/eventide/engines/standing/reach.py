@@ -10,15 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eventide.batch import ALL_TIME, TimeRange
-from eventide.engines.build import not_live_yet
 from eventide.engines.history.pruning import merged
 from eventide.plan.expressions import Column, Expression, conjuncts, rebuild
-from eventide.plan.nodes import DerivedStream, Filter, Project, Scan, sources_of
+from eventide.plan.nodes import Filter, Project, Scan, sources_of
 from eventide.plan.standing.nodes import (
-    Difference,
-    Existence,
     Merge,
-    OuterJoin,
     PeriodWindow,
     RangeWindow,
     RowsWindow,
@@ -32,10 +28,7 @@ from eventide.plan.standing.nodes import (
     WindowJoin,
 )
 from eventide.plan.standing.update_patterns import (
-    Circumstances,
-    UpdatePattern,
     nodes_of,
-    pattern_of,
     windows_of,
 )
 from eventide.plan.tree import Plan
@@ -44,8 +37,6 @@ from eventide.store.index.ranges import ValueRange
 
 def scan_of(leaf: Windowed) -> Scan:
     """Return the scan below a window."""
-    if isinstance(leaf.source, DerivedStream):
-        raise not_live_yet(leaf.source)
     assert isinstance(leaf.source, Scan)
     return leaf.source
 
@@ -82,38 +73,6 @@ def why_whole(plan: Standing, *, continuing: bool = False) -> str | None:
         return "results of internal windows stay when their events go"
     if any(isinstance(node, Top) and not comes_with_events(node.source) for node in nodes_of(plan)):
         return "which of equal rows came first may have been settled at any time"
-    return None
-
-
-def only_grows(plan: Standing) -> bool:
-    """Whether the answer has more and more rows: those that come never go."""
-    edge = pattern_of(plan.source, Circumstances.of(plan))
-    return edge.pattern == UpdatePattern.MONOTONIC and plan.output_window is None
-
-
-def keeps_answer(plan: Standing) -> bool:
-    """Whether a live run keeps the answer: not where it only grows and reports do without it."""
-    return plan.report not in ("istream", "dstream") or not only_grows(plan)
-
-
-def unbounded_reason(plan: Standing) -> str | None:
-    """Return why the state of a live run may grow for ever, or None; the text names the cure."""
-    for node in nodes_of(plan):
-        match node:
-            case WindowJoin() | OuterJoin() | Difference() | Existence() | Top():
-                kept, cure = sources_of(node), ""
-            case Standing(report="current" | "rstream", output_window=None, source=source):
-                kept, cure = (source,), ", or ISTREAM (…) for results without an answer to keep"
-            case _:
-                continue
-        for source in kept:
-            edge = pattern_of(source, Circumstances.of(plan))
-            if edge.pattern == UpdatePattern.MONOTONIC and windows_of(source):
-                names = ", ".join(scan_of(leaf).stream for leaf in windows_of(source))
-                return (
-                    f"what comes from {names} never goes, and is remembered for ever; "
-                    f"write [RANGE 1 HOUR]{cure}"
-                )
     return None
 
 

@@ -8,18 +8,25 @@ from dataclasses import replace
 import pyarrow as pa
 
 from eventide.batch import ALL_TIME, START_OF_TIME_US
+from eventide.engines.live.engine import LiveEngine, LiveState
 from eventide.engines.standing.history import readings, steps_of
-from eventide.engines.standing.live import StandingLive, StandingState
-from eventide.engines.standing.reach import scan_of
+from eventide.errors import UnsupportedError
 from eventide.operators.columns import concat_batches
+from eventide.plan.nodes import Scan
+from eventide.plan.standing.nodes import Standing
+from eventide.plan.standing.update_patterns import windows_of
 from eventide.store.source import EventSource
 
 
-def started(live: StandingLive, sources: Mapping[str, EventSource]) -> StandingState:
+def started(live: LiveEngine, sources: Mapping[str, EventSource]) -> LiveState:
     """Return the state after all stored events; none of their results are reported.
 
     Only events that can still be in windows are read, and those that wait for the clock.
     """
+    assert isinstance(live.plan, Standing), "what a standing query keeps is known from its windows"
+    if any(not isinstance(each.source, Scan) for each in windows_of(live.plan)):
+        message = "a query over derived events cannot begin with what is stored"
+        raise UnsupportedError(message, hint="leave from_history out: it begins with new events")
     everything = (True,) * len(live.feeds)
     state = with_newest(live, sources, everything)
     clock_us = live.clock_of(state)
@@ -34,7 +41,7 @@ def started(live: StandingLive, sources: Mapping[str, EventSource]) -> StandingS
     return with_waiting(live, state, sources, everything)
 
 
-def with_relations(live: StandingLive, sources: Mapping[str, EventSource]) -> StandingState:
+def with_relations(live: LiveEngine, sources: Mapping[str, EventSource]) -> LiveState:
     """Return the state of a query over future events, with the present rows of its relations.
 
     It is not known when its clock starts, so all their changes wait for it.
@@ -51,8 +58,8 @@ def with_relations(live: StandingLive, sources: Mapping[str, EventSource]) -> St
 
 
 def with_newest(
-    live: StandingLive, sources: Mapping[str, EventSource], chosen: Sequence[bool]
-) -> StandingState:
+    live: LiveEngine, sources: Mapping[str, EventSource], chosen: Sequence[bool]
+) -> LiveState:
     """Return the state before the first event of a query that knows how far some streams are."""
     state = live.initial_state()
     feeds = []
@@ -64,15 +71,15 @@ def with_newest(
 
 
 def with_waiting(
-    live: StandingLive,
-    state: StandingState,
+    live: LiveEngine,
+    state: LiveState,
     sources: Mapping[str, EventSource],
     chosen: Sequence[bool],
-) -> StandingState:
+) -> LiveState:
     """Return the state with the stored events of some streams that are not before the clock."""
     feeds = []
     for feed, held, wanted in zip(live.feeds, state.feeds, chosen, strict=True):
-        allowed = [scan_of(live.tree.leaves[leaf]).time_range for leaf in feed.leaves]
+        allowed = [live.tree.leaves[leaf].scan.time_range for leaf in feed.leaves]
         period = replace(ALL_TIME, start_us=state.clock_us)
         batches: list[pa.RecordBatch] = []
         if wanted and any(period.overlaps(each) for each in allowed):

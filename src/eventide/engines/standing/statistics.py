@@ -14,7 +14,7 @@ from eventide.engines.standing.sampling import SECOND_US, sample_of
 from eventide.errors import StoreError
 from eventide.plan.expressions import Column, Expression, columns_of, conjuncts, walk
 from eventide.plan.failing import can_fail
-from eventide.plan.nodes import Filter, Project, sources_of
+from eventide.plan.nodes import Filter, Project, Scan, sources_of
 from eventide.plan.standing.nodes import (
     Difference,
     Distinct,
@@ -55,7 +55,8 @@ def statistics_of(
     conditions = tuple(dict.fromkeys(part for node in nodes for part in conditions_in(node)))
     found: dict[str, LeafStatistics] = {}
     for leaf in windows_of(plan):
-        source = sources.get(scan_of(leaf).stream)
+        # Of derived events nothing is known before they are derived.
+        source = sources.get(leaf.source.stream) if isinstance(leaf.source, Scan) else None
         if source is None or source.time_range.is_empty:
             continue
         columns = tuple(name for name in leaf.source.row if f"{leaf.alias}.{name}" in compared)

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
+from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
 from eventide.kernels.keys import search_keys
@@ -44,6 +44,7 @@ from eventide.kernels.patterns.tables import (
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import NEVER, KeyLayers
+from eventide.operators.operator import Size
 from eventide.operators.patterns.conditions import Conditions, compile_conditions
 from eventide.operators.patterns.found import predecessors_of, scanned_matches, searched_matches
 from eventide.operators.patterns.masks import LocalCondition, RowsByKey, masks_of
@@ -213,19 +214,19 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         return KeyLayers.of(MatchState(rows, keys, none, none, none, none, never, never, none))
 
     def step(
-        self, state: KeyLayers[MatchState], batch: Batch
-    ) -> tuple[KeyLayers[MatchState], Batch]:
-        """Take a batch; return the matches that are certain now."""
-        rows, watermark_us = batch.rows, batch.watermark_us
+        self, state: KeyLayers[MatchState], inputs: tuple[pa.RecordBatch, ...], until_us: int
+    ) -> tuple[KeyLayers[MatchState], pa.RecordBatch]:
+        """Take rows; return the matches that are certain now."""
+        (rows,) = inputs
         keys = [evaluate(key.expression, rows) for key in self.node.keys]
-        taken = state.taken(keys, rows.num_rows, watermark_us)
+        taken = state.taken(keys, rows.num_rows, until_us)
         # No start row of other keys has run out of time since they were looked at.
         known = replace(taken.part, watermark_us=state.watermark_us)
         by_key, grown = self.together(known, rows, keys)
         parts = list(self.parts(by_key, grown))
 
         def run(part: tuple[RowsByKey, MatchState]) -> tuple[MatchState, list[pa.RecordBatch]]:
-            return self.step_part(*part, watermark_us)
+            return self.step_part(*part, until_us)
 
         if len(parts) == 1:
             done = [run(parts[0])]
@@ -235,7 +236,22 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         results = [batch for _, found in done for batch in found]
         found_rows = concat_batches(results, self.output_schema) if results else self.no_results
         after = joined([after for after, _ in done], self.source_schema)
-        return taken.put(after, watermark_us), Batch(found_rows, watermark_us)
+        return taken.put(after, until_us), found_rows
+
+    def reached(self, state: KeyLayers[MatchState], until_us: int) -> int:
+        """Return the instant before which no match will end that is still to be reported.
+
+        A match that is not decided begins at the first start row to decide or later. Of one row for
+        each match, the time is that of its last row; otherwise each row has its own.
+        """
+        if until_us == END_OF_TIME_US:
+            return until_us
+        fewest = 1 if self.node.all_rows else max(1, self.automaton.shortest)
+        return state.least(lambda held: held.times_at(fewest - 1, until_us), until_us)
+
+    def size(self, state: KeyLayers[MatchState]) -> Size:
+        """Return the size of the state."""
+        return Size(state.weight, state.nbytes)
 
     def rows_in(self, excerpts: Excerpts) -> Iterator[pa.RecordBatch]:
         """Yield the results of excerpts that have nothing to do with one another."""

@@ -10,10 +10,12 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from eventide.accumulators.columns import int64s
 from eventide.batch import START_OF_TIME_US
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.ordering import ranges
 from eventide.operators.columns import concat_batches
+from eventide.schema import TS
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,25 @@ class MatchState:
         """How many keys and rows there are."""
         return len(self.kept) + int(self.rows.num_rows)
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+        marks = (self.whole, self.matched, self.due)
+        arrays = (self.kept, self.begin, self.seen, self.numbers, *marks)
+        return int(self.rows.nbytes + sum(each.nbytes for each in (*self.keys, *arrays)))
+
     @cached_property
     def starts(self) -> Int64s:
         """Where the rows of each key begin."""
         return np.asarray(np.cumsum(self.kept) - self.kept)
+
+    def times_at(self, rows: int, otherwise_us: int) -> Int64s:
+        """Return the times of the rows so many behind the first start row of each key."""
+        found = np.full(len(self.kept), otherwise_us, np.int64)
+        there = np.flatnonzero(self.begin + rows < self.kept)
+        places = self.starts[there] + self.begin[there] + rows
+        found[there] = int64s(self.rows.column(TS))[places]
+        return found
 
     def take(self, keys: Int64s) -> Self:
         """Return the state of some keys, by number."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import Batch
 from eventide.kernels.situations.runs import NEVER
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
+from eventide.operators.operator import Size
 from eventide.operators.situations.keys import KeyedSituations
 from eventide.operators.situations.runs import Derivation, RunState
 from eventide.operators.situations.state import (
@@ -65,15 +65,18 @@ class DeriveSituations(Stateful[SituationState]):
             state.keys, state.runs, parts, none, pending, self.node.gap_us, within_us=None
         )
 
-    def step(self, state: SituationState, batch: Batch) -> tuple[SituationState, Batch]:
-        """Take a batch; return the situations that it ends."""
-        columns = [evaluate(key.expression, batch.rows) for key in self.node.keys]
-        taken = state.keys.taken(columns, batch.rows.num_rows, batch.watermark_us)
+    def step(
+        self, state: SituationState, inputs: tuple[pa.RecordBatch, ...], until_us: int
+    ) -> tuple[SituationState, pa.RecordBatch]:
+        """Take events; return the situations that they end."""
+        (events,) = inputs
+        columns = [evaluate(key.expression, events) for key in self.node.keys]
+        taken = state.keys.taken(columns, events.num_rows, until_us)
         before = RunState(taken.part.known, taken.part.runs, state.position)
-        derived = self.derivation.step(before, batch.rows, columns, batch.watermark_us)
+        derived = self.derivation.step(before, events, columns, until_us)
         runs = derived.runs
         values = [
-            RunValues.of(self.aggregates, derived, symbol, carried, batch.rows)
+            RunValues.of(self.aggregates, derived, symbol, carried, events)
             for symbol, carried in enumerate(taken.part.parts)
         ]
         ended = np.flatnonzero(runs.visible != NEVER)
@@ -98,8 +101,12 @@ class DeriveSituations(Stateful[SituationState]):
         parts = merged_parts(values, runs.symbol, kept)
         unused = np.zeros(len(derived.keys.held), np.bool_)
         after, _ = self.derivation.remember(derived, kept, unused, spare=not taken.below)
-        layers = taken.put(self.keyed(after, parts), batch.watermark_us)
-        return SituationState(layers, derived.position), Batch(results, batch.watermark_us)
+        layers = taken.put(self.keyed(after, parts), until_us)
+        return SituationState(layers, derived.position), results
+
+    def size(self, state: SituationState) -> Size:
+        """Return the size of the state."""
+        return Size(state.keys.weight, state.keys.nbytes)
 
     def write(self, state: SituationState) -> bytes:
         """Write the state out."""

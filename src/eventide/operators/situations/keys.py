@@ -50,6 +50,14 @@ class KeyedSituations:
         """How many keys, runs and parts there are."""
         return len(self.known.held) + len(self.runs) + sum(len(each.run) for each in self.parts)
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+        known = (*self.keys, self.known.held, self.known.waiting, self.known.last_ts)
+        parts = [each.columns.nbytes + each.run.nbytes for each in self.parts]
+        arrays = (*known, *self.runs.columns, self.reported, self.pending)
+        return int(sum(each.nbytes for each in arrays) + sum(parts))
+
     @cached_property
     def due(self) -> Int64s:
         """When the silence of each key ends its runs, or its closed runs are no longer needed."""

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, Batch, TimeRange
+from eventide.batch import ALL_TIME, TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.situations.runs import NEVER
 from eventide.operators.checking import require, require_within
 from eventide.operators.columns import concat_batches
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
+from eventide.operators.operator import Size
 from eventide.operators.situations.keys import KeyedSituations
 from eventide.operators.situations.plan import PatternTables, Statistics, fixed_orders
 from eventide.operators.situations.report import MatchPartials, MatchReporter
@@ -132,13 +133,15 @@ class MatchSituations(Stateful[PatternState]):
         gap_us, within_us = self.node.gap_us, self.node.within_us
         return KeyedSituations(known, runs, parts, reported, pending, gap_us, within_us)
 
-    def step(self, state: PatternState, batch: Batch) -> tuple[PatternState, Batch]:
-        """Take a batch; return the matches that become certain with it."""
-        rows, watermark_us = batch.rows, batch.watermark_us
+    def step(
+        self, state: PatternState, inputs: tuple[pa.RecordBatch, ...], until_us: int
+    ) -> tuple[PatternState, pa.RecordBatch]:
+        """Take events; return the matches that become certain with them."""
+        (rows,) = inputs
         columns = [evaluate(key.expression, rows) for key in self.node.keys]
-        taken = state.keys.taken(columns, rows.num_rows, watermark_us)
+        taken = state.keys.taken(columns, rows.num_rows, until_us)
         before = state.runs_of(taken.part)
-        derived = self.derivation.step(before, rows, columns, watermark_us)
+        derived = self.derivation.step(before, rows, columns, until_us)
         values = [
             RunValues.of(aggregates, derived, symbol, carried, rows)
             for symbol, (aggregates, carried) in enumerate(
@@ -170,11 +173,15 @@ class MatchSituations(Stateful[PatternState]):
         least, dropped_at = state.least, state.dropped_at
         many = any(len(each.run) > MOST_PARTS + 4 * len(derived.runs) for each in parts)
         if taken.below or many or self.derivation.is_due(before, derived):
-            known = self.compacted(known, derived, values, watermark_us, spare=not taken.below)
+            known = self.compacted(known, derived, values, until_us, spare=not taken.below)
             least, dropped_at = len(known.runs) + len(known.reported), derived.position
-        layers = taken.put(known, watermark_us)
+        layers = taken.put(known, until_us)
         after = PatternState(layers, statistics, derived.position, least, dropped_at)
-        return after, Batch(concat_batches(results, self.output_schema), watermark_us)
+        return after, concat_batches(results, self.output_schema)
+
+    def size(self, state: PatternState) -> Size:
+        """Return the size of the state."""
+        return Size(state.keys.weight, state.keys.nbytes)
 
     def compacted(
         self,

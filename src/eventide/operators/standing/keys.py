@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.kernels.compiled import frozen
+from eventide.operators.changes import Changes
 from eventide.operators.fingerprints import Fingerprints
-from eventide.operators.standing.changes import Changes
 
 
 def without_null(changes: Changes, keys: Fingerprints) -> tuple[Changes, Fingerprints]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.checking import (
     LONGEST_US,
     filled,
@@ -14,8 +15,7 @@ from eventide.operators.checking import (
     require_ascending,
     require_within,
 )
-from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.operator import Size
+from eventide.operators.operator import Size
 from eventide.operators.standing.windows.times import rounded_up
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful

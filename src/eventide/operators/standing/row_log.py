@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.kernels.compiled import Int64s
+from eventide.operators.changes import Changes
 from eventide.operators.columns import concat_batches
-from eventide.operators.standing.changes import Changes
 
 _SLACK = 1024
 _FEW = 8

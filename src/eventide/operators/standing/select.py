@@ -7,24 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.operators import filter_project
+from eventide.operators.changes import Changes
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
-from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.operator import Size
+from eventide.operators.filter_project import Stateless
 from eventide.plan.expressions import Column, Expression, Named
 from eventide.plan.standing.nodes import ANSWER_EXP
 
 
-class StandingStateless(filter_project.Stateless):
-    """The state of an operator without state; its size is zero."""
-
-    def size(self, state: None) -> Size:  # noqa: ARG002 - the contract of an operator
-        """Return a size of zero."""
-        return Size(0, 0)
-
-
 @dataclass(frozen=True)
-class SelectTuples(StandingStateless):
+class SelectTuples(Stateless):
     """Passes the tuples on which the condition is true, when they come and when they go."""
 
     condition: Expression
@@ -47,7 +38,7 @@ class SelectTuples(StandingStateless):
 
 
 @dataclass(frozen=True)
-class ProjectTuples(StandingStateless):
+class ProjectTuples(Stateless):
     """Computes the named expressions of tuples, whenever these come or go."""
 
     items: tuple[Named, ...]
@@ -75,7 +66,7 @@ class ProjectTuples(StandingStateless):
 
 
 @dataclass(frozen=True)
-class NumberTuples(StandingStateless):
+class NumberTuples(Stateless):
     """Adds the id of each tuple as its last column, so that equal tuples can be told apart."""
 
     output_schema: pa.Schema

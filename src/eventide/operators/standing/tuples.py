@@ -31,6 +31,7 @@ from eventide.kernels.lifetimes.tuple_operations import (
     list_operations,
     queue_operations,
 )
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.checking import (
     LONGEST_US,
     require,
@@ -39,7 +40,6 @@ from eventide.operators.checking import (
     require_within,
 )
 from eventide.operators.standing.array_state import Arrays, prefixed
-from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.compaction import (
     compact_calendar,
     compact_table,

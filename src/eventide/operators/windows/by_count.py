@@ -24,7 +24,6 @@ import pyarrow as pa
 from eventide.accumulators import Accumulator, Frames, Groups
 from eventide.accumulators.columns import int64s
 from eventide.accumulators.picks import FirstOrLast
-from eventide.batch import Batch
 from eventide.kernels.aggregates.extremes import last_by_group
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.grouping import group_by_key_and_pane, number_events, order_by_key
@@ -34,6 +33,7 @@ from eventide.operators.checking import filled, require, require_keys, require_w
 from eventide.operators.columns import concat_batches, encode_more
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import NEVER, KeyLayers
+from eventide.operators.operator import Size
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.windows.nodes import CountWindow, WindowAggregate
@@ -65,6 +65,11 @@ class CountState:
     def weight(self) -> int:
         """How many keys and partials there are."""
         return int(self.counters.num_rows + self.partials.num_rows)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+        return int(self.counters.nbytes + self.partials.nbytes)
 
     @cached_property
     def by_key(self) -> tuple[Int64s, Int64s]:
@@ -155,15 +160,14 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
         )
 
     def step(
-        self, layers: KeyLayers[CountState], batch: Batch
-    ) -> tuple[KeyLayers[CountState], Batch]:
-        """Take a batch; return the windows that it fills."""
-        rows = batch.rows
+        self, layers: KeyLayers[CountState], inputs: tuple[pa.RecordBatch, ...], until_us: int
+    ) -> tuple[KeyLayers[CountState], pa.RecordBatch]:
+        """Take events; return the windows that they fill."""
+        (rows,) = inputs
         if rows.num_rows == 0:
-            nothing = pa.RecordBatch.from_pylist([], schema=self.output_schema)
-            return layers, Batch(nothing, batch.watermark_us)
+            return layers, pa.RecordBatch.from_pylist([], schema=self.output_schema)
         columns = [evaluate(key.expression, rows) for key in self.node.keys]
-        taken = layers.taken(columns, rows.num_rows, batch.watermark_us)
+        taken = layers.taken(columns, rows.num_rows, until_us)
         state = taken.part
         codes, keys, count = encode_more(state.keys, columns, rows.num_rows)
         before = np.zeros(count, np.int64)
@@ -179,7 +183,11 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
         begun = seen % self.window.slide != 0
         if self.forgets_keys and not begun.all():
             after = after.take(np.flatnonzero(begun))
-        return taken.put(after, batch.watermark_us), Batch(results, batch.watermark_us)
+        return taken.put(after, until_us), results
+
+    def size(self, layers: KeyLayers[CountState]) -> Size:
+        """Return the size of the state."""
+        return Size(layers.weight, layers.nbytes)
 
     @property
     def forgets_keys(self) -> bool:

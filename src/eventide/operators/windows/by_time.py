@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Frames, Groups
 from eventide.accumulators.columns import int64s
-from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
+from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.kernels.aggregates.frames import window_frames
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.grouping import group_by_pane, order_by_key
@@ -33,6 +33,7 @@ from eventide.operators.checking import (
 )
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.operator import Size
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.aggregates import AGGREGATES
@@ -87,26 +88,34 @@ class AggregateWindows(Stateful[WindowState]):
         """Return the state before the first batch."""
         return WindowState(pa.RecordBatch.from_pylist([], schema=self.partial_schema))
 
-    def step(self, state: WindowState, batch: Batch) -> tuple[WindowState, Batch]:
-        """Take a batch; return the windows that end at or before its watermark."""
-        partials = concat_batches([state.partials, self.lift(batch.rows)], self.partial_schema)
+    def step(
+        self, state: WindowState, inputs: tuple[pa.RecordBatch, ...], until_us: int
+    ) -> tuple[WindowState, pa.RecordBatch]:
+        """Take events; return the windows that end at or before `until_us`."""
+        (rows,) = inputs
+        partials = concat_batches([state.partials, self.lift(rows)], self.partial_schema)
         merged_rows = state.merged_rows
-        closes = self.closes_window(partials, state, batch.watermark_us)
+        closes = self.closes_window(partials, state, until_us)
         # Merging when the rows have doubled keeps memory near one partial a pane and key, at a
         # constant cost for each event.
         if closes or partials.num_rows > 2 * merged_rows + 65_536:
             partials = self.merge(partials)
             merged_rows = partials.num_rows
-        closed_us = max(state.closed_us, batch.watermark_us)
+        closed_us = max(state.closed_us, until_us)
         if not closes:
             nothing = pa.RecordBatch.from_pylist([], schema=self.output_schema)
-            kept = WindowState(partials, merged_rows, closed_us)
-            return kept, Batch(nothing, batch.watermark_us)
+            return WindowState(partials, merged_rows, closed_us), nothing
         results = self.close(partials, state.closed_us, closed_us)
         partials = self.still_needed(partials, closed_us)
-        return WindowState(partials, partials.num_rows, closed_us), Batch(
-            results, batch.watermark_us
-        )
+        return WindowState(partials, partials.num_rows, closed_us), results
+
+    def reached(self, state: WindowState, until_us: int) -> int:  # noqa: ARG002 - whatever is open
+        """Return the instant before which all windows are reported: those that end now are."""
+        return until_us if until_us == END_OF_TIME_US else until_us + 1
+
+    def size(self, state: WindowState) -> Size:
+        """Return the size of the state."""
+        return Size(state.partials.num_rows, state.partials.nbytes)
 
     @property
     def merges_in_any_order(self) -> bool:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Frames
 from eventide.accumulators.columns import int64s
-from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
+from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.kernels.aggregates.frames import keep_reachable_rows, range_frames, rows_frames
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
@@ -34,6 +34,7 @@ from eventide.operators.checking import (
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import NEVER, KeyLayers
+from eventide.operators.operator import Size
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import RangeFrame, RowsFrame
@@ -93,6 +94,11 @@ class FrameRows:
         """The number of rows; every key has some."""
         return int(self.rows.num_rows)
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the rows take."""
+        return int(self.rows.nbytes)
+
     def take(self, keys: Int64s) -> Self:
         """Return the rows of some keys, by number."""
         by_key = self.encoded[1]
@@ -140,25 +146,30 @@ class AggregateFrames(Stateful[SlidingState]):
         nothing = pa.RecordBatch.from_pylist([], schema=self.source_schema)
         return SlidingState(KeyLayers.of(FrameRows(nothing, self.node)), nothing)
 
-    def step(self, state: SlidingState, batch: Batch) -> tuple[SlidingState, Batch]:
-        """Take a batch; return the events that its watermark has passed."""
-        watermark_us = batch.watermark_us
-        rows = concat_batches([state.waiting, batch.rows], self.source_schema)
+    def step(
+        self, state: SlidingState, inputs: tuple[pa.RecordBatch, ...], until_us: int
+    ) -> tuple[SlidingState, pa.RecordBatch]:
+        """Take events; return those before `until_us`."""
+        rows = concat_batches([state.waiting, *inputs], self.source_schema)
         count = rows.num_rows
-        if watermark_us != END_OF_TIME_US:
-            count = passed(int64s(rows.column("ts")), watermark_us)
+        if until_us != END_OF_TIME_US:
+            count = passed(int64s(rows.column("ts")), until_us)
         leaving, waiting = rows.slice(0, count), rows.slice(count)
         taken = state.done.taken(
-            [evaluate(key, leaving) for key in self.node.keys], count, watermark_us
+            [evaluate(key, leaving) for key in self.node.keys], count, until_us
         )
         before = taken.part.rows.num_rows
         rows = concat_batches([taken.part.rows, leaving], self.source_schema)
         reached = FrameRows(rows, self.node)
         ts, by_key = int64s(rows.column("ts")), reached.encoded[1]
         results = self.report(rows, ts, by_key, before)
-        kept = FrameRows(self.still_needed(rows, ts, by_key, watermark_us), self.node)
-        after = SlidingState(taken.put(kept, watermark_us), waiting)
-        return after, Batch(results, watermark_us)
+        kept = FrameRows(self.still_needed(rows, ts, by_key, until_us), self.node)
+        return SlidingState(taken.put(kept, until_us), waiting), results
+
+    def size(self, state: SlidingState) -> Size:
+        """Return the size of the state."""
+        held = state.waiting
+        return Size(state.done.weight + held.num_rows, state.done.nbytes + held.nbytes)
 
     def write(self, state: SlidingState) -> bytes:
         """Write the state out."""

@@ -20,13 +20,14 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Groups
 from eventide.accumulators.columns import int64s
-from eventide.batch import Batch
+from eventide.batch import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.aggregate import accumulator_of
 from eventide.operators.checking import filled, require, require_keys, require_within
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.key_layers import KeyLayers
+from eventide.operators.operator import Size
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.windows.nodes import Sessions, WindowAggregate
@@ -59,6 +60,11 @@ class OpenSessions:
     def weight(self) -> int:
         """How many sessions are open."""
         return int(self.partials.num_rows)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes they take."""
+        return int(self.partials.nbytes)
 
     def take(self, keys: Int64s) -> Self:
         """Return the sessions of some keys, by number."""
@@ -100,19 +106,25 @@ class AggregateSessions(Stateful[KeyLayers[OpenSessions]]):
         return OpenSessions(partials, self.gap_us, len(self.node.keys))
 
     def step(
-        self, layers: KeyLayers[OpenSessions], batch: Batch
-    ) -> tuple[KeyLayers[OpenSessions], Batch]:
-        """Take a batch; return the sessions that end at or before its watermark."""
-        rows, watermark_us = batch.rows, batch.watermark_us
+        self, layers: KeyLayers[OpenSessions], inputs: tuple[pa.RecordBatch, ...], until_us: int
+    ) -> tuple[KeyLayers[OpenSessions], pa.RecordBatch]:
+        """Take events; return the sessions that end at or before `until_us`."""
+        (rows,) = inputs
         columns = [evaluate(key.expression, rows) for key in self.node.keys]
-        taken = layers.taken(columns, rows.num_rows, watermark_us)
+        taken = layers.taken(columns, rows.num_rows, until_us)
         lifted = self.lift(rows, columns)
         sessions = self.merge(concat_batches([taken.part.partials, lifted], self.partial_schema))
-        over = int64s(sessions.column("last")) + self.gap_us <= watermark_us
+        over = int64s(sessions.column("last")) + self.gap_us <= until_us
         kept = self.opened(sessions.filter(pa.array(~over)))
-        return taken.put(kept, watermark_us), Batch(
-            self.finish(sessions.filter(pa.array(over))), watermark_us
-        )
+        return taken.put(kept, until_us), self.finish(sessions.filter(pa.array(over)))
+
+    def reached(self, state: KeyLayers[OpenSessions], until_us: int) -> int:  # noqa: ARG002
+        """Return the instant before which all sessions are reported: those that end now are."""
+        return until_us if until_us == END_OF_TIME_US else until_us + 1
+
+    def size(self, layers: KeyLayers[OpenSessions]) -> Size:
+        """Return the size of the state."""
+        return Size(layers.weight, layers.nbytes)
 
     def lift(self, rows: pa.RecordBatch, keys: list[pa.Array]) -> pa.RecordBatch:
         """Return each event as a session of its own."""

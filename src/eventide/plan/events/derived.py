@@ -55,6 +55,8 @@ class Timed:
     ts: Expression
     start: Expression
     order: tuple[Expression, ...]
+    in_time: bool = True
+    """Whether `ts` is the instant at which a row is certain."""
 
 
 def as_events(plan: Plan, span: Span | None = None, *, always: bool = False) -> Plan:
@@ -72,7 +74,8 @@ def as_events(plan: Plan, span: Span | None = None, *, always: bool = False) -> 
         return Project(shown.source, tuple(item for item in shown.items if item.name in names))
     _refuse_numbers(shown, span)
     order = dict.fromkeys(map(_name_of, found.order))
-    return DerivedStream(shown, tuple(name for name in order if name != TS), span)
+    ordered_by = tuple(name for name in order if name != TS)
+    return DerivedStream(shown, ordered_by, span, found.in_time)
 
 
 def merged_events(plans: Sequence[Plan], span: Span | None = None) -> DerivedStream:
@@ -95,7 +98,8 @@ def merged_events(plans: Sequence[Plan], span: Span | None = None) -> DerivedStr
         merged.append(Project(arm.plan, tuple(items)))
     _refuse_numbers(merged[0], span)
     order = (_ARM, *(f"{_ARM}_{place}" for place in range(len(orders))))
-    return DerivedStream(Merge(tuple(merged)), order, span)
+    in_time = all(arm.in_time for arm in arms)
+    return DerivedStream(Merge(tuple(merged)), order, span, in_time)
 
 
 def _projected(plan: Plan) -> Project:
@@ -173,7 +177,9 @@ def _of_project(plan: Project) -> Timed:
     ts = _shown(items, TS, below.ts)
     start = _shown(items, START_TS, below.start)
     order = tuple(_kept(items, part) for part in below.order)
-    return Timed(Project(below.plan, tuple(items)), ts, start, order)
+    named = next(item.expression for item in items if item.name == TS)
+    in_time = below.in_time and named == below.ts
+    return Timed(Project(below.plan, tuple(items)), ts, start, order, in_time)
 
 
 def _time_name(name: str) -> str:

@@ -65,6 +65,19 @@ class PatternAutomaton:
     variables: tuple[str, ...]
     nodes: tuple[Node, ...]
 
+    @property
+    def shortest(self) -> int:
+        """The number of rows of the shortest match."""
+        rows, reached, seen = 0, {0}, {0}
+        while not any(step.target == DONE for each in reached for step in self.nodes[each].steps):
+            steps = [step for each in reached for step in self.nodes[each].steps]
+            reached = {step.target for step in steps} - seen
+            if not reached:
+                break  # nothing matches
+            seen |= reached
+            rows += 1
+        return rows
+
     def __str__(self) -> str:
         lines = []
         for number, node in enumerate(self.nodes):

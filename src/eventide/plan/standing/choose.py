@@ -58,6 +58,11 @@ def choose_plan(plan: Standing, statistics: Statistics = NOTHING_KNOWN) -> Chose
     return choose_among(alternatives_of(plan), statistics)
 
 
+def steady_plan(plan: Plan) -> Plan:
+    """Return the plan that is run where it may not depend on what is stored at the time."""
+    return choose_plan(plan).plan if isinstance(plan, Standing) else plan
+
+
 def choose_among(candidates: Candidates, statistics: Statistics) -> Chosen:
     """Return the cheapest of the plans that `alternatives_of` found."""
     alternatives = tuple(

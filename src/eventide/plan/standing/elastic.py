@@ -12,12 +12,13 @@ from eventide.plan.tree import Plan
 _HINT = "current(last=…) is for selections, joins and UNION ALL of windows [RANGE …] of one length"
 
 
-def shortened_by(plan: Standing, last_us: int) -> int:
+def shortened_by(plan: Plan, last_us: int) -> int:
     """Return by how much all windows of a query would be shorter if they were `last_us` long.
 
     A row that is made of events of windows of one length expires with the oldest event. In shorter
     windows it expires earlier by the difference, and nothing else changes.
     """
+    assert isinstance(plan, Standing), "only a standing query has an answer"
     length = _common_length(plan)
     if not 0 < last_us <= length:
         message = f"the windows of the query hold {format_duration(length)}"

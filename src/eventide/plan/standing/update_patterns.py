@@ -232,6 +232,17 @@ def feeds_strict_to_as_of(plan: Plan) -> bool:
     )
 
 
+def only_grows(plan: Standing) -> bool:
+    """Whether the answer has more and more rows: those that come never go."""
+    edge = pattern_of(plan.source, Circumstances.of(plan))
+    return edge.pattern == UpdatePattern.MONOTONIC and plan.output_window is None
+
+
+def keeps_answer(plan: Standing) -> bool:
+    """Whether a live run keeps the answer: not where it only grows and reports do without it."""
+    return plan.report not in ("istream", "dstream") or not only_grows(plan)
+
+
 def nodes_of(plan: Plan) -> Iterator[Plan]:
     """Yield all nodes of a plan, each before its sources."""
     yield plan

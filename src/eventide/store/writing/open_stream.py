@@ -200,6 +200,7 @@ class OpenStream:
                 if isinstance(error, OSError) and not isinstance(error, StoreError):
                     raise cannot_write(self.folder, error) from error
                 raise
+        close_oldest(self)
 
     def make_safe(self, view: StreamView) -> None:
         """Sync the name of a version that another process has committed, and those that lead to it.
@@ -401,14 +402,36 @@ def standing_still(folder: Path) -> Iterator[None]:
 
 
 OPENED: dict[Path, OpenStream] = {}
+WRITTEN: dict[Path, OpenStream] = {}
+"""Those that may have open files, the last written one last."""
 OPENING = threading.Lock()
+MOST_WRITTEN = 64
+"""So many streams keep the files they write to open: a process may not have too many, and some
+libraries cannot wait for a file that has a number over 1,023."""
 
 
 def forget_parent() -> None:
     """Begin anew in a forked child: a lock that another thread held there is never freed here."""
     global OPENING  # noqa: PLW0603
     OPENED.clear()
+    WRITTEN.clear()
     OPENING = threading.Lock()
+
+
+def close_oldest(written: OpenStream) -> None:
+    """Close the files of the streams that were not written to for longest, if there are many."""
+    with OPENING:
+        WRITTEN.pop(written.folder, None)
+        WRITTEN[written.folder] = written
+        many = len(WRITTEN) - MOST_WRITTEN
+        old = [WRITTEN.pop(folder) for folder in list(WRITTEN)[: max(0, many)]]
+    for stream in old:
+        # Who is writing to it now comes by here as well.
+        if stream.mutex.acquire(blocking=False):
+            try:
+                stream.close()
+            finally:
+                stream.mutex.release()
 
 
 os.register_at_fork(after_in_child=forget_parent)
@@ -418,6 +441,7 @@ def forget(folder: Path) -> None:
     """Close the files of a stream that is dropped."""
     with OPENING:
         gone = OPENED.pop(folder, None)
+        WRITTEN.pop(folder, None)
     if gone is not None:
         with gone.mutex:
             gone.close()

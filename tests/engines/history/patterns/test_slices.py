@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import eventide as ev
 from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.history import replay as history
 from eventide.engines.history.patterns import slices as match_slices
 from eventide.engines.history.slices import Halo, Slice, halo_of, slices_of, widened
@@ -102,7 +102,7 @@ def shown(batches: Sequence[pa.RecordBatch]) -> Bag:
 
 def whole_of(plan: Plan, source: EventSource) -> Bag:
     """The answer of a run that is not cut."""
-    whole = Slice(TimeRange(), build_pipeline(plan).scan.time_range, source.row_count)
+    whole = Slice(TimeRange(), build_tree(plan).scan.time_range, source.row_count)
     return shown(history.run_slice(plan, source, whole))
 
 
@@ -114,7 +114,7 @@ def cut_at(plan: Plan, cuts: Sequence[int]) -> list[Slice]:
     """Slices at any instants, as `slices_of` makes them where cuts are worth it."""
     halo = halo_of(plan)
     assert halo is not None
-    scanned = build_pipeline(plan).scan.time_range
+    scanned = build_tree(plan).scan.time_range
     owned = [TimeRange(*ends) for ends in pairwise([START_OF_TIME_US, *cuts, END_OF_TIME_US])]
     return [Slice(each, widened(each, halo, scanned), 1) for each in owned]
 
@@ -210,7 +210,7 @@ def many_rows(count: int = 400) -> list[Row]:
 @pytest.mark.parametrize("query", SLICED)
 def test_slices_together_are_the_whole(query: str) -> None:
     source, plan = Told(many_rows()), plan_sql(pattern(SLICED[query]), CATALOG)
-    slices = slices_of(plan, build_pipeline(plan).scan, source, 20)
+    slices = slices_of(plan, build_tree(plan).scan, source, 20)
     assert len(slices) > 10
     expected = whole_of(plan, source)
     assert expected
@@ -234,7 +234,7 @@ PAIRED = pattern(f"{SPANS} PATTERN (A B) WITHIN INTERVAL '2' SECOND")
 def test_where_no_row_is_free_a_slice_reads_further_back() -> None:
     rows = even_rows()
     source, plan = Told(rows), plan_sql(PAIRED, CATALOG)
-    slices = slices_of(plan, build_pipeline(plan).scan, source, 50)
+    slices = slices_of(plan, build_tree(plan).scan, source, 50)
     assert len(slices) == 8
     last = slices[-1]
     found = shown(history.run_slice(plan, source, last))
@@ -269,7 +269,7 @@ def test_a_gap_is_where_to_begin() -> None:
         row["ts"] += row["_seq"] // 15 * 10 * SECOND
     text = pattern(f"{SPANS} PATTERN (A B) WITHIN INTERVAL '8' SECOND")
     source, plan = Told(rows), plan_sql(text, CATALOG)
-    slices = slices_of(plan, build_pipeline(plan).scan, source, 30)
+    slices = slices_of(plan, build_tree(plan).scan, source, 30)
     entries: list[int | None] = []
 
     def told(*arguments: object) -> int | None:
@@ -315,7 +315,7 @@ def test_slices_of_a_store(query: str, tmp_path: Path) -> None:
     rows, plan = many_rows(300), plan_sql(pattern(SLICED[query]), CATALOG)
     with tiny_files():
         source = stored(rows, tmp_path)
-        slices = slices_of(plan, build_pipeline(plan).scan, source, 20)
+        slices = slices_of(plan, build_tree(plan).scan, source, 20)
         assert len(slices) > 5
         assert parts_of(plan, source, slices) == whole_of(plan, Told(rows))
 
@@ -331,7 +331,7 @@ def test_slices_on_spark_read_further_back_too(tmp_path: Path, spark: SparkSessi
     plan = plan_sql(PAIRED, CATALOG)
     source = db.stream("s").snapshot()
     # 37 rows a slice: some have the first row of a pair for their first, and some the second.
-    assert len(slices_of(plan, build_pipeline(plan).scan, source, 37)) > 8
+    assert len(slices_of(plan, build_tree(plan).scan, source, 37)) > 8
     with (
         patch.object(spark_history, "SMALLEST_SLICE_ROWS", 1),
         patch.object(spark_history, "TASKS_PER_CORE", 6),
@@ -362,7 +362,7 @@ KEYED = [
 @pytest.mark.parametrize("block", [37, 1000])
 def test_threads_find_what_one_finds(clauses: str, block: int) -> None:
     source, plan = Told(many_rows()), plan_sql(pattern(clauses), CATALOG)
-    whole = Slice(TimeRange(), build_pipeline(plan).scan.time_range, source.row_count)
+    whole = Slice(TimeRange(), build_tree(plan).scan.time_range, source.row_count)
     shared: list[int] = []
 
     def told(*arguments: object) -> MatchState:

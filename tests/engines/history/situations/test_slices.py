@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import eventide as ev
 from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.history import replay as history
 from eventide.engines.history.slices import Halo, Slice, halo_of, slices_of, widened
 from eventide.lang.sql import plan_sql
@@ -83,7 +83,7 @@ def rows_of(batches: Sequence[pa.RecordBatch]) -> Counter[str]:
 
 def whole_of(plan: Plan, source: EventSource) -> Counter[str]:
     """The answer of a run that is not cut."""
-    whole = Slice(TimeRange(), build_pipeline(plan).scan.time_range, source.row_count)
+    whole = Slice(TimeRange(), build_tree(plan).scan.time_range, source.row_count)
     return rows_of(history.run_slice(plan, source, whole))
 
 
@@ -95,7 +95,7 @@ def cut_at(plan: Plan, cuts: Sequence[int]) -> list[Slice]:
     """Slices at any instants, as `slices_of` makes them where cuts are worth it."""
     halo = halo_of(plan)
     assert halo is not None
-    scanned = build_pipeline(plan).scan.time_range
+    scanned = build_tree(plan).scan.time_range
     owned = [TimeRange(*ends) for ends in pairwise([START_OF_TIME_US, *cuts, END_OF_TIME_US])]
     return [Slice(each, widened(each, halo, scanned), 1) for each in owned]
 
@@ -190,7 +190,7 @@ def many_rows(count: int = 500) -> list[Row]:
 @pytest.mark.parametrize("query", SLICED)
 def test_slices_together_are_the_whole(query: str) -> None:
     source, plan = Told(many_rows()), plan_sql(SLICED[query], CATALOG)
-    slices = slices_of(plan, build_pipeline(plan).scan, source, 25)
+    slices = slices_of(plan, build_tree(plan).scan, source, 25)
     assert len(slices) > 10
     expected = whole_of(plan, source)
     assert len(expected) > 10
@@ -212,7 +212,7 @@ def test_slices_of_a_store(query: str, tmp_path: Path) -> None:
         for start in range(0, len(rows), 7):
             stream.append(table.slice(start, 7))
         source = stream.snapshot()
-        slices = slices_of(plan, build_pipeline(plan).scan, source, 25)
+        slices = slices_of(plan, build_tree(plan).scan, source, 25)
         assert len(slices) > 5
         assert parts_of(plan, source, slices) == whole_of(plan, Told(rows))
 
@@ -280,7 +280,7 @@ def test_slices_on_spark(tmp_path: Path, spark: SparkSession) -> None:
     db.create_stream("s", SCHEMA.to_json()).append(events)
     plan = plan_sql(SLICED["silence"], CATALOG)
     source = db.stream("s").snapshot()
-    assert len(slices_of(plan, build_pipeline(plan).scan, source, 40)) > 8
+    assert len(slices_of(plan, build_tree(plan).scan, source, 40)) > 8
     with (
         patch.object(spark_history, "SMALLEST_SLICE_ROWS", 1),
         patch.object(spark_history, "TASKS_PER_CORE", 6),

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import strategies as st
 
 from eventide.batch import ALL_TIME, TimeRange
-from eventide.engines.build import build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.history.replay import run_slice
 from eventide.engines.history.slices import Slice
 from eventide.engines.history.weights import Weights
@@ -127,13 +127,13 @@ def from_index(snapshot: Snapshot, plan: Plan) -> pa.Table:
     assert isinstance(access, WindowIndex | CountIndex), access
     rows, cost = access.run()
     assert cost.blocks == access.estimate.blocks
-    return pa.Table.from_batches(rows, build_pipeline(plan).output_schema)
+    return pa.Table.from_batches(rows, build_tree(plan).output_schema)
 
 
 def from_replay(snapshot: Snapshot, plan: Plan) -> pa.Table:
-    pipeline = build_pipeline(plan)
-    whole = Slice(ALL_TIME, pipeline.scan.time_range, snapshot.row_count)
-    return pa.Table.from_batches(run_slice(plan, snapshot, whole), pipeline.output_schema)
+    tree = build_tree(plan)
+    whole = Slice(ALL_TIME, tree.scan.time_range, snapshot.row_count)
+    return pa.Table.from_batches(run_slice(plan, snapshot, whole), tree.output_schema)
 
 
 def spelled(table: pa.Table) -> list[list[str]]:

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.batch import TimeRange
-from eventide.engines.build import Pipeline, substituted
+from eventide.engines.build import substituted
 from eventide.engines.history.patterns.candidates import FARTHEST, KEY_SHIFT, Periods, places_of
 from eventide.engines.history.patterns.conditions import scan_columns
 from eventide.engines.history.patterns.replay import ReplayOutcome, below, matched, merged
@@ -32,6 +32,7 @@ from eventide.operators.columns import encode_more
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.operators.patterns.match import SMALLEST_PART, MatchRows
 from eventide.operators.patterns.state import Excerpts
+from eventide.operators.tree import OperatorTree
 from eventide.plan.expressions import Expression, columns_of
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.patterns.nodes import MatchRecognize
@@ -181,14 +182,14 @@ def filters_of(plan: Plan) -> Iterator[Expression]:
 class KeyedReplay:
     """Reads the periods of keys and finds the matches there."""
 
-    pipeline: Pipeline
+    tree: OperatorTree
     units: Units
     rows: KeyedRows
 
     @cached_property
     def matcher(self) -> MatchRows:
         """The operator that finds matches."""
-        return matcher_of(self.pipeline)
+        return matcher_of(self.tree)
 
     def run(self, periods: Periods) -> ReplayOutcome:
         """Return the rows of all matches, computed in threads."""
@@ -201,16 +202,14 @@ class KeyedReplay:
         high = np.minimum(end + self.matcher.reach_ahead, offsets[key + 1])
         wanted = self.rows.stored[order[ranges(low, high - low)]]
         stored = NumberedRows(self.units)
-        rows = stored.take(wanted, self.pipeline.input_schema)
+        rows = stored.take(wanted, self.tree.input_schema)
         units = len(np.unique(np.searchsorted(stored.ends, wanted, "right")))
         bounds = np.concatenate([[0], np.cumsum(high - low)])
         keys = tuple(each.take(pa.array(key)) for each in self.rows.keys)
         begin, finish = bounds[:-1] + (start - low), bounds[:-1] + (end - low)
-        whole = Excerpts(below(self.pipeline, rows), keys, bounds, begin, finish)
+        whole = Excerpts(below(self.tree, rows), keys, bounds, begin, finish)
         with ThreadPoolExecutor(os.cpu_count()) as threads:
-            done = list(
-                threads.map(lambda p: matched(self.pipeline, self.matcher, p), parts_of(whole))
-            )
+            done = list(threads.map(lambda p: matched(self.tree, self.matcher, p), parts_of(whole)))
         return ReplayOutcome([b for part in done for b in part], len(wanted), units, len(start))
 
     def intervals(self, periods: Periods) -> tuple[Int64s, Int64s]:

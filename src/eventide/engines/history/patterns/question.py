@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from eventide.batch import TimeRange
-from eventide.engines.build import Pipeline, build_pipeline
+from eventide.engines.build import build_tree
 from eventide.engines.history.patterns.candidates import FARTHEST, Periods, periods_of
 from eventide.engines.history.patterns.conditions import Clause, Condition, Shape, shape_of
 from eventide.engines.history.patterns.estimate import PatternFacts
@@ -20,6 +20,7 @@ from eventide.engines.history.patterns.slices import matcher_of
 from eventide.engines.history.weights import Weights
 from eventide.kernels.compiled import Bools
 from eventide.operators.patterns.match import MatchRows
+from eventide.operators.tree import OperatorTree
 from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import MatchNumber, walk
 from eventide.plan.nodes import Filter, Project, Scan, match_of, scans_of
@@ -102,14 +103,14 @@ class PatternQuestion:
         return not self.node.keys and not self.shape.filtered
 
     @cached_property
-    def pipeline(self) -> Pipeline:
+    def tree(self) -> OperatorTree:
         """The operators of the plan."""
-        return build_pipeline(self.plan)
+        return build_tree(self.plan)
 
     @property
     def matcher(self) -> MatchRows:
         """The operator that finds matches."""
-        return matcher_of(self.pipeline)
+        return matcher_of(self.tree)
 
     @property
     def looks_around(self) -> bool:
@@ -194,7 +195,7 @@ class PatternQuestion:
         counted = [max(1, int(units.rows[each].sum())) for each in self.possible]
         shares = np.array([reach.events for reach in reaches]) / np.array(counted)
         time_us = float((units.ts_max[kept] - units.ts_min[kept] + 1).sum())
-        columns = len(self.pipeline.scan.columns)
+        columns = len(self.tree.scan.columns)
         begin = weights.period_start
         if self.by_key:
             begin += weights.key_row * (int(units.rows.sum()) if self.looks_around else rows)

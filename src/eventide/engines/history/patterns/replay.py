@@ -12,8 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, Batch, TimeRange
-from eventide.engines.build import Pipeline
+from eventide.batch import END_OF_TIME_US, TimeRange
 from eventide.engines.history.patterns.candidates import Periods
 from eventide.engines.history.patterns.slices import matcher_of
 from eventide.kernels.compiled import Bools, Int64s, frozen
@@ -24,6 +23,7 @@ from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.filter_project import FilterRows
 from eventide.operators.patterns.match import MatchRows
 from eventide.operators.patterns.state import Excerpts
+from eventide.operators.tree import OperatorTree
 from eventide.store.reading.leaves import Units
 from eventide.store.reading.rows import NumberedRows, in_scope
 
@@ -110,13 +110,13 @@ def shared(one: Intervals, other: Intervals) -> Intervals:
 class PeriodReplay:
     """Reads intervals of rows and finds the matches of a pattern there."""
 
-    pipeline: Pipeline
+    tree: OperatorTree
     units: Units
 
     @cached_property
     def matcher(self) -> MatchRows:
         """The operator that finds matches."""
-        return matcher_of(self.pipeline)
+        return matcher_of(self.tree)
 
     @cached_property
     def stored(self) -> NumberedRows:
@@ -126,7 +126,7 @@ class PeriodReplay:
     @cached_property
     def limits(self) -> tuple[int, int]:
         """The numbers of the first row and of the end of the rows in the time range."""
-        scanned = self.pipeline.scan.time_range
+        scanned = self.tree.scan.time_range
         first, last = self.stored.find(np.array([scanned.start_us, scanned.end_us])).tolist()
         return first, last
 
@@ -150,12 +150,12 @@ class PeriodReplay:
     def run_part(self, intervals: Intervals) -> list[pa.RecordBatch]:
         """Return the output for the matches in some intervals, found in one call."""
         excerpts = self.excerpts(intervals)
-        operators = self.pipeline.stateless
+        operators = self.tree.stateless
         if self.matcher.node.keys or any(isinstance(each, FilterRows) for each in operators):
             excerpts = self.by_key(excerpts)
         else:
-            excerpts = replace(excerpts, rows=below(self.pipeline, excerpts.rows))
-        return matched(self.pipeline, self.matcher, excerpts)
+            excerpts = replace(excerpts, rows=below(self.tree, excerpts.rows))
+        return matched(self.tree, self.matcher, excerpts)
 
     def excerpts(self, intervals: Intervals) -> Excerpts:
         """Return the rows of intervals, with those that PREV and NEXT look at."""
@@ -163,7 +163,7 @@ class PeriodReplay:
         low = np.maximum(start - self.matcher.reach_back, self.limits[0])
         high = np.minimum(end + self.matcher.reach_ahead, self.limits[1])
         offsets = np.concatenate([[0], np.cumsum(high - low)])
-        rows = self.stored.take_ranges(low, high, self.pipeline.input_schema)
+        rows = self.stored.take_ranges(low, high, self.tree.input_schema)
         begin, finish = offsets[:-1] + (start - low), offsets[:-1] + (end - low)
         return Excerpts(rows, (), offsets, begin, finish)
 
@@ -171,13 +171,12 @@ class PeriodReplay:
         """Return the rows that the matcher gets, cut into an excerpt for each period and key."""
         counts = np.diff(excerpts.offsets)
         period_of = np.repeat(np.arange(len(counts)), counts)
-        batch = Batch(excerpts.rows, END_OF_TIME_US)
-        for operator in self.pipeline.stateless:
+        rows = excerpts.rows
+        for operator in self.tree.stateless:
             if isinstance(operator, FilterRows):
-                passed = operator.passing(batch.rows)
+                passed = operator.passing(rows)
                 period_of = period_of[np.asarray(passed.to_numpy(zero_copy_only=False))]
-            _, batch = operator.step(None, batch)
-        rows = batch.rows
+            _, rows = operator.step(None, (rows,), END_OF_TIME_US)
         keys = [evaluate(key.expression, rows) for key in self.matcher.node.keys]
         codes, distinct, count = encode_keys(keys, rows.num_rows)
         together = period_of * max(1, count) + codes
@@ -207,22 +206,22 @@ def shares(intervals: Intervals) -> Iterator[Intervals]:
         yield Intervals(intervals.start[first:last], intervals.end[first:last])
 
 
-def below(pipeline: Pipeline, rows: pa.RecordBatch) -> pa.RecordBatch:
+def below(tree: OperatorTree, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows as the matcher gets them, where all of them pass the conditions below it."""
-    lowest = pipeline.lowest(len(pipeline.stateless))
-    _, batch = lowest.step(lowest.initial_state(), Batch(rows, END_OF_TIME_US))
-    return batch.rows
+    lowest = tree.lowest(len(tree.stateless))
+    _, passed = lowest.step(lowest.initial_state(), (rows,), END_OF_TIME_US)
+    return passed
 
 
-def matched(pipeline: Pipeline, matcher: MatchRows, excerpts: Excerpts) -> list[pa.RecordBatch]:
+def matched(tree: OperatorTree, matcher: MatchRows, excerpts: Excerpts) -> list[pa.RecordBatch]:
     """Return what the matches in some excerpts give, through what is above the matcher."""
     if not excerpts.rows.num_rows:
         return []
-    above = pipeline.above(pipeline.operators.index(matcher) + 1)
+    above = tree.above(tree.operators.index(matcher) + 1)
     results = []
     with results_that_fit():
         for rows in matcher.rows_in(excerpts):
-            _, batch = above.step(above.initial_state(), Batch(rows, END_OF_TIME_US))
-            if batch.rows.num_rows:
-                results.append(batch.rows)
+            _, found = above.step(above.initial_state(), (rows,), END_OF_TIME_US)
+            if found.num_rows:
+                results.append(found)
     return results

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
-from eventide.engines.build import Pipeline
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.history.slices import SEARCHED_BACK
 from eventide.operators.columns import concat_batches
 from eventide.operators.key_layers import KeyLayers
 from eventide.operators.patterns.entry import entry_of, state_at
 from eventide.operators.patterns.match import MatchRows
+from eventide.operators.tree import OperatorTree
 from eventide.plan.patterns.tree import Repeat, walk_pattern
 from eventide.schema import TS
 from eventide.store.index.ranges import ValueRange
@@ -24,14 +24,14 @@ MOST_WORK = 5_000_000
 """How many rows may be walked to find a beginning: more take longer than slices save."""
 
 
-def finds_matches(pipeline: Pipeline) -> bool:
-    """Whether a pipeline looks for row patterns."""
-    return any(isinstance(each, MatchRows) for each in pipeline.operators)
+def finds_matches(tree: OperatorTree) -> bool:
+    """Whether a tree looks for row patterns."""
+    return any(isinstance(each, MatchRows) for each in tree.operators)
 
 
-def matcher_of(pipeline: Pipeline) -> MatchRows:
-    """Return the operator of a pipeline that finds matches."""
-    return next(each for each in pipeline.operators if isinstance(each, MatchRows))
+def matcher_of(tree: OperatorTree) -> MatchRows:
+    """Return the operator of a tree that finds matches."""
+    return next(each for each in tree.operators if isinstance(each, MatchRows))
 
 
 class NoEntryError(Exception):
@@ -39,7 +39,7 @@ class NoEntryError(Exception):
 
 
 def run_match_slice(
-    pipeline: Pipeline,
+    tree: OperatorTree,
     source: EventSource,
     owned: TimeRange,
     where: dict[str, ValueRange],
@@ -49,17 +49,17 @@ def run_match_slice(
 
     It looks for the beginning of its matches no further back than `furthest_us`.
     """
-    below = len(pipeline.stateless)
-    operator = matcher_of(pipeline)
+    below = len(tree.stateless)
+    operator = matcher_of(tree)
     within_us = operator.node.within_us
     assert within_us is not None
-    scanned = pipeline.scan.time_range.intersect(source.time_range)
+    scanned = tree.scan.time_range.intersect(source.time_range)
     back_us = SEARCHED_BACK * within_us
     while True:
         start_us = max(owned.start_us - back_us, START_OF_TIME_US)
         end_us = min(owned.end_us + within_us, END_OF_TIME_US)
         read = TimeRange(start_us, end_us).intersect(scanned)
-        rows = read_rows(pipeline, source, read, where)
+        rows = read_rows(tree, source, read, where)
         is_first = start_us <= scanned.start_us
         bounded = furthest_us < END_OF_TIME_US
         if bounded and not is_first and work_of(operator, rows, owned.start_us) > MOST_WORK:
@@ -70,11 +70,11 @@ def run_match_slice(
         back_us *= FURTHER_BACK
         if back_us > furthest_us:
             raise NoEntryError
-    states = [each.initial_state() for each in pipeline.operators[below:]]
+    states = [each.initial_state() for each in tree.operators[below:]]
     states[0] = KeyLayers.of(state_at(rows, entry))
-    nothing = Batch(rows.slice(rows.num_rows), end_us)
-    _, results = pipeline.above(below).step(tuple(states), nothing)
-    return [results.rows] if results.rows.num_rows else []
+    nothing = rows.slice(rows.num_rows)
+    _, results = tree.above(below).step(tuple(states), (nothing,), end_us)
+    return [results] if results.num_rows else []
 
 
 def work_of(operator: MatchRows, rows: pa.RecordBatch, owned_from_us: int) -> int:
@@ -93,14 +93,14 @@ def work_of(operator: MatchRows, rows: pa.RecordBatch, owned_from_us: int) -> in
 
 
 def read_rows(
-    pipeline: Pipeline, source: EventSource, read: TimeRange, where: dict[str, ValueRange]
+    tree: OperatorTree, source: EventSource, read: TimeRange, where: dict[str, ValueRange]
 ) -> pa.RecordBatch:
     """Return the rows of a period that the matcher gets, as one batch."""
-    names = [name for name, _ in pipeline.scan.columns]
+    names = [name for name, _ in tree.scan.columns]
     batches = []
-    below = pipeline.lowest(len(pipeline.stateless))
+    below = tree.lowest(len(tree.stateless))
     states = below.initial_state()
     for rows in source.scan(names, read, where) if not read.is_empty else ():
-        _, batch = below.step(states, Batch(rows, END_OF_TIME_US))
-        batches.append(batch.rows)
-    return concat_batches(batches, matcher_of(pipeline).source_schema)
+        _, passed = below.step(states, (rows,), END_OF_TIME_US)
+        batches.append(passed)
+    return concat_batches(batches, matcher_of(tree).source_schema)

@@ -72,9 +72,9 @@ class IntervalAccess:
         if not self.chosen and halo_of(question.plan) is not None:
             done = replay_regions(question)
         elif question.by_key:
-            done = KeyedReplay(question.pipeline, question.units, question.rows).run(periods)
+            done = KeyedReplay(question.tree, question.units, question.rows).run(periods)
         else:
-            done = PeriodReplay(question.pipeline, question.units).run(question.intervals(periods))
+            done = PeriodReplay(question.tree, question.units).run(question.intervals(periods))
         watch.step("read and match", sum(rows.num_rows for rows in done.results))
         entries = sum(len(question.hits(each)) for each in self.chosen)
         cost = Cost(watch.total, done.rows, done.units, entries, done.intervals, watch.steps)
@@ -89,7 +89,7 @@ def replay_regions(question: PatternQuestion) -> ReplayOutcome:
     try:
         results = run_slices(question.plan, question.snapshot, slices) if slices else []
     except NoEntryError:
-        return PeriodReplay(question.pipeline, question.units).run(
+        return PeriodReplay(question.tree, question.units).run(
             question.intervals(question.periods(()))
         )
     kept = question.kept

@@ -8,7 +8,7 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from eventide.engines.build import arrow_schema
+from eventide.engines.placing import arrow_schema
 from eventide.operators.situations.period_join import join_periods
 from eventide.plan.situations.nodes import PeriodJoin
 

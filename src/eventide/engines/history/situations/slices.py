@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, Batch, TimeRange
-from eventide.engines.build import Pipeline
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.situations.derive import DeriveSituations
 from eventide.operators.situations.match import MatchSituations
+from eventide.operators.tree import OperatorTree
 from eventide.store.index.ranges import ValueRange
 from eventide.store.source import EventSource
 
@@ -25,34 +25,34 @@ FURTHER_BACK = 4
 """How many times as many are searched next, until one is found."""
 
 
-def follows_situations(pipeline: Pipeline) -> bool:
-    """Whether a pipeline follows situations."""
+def follows_situations(tree: OperatorTree) -> bool:
+    """Whether a tree follows situations."""
     kinds = MatchSituations | DeriveSituations
-    return any(isinstance(each, kinds) for each in pipeline.operators)
+    return any(isinstance(each, kinds) for each in tree.operators)
 
 
-def temporal_matcher(pipeline: Pipeline) -> MatchSituations | None:
-    """Return the operator of a pipeline that finds temporal patterns, if it has one."""
-    found = (each for each in pipeline.operators if isinstance(each, MatchSituations))
+def temporal_matcher(tree: OperatorTree) -> MatchSituations | None:
+    """Return the operator of a tree that finds temporal patterns, if it has one."""
+    found = (each for each in tree.operators if isinstance(each, MatchSituations))
     return next(found, None)
 
 
 def rows_of_slice(
-    pipeline: Pipeline,
+    tree: OperatorTree,
     within_us: int,
     source: EventSource,
     owned: TimeRange,
     where: dict[str, ValueRange],
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that a pattern needs for the matches that a slice owns."""
-    scanned = pipeline.scan.time_range.intersect(source.time_range)
+    scanned = tree.scan.time_range.intersect(source.time_range)
     from_us = max(owned.start_us - within_us, START_OF_TIME_US)
     read = TimeRange(from_us, owned.end_us).intersect(scanned)
-    rows = read_rows(pipeline, source, read, where)
+    rows = read_rows(tree, source, read, where)
     first = next(rows, None)
     if first is None:
         return
-    earlier = last_row(pipeline, source, TimeRange(scanned.start_us, read.start_us), where)
+    earlier = last_row(tree, source, TimeRange(scanned.start_us, read.start_us), where)
     if earlier is not None:
         yield earlier
     yield first
@@ -60,20 +60,20 @@ def rows_of_slice(
 
 
 def read_rows(
-    pipeline: Pipeline, source: EventSource, read: TimeRange, where: dict[str, ValueRange]
+    tree: OperatorTree, source: EventSource, read: TimeRange, where: dict[str, ValueRange]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a period that the matcher gets."""
-    names = [name for name, _ in pipeline.scan.columns]
-    below = pipeline.lowest(len(pipeline.stateless))
+    names = [name for name, _ in tree.scan.columns]
+    below = tree.lowest(len(tree.stateless))
     states = below.initial_state()
     for rows in source.scan(names, read, where) if not read.is_empty else ():
-        _, batch = below.step(states, Batch(rows, END_OF_TIME_US))
-        if batch.rows.num_rows:
-            yield batch.rows
+        _, passed = below.step(states, (rows,), END_OF_TIME_US)
+        if passed.num_rows:
+            yield passed
 
 
 def last_row(
-    pipeline: Pipeline, source: EventSource, earlier: TimeRange, where: dict[str, ValueRange]
+    tree: OperatorTree, source: EventSource, earlier: TimeRange, where: dict[str, ValueRange]
 ) -> pa.RecordBatch | None:
     """Return the last row of a period that the matcher gets, or None if it gets none."""
     lasts = source.time_range.end_us - source.time_range.start_us
@@ -82,7 +82,7 @@ def last_row(
     while end_us > earlier.start_us:
         start_us = max(earlier.start_us, end_us - reach_us)
         found = None
-        for rows in read_rows(pipeline, source, TimeRange(start_us, end_us), where):
+        for rows in read_rows(tree, source, TimeRange(start_us, end_us), where):
             found = rows
         if found is not None:
             return found.slice(found.num_rows - 1)

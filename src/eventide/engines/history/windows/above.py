@@ -1,4 +1,4 @@
-"""The operator that merges windows from panes, found in a pipeline, and those above it."""
+"""The operator that merges windows from panes, found in a tree, and those above it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, Batch
-from eventide.engines.build import Pipeline, build_pipeline
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
+from eventide.engines.build import build_tree
+from eventide.operators.tree import OperatorTree
 from eventide.operators.windows.by_count import AggregateCountWindows
 from eventide.operators.windows.by_time import AggregateWindows
 from eventide.plan.tree import Plan
@@ -19,19 +20,19 @@ Windows = TypeVar("Windows", AggregateWindows, AggregateCountWindows)
 
 @dataclass(frozen=True, slots=True)
 class AboveWindows(Generic[Windows]):
-    """The lowest operator for windows of a plan, and the pipeline above it."""
+    """The lowest operator for windows of a plan, and the tree above it."""
 
     operator: Windows
-    above: Pipeline
+    above: OperatorTree
 
     @classmethod
     def of(cls, plan: Plan, kind: type[Windows]) -> AboveWindows[Windows]:
         """Find the windows of a plan that has some."""
-        pipeline = build_pipeline(plan)
+        tree = build_tree(plan)
         place, operator = next(
-            (place, each) for place, each in enumerate(pipeline.operators) if isinstance(each, kind)
+            (place, each) for place, each in enumerate(tree.operators) if isinstance(each, kind)
         )
-        return AboveWindows(operator, pipeline.above(place + 1))
+        return AboveWindows(operator, tree.above(place + 1))
 
     def run(self, windows: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the output of the operators above the windows."""
@@ -39,6 +40,6 @@ class AboveWindows(Generic[Windows]):
         for number, rows in enumerate(windows):
             is_last = number == len(windows) - 1
             watermark_us = END_OF_TIME_US if is_last else START_OF_TIME_US
-            states, results = self.above.step(states, Batch(rows, watermark_us))
-            if results.rows.num_rows:
-                yield results.rows
+            states, results = self.above.step(states, (rows,), watermark_us)
+            if results.num_rows:
+                yield results

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from eventide.batch import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
+from eventide.operators.changes import Changes
 from eventide.operators.checking import filled, require_lengths, require_living
 from eventide.operators.columns import concat_batches
-from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.operator import Size
+from eventide.operators.operator import Size
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 

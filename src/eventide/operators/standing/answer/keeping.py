@@ -27,7 +27,7 @@ from eventide.kernels.lifetimes.view import (
     keep_in_list,
     keep_in_ring,
 )
-from eventide.operators.standing.changes import NEVER
+from eventide.operators.changes import NEVER
 from eventide.operators.standing.compaction import is_too_roomy
 from eventide.operators.standing.row_log import RowLog, is_sparse
 

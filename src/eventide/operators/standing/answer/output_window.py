@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.kernels.compiled import Int64s
-from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.row_log import RowLog
 
 

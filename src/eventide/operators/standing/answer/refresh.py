@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from eventide.errors import StateLimitError
 from eventide.kernels.compiled import Bools, Int64s
+from eventide.operators.changes import Changes
 from eventide.operators.checking import (
     LONGEST_US,
     filled,
@@ -17,11 +18,10 @@ from eventide.operators.checking import (
     require_within,
 )
 from eventide.operators.columns import concat_batches
+from eventide.operators.operator import Size
 from eventide.operators.standing.answer.keeping import Deaths
 from eventide.operators.standing.answer.turnover import Signed, left_over
 from eventide.operators.standing.answer.view import View, ViewState
-from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.schema import MAX_TS_US, MIN_TS_US

@@ -11,15 +11,15 @@ import pyarrow as pa
 from eventide.accumulators.columns import int64s
 from eventide.errors import PlanError, StateError, UnsupportedError
 from eventide.kernels.compiled import Bools, Int64s
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.columns import concat_batches
+from eventide.operators.operator import Size
 from eventide.operators.standing.answer.expiring_rows import ExpiringRows, ExpiringState
 from eventide.operators.standing.answer.keeping import Structure
 from eventide.operators.standing.answer.output_window import LastBirths, lasting
 from eventide.operators.standing.answer.refresh import Lifetimes, Waiting, has_refresh
 from eventide.operators.standing.answer.turnover import net_changes, net_turnover
 from eventide.operators.standing.answer.view import View, ViewState, structure_for
-from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.state import join_parts, read_rows, split_parts, write_rows
 from eventide.operators.stateful import Stateful
@@ -112,10 +112,10 @@ class Reporter(Stateful[ReportState]):
         )
 
     def step(
-        self, state: ReportState, changes: Changes, until_us: int
+        self, state: ReportState, inputs: tuple[Changes, ...], until_us: int
     ) -> tuple[ReportState, pa.RecordBatch]:
         """Take all changes before `until_us` not given before; return the reports."""
-        changes = self._external(changes)
+        changes = self._external(inputs[0])
         if self._only_births:
             changes = self._births(state, changes, until_us)
         if self._last_births is not None and state.last is not None:

@@ -17,6 +17,7 @@ from eventide.errors import UnsupportedError
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.growing import longer
 from eventide.kernels.lifetimes.first_rows import CHANGES, COUNT, NEXT, Ranking, Turns, rank_rows
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.checking import (
     LONGEST_US,
     filled,
@@ -26,9 +27,8 @@ from eventide.operators.checking import (
     require_within,
 )
 from eventide.operators.expressions.evaluate import evaluate
-from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.operator import Size
 from eventide.operators.standing.groups.texts import Texts
-from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog, is_sparse
 from eventide.operators.standing.tuples import GroupedChanges, PlacedTuples
 from eventide.operators.standing.words import double_words, integer_words, text_words

@@ -10,10 +10,10 @@ import pyarrow as pa
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.lifetimes.view import Int8s, cancel, goers_first, mark_contested
 from eventide.kernels.ordering import sorting_order
+from eventide.operators.changes import Changes
 from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.answer.keeping import Deaths
 from eventide.operators.standing.answer.view import View, ViewState
-from eventide.operators.standing.changes import Changes
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from eventide.batch import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.lifetimes.view import Incoming
+from eventide.operators.changes import Changes
 from eventide.operators.checking import (
     filled,
     require,
@@ -17,6 +18,7 @@ from eventide.operators.checking import (
     require_lengths,
     require_living,
 )
+from eventide.operators.operator import Size
 from eventide.operators.standing.answer.keeping import (
     Deaths,
     Keeping,
@@ -24,8 +26,6 @@ from eventide.operators.standing.answer.keeping import (
     arrived,
     new_keeping,
 )
-from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful

@@ -25,14 +25,14 @@ from eventide.kernels.groups.reading import Readers
 from eventide.kernels.groups.sliding import EMITTED_ROWS, EMPTIED, PART, PLACE, Progress, fold
 from eventide.kernels.groups.tables import OUT_AT, OUT_GROUP, OUT_HEAD, OUT_ID, OUT_SIGN
 from eventide.kernels.slabs import BLOCK
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.fingerprints import fingerprints
+from eventide.operators.operator import Size
 from eventide.operators.standing.array_state import read_arrays, write_arrays
-from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.groups.plan import GroupPlan
 from eventide.operators.standing.groups.rows import finished
 from eventide.operators.standing.groups.state import GroupState
-from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.tuples import GroupedChanges, knows_ends, remembering
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows

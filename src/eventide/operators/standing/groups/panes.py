@@ -25,17 +25,17 @@ from eventide.accumulators.columns import one_spelling
 from eventide.errors import UnsupportedError
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.aggregate import accumulator_of, arguments_of
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.checking import filled, require, require_ascending, require_within
 from eventide.operators.columns import concat_batches
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.fingerprints import fingerprints
-from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.operator import Size
 from eventide.operators.standing.groups.group import AggregateGroups
 from eventide.operators.standing.groups.recomputed import RecomputedGroups
 from eventide.operators.standing.groups.sketches import DistinctSketch, FrequentSketch, Sketch
 from eventide.operators.standing.groups.slides import AggregateSlides
 from eventide.operators.standing.ids import joined_ids
-from eventide.operators.standing.operator import Size
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.aggregates import DECAYED, MERGED_WITH_SKETCHES, SKETCHED

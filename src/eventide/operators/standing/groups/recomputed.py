@@ -22,13 +22,13 @@ from eventide.accumulators.columns import one_spelling
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.ordering import ranges
 from eventide.operators.aggregate import accumulator_of, arguments_of
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.checking import filled, require, require_lengths
 from eventide.operators.columns import concat_batches
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.fingerprints import fingerprints
-from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.operator import Size
 from eventide.operators.standing.ids import joined_ids
-from eventide.operators.standing.operator import Size
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.standing.nodes import GroupAggregate

@@ -34,10 +34,10 @@ from eventide.kernels.panes.ring import (
 )
 from eventide.kernels.panes.waiting import OWNER, Queue
 from eventide.kernels.slabs import BLOCK, LENGTH, Slabs, empty_slabs
+from eventide.operators.changes import Changes
 from eventide.operators.checking import LONGEST_US, require, require_within
 from eventide.operators.fingerprints import Fingerprints
 from eventide.operators.standing.array_state import Arrays, prefixed
-from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.compaction import (
     compact_table,
     is_too_roomy,

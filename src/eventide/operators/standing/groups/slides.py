@@ -38,15 +38,15 @@ from eventide.kernels.panes.panes import (
 )
 from eventide.kernels.panes.ring import NEVER as NO_INSTANT
 from eventide.kernels.slabs import with_room
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.fingerprints import fingerprints
+from eventide.operators.operator import Size
 from eventide.operators.standing.answer.refresh import MOST_ROWS
 from eventide.operators.standing.array_state import read_arrays, write_arrays
-from eventide.operators.standing.changes import NEVER, Changes
 from eventide.operators.standing.groups.rows import finished
 from eventide.operators.standing.groups.slide_plan import SlidePlan
 from eventide.operators.standing.groups.slide_state import SlideState
-from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful

@@ -17,9 +17,10 @@ from eventide.kernels.joins.as_of import (
 )
 from eventide.kernels.joins.join import JoinRoom
 from eventide.kernels.joins.pool import AT, SIDE
+from eventide.operators.changes import Changes
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.fingerprints import Fingerprints, fingerprints
-from eventide.operators.standing.changes import Changes
+from eventide.operators.operator import Size
 from eventide.operators.standing.joins.join import ROOM
 from eventide.operators.standing.joins.memory import (
     WORD_SCHEMA,
@@ -29,7 +30,6 @@ from eventide.operators.standing.joins.memory import (
     words_of,
 )
 from eventide.operators.standing.keys import without_null
-from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import append_coming
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful

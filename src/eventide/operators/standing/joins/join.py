@@ -17,9 +17,10 @@ from eventide.kernels.joins.pool import (
     expire_tuples,
     merge_in_time,
 )
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.operators.fingerprints import Fingerprints, fingerprints
-from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.operator import Size
 from eventide.operators.standing.compaction import is_too_roomy
 from eventide.operators.standing.joins.memory import (
     WORD_SCHEMA,
@@ -30,7 +31,6 @@ from eventide.operators.standing.joins.memory import (
     words_of,
 )
 from eventide.operators.standing.keys import without_null
-from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import append_coming
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful

@@ -44,6 +44,7 @@ from eventide.kernels.joins.pool import (
 )
 from eventide.kernels.key_table import empty_table
 from eventide.kernels.lifetimes.calendar_queue import empty_calendar
+from eventide.operators.changes import Changes
 from eventide.operators.checking import (
     LONGEST_US,
     filled,
@@ -54,7 +55,6 @@ from eventide.operators.checking import (
     require_within,
 )
 from eventide.operators.standing.answer.keeping import power_of_two
-from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.joins.room import MOSTLY_EMPTY, numbers_in_ring, with_room
 from eventide.operators.standing.row_log import RowLog, is_sparse
 from eventide.schema import MIN_TS_US

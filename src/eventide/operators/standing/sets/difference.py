@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from eventide.kernels.lifetimes.value_chains import DIFFERENCE
+from eventide.operators.changes import Changes
 from eventide.operators.fingerprints import fingerprints
-from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.sets.sides import PLAIN, FollowsSides, Sides, SidesState
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.update_patterns import Edge

@@ -27,11 +27,11 @@ from eventide.kernels.lifetimes import successors as kernels
 from eventide.kernels.lifetimes.emitted import Arriving, Emitted, all_emitted, arriving
 from eventide.kernels.lifetimes.expiring import longest_lifetime
 from eventide.kernels.lifetimes.value_chains import ONE, VALUE
+from eventide.operators.changes import Changes
 from eventide.operators.checking import filled, require_lengths, require_living
 from eventide.operators.fingerprints import fingerprints
-from eventide.operators.standing.changes import Changes
+from eventide.operators.operator import Size
 from eventide.operators.standing.compaction import is_too_roomy
-from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog, append_coming, is_sparse
 from eventide.operators.standing.sets.sides import (
     PLAIN,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from eventide.kernels.lifetimes.value_chains import ABSENT, PRESENT
+from eventide.operators.changes import Changes
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.fingerprints import Fingerprints, fingerprints
-from eventide.operators.standing.changes import Changes
 from eventide.operators.standing.keys import without_null
 from eventide.operators.standing.sets.sides import PLAIN, FollowsSides, Sides, SidesState
 from eventide.plan.expressions import Expression

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.operators.standing.changes import Changes
+from eventide.operators.changes import Changes
+from eventide.operators.filter_project import Stateless
 from eventide.operators.standing.ids import joined_ids
-from eventide.operators.standing.select import StandingStateless
 
 
 @dataclass(frozen=True)
-class MergeOperator(StandingStateless):
+class MergeOperator(Stateless):
     """Changes of all inputs, those of one instant in order of the inputs; it has no state.
 
     The columns are those of the first input, matched by place. Ids are mixed with the number of the

@@ -49,6 +49,7 @@ from eventide.kernels.lifetimes.value_chains import (
     VALUE_ROW,
     VALUES_USED,
 )
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.checking import (
     filled,
     require,
@@ -57,9 +58,8 @@ from eventide.operators.checking import (
     require_within,
 )
 from eventide.operators.fingerprints import Fingerprints
-from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.operator import Size
 from eventide.operators.standing.compaction import is_too_roomy
-from eventide.operators.standing.operator import Size
 from eventide.operators.standing.row_log import RowLog, append_coming, is_sparse
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful

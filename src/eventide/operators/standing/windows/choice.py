@@ -18,7 +18,7 @@ from eventide.plan.standing.nodes import (
 )
 
 WindowOperator = TimeWindowRows | LastRows | SessionRows
-"""Like a `StandingOperator`, but `step` takes the events of a stream."""
+"""Take the events of a stream, and make tuples of them that come and go."""
 
 
 def window_operator(

@@ -26,10 +26,10 @@ from eventide.kernels.lifetimes.stream_windows import (
     no_keys,
 )
 from eventide.kernels.lifetimes.stream_windows import TS as TIME
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.checking import require
 from eventide.operators.fingerprints import Fingerprints, fingerprints
-from eventide.operators.standing.changes import NEVER, Changes
-from eventide.operators.standing.operator import Size
+from eventide.operators.operator import Size
 from eventide.operators.standing.row_log import is_sparse
 from eventide.operators.standing.windows.leaf import LeafWindow
 from eventide.operators.standing.windows.log import TupleLog
@@ -92,9 +92,10 @@ class KeyedWindow(LeafWindow, Stateful[KeyedState]):
         return KeyedState(log, no_keys())
 
     def step(
-        self, state: KeyedState, rows: pa.RecordBatch, until_us: int
+        self, state: KeyedState, inputs: tuple[pa.RecordBatch, ...], until_us: int
     ) -> tuple[KeyedState, Changes]:
         """Take the events at instants before `until_us`."""
+        (rows,) = inputs
         log, ts, ids, there = state.log, int64s(rows.column(TS)), self.ids(rows), None
         numbers = np.arange(log.count, log.count + len(ts))
         if self.deleted is not None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from eventide.accumulators.columns import int64s
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.lifetimes.stream_windows import ID
-from eventide.operators.standing.changes import NEVER, Changes
+from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.ids import leaf_ids
 from eventide.operators.standing.windows.log import EmittedTuples, TupleLog
 from eventide.plan.standing.execution import Execution

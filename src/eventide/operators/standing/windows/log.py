@@ -11,6 +11,7 @@ import pyarrow as pa
 from eventide.batch import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.lifetimes.stream_windows import DIES, ID, KEY, LEAVING, LINK, TS, TUPLE_FACTS
+from eventide.operators.changes import NEVER, Int8s
 from eventide.operators.checking import (
     filled,
     require,
@@ -19,7 +20,6 @@ from eventide.operators.checking import (
     require_living,
     require_within,
 )
-from eventide.operators.standing.changes import NEVER, Int8s
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.windows.times import rounded_up
 from eventide.operators.state import read_rows, write_rows

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
 from eventide.kernels.lifetimes.stream_windows import DIES
-from eventide.operators.standing.changes import Changes
-from eventide.operators.standing.operator import Size
+from eventide.operators.changes import Changes
+from eventide.operators.operator import Size
 from eventide.operators.standing.row_log import is_sparse
 from eventide.operators.standing.windows.leaf import LeafWindow
 from eventide.operators.standing.windows.log import TupleLog
@@ -45,9 +45,10 @@ class TimeWindowRows(LeafWindow, Stateful[TupleLog]):
         return TupleLog.empty(self.value_schema, stays=self.stays, slide_us=self.slide_us)
 
     def step(
-        self, state: TupleLog, rows: pa.RecordBatch, until_us: int
+        self, state: TupleLog, inputs: tuple[pa.RecordBatch, ...], until_us: int
     ) -> tuple[TupleLog, Changes]:
         """Take the events at instants before `until_us`."""
+        (rows,) = inputs
         ts = int64s(rows.column(TS))
         exp = rounded_up(expiries(self.window, ts), self.slide_us)
         inside = members(self.window, ts)

@@ -7,7 +7,7 @@ from typing import assert_never
 import numpy as np
 
 from eventide.kernels.compiled import Bools, Int64s
-from eventide.operators.standing.changes import NEVER
+from eventide.operators.changes import NEVER
 from eventide.plan.standing.nodes import PeriodWindow, RangeWindow, SinceWindow, Unbounded
 
 TimeWindow = Unbounded | RangeWindow | PeriodWindow | SinceWindow

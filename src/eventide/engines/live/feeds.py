@@ -9,19 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.batch import START_OF_TIME_US
-from eventide.engines.live.engine import check_present
-from eventide.engines.standing.reach import scan_of
+from eventide.batch import ALL_TIME, START_OF_TIME_US, TimeRange
+from eventide.errors import SchemaError
 from eventide.ingest.ordering import in_order, times
+from eventide.operators.checking import require, require_ascending
 from eventide.operators.columns import concat_batches
-from eventide.operators.standing.tree import StandingTree
-from eventide.plan.standing.nodes import RowsWindow
-from eventide.schema import Schema
+from eventide.operators.tree import OperatorTree
+from eventide.schema import SEQ, TS, Schema
 
 
 @dataclass(frozen=True, slots=True)
-class WindowFeed:
-    """The events of one stream, for some windows over it."""
+class LiveFeed:
+    """The events of one stream, for some leaves of a tree."""
 
     stream: str
     schema: pa.Schema
@@ -43,33 +42,23 @@ class FeedState:
 
 
 def feeds_of(
-    tree: StandingTree, catalog: Mapping[str, Schema], *, by_leaf: bool = False
-) -> tuple[WindowFeed, ...]:
-    """Return one feed for each stream, or for each window."""
-    found: dict[object, WindowFeed] = {}
+    tree: OperatorTree, catalog: Mapping[str, Schema], *, by_leaf: bool = False
+) -> tuple[LiveFeed, ...]:
+    """Return one feed for each stream, or for each leaf."""
+    found: dict[object, LiveFeed] = {}
     for number, leaf in enumerate(tree.leaves):
-        stream = scan_of(leaf).stream
+        stream = leaf.scan.stream
         known = found.get(number if by_leaf else stream)
-        names = dict.fromkeys(
-            [*(known.schema.names if known else ()), *tree.input_schemas[number].names]
-        )
+        names = dict.fromkeys([TS, SEQ, *(known.schema.names if known else ()), *leaf.schema.names])
         schema = catalog[stream].arrow
         fields = pa.schema([schema.field(name) for name in names])
+        relation = leaf.relation and (known is None or known.relation)
         leaves = (*(known.leaves if known else ()), number)
-        found[number if by_leaf else stream] = WindowFeed(stream, fields, leaves)
-    feeds = [
-        replace(feed, relation=all(is_relation(tree, leaf) for leaf in feed.leaves))
-        for feed in found.values()
-    ]
+        found[number if by_leaf else stream] = LiveFeed(stream, fields, leaves, relation)
+    feeds = list(found.values())
     # If there is nothing else, relations drive the clock.
     alone = all(feed.relation for feed in feeds)
     return tuple(replace(feed, holds_back=alone or not feed.relation) for feed in feeds)
-
-
-def is_relation(tree: StandingTree, leaf: int) -> bool:
-    """Whether a window has the rows of a relation."""
-    window = tree.leaves[leaf].window
-    return isinstance(window, RowsWindow) and window.deleted is not None
 
 
 def accepted(
@@ -101,7 +90,37 @@ def watermark(held: FeedState, lateness_us: int) -> int:
     return max(held.newest_us - lateness_us, held.advanced_us)
 
 
-def checked_names(feed: WindowFeed, present: pa.Schema) -> list[str]:
+def checked_names(feed: LiveFeed, present: pa.Schema) -> list[str]:
     """Return the columns of a feed, unless the events no longer have them."""
     check_present(feed.schema, present, feed.stream)
     return list(feed.schema.names)
+
+
+def check_in_order(waiting: pa.RecordBatch) -> None:
+    """Refuse a written state whose waiting events are not in order of time."""
+    for name in (TS, SEQ):
+        require(waiting.column(name).null_count == 0, f"a null among the {name} of events")
+    require_ascending(times(waiting), "the times of events that wait")
+
+
+def check_present(wanted: pa.Schema, present: pa.Schema, stream: str) -> None:
+    """Refuse events without columns that a query reads: the stream has changed since it began."""
+    for field in wanted:
+        now = present.get_field_index(field.name)
+        if now < 0:
+            what = "is no longer there"
+        elif present.field(now).type != field.type:
+            what = f"is {present.field(now).type} now, it was {field.type}"
+        else:
+            continue
+        message = f"the attribute {field.name!r} of {stream}, which the query reads, {what}"
+        raise SchemaError(message, hint="subscribe again, with a query over what is there now")
+
+
+def within(rows: pa.RecordBatch, time_range: TimeRange) -> pa.RecordBatch:
+    """Return the rows of a time range; rows come in order."""
+    if time_range == ALL_TIME:
+        return rows
+    bounds = [time_range.start_us, max(time_range.start_us, time_range.end_us)]
+    start, end = np.searchsorted(times(rows), bounds)
+    return rows.slice(int(start), int(end - start))

@@ -1,8 +1,8 @@
-"""A standing query over history on Spark: one shuffle brings the events of a bucket together.
+"""A query over several streams on Spark: one shuffle brings the events of a bucket together.
 
-each stream ─ mapInArrow: pack by window and bucket ┐
-                                                    ├ union ─ shuffle ─ mapInArrow: the operators
-each stream ─ mapInArrow: pack by window and bucket ┘
+each stream ─ mapInArrow: pack by leaf and bucket ┐
+                                                  ├ union ─ shuffle ─ mapInArrow: the operators
+each stream ─ mapInArrow: pack by leaf and bucket ┘
 
 Every partition sends every bucket the newest time it has seen, so that all answer as of the same
 instant. A query whose operators share no key runs in one bucket.
@@ -10,8 +10,7 @@ instant. A query whose operators share no key runs in one bucket.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from functools import reduce
 
 import numpy as np
@@ -19,124 +18,51 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from eventide.batch import TimeRange
+from eventide.batch import END_OF_TIME_US, TimeRange
 from eventide.engines.buckets import from_bytes
+from eventide.engines.build import build_tree
 from eventide.engines.derived import numbered
-from eventide.engines.live.engine import within
+from eventide.engines.live.feeds import within
 from eventide.engines.spark.frames import (
-    BLOCK_ROWS,
     Batches,
-    blocks,
     checked,
     shuffle_partitions,
     with_seq,
 )
 from eventide.engines.spark.history import slice_rows
+from eventide.engines.spark.spread import PACKED, LeafSpread, labelled
 from eventide.engines.spark.types import carried, from_the_border, mapped
 from eventide.engines.spark.work import items_in, work_frame
-from eventide.engines.standing.build import build_standing
 from eventide.engines.standing.history import cut, merged_steps
-from eventide.engines.standing.partitioning import Keys, leaf_keys
-from eventide.engines.standing.reach import needed_ranges, scan_of
+from eventide.engines.standing.reach import needed_ranges
 from eventide.ingest.merging import EventCursor
-from eventide.ingest.ordering import in_order, in_order_by_block, times
-from eventide.operators.columns import BLOCK_BYTES, in_blocks
-from eventide.operators.expressions.evaluate import evaluate
-from eventide.operators.standing.tree import StandingTree, event_schema
+from eventide.ingest.ordering import in_order_by_block, times
+from eventide.operators.columns import BLOCK_BYTES
+from eventide.operators.tree import TreeLeaf
+from eventide.plan.nodes import scans_of
 from eventide.plan.standing.nodes import Standing
-from eventide.plan.standing.update_patterns import windows_of
+from eventide.plan.tree import Plan
 from eventide.schema import TIMESTAMP, TS, DataType, Schema
 from eventide.store import Snapshot
 
-PACKED = "bucket int, leaf int, newest_us bigint, payload binary"
-PACKED_ARROW = pa.schema(
-    [
-        ("bucket", pa.int32()),
-        ("leaf", pa.int32()),
-        ("newest_us", pa.int64()),
-        ("payload", pa.binary()),
-    ]
-)
 
-
-@dataclass(frozen=True, slots=True)
-class LeafSpread:
-    """How the events of the windows of a plan are spread over buckets."""
-
-    plan: Standing
-    keys: tuple[Keys, ...]
-    buckets: int
-
-    @classmethod
-    def of(cls, plan: Standing, buckets: int) -> LeafSpread:
-        """Return how a plan is spread; without common keys, into one bucket."""
-        keys = leaf_keys(plan)
-        count = len(windows_of(plan))
-        return cls(plan, keys or ((),) * count, buckets if keys else 1)
-
-    def leaves_over(self, stream: str) -> tuple[int, ...]:
-        """Return the numbers of the windows over a stream."""
-        windows = enumerate(windows_of(self.plan))
-        return tuple(number for number, leaf in windows if scan_of(leaf).stream == stream)
-
-    def columns(self, leaves: Iterable[int]) -> list[str]:
-        """Return the columns that some windows read of their stream."""
-        windows = windows_of(self.plan)
-        names = [name for leaf in leaves for name in event_schema(windows[leaf]).names]
-        return list(dict.fromkeys(names))
-
-    def pack(
-        self, batches: Batches, leaves: tuple[int, ...], periods: Mapping[int, TimeRange]
-    ) -> Batches:
-        """Yield blocks by window and bucket, and to every bucket the newest time of them all."""
-        newest_us: int | None = None
-        for rows in in_blocks(batches, BLOCK_ROWS):
-            if not rows.num_rows:
-                continue
-            newest = int(times(rows).max())
-            newest_us = newest if newest_us is None else max(newest_us, newest)
-            for leaf in leaves:
-                own = in_order(rows.select(self.columns([leaf])))
-                packed = self.blocks_of(within(own, periods[leaf]), leaf)
-                yield labelled(packed.column(0), leaf, newest, packed.column(1))
-        if newest_us is not None:
-            everyone = pa.array(np.arange(self.buckets, dtype=np.int32))
-            yield labelled(everyone, leaves[0], newest_us, pa.nulls(self.buckets, pa.binary()))
-
-    def blocks_of(self, rows: pa.RecordBatch, leaf: int) -> pa.RecordBatch:
-        """Return the events of one window as blocks by bucket."""
-        return blocks(rows, [evaluate(key, rows) for key in self.keys[leaf]], self.buckets)
-
-
-def labelled(buckets: pa.Array, leaf: int, newest_us: int, payloads: pa.Array) -> pa.RecordBatch:
-    """Return blocks with the window they are for, and the newest time."""
-    count = len(buckets)
-    arrays = [
-        buckets,
-        pa.array(np.full(count, leaf, np.int32)),
-        pa.array(np.full(count, newest_us, np.int64)),
-        payloads,
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=PACKED_ARROW)
-
-
-def over_standing(
+def over_streams_stored(
     spark: SparkSession,
-    plan: Standing,
+    plan: Plan,
     frames: Mapping[str, DataFrame],
     catalog: Mapping[str, Schema],
     snapshots: Mapping[str, Snapshot],
     zoneless: Collection[str],
 ) -> DataFrame:
-    """Return the answer to a standing query, or all its reports, as of the newest event.
+    """Return the rows of a query over several streams; of a standing query, as of the newest event.
 
     That is the newest of all DataFrames and snapshots; some may be of other parts of the query.
     """
     spread = LeafSpread.of(plan, shuffle_partitions(spark))
-    streams = dict.fromkeys(scan_of(leaf).stream for leaf in windows_of(plan))
+    streams = spread.streams
     known_us = [each.time_range.end_us - 1 for each in snapshots.values() if each.row_count]
     # What is older than the windows of the newest stored event is too old for a newer one, too.
-    periods = dict(enumerate(needed_ranges(plan, max(known_us)) if known_us else whole(plan)))
+    periods = dict(enumerate(periods_of(plan, max(known_us, default=None))))
     packed = [
         packed_frame(frames[name], catalog[name], spread, spread.leaves_over(name), periods)
         if name in frames
@@ -154,9 +80,11 @@ def over_standing(
     return mapped(placed, run, answer_schema(plan), zoneless)
 
 
-def whole(plan: Standing) -> tuple[TimeRange, ...]:
-    """Return all that scans allow, where nothing is known of how far streams are."""
-    return tuple(scan_of(leaf).time_range for leaf in windows_of(plan))
+def periods_of(plan: Plan, newest_us: int | None) -> tuple[TimeRange, ...]:
+    """Return what has to be read of each scan, where this much is known of how far streams are."""
+    if isinstance(plan, Standing) and newest_us is not None:
+        return needed_ranges(plan, newest_us)
+    return tuple(scan.time_range for scan in scans_of(plan))
 
 
 def packed_frame(
@@ -214,7 +142,7 @@ def packed_store(
     return work_frame(spark, work).mapInArrow(pack, PACKED)
 
 
-def run_bucket(plan: Standing, batches: Batches, newest_us: int | None) -> Iterator[pa.RecordBatch]:
+def run_bucket(plan: Plan, batches: Batches, newest_us: int | None) -> Iterator[pa.RecordBatch]:
     """Yield the output of a query over the events of one bucket, as of the newest event of all."""
     payloads: dict[int, list[bytes]] = {}
     for batch in batches:
@@ -225,32 +153,32 @@ def run_bucket(plan: Standing, batches: Batches, newest_us: int | None) -> Itera
                 payloads.setdefault(leaf, []).append(value)
     if not payloads or newest_us is None:
         return
-    tree = build_standing(plan)
-    ranges = needed_ranges(plan, newest_us)
+    tree = build_tree(plan)
+    ranges = periods_of(plan, newest_us)
     cursors = [
-        ((leaf,), cursor_over(tree, leaf, payloads.get(leaf, []), ranges[leaf]))
-        for leaf in range(len(tree.leaves))
+        ((number,), cursor_over(leaf, payloads.get(number, []), ranges[number]))
+        for number, leaf in enumerate(tree.leaves)
     ]
     state = tree.initial_state()
-    for step in merged_steps(tree, cursors, newest_us + 1):
+    until_us = END_OF_TIME_US if tree.reporter is None else newest_us + 1
+    asked = tree.reporter is not None and tree.reporter.report == "current"
+    for step in merged_steps(tree, cursors, until_us):
         state, reported = tree.step(state, step.rows, step.until_us)
-        if plan.report != "current" and reported.num_rows:
+        if not asked and reported.num_rows:
             yield plain(reported)
-    if plan.report == "current":
+    if asked:
         yield plain(tree.current(state))
 
 
-def cursor_over(
-    tree: StandingTree, leaf: int, payloads: list[bytes], period: TimeRange
-) -> EventCursor:
-    """Return the events of a window that came as blocks, in order."""
-    schema = tree.input_schemas[leaf]
-    parts = numbered(from_bytes(payloads), scan_of(tree.leaves[leaf]))
+def cursor_over(leaf: TreeLeaf, payloads: list[bytes], period: TimeRange) -> EventCursor:
+    """Return the events of a leaf that came as blocks, in order."""
+    parts = numbered(from_bytes(payloads), leaf.scan)
     ordered = in_order_by_block(parts, BLOCK_BYTES)
-    return EventCursor(cut(within(rows, period) for rows in ordered), schema)
+    rows = (within(each, period).select(leaf.schema.names) for each in ordered)
+    return EventCursor(cut(rows), leaf.schema)
 
 
-def answer_schema(plan: Standing) -> pa.Schema:
+def answer_schema(plan: Plan) -> pa.Schema:
     """Return the columns of the output of a query over history."""
     return pa.schema([(name, kind.arrow) for name, kind in plan.row.items()])
 

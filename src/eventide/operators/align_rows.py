@@ -1,0 +1,74 @@
+"""Events of several edges that are not equally far: rows wait until all edges have come so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.accumulators.columns import int64s
+from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
+from eventide.operators.checking import filled, require_ascending, require_instant
+from eventide.operators.columns import concat_batches
+from eventide.operators.operator import Size
+from eventide.operators.state import read_rows, write_rows
+from eventide.operators.stateful import Stateful
+from eventide.schema import TS
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedState:
+    """Rows that wait for other edges, and the newest time of all of them."""
+
+    waiting: pa.RecordBatch
+    newest_us: int = START_OF_TIME_US
+
+
+@dataclass(frozen=True)
+class AlignRows(Stateful[AlignedState]):
+    """Passes on the rows of its first input that are before what all its inputs have reached.
+
+    When the events have ended, time goes on to the newest of all rows and stays there: an answer
+    that holds at every instant is that of the newest event.
+    """
+
+    output_schema: pa.Schema
+
+    def initial_state(self) -> AlignedState:
+        """Return the state before the first row."""
+        return AlignedState(pa.RecordBatch.from_pylist([], schema=self.output_schema))
+
+    def step(
+        self, state: AlignedState, inputs: tuple[pa.RecordBatch, ...], until_us: int
+    ) -> tuple[AlignedState, pa.RecordBatch]:
+        """Take rows; return those of the first input before `until_us`."""
+        own = inputs[0].select(self.output_schema.names)
+        rows = concat_batches([state.waiting, own], self.output_schema)
+        lasts = [int64s(each.column(TS))[-1] for each in inputs if each.num_rows]
+        newest_us = int(max([state.newest_us, *lasts]))
+        ready = rows.num_rows
+        if until_us != END_OF_TIME_US:
+            ready = int(np.searchsorted(int64s(rows.column(TS)), until_us))
+        return AlignedState(rows.slice(ready), newest_us), rows.slice(0, ready)
+
+    def reached(self, state: AlignedState, until_us: int) -> int:
+        """Return how far all inputs have come; at the end, right behind the newest row."""
+        if until_us != END_OF_TIME_US:
+            return until_us
+        return max(state.newest_us, START_OF_TIME_US + 1) + 1
+
+    def write(self, state: AlignedState) -> bytes:
+        """Write the state out."""
+        return write_rows(type(self).__name__, state.waiting, {"newest_us": state.newest_us})
+
+    def read(self, written: bytes) -> AlignedState:
+        """Read back what `write` wrote."""
+        rows, facts = read_rows(type(self).__name__, written, self.output_schema)
+        require_ascending(filled(rows.column(TS), "times of rows"), "times of rows")
+        require_instant(facts["newest_us"], "the newest time")
+        return AlignedState(rows, facts["newest_us"])
+
+    def size(self, state: AlignedState) -> Size:
+        """Return the size of the state."""
+        return Size(state.waiting.num_rows, state.waiting.nbytes)

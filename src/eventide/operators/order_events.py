@@ -1,0 +1,89 @@
+"""The rows of a query as events: in order of their time, and numbered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.accumulators.columns import int64s
+from eventide.operators.checking import filled, require
+from eventide.operators.columns import concat_batches
+from eventide.operators.operator import Size
+from eventide.operators.state import read_rows, write_rows
+from eventide.operators.stateful import Stateful
+from eventide.schema import SEQ, TS
+
+
+@dataclass(frozen=True, slots=True)
+class EventsState:
+    """Rows whose time has not come, and how many have left."""
+
+    waiting: pa.RecordBatch
+    left: int
+
+
+@dataclass(frozen=True)
+class OrderEvents(Stateful[EventsState]):
+    """Sorts rows by `ts`, then by the columns of `order`, nulls first; equal rows as they came.
+
+    A row leaves when the input is complete before a later instant. If it is `numbered`, a row gets
+    its place among all of them as `_seq`.
+    """
+
+    order: tuple[str, ...]
+    source_schema: pa.Schema
+    numbered: bool = False
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the output."""
+        if not self.numbered or SEQ in self.source_schema.names:
+            return self.source_schema
+        return self.source_schema.append(pa.field(SEQ, pa.int64()))
+
+    def initial_state(self) -> EventsState:
+        """Return the state before the first row."""
+        return EventsState(pa.RecordBatch.from_pylist([], schema=self.source_schema), 0)
+
+    def step(
+        self, state: EventsState, inputs: tuple[pa.RecordBatch, ...], until_us: int
+    ) -> tuple[EventsState, pa.RecordBatch]:
+        """Take rows; return those before `until_us`, in order."""
+        rows = in_order(concat_batches([state.waiting, *inputs], self.source_schema), self.order)
+        ready = int(np.searchsorted(int64s(rows.column(TS)), until_us))
+        leaving = rows.slice(0, ready)
+        after = EventsState(rows.slice(ready), state.left + ready)
+        if not self.numbered:
+            return after, leaving
+        numbers = pa.array(np.arange(state.left, state.left + ready))
+        place = self.output_schema.get_field_index(SEQ)
+        columns = [*leaving.columns]
+        columns[place : place + 1] = [numbers]
+        return after, pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
+
+    def write(self, state: EventsState) -> bytes:
+        """Write the state out."""
+        return write_rows(type(self).__name__, state.waiting, {"left": state.left})
+
+    def read(self, written: bytes) -> EventsState:
+        """Read back what `write` wrote."""
+        rows, facts = read_rows(type(self).__name__, written, self.source_schema)
+        filled(rows.column(TS), "times of rows")
+        require(0 <= facts["left"] < 2**62, f"{facts['left']} rows have left")
+        return EventsState(rows, facts["left"])
+
+    def size(self, state: EventsState) -> Size:
+        """Return the size of the state."""
+        return Size(state.waiting.num_rows, state.waiting.nbytes)
+
+
+def in_order(rows: pa.RecordBatch, order: tuple[str, ...]) -> pa.RecordBatch:
+    """Return rows in order of `ts`, then of some columns, nulls first."""
+    steps = np.diff(int64s(rows.column(TS)))
+    if (steps > 0).all() or (not order and (steps >= 0).all()):
+        return rows
+    keys = [(name, "ascending", "at_start") for name in (TS, *order)]
+    return rows.take(pc.sort_indices(rows, sort_keys=keys))

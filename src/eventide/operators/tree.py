@@ -1,0 +1,217 @@
+"""The operators of a plan, from the events of its scans to its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import takewhile
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.batch import END_OF_TIME_US
+from eventide.operators.columns import results_that_fit
+from eventide.operators.envelope import QUERY, Owner
+from eventide.operators.filter_project import FilterRows, Stateless
+from eventide.operators.operator import Edge, Operator, Size
+from eventide.operators.standing.answer.report import Reporter
+from eventide.operators.state import join_parts, parts_of
+from eventide.operators.stateful import Stateful
+from eventide.plan.explain import describe
+from eventide.plan.meaning import digest_of
+from eventide.plan.nodes import Scan
+
+States = tuple[Any, ...]
+"""The state of each operator of a tree, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeLeaf:
+    """A scan, and the columns that the operators above it read."""
+
+    scan: Scan
+    schema: pa.Schema
+    relation: bool = False
+    """Whether its events are the changes of a relation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An operator in a tree: its name and line for people, and the edges that it reads.
+
+    Edges are numbered: first those of the leaves, then those of the operators, in order.
+    """
+
+    operator: Operator[Any]
+    name: str
+    line: str
+    inputs: tuple[int, ...]
+    ends: bool = False
+    """Whether nothing follows its output once the leaves have ended, though its input goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorStep:
+    """What one operator did in one step of its tree."""
+
+    number: int
+    operator: Operator[Any]
+    state: Any
+    inputs: tuple[Edge, ...]
+    output: Edge
+    seconds: float
+
+
+@dataclass(frozen=True)
+class OperatorTree(Stateful[States]):
+    """The leaves of a plan, and the operators above them, each after its inputs."""
+
+    leaves: tuple[TreeLeaf, ...]
+    placed: tuple[Placed, ...]
+    watch: Callable[[OperatorStep], None] | None = field(default=None, compare=False)
+    """Called for each operator of each step."""
+
+    @cached_property
+    def owner(self) -> Owner:
+        """The owner of the state: what the state depends on."""
+        lines = [placed.line for placed in reversed(self.placed)]
+        lines += [describe(leaf.scan) for leaf in self.leaves]
+        # Lines for people spell names as the query does, which does not matter.
+        placed = [(each.operator, each.inputs, each.ends) for each in self.placed]
+        return Owner("OperatorTree", digest_of(self.leaves, placed), {QUERY: "\n".join(lines)})
+
+    @property
+    def operators(self) -> tuple[Operator[Any], ...]:
+        """The operators, each after its inputs."""
+        return tuple(placed.operator for placed in self.placed)
+
+    @property
+    def scan(self) -> Scan:
+        """The only scan, of a tree that has one."""
+        (leaf,) = self.leaves
+        return leaf.scan
+
+    @property
+    def input_schema(self) -> pa.Schema:
+        """The columns of the only leaf, of a tree that has one."""
+        (leaf,) = self.leaves
+        return leaf.schema
+
+    @property
+    def output_schema(self) -> pa.Schema:
+        """The columns of the results."""
+        return self.placed[-1].operator.output_schema if self.placed else self.input_schema
+
+    @property
+    def reporter(self) -> Reporter | None:
+        """What keeps the answer, if the results are reports of one."""
+        root = self.placed[-1].operator if self.placed else None
+        return root if isinstance(root, Reporter) else None
+
+    @property
+    def ends(self) -> bool:
+        """Whether it can be told that no event will follow; otherwise time stops at the newest."""
+        return self.reporter is None or self.placed[-1].ends
+
+    @property
+    def answer(self) -> Reporter:
+        """What keeps the answer of a tree whose results are reports of one."""
+        assert self.reporter is not None, "only a standing query has an answer"
+        return self.reporter
+
+    @cached_property
+    def last_stateful(self) -> int:
+        """The number of the last operator with state: those behind it do not look at the time."""
+        stateful = [not isinstance(each, Stateless) for each in self.operators]
+        return max((number for number, each in enumerate(stateful) if each), default=-1)
+
+    @property
+    def filters(self) -> tuple[Operator[None], ...]:
+        """The operators right above the only leaf that only filter rows."""
+        return tuple(takewhile(lambda each: isinstance(each, FilterRows), self.operators))
+
+    @property
+    def stateless(self) -> tuple[Operator[None], ...]:
+        """The operators above the only leaf and below the first one with state."""
+        return tuple(takewhile(lambda each: isinstance(each, Stateless), self.operators))
+
+    def above(self, operators: int) -> OperatorTree:
+        """Return a chain without its lowest operators: their output is its leaf."""
+        (leaf,) = self.leaves
+        if operators:
+            leaf = TreeLeaf(leaf.scan, self.placed[operators - 1].operator.output_schema)
+        return chain(leaf, self.placed[operators:], self.watch)
+
+    def lowest(self, operators: int) -> OperatorTree:
+        """Return a chain of only the lowest operators."""
+        return OperatorTree(self.leaves, self.placed[:operators], self.watch)
+
+    def initial_state(self) -> States:
+        """Return the states before the first step."""
+        return tuple(placed.operator.initial_state() for placed in self.placed)
+
+    def step(
+        self, states: States, rows: tuple[pa.RecordBatch, ...], until_us: int
+    ) -> tuple[States, pa.RecordBatch]:
+        """Take the events of each leaf before `until_us`; return the results."""
+        edges: list[Any] = list(rows)
+        reached = [until_us] * len(edges)
+        after: list[Any] = []
+        with results_that_fit():
+            for number, (placed, state) in enumerate(zip(self.placed, states, strict=True)):
+                started = perf_counter()
+                inputs = tuple(edges[each] for each in placed.inputs)
+                least_us = min(reached[each] for each in placed.inputs)
+                state_after, output = placed.operator.step(state, inputs, least_us)
+                edges.append(output)
+                if placed.ends and until_us == END_OF_TIME_US:
+                    least_us = until_us
+                elif number < self.last_stateful:
+                    least_us = placed.operator.reached(state_after, least_us)
+                reached.append(least_us)
+                after.append(state_after)
+                if self.watch is not None:
+                    seconds = perf_counter() - started
+                    operator = placed.operator
+                    self.watch(OperatorStep(number, operator, state_after, inputs, output, seconds))
+        return tuple(after), edges[-1]
+
+    def current(self, state: States, sooner_us: int = 0) -> pa.RecordBatch:
+        """Return the answer at the last instant before the last `until_us`.
+
+        With `sooner_us`, as if all rows expired that much sooner.
+        """
+        return self.answer.current(state[-1], sooner_us)
+
+    def write(self, state: States) -> bytes:
+        """Write all states out."""
+        return join_parts(
+            [placed.operator.write(each) for placed, each in zip(self.placed, state, strict=True)]
+        )
+
+    def read(self, written: bytes) -> States:
+        """Read back what `write` wrote."""
+        parts = parts_of("the query", written, len(self.placed))
+        return tuple(
+            placed.operator.read(part) for placed, part in zip(self.placed, parts, strict=True)
+        )
+
+    def sizes(self, state: States) -> tuple[tuple[str, Size], ...]:
+        """Return the name and size of each operator that keeps something."""
+        return tuple(
+            (placed.name, placed.operator.size(each))
+            for placed, each in zip(self.placed, state, strict=True)
+            if each is not None
+        )
+
+
+def chain(
+    leaf: TreeLeaf,
+    placed: tuple[Placed, ...],
+    watch: Callable[[OperatorStep], None] | None = None,
+) -> OperatorTree:
+    """Return a tree in which each operator reads the one below it."""
+    numbered = (replace(each, inputs=(place,)) for place, each in enumerate(placed))
+    return OperatorTree((leaf,), tuple(numbered), watch)
