@@ -224,6 +224,8 @@ def test_what_the_index_answers(
         "SELECT COUNT(*) FROM cars GROUP BY car, date_trunc('month', ts)",
         "SELECT date_trunc('month', ts + INTERVAL 1 DAY) AS m FROM cars GROUP BY m",
         "SELECT COUNT(DISTINCT car), SUM(lane) FROM cars",
+        "SELECT COUNT(DISTINCT ts) FROM cars",
+        "SELECT COUNT(*) FILTER (WHERE lane > 3) FROM cars",
         "SELECT SUM(lane) FILTER (WHERE car = 'a') FROM cars",
         "SELECT SUM(lane + 1) FROM cars",
         "SELECT stddev(speed) FROM cars",

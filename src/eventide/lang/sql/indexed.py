@@ -187,18 +187,17 @@ class _WindowColumns:
         return rebuild(expression, self.lift)
 
     def _name(self, aggregate: Aggregate) -> str:
-        known = aggregate.function in EXACT and not aggregate.distinct
         match aggregate.argument:
             case None:
-                pass
+                known = aggregate.function in EXACT
             case Column(name="ts"):
                 # Of parts of the calendar the index has no first and last times.
                 known = aggregate.function in OF_TIME and self.key is None
-            case Column(name=name) if name != SEQ:
-                pass
+            case Column(name=name):
+                known = aggregate.function in EXACT and name != SEQ
             case _:
                 known = False
-        if not known:
+        if not known or aggregate.distinct or aggregate.condition is not None:
             message = f"no index has {render(aggregate)}"
             raise UnsupportedError(message, span=aggregate.span)
         for each in self.aggregates:
