@@ -10,6 +10,7 @@ from typing import Any
 
 from eventide.schema import Schema
 from tests.naive import windows as naive
+from tests.naive.aggregates import aggregate
 from tests.naive.windows import Event
 
 SCHEMA = Schema.of({"car": "string", "lane": "int64", "speed": "float64"})
@@ -174,6 +175,28 @@ def every_third(events: list[Event]) -> list[Event]:
     return picked(rows, ["car", "window_start", "window_end", "mean", "lanes", "lane"])
 
 
+def many_aggregates(events: list[Event]) -> list[Event]:
+    minute, groups = 60 * SECOND, dict[tuple[str | None, int], list[Event]]()
+    for event in naive.in_order(events):
+        groups.setdefault((event["car"], event["ts"] // minute * minute), []).append(event)
+    wanted = (
+        ("middle", "median", ["speed"]),
+        ("often", "mode", ["lane"]),
+        ("spread", "var_pop", ["speed"]),
+        ("fastest", "arg_max", ["lane", "speed"]),
+        ("covariance", "covar_pop", ["lane", "speed"]),
+    )
+    rows = []
+    for (car, start), own in groups.items():
+        row: Event = {"car": car, "window_end": start + minute}
+        for name, function, columns in wanted:
+            row[name] = aggregate(function, [tuple(each[c] for c in columns) for each in own])
+        row["lanes"] = len({each["lane"] for each in own} - {None})
+        row["first_lane"] = aggregate("sum", [(e["speed"],) for e in own if e["lane"] == 1])
+        rows.append(row)
+    return rows
+
+
 def trips(events: list[Event]) -> list[Event]:
     aggregates = [("mean", "avg", "speed"), ("n", "count(*)", "_seq"), ("lane", "last", "lane")]
     rows = naive.sessions(events, ["car"], 5 * SECOND, aggregates)
@@ -197,6 +220,14 @@ QUERIES = {
         "GROUP BY lane, HOP(ts, INTERVAL '10' SECOND, INTERVAL '30' SECOND) "
         "HAVING COUNT(speed) >= 2",
         busy_periods,
+    ),
+    "aggregates": Query(
+        "SELECT car, window_end, MEDIAN(speed) AS middle, MODE(lane) AS often, "
+        "VAR_POP(speed) AS spread, MAX_BY(lane, speed) AS fastest, "
+        "COVAR_POP(lane, speed) AS covariance, COUNT(DISTINCT lane) AS lanes, "
+        "SUM(speed) FILTER (WHERE lane = 1) AS first_lane FROM cars "
+        "GROUP BY car, TUMBLE(ts, INTERVAL '1' MINUTE)",
+        many_aggregates,
     ),
     "sessions": Query(
         "SELECT car, window_start, window_end, AVG(speed) AS mean, COUNT(*) AS n, "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -13,12 +14,14 @@ import pyarrow as pa
 from eventide.api.calendars import group_numbers, grouped_by, periods_every
 from eventide.api.result import Result
 from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.errors import EvaluationError, SchemaError
+from eventide.engines.history.row_aggregates import aggregate_of, answers_from_rows
+from eventide.errors import EvaluationError, EventideError, SchemaError
 from eventide.ingest.coerce import to_events
+from eventide.plan.expressions import Aggregate
 from eventide.plan.times import Duration, duration_us, parse_timestamp
 from eventide.schema import SEQ, DataType, Schema
 from eventide.store import Appended, Snapshot, StoredStream, StreamOptions
-from eventide.store.index.aggregates import registered
+from eventide.store.index.aggregates import BUILT_IN, find_registered, registered
 from eventide.store.order import Int64s
 from eventide.store.reading.aggregate import AggregateCall, aggregate
 from eventide.store.reading.scan import StreamColumns
@@ -33,6 +36,7 @@ Publish = Callable[[str, pa.RecordBatch, int], None]
 Answer = Callable[[Snapshot, Sequence[AggregateCall], Sequence[int], Int64s | None], pa.RecordBatch]
 """Answers aggregates over periods as store/reading/aggregate.py does: here, or on Spark."""
 
+PLAIN = re.compile(r"\*|\w+")
 CALL = re.compile(r"\s*(\w+)\s*\(\s*(.+?)\s*\)\s*")
 
 
@@ -136,6 +140,9 @@ class Stream:
     ) -> Result:
         """Answer aggregates such as `avg(speed)` or `count(*)` from the index.
 
+        Aggregates that the index has not, such as `quantile_cont(speed, 0.9)`, are computed from
+        the events, which takes as long as reading them.
+
         The answer is one row over all of [start, end); with `every`, a row for each period of that
         length that has events ("15 min", "day", "month"); with `by`, a row for each "hour" of the
         day, "weekday" (1 is Monday), "day" or "week" or "month" or "quarter" of the year, or
@@ -143,25 +150,23 @@ class Stream:
         on the number of events.
         """
         snapshot = self.snapshot()
-        wanted = [call_of(text) for text in calls]
-        if not wanted:
+        if not calls:
             message = "there is nothing to aggregate"
             raise SchemaError(message, hint='write aggregate("avg(speed)", "count(*)")')
         times = time_range(start, end)
         if every is not None and by is not None:
             message = "every and by exclude each other"
             raise EvaluationError(message, hint="every makes periods, by groups them")
+        asked = AskedAggregates.of(calls, snapshot.schema)
         if every is None and by is None:
-            return Result(
-                pa.Table.from_batches([self.answer(snapshot, wanted, borders(times), None)])
-            )
+            rows = self.answered(snapshot, asked, borders(times), None)
+            return Result(pa.Table.from_batches([rows.select(asked.names)]))
         inside = times.intersect(snapshot.known_range)
-        counted = [*wanted, AggregateCall("count")]
         if by is not None:
             cuts, labels = grouped_by(inside, by, zone)
             found, groups = group_numbers(labels)
             heads = [(by, pa.array(found, pa.int64()))]
-            rows = self.answer(snapshot, counted, clipped(cuts, inside), groups)
+            rows = self.answered(snapshot, asked, clipped(cuts, inside), groups)
         else:
             assert every is not None
             cuts = periods_every(inside, every, zone)
@@ -169,10 +174,23 @@ class Stream:
                 ("start", pa.array(cuts[:-1], pa.timestamp("us"))),
                 ("end", pa.array(cuts[1:], pa.timestamp("us"))),
             ]
-            rows = self.answer(snapshot, counted, clipped(cuts, inside), None)
+            rows = self.answered(snapshot, asked, clipped(cuts, inside), None)
         filled = pa.array(rows.column(rows.num_columns - 1).to_numpy() > 0)
-        columns = [*heads, *((str(call), rows.column(at)) for at, call in enumerate(wanted))]
+        columns = [*heads, *((name, rows.column(name)) for name in asked.names)]
         return Result(pa.table(dict(columns)).filter(filled))
+
+    def answered(
+        self, snapshot: Snapshot, asked: AskedAggregates, cuts: Sequence[int], groups: Int64s | None
+    ) -> pa.RecordBatch:
+        """Return the answers of periods, and how many events each has as the last column."""
+        counted = [*asked.from_index, AggregateCall("count")]
+        found = self.answer(snapshot, counted, cuts, groups)
+        rows = pa.RecordBatch.from_arrays(found.columns, [*found.schema.names[:-1], "_events"])
+        if not asked.from_rows:
+            return rows
+        more = answers_from_rows(snapshot, asked.from_rows, cuts, groups)
+        names = [*more.schema.names, *rows.schema.names]
+        return pa.RecordBatch.from_arrays([*more.columns, *rows.columns], names)
 
     def stats(self) -> StreamStats:
         """Describe what the stream holds, how it is kept, and what came in lately."""
@@ -251,6 +269,36 @@ class Stream:
     def __repr__(self) -> str:
         fields = ", ".join(f"{name} {kind}" for name, kind in self.schema.fields())
         return f"<Stream {self.name} ({fields}): {len(self):,} events>"
+
+
+@dataclass(frozen=True, slots=True)
+class AskedAggregates:
+    """The aggregates that are asked for, by name: some are from the index, the rest from rows."""
+
+    names: list[str]
+    from_index: list[AggregateCall]
+    from_rows: dict[str, Aggregate]
+
+    @classmethod
+    def of(cls, texts: Sequence[str], schema: Schema) -> AskedAggregates:
+        """Read the texts of aggregates."""
+        asked = cls([], [], {})
+        for text in texts:
+            called = CALL.fullmatch(text) if isinstance(text, str) else None
+            function = called[1].lower() if called is not None else ""
+            indexed = function in BUILT_IN or find_registered(function) is not None
+            plain = called is not None and PLAIN.fullmatch(called[2]) is not None
+            if called is None or not (indexed and (plain or called[2] in schema.names)):
+                try:
+                    asked.from_rows[text.strip()] = aggregate_of(text, schema)
+                    asked.names.append(text.strip())
+                    continue
+                except EventideError:
+                    pass  # the index says what there is
+            call = call_of(text)
+            asked.from_index.append(call)
+            asked.names.append(str(call))
+        return asked
 
 
 class StreamFeed(Feed):

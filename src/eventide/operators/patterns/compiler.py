@@ -349,11 +349,12 @@ class Compiler:
 
     def _aggregate(self, call: MatchAggregate) -> None:
         variables = self.sets.bits[call.variable]
-        function = call.function
+        # Of truth values, all hold if the smallest does, and some if the largest does.
+        function = {"bool_and": "min", "bool_or": "max"}.get(call.function, call.function)
         argument = call.argument
         if function not in _KEPT_IN_REGISTERS:
             message = f"{render(call)} stands in DEFINE"
-            hint = "a condition has count, sum, avg, min, max and stddev; measure others"
+            hint = "a condition has count, sum, avg, min, max, stddev, bool_and and bool_or"
             raise UnsupportedError(message, span=call.span, hint=hint)
         if function == "count":
             if argument is not None and not call.distinct:

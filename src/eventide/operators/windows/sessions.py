@@ -22,7 +22,7 @@ from eventide.accumulators import Accumulator, Groups
 from eventide.accumulators.columns import int64s
 from eventide.batch import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
-from eventide.operators.aggregate import accumulator_of
+from eventide.operators.aggregate import accumulator_of, lift
 from eventide.operators.checking import filled, require, require_keys, require_within
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.expressions.evaluate import evaluate
@@ -131,9 +131,7 @@ class AggregateSessions(Stateful[KeyLayers[OpenSessions]]):
         ts = pa.array(int64s(rows.column("ts")))
         arrays = [*keys, ts, ts]
         for item, accumulator in zip(self.node.aggregates, self.accumulators, strict=True):
-            argument = item.aggregate.argument
-            values = rows.column("ts") if argument is None else evaluate(argument, rows)
-            arrays += accumulator.lift(values)
+            arrays += lift(item.aggregate, accumulator, rows)
         return pa.RecordBatch.from_arrays(arrays, schema=self.partial_schema)
 
     def merge(self, partials: pa.RecordBatch) -> pa.RecordBatch:

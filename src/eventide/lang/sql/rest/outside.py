@@ -45,6 +45,9 @@ _SESSION = (
 _READS = (exp.ReadCSV, exp.ReadParquet)
 _FROM_HINT = "FROM takes streams, CTEs and subqueries"
 
+_OTHERS = ("date_part", "every")
+"""Functions that are read under another name."""
+
 
 def refuse_outside(rest: exp.Expr, inputs: Collection[str]) -> None:
     """Refuse a rest that reads or writes anything but its inputs, or depends on anything else."""
@@ -63,9 +66,7 @@ def refuse_outside(rest: exp.Expr, inputs: Collection[str]) -> None:
             refuse(f"{written(nth)} is no aggregate", nth, NTH_HINT)
     for node in rest.find_all(exp.Anonymous):
         name = node.name.lower()
-        if not (
-            name in FUNCTIONS or name in ANONYMOUS or name in DATE_PARTS or name == "date_part"
-        ):
+        if not (name in FUNCTIONS or name in ANONYMOUS or name in DATE_PARTS or name in _OTHERS):
             raise unknown_function(node, span_of(node))
 
 

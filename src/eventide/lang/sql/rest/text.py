@@ -32,7 +32,7 @@ def rest_sql(
     """Return what remains of a query as DuckDB's SQL and as Spark's, or why Spark has none."""
     refuse_outside(rest, inputs)
     common = rest.transform(_null_on_zero).transform(_in_utc).transform(_as_our_types)
-    common = common.transform(_as_codes)
+    common = common.transform(_as_codes).transform(_as_our_aggregates)
     integers = _integer_columns(inputs, catalog)
     kinds = column_kinds(inputs, catalog)
     ours = _whole_milliseconds(_narrow_sums(common.copy(), integers), kinds)
@@ -132,6 +132,15 @@ def _as_codes(node: exp.Expr) -> exp.Expr:
     form = exp.TimeToStr(this=node.this, format=exp.Literal.string(codes))
     form.meta.update(node.meta)
     return form
+
+
+def _as_our_aggregates(node: exp.Expr) -> exp.Expr:
+    """QUANTILE(x, q) -> QUANTILE_CONT(x, q), EVERY(x) -> BOOL_AND(x): what they mean everywhere."""
+    if isinstance(node, exp.Quantile) and unread(node, "this", "quantile") is None:
+        return exp.PercentileCont(this=node.this, expression=node.args["quantile"])
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "every":
+        return exp.LogicalAnd(this=node.expressions[0])
+    return node
 
 
 def _null_on_zero(node: exp.Expr) -> exp.Expr:

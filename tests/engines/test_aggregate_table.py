@@ -1,0 +1,199 @@
+"""Aggregates × contexts: one value in every cell, or an error that says why there is none."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import eventide as ev
+from eventide.api.database import Database
+from eventide.errors import EventideError
+from eventide.plan.aggregates import AGGREGATES
+
+COLUMNS = {
+    "v": "float64",
+    "w": "float64",
+    "i": "int64",
+    "b": "bool",
+    "t": "string",
+    "d": "decimal(10,2)",
+}
+WILD = [1e200, 1e100, 1.0, -1e200, -1e100, 2.0]
+SMALL = [1.0, 2.0, 10.0, 20.0, 2.0, None]
+ROWS = [
+    {
+        "ts": f"2026-01-01T00:00:{n:02d}",
+        "v": WILD[n],
+        "w": SMALL[n],
+        "i": n,
+        "b": n > 0,
+        "t": f"t{n % 3}",
+        "d": Decimal(n) / 4,
+    }
+    for n in range(6)
+]
+END = {**ROWS[0], "ts": "2026-01-01T00:00:10", "i": 100}
+"""The event that ends a situation."""
+
+CONTEXTS = {
+    "tumble": "SELECT {} AS x FROM s GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)",
+    "hop": "SELECT {} AS x FROM s GROUP BY HOP(ts, INTERVAL '20' SECOND, INTERVAL '1' MINUTE)",
+    "session": "SELECT {} AS x FROM s GROUP BY SESSION(ts, INTERVAL '1' MINUTE)",
+    "by count": "SELECT {} AS x FROM s GROUP BY TUMBLE(ROWS, 6)",
+    "hop by count": "SELECT {} AS x FROM s GROUP BY HOP(ROWS, 4, 6)",
+    "over": "SELECT {} OVER (ORDER BY ts RANGE BETWEEN INTERVAL '1' MINUTE PRECEDING AND CURRENT "
+    "ROW) AS x FROM s",
+    "standing": "SELECT {} AS x FROM s [RANGE 1 MINUTE]",
+    "standing rows": "SELECT {} AS x FROM s [ROWS 100]",
+    "slide": "SELECT {} AS x FROM s [RANGE 1 MINUTE SLIDE 1 SECOND]",
+    "measures": "SELECT x FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES {} AS x PATTERN (A+) "
+    "DEFINE A AS true)",
+    "situations": "SELECT x FROM ended SITUATIONS (DEFINE a AS i < 100 RETURN {} AS x)",
+}
+
+TABLE: dict[str, Any] = {
+    "count(*)": 6,
+    "count(w)": 5,
+    "count_if(b)": 5,
+    "count(*) FILTER (WHERE i > 1)": 4,
+    "count(DISTINCT w)": 4,
+    "sum(v)": 3.0,
+    "sum(w)": 35.0,
+    "sum(d)": Decimal("3.75"),
+    "sum(w) FILTER (WHERE i > 1)": 32.0,
+    "sum(DISTINCT w)": 33.0,
+    "avg(v)": 0.5,
+    "avg(DISTINCT i)": 2.5,
+    "min(t)": "t0",
+    "max(t)": "t2",
+    "max(ts)": datetime(2026, 1, 1, 0, 0, 5),
+    "min(w)": 1.0,
+    "stddev(w)": 66.0**0.5,
+    "stddev_samp(w)": 66.0**0.5,
+    "stddev_pop(w)": 52.8**0.5,
+    "variance(w)": 66.0,
+    "var_samp(w)": 66.0,
+    "var_pop(w)": 52.8,
+    "first(w)": 1.0,
+    "last(w)": None,
+    "last(w) FILTER (WHERE w > 5)": 20.0,
+    "arg_min(t, w)": "t0",
+    "arg_max(t, i)": "t2",
+    "max_by(i, w)": 3,
+    "bool_and(b)": False,
+    "every(b)": False,
+    "bool_or(b)": True,
+    "median(w)": 2.0,
+    "median(d)": 0.625,
+    "median(DISTINCT w)": 6.0,
+    "quantile(w, 0.5) FILTER (WHERE i < 4)": 6.0,
+    "quantile_cont(w, 0.25)": 2.0,
+    "percentile_cont(0.5) WITHIN GROUP (ORDER BY w)": 2.0,
+    "quantile_disc(w, 0.5) FILTER (WHERE i < 4)": 2.0,
+    "quantile_disc(t, 0.5)": "t1",
+    "percentile_disc(0.5) WITHIN GROUP (ORDER BY t)": "t1",
+    "mode(w)": 2.0,
+    "mode(t)": "t0",
+    "top_k(t, 2)": '[["t0", 2], ["t1", 2]]',
+    "string_agg(t, '-')": "t0-t1-t2-t0-t1-t2",
+    "string_agg(DISTINCT t, '-')": "t0-t1-t2",
+    "listagg(t)": "t0,t1,t2,t0,t1,t2",
+    "corr(w, i)": 0.38924947208076144,
+    "covar_pop(w, i)": 4.0,
+    "covar_samp(w, i)": 5.0,
+    "regr_slope(w, i)": 2.0,
+    "approx_count_distinct(t)": 3,
+    "approx_quantile(w, 0.5)": 1.9936617014173448,
+    "approx_top_k(t, 1)": '[["t0", 2]]',
+}
+
+
+REFUSED = {("last(w) FILTER (WHERE w > 5)", "measures"): "choose rows with a variable's condition"}
+"""In a match FIRST and LAST name rows."""
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Database:
+    opened = ev.open(tmp_path_factory.mktemp("table"))
+    opened.create_stream("s", COLUMNS).append(ROWS)
+    opened.create_stream("ended", COLUMNS).append([*ROWS, END])
+    return opened
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("written", TABLE)
+def test_an_aggregate_has_one_value_in_every_context(
+    db: Database, written: str, context: str
+) -> None:
+    query, why = CONTEXTS[context].format(written), REFUSED.get((written, context))
+    if why is not None:
+        with pytest.raises(EventideError, match=why):
+            db.sql(query)
+        return
+    found, wanted = db.sql(query).to_arrow().column("x")[-1].as_py(), TABLE[written]
+    assert found == (pytest.approx(wanted, rel=1e-15) if isinstance(found, float) else wanted)
+
+
+def test_every_aggregate_is_in_the_table() -> None:
+    spelled = " ".join(TABLE)
+    missing = [name for name in AGGREGATES if f"{name}(" not in spelled]
+    assert missing == ["decayed_count", "decayed_sum", "decayed_avg"]
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SELECT DECAYED_SUM(w, '1 s') FROM s GROUP BY TUMBLE(ROWS, 6)", "standing queries"),
+        ("SELECT DECAYED_SUM(w, '1 s') FROM s [RANGE 1 MINUTE]", "without SLIDE"),
+        (
+            "SELECT x FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES 1 AS x PATTERN (A+) "
+            "DEFINE A AS MODE(t) = 't0')",
+            "stands in DEFINE",
+        ),
+        ("SELECT STRING_AGG(t, '' ORDER BY w) FROM s GROUP BY TUMBLE(ROWS, 6)", "order of time"),
+        ("SELECT CORR(DISTINCT w) FROM s GROUP BY TUMBLE(ROWS, 6)", "CORR"),
+    ],
+)
+def test_a_pair_without_a_meaning_says_why(db: Database, query: str, why: str) -> None:
+    with pytest.raises(EventideError, match=why):
+        db.sql(query)
+
+
+def test_without_a_window_a_quantile_means_the_same(db: Database) -> None:
+    rows = db.sql("SELECT QUANTILE(w, 0.5) AS x, EVERY(b) AS b FROM s WHERE i < 4").rows()
+    assert rows == [{"x": 6.0, "b": False}]
+
+
+def test_aggregates_of_a_stream_are_the_same(db: Database) -> None:
+    stream = db.stream("s")
+    # The index has sums of floats as pairs of doubles, and an estimate of the median.
+    others = [each for each in TABLE if not each.startswith(("sum(v)", "avg(v)", "median"))]
+    found = stream.aggregate(*others, every="1 min").to_arrow()
+    for each in others:
+        (value,) = found.column(each).to_pylist()
+        wanted = TABLE[each]
+        assert value == (pytest.approx(wanted, rel=1e-15) if isinstance(value, float) else wanted)
+    whole = stream.aggregate("quantile_disc(t, 0.5)", "count(*)").rows()
+    assert whole == [{"quantile_disc(t, 0.5)": "t1", "count(*)": 6}]
+
+
+@pytest.mark.parametrize(
+    ("condition", "matched"),
+    [
+        ("COUNT(*) <= 2", [2, 2, 2]),
+        ("SUM(w) < 12", [2, 1, 2]),
+        ("BOOL_AND(b)", [5]),
+        ("NOT BOOL_OR(b)", [1]),
+    ],
+)
+def test_conditions_aggregate_the_match_so_far(
+    db: Database, condition: str, matched: list[int]
+) -> None:
+    query = (
+        "SELECT n FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES COUNT(*) AS n PATTERN (A+) "
+        f"DEFINE A AS {condition})"
+    )
+    assert [row["n"] for row in db.sql(query).rows()] == matched
