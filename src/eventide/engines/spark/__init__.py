@@ -9,7 +9,6 @@ work.py         work items: what a task has to do, sent only to that task
 history.py      over the store: a task opens it by itself and runs the operators there
 periods.py      row patterns from the index: the driver finds periods, tasks replay them
 aggregate.py    aggregates from the index, by the driver; tasks where rows have to be read
-ends.py         the first or last events that meet a condition
 maintenance.py  compaction, index rebuild, backfill and thinning as tasks
 frames.py       over any DataFrame: shuffled once, in blocks by bucket of keys
 joined.py       periods joined by relation

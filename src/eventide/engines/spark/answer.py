@@ -24,9 +24,8 @@ from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex
 from eventide.engines.placing import arrow_schema
 from eventide.engines.spark.aggregate import IndexAnswers
-from eventide.engines.spark.ends import over_ends
 from eventide.engines.spark.frames import Batches, over_frame, over_store_by_key
-from eventide.engines.spark.history import over_store
+from eventide.engines.spark.history import over_ends, over_store
 from eventide.engines.spark.joined import joined_frame
 from eventide.engines.spark.periods import over_periods
 from eventide.engines.spark.rest import around
