@@ -70,11 +70,12 @@ def without(rows: Iterable[Event], *names: str) -> list[Event]:
     return [{name: row[name] for name in row if name not in names} for row in rows]
 
 
-# One row pattern, as a clause of a query and by itself with the times of its matches
+# One row pattern, as a clause of a query and by itself with the times of its matches. A stream has
+# no end, so every pattern ends with a row that tells itself from the one before.
 
 SPURTS = (
     "MATCH_RECOGNIZE (PARTITION BY car ORDER BY ts MEASURES COUNT(*) AS n, MAX(B.speed) AS top{}"
-    " PATTERN (A B+) DEFINE A AS speed < 40, B AS speed >= 40)"
+    " PATTERN (A B+ C) DEFINE A AS speed < 60, B AS speed >= 40, C AS speed < 40)"
 )
 HAULS = (
     "MATCH_RECOGNIZE (PARTITION BY car ORDER BY ts MEASURES LAST(B.load) AS heavy{}"
@@ -102,7 +103,8 @@ def hauls(streams: Streams) -> list[Event]:
 
 RISES = (
     "MATCH_RECOGNIZE ({}ORDER BY ts MEASURES FIRST(start_ts) AS began, LAST(ts) AS ended,"
-    " COUNT(*) AS spurts, LAST(n) AS n PATTERN (X Y+) DEFINE Y AS top > PREV(top))"
+    " COUNT(*) AS spurts, LAST(n) AS n PATTERN (X Y+ Z)"
+    " DEFINE Y AS top > PREV(top), Z AS top <= PREV(top))"
 )
 
 
@@ -219,7 +221,8 @@ def tumble_over_union(streams: Streams) -> list[Event]:
 
 CLIMB = (
     "MATCH_RECOGNIZE ({}ORDER BY ts MEASURES FIRST(value) AS low, LAST(value) AS high,"
-    " LAST(ts) AS at PATTERN (X Y+) DEFINE Y AS value > PREV(value))"
+    " LAST(ts) AS at PATTERN (X Y+ Z)"
+    " DEFINE Y AS value > PREV(value), Z AS value <= PREV(value))"
 )
 
 

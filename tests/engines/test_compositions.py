@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 SEEDS = range(3)
 LATENESS_US = 60_000_000
 """More than any event is behind those that came before it."""
+SHORT_US = 1_000_000
+"""Less than some events are."""
 BY_NAME = {case.name: case for case in COMPOSITIONS}
 
 
@@ -105,6 +107,36 @@ def test_live(name: str) -> None:
         if engine.tree.reporter is not None and engine.tree.reporter.report == "current":
             found = engines.plain(pa.Table.from_batches([engine.current(state)]))
         assert as_bag(found) == as_bag(case.answer(streams)), f"seed {seed}"
+
+
+@pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
+@pytest.mark.parametrize("name", BY_NAME)
+def test_late_events(name: str) -> None:
+    """What is behind the watermark is handed over, and the answer is that over all others."""
+    case, streams = BY_NAME[name], arrivals(7)
+    plan = best_plan(plan_sql(case.text, SCHEMAS), {})
+    engine = LiveEngine.of(plan, SCHEMAS, SHORT_US)
+    state, found, late = engine.initial_state(), [], set()
+    for place in range(0, 150, 25):
+        arrived = {}
+        for stream in engine.streams:
+            part = streams[stream][place : place + 25]
+            table = pa.Table.from_pylist(part, schema=SCHEMAS[stream].arrow)
+            arrived[stream] = one_batch(table.select(engine.feed_schema(stream).names))
+        state, reported = engine.take(state, arrived)
+        found += engines.plain(pa.Table.from_batches([reported.rows]))
+        for stream, rows in reported.late.items():
+            late |= {(stream, seq) for seq in rows.column("_seq").to_pylist()}
+    state, reported = engine.finish(state)
+    found += engines.plain(pa.Table.from_batches([reported.rows]))
+    if engine.tree.reporter is not None and engine.tree.reporter.report == "current":
+        found = engines.plain(pa.Table.from_batches([engine.current(state)]))
+    assert late, "a case without late events shows nothing"
+    accepted = {
+        stream: [event for event in events if (stream, event["_seq"]) not in late]
+        for stream, events in streams.items()
+    }
+    assert as_bag(found) == as_bag(case.answer(accepted))
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:

@@ -95,13 +95,16 @@ def add_standing(
     """
     windows = windows_of(plan)
     waits = inside or not all(isinstance(each.source, Scan) for each in windows)
+    before = len(builder.leaves)
     sources = [_source(builder, each, add_events) for each in windows]
     if waits:
+        # When the events end, time stops at the newest of all, stored or derived.
+        leaves = range(-len(builder.leaves), -before)
         sources = [
             builder.place(
                 AlignRows(event_schema(each)),
                 describe(each),
-                (own, *others_of(sources, own)),
+                (own, *others_of([*sources, *leaves], own)),
                 name=f"events {each.alias}",
             )
             for each, own in zip(windows, sources, strict=True)
@@ -139,8 +142,8 @@ def _source(builder: TreeBuilder, window: Windowed, add_events: AddEvents) -> in
 
 
 def others_of(numbers: Sequence[int], own: int) -> tuple[int, ...]:
-    """Return all numbers but one's own."""
-    return tuple(each for each in numbers if each != own)
+    """Return all numbers but one's own, each once."""
+    return tuple(dict.fromkeys(each for each in numbers if each != own))
 
 
 def is_settled(plan: Plan) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from eventide.lang.sql.names.columns import identifier
+from eventide.lang.sql.names.derived import times_named
 from eventide.lang.sql.names.scope import sources_of
 from eventide.lang.sql.patterns.clause import RowPattern
 from eventide.lang.sql.situations.clause import SituationTable
@@ -19,8 +20,9 @@ NO_CTE = "no_cte"
 def inline_ctes(query: exp.Expr) -> None:
     """Replace each table that a pattern or a join of periods reads by the CTE that it names.
 
-    The same goes for what a SELECT with TUMBLE or HOP reads, and for a plain SELECT that another
-    SELECT alone reads, if it reads nothing else. CTEs that nothing else reads are dropped.
+    The same goes for what a SELECT with TUMBLE or HOP reads, or one that names hidden times, and
+    for a plain SELECT that another SELECT alone reads, if it reads nothing else. CTEs that nothing
+    else reads are dropped.
     """
     for node in list(query.find_all(RowPattern, SituationTable)):
         inline_cte(query, node.this)
@@ -31,8 +33,17 @@ def inline_ctes(query: exp.Expr) -> None:
         cte = visible_cte(tables[0]) if len(tables) == 1 else None
         if cte is None or window_of_table(tables[0]) is not None:
             continue
-        if is_windowed(select) or (_is_plain(cte.this) and _readings(query, cte) == 1):
+        alone = _is_plain(cte.this) and _readings(query, cte) == 1
+        if is_windowed(select) or alone or _reads_times(select, cte.this):
             inline_cte(query, tables[0], through=True)
+
+
+def _reads_times(select: exp.Select, read: exp.Expr) -> bool:
+    """Whether a SELECT names times of another's rows that the other does not show."""
+    items = read.expressions if isinstance(read, exp.Select) else []
+    if any(isinstance(item, exp.Star) or item.is_star for item in items):
+        return False
+    return bool(times_named(select) - {item.alias_or_name.lower() for item in items})
 
 
 def _is_plain(query: exp.Expr) -> bool:

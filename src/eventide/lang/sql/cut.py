@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from eventide.errors import UnsupportedError
-from eventide.lang.sql.block import Block
+from eventide.errors import BindError, UnsupportedError
+from eventide.lang.sql.block import Block, plan_block
 from eventide.lang.sql.ctes import inline_ctes
 from eventide.lang.sql.functions.of_flink import apply_flink_functions
 from eventide.lang.sql.indexed import IndexReader
@@ -26,25 +26,31 @@ from eventide.lang.sql.names.lists import (
 )
 from eventide.lang.sql.names.qualifiers import check_qualifiers
 from eventide.lang.sql.names.scope import Scope, refuse, sources_of
-from eventide.lang.sql.ordering import OuterClauses, check_limits
+from eventide.lang.sql.ordering import OuterClauses, around_of, check_limits
 from eventide.lang.sql.relation_rows import (
     as_input,
+    is_of_rows,
     may_change,
+    reads_relation,
     refuse_as_of,
     rows_now,
 )
 from eventide.lang.sql.rest.text import rest_sql
 from eventide.lang.sql.situations.period_conditions import Exists, find_exists
 from eventide.lang.sql.situations.period_join import keep_joined
-from eventide.lang.sql.sources import Names, SourceReader, alias_of
+from eventide.lang.sql.sources import BLOCK_ARGS, Names, SourceReader, alias_of
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.standing.clause import report_of
 from eventide.lang.sql.standing.find import has_windows, inline_standing, is_standing
 from eventide.lang.sql.windows.group_by import check_windowed, is_window, is_windowed
 from eventide.lang.sql.windows.table_functions import apply_window_tables
+from eventide.plan.bind import bind
 from eventide.plan.nodes import Relational
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
+
+_AROUND_ARGS = {"order", "limit", "offset", "distinct"}
+_OUTER_HINT = "put it in a SELECT around this one"
 
 
 def plan_query(
@@ -73,8 +79,7 @@ def plan_query(
     if len(cutter.inputs) == 1 and rest.meta.get("is_input"):
         return cutter.inputs[0][1]
     duckdb_sql, spark = rest_sql(rest, dict(cutter.inputs), catalog)
-    reason = cutter.reader.reason
-    reason = None if reason is None else reason.located_in(text)
+    reason = None if cutter.reason is None else cutter.reason.located_in(text)
     if isinstance(spark, UnsupportedError):
         gap = spark.located_in(text)
         return Relational(tuple(cutter.inputs), duckdb_sql, "", gap, reason)
@@ -89,6 +94,8 @@ class Cutter:
     index: IndexReader
     prefix: str = "eventide"
     inputs: list[tuple[str, Plan]] = field(default_factory=list)
+    reason: UnsupportedError | None = None
+    """Why a SELECT over one stream is not a block, if there is just one reason."""
 
     def add(self, plan: Plan) -> exp.Table:
         """Add a plan as an input, and return the table that stands for it in the rest."""
@@ -121,6 +128,8 @@ class Cutter:
         reported = isinstance(query, exp.Subquery) and report_of(query) is not None
         if not (reported or is_standing(query)) or isinstance(query, exp.Subquery) != reported:
             return None
+        if isinstance(query, exp.Select) and is_windowed(query) and not has_windows(query):
+            return None  # TUMBLE and HOP read rows that never go as events
         try:
             found = self.reader.standing(query, ctes)
         except UnsupportedError:
@@ -154,7 +163,7 @@ class Cutter:
         scope = self.reader.sole_scope(select, tables, ctes, matched, written=is_windowed(select))
         if is_windowed(select):
             windowed = self._windowed(select, tables, ctes, scope)
-            block = self.reader.block(select, windowed, nested=nested)
+            block = self._block(select, windowed, nested=nested)
             assert block is not None
             return self._replace(select, *block)
         aggregates = None if scope is None else self.index.aggregates(select, scope)
@@ -163,9 +172,14 @@ class Cutter:
         timed = self.reader.timed(select, tables, ctes, scope)
         now = None if scope is None else rows_now(scope, self.reader.catalog)
         for found in (timed, now):
-            block = None if found is None else self.reader.block(select, found, nested=nested)
-            if found is not None and block is not None and self.reader.fits(found, block[0]):
+            if found is None:
+                continue
+            # What our operators cannot do with the rows of a query is left to the engine.
+            block = self._block(select, found, nested=nested or found is timed)
+            if block is not None and self._fits(found, block[0]):
                 return self._replace(select, *self.index.ended(*block))
+        matched |= self.reader.show_times(select, ctes, matched)
+        tables = list(sources_of(select))
         scopes = {id(table): self.reader.scope(table, ctes, matched) for table in tables}
         known = {
             key: rows_now(each.of_select(select), self.reader.catalog)
@@ -189,6 +203,48 @@ class Cutter:
         if timed is not scope:
             check_windowed(timed, select)
         return timed.of_select(select)
+
+    def _block(
+        self, select: exp.Select, scope: Scope, *, nested: bool
+    ) -> tuple[Block, OuterClauses] | None:
+        """Return the block a SELECT is, or None if the engine's SQL has to do it."""
+        windowed = is_windowed(select)
+        others = {key for key, value in select.args.items() if value} - BLOCK_ARGS - _AROUND_ARGS
+        grouped = select.args.get("group") or select.args.get("having")
+        if not windowed and (others or grouped):
+            return None
+        if others:
+            what = f"{min(others).strip('_').upper()} cannot stand beside a window"
+            refuse(what, select, _OUTER_HINT)
+        try:
+            around = around_of(select, scope)
+            block = plan_block(select, scope, self.reader.text, around.extras)
+            around.check(block)
+        except UnsupportedError as error:
+            if windowed:
+                raise
+            ordered = any(select.args.get(key) for key in _AROUND_ARGS)
+            if not ordered and select.find(exp.AggFunc) is None:
+                self.reason = self.reason or error
+            return None
+        except BindError:
+            # In a subquery of an expression, an unknown name may be a column of the query around.
+            if nested and not windowed:
+                return None
+            raise
+        if reads_relation(block.plan) and not is_of_rows(block.plan):
+            return None
+        return block, around
+
+    def _fits(self, scope: Scope, block: Block) -> bool:
+        """Whether the types of a block fit; over a SELECT in brackets, the engine may cast more."""
+        if not (scope.meanings or scope.hidden):
+            return True
+        try:
+            bind(block.plan, self.reader.catalog)
+        except BindError:
+            return False
+        return True
 
     def _replace(self, select: exp.Select, block: Block, around: OuterClauses) -> exp.Expr:
         table = self.add(block.plan)

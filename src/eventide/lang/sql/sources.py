@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlglot import exp
 
-from eventide.errors import BindError, EventideError, Span, UnsupportedError
-from eventide.lang.sql.block import Block, plan_block, scope_over, stream_below
+from eventide.errors import EventideError, Span, UnsupportedError
+from eventide.lang.sql.block import plan_block, scope_over, stream_below
+from eventide.lang.sql.ctes import inline_cte
 from eventide.lang.sql.names.columns import identifier
+from eventide.lang.sql.names.derived import (
+    aligned,
+    event_scope,
+    has_frames,
+    has_joins,
+    times_named,
+)
 from eventide.lang.sql.names.lists import RENAMED_STREAM
 from eventide.lang.sql.names.scope import Scope, refuse, scope_of, sources_of
 from eventide.lang.sql.names.streams import stream_named
-from eventide.lang.sql.ordering import OuterClauses, around_of
 from eventide.lang.sql.patterns.clause import RowPattern
 from eventide.lang.sql.patterns.hints import hint_before_match
 from eventide.lang.sql.patterns.plan import plan_match
-from eventide.lang.sql.relation_rows import is_of_rows, reads_relation
 from eventide.lang.sql.situations.clause import SituationTable
 from eventide.lang.sql.situations.period_join import joined_sides
 from eventide.lang.sql.situations.plan import plan_situations
@@ -31,21 +37,17 @@ from eventide.lang.sql.windows.group_by import check_windowed, is_windowed
 from eventide.plan.bind import bind
 from eventide.plan.events.derived import as_events, merged_events
 from eventide.plan.events.time_order import in_order
-from eventide.plan.expressions import Cast, Column, Expression, Named
+from eventide.plan.expressions import Column, Named
 from eventide.plan.nodes import Project, Scan
 from eventide.plan.patterns.nodes import MatchRecognize
-from eventide.plan.situations.nodes import START_TS
 from eventide.plan.standing.update_patterns import UpdatePattern, pattern_of
 from eventide.plan.tree import Plan
-from eventide.plan.types import common_type
-from eventide.schema import TS, DataType, Schema
+from eventide.schema import TS, Schema
 
 Names = frozenset[str]
 
-# What a block may consist of; ORDER BY, LIMIT and DISTINCT stay around it.
-_BLOCK_ARGS = {"expressions", "from_", "where", "group", "having", "windows", "with_"}
-_AROUND_ARGS = {"order", "limit", "offset", "distinct"}
-_OUTER_HINT = "put it in a SELECT around this one"
+BLOCK_ARGS = {"expressions", "from_", "where", "group", "having", "windows", "with_"}
+"""What a block may consist of; ORDER BY, LIMIT and DISTINCT stay around it."""
 _MATCH_HINT = "write FROM (SELECT … FROM stream WHERE …) MATCH_RECOGNIZE (…), the rest around it"
 _RELATION_HINT = "make events of its changes: ISTREAM (SELECT …), DSTREAM (…) or RSTREAM (…)"
 _GROUP_HINT = (
@@ -55,7 +57,6 @@ _GROUP_HINT = (
 _PLAIN_ARGS = {"expressions", "from_", "where"}
 _UNION_ARGS = {"this", "expression", "distinct"}
 _CLAUSES = (RowPattern, SituationTable)
-STORE_HINT = "group by date_trunc('minute', …) instead, or store the rows as a stream first"
 NO_MATCHES: Mapping[int, Scope] = {}
 
 
@@ -65,8 +66,6 @@ class SourceReader:
 
     catalog: Mapping[str, Schema]
     text: str
-    reason: UnsupportedError | None = None
-    """Why a SELECT over one stream is not a block, if there is just one reason."""
 
     def scope(self, table: exp.Expr, ctes: Names, matched: Mapping[int, Scope]) -> Scope | None:
         """Return the scope of a stream or of a row pattern's matches, None for anything else."""
@@ -102,16 +101,6 @@ class SourceReader:
         if scope.meanings and is_windowed(select):
             check_windowed(scope, select)
         return scope.of_select(select)
-
-    def fits(self, scope: Scope, block: Block) -> bool:
-        """Whether the types of a block fit; over a SELECT in brackets, the engine may cast more."""
-        if not scope.meanings:
-            return True
-        try:
-            bind(block.plan, self.catalog)
-        except BindError:
-            return False
-        return True
 
     def written(self, values: exp.Values) -> Scope:
         """Return the scope of VALUES that an operator reads, now a stream of the catalog."""
@@ -169,21 +158,14 @@ class SourceReader:
         return found
 
     def periods(self, node: exp.Subquery, ctes: Names) -> Scope:
-        """Return the scope of a SELECT in brackets whose rows are periods: it has to be a block."""
-        select = node.this
-        planned = None
-        if isinstance(select, exp.Select) and not select.args.get("with_"):
-            matched = self.find_matches(select, ctes)
-            tables = list(sources_of(select))
-            inner = self.sole_scope(select, tables, ctes, matched)
-            if len(tables) == 1 and isinstance(tables[0], exp.Subquery) and not is_windowed(select):
-                inner = self.periods(tables[0], ctes).of_select(select)
-            planned = None if inner is None else self.block(select, inner, nested=False)
-        if planned is None or not planned[1].is_empty:
+        """Return the scope of an append-only query in brackets whose rows are periods."""
+        try:
+            arms = self.arms(node, ctes, "a relation")
+        except UnsupportedError:
             what = "a relation is between the rows of streams, or of a plain SELECT from one"
             refuse(what, node, "leave joins, GROUP BY, ORDER BY and LIMIT to the SELECT around")
-        block, _ = planned
-        return Scope(node.alias or "the subquery", node.alias, list(block.names), block.plan)
+        plan = arms[0] if len(arms) == 1 else merged_events(aligned(arms, span_of(node)))
+        return Scope(node.alias or "the subquery", node.alias, list(arms[0].row), plan)
 
     def match(self, node: RowPattern | SituationTable, ctes: Names) -> Scope:
         """Return the scope of a clause behind a table: its plan, and the columns of its rows."""
@@ -223,10 +205,9 @@ class SourceReader:
         """
         windowed = window_of_table(table) is not None or report_of(table) is not None
         query = table.this if isinstance(table, exp.Subquery) else table
-        found = isinstance(query, RowPattern | SituationTable)
+        found = isinstance(query, _CLAUSES)
         if isinstance(query, exp.Select):
-            clauses = (isinstance(each, RowPattern | SituationTable) for each in sources_of(query))
-            found = is_windowed(query) or any(clauses)
+            found = is_windowed(query) or any(isinstance(e, _CLAUSES) for e in sources_of(query))
         return self.events(table, ctes, "a window", always=True) if windowed or found else None
 
     def events(self, table: exp.Expr, ctes: Names, word: str, *, always: bool = False) -> Scope:
@@ -250,7 +231,7 @@ class SourceReader:
         if len(arms) == 1:
             plan = as_events(arms[0], span, always=always)
         else:
-            plan = merged_events(aligned(arms), span)
+            plan = merged_events(aligned(arms, span), span)
         shown = table.alias or "the subquery"
         return event_scope(shown, table.alias or "matches", list(arms[0].row), plan)
 
@@ -270,20 +251,45 @@ class SourceReader:
 
         It has frames, or names the times of the rows of a query that do not show them.
         """
-        own = list(own_nodes(select))
-        named = {each.name.lower() for each in own if isinstance(each, exp.Column)}
-        framed = any(isinstance(each, exp.Window) for each in own)
-        if not (framed or named & {TS, START_TS}) or len(tables) != 1:
+        named, framed = times_named(select), has_frames(select)
+        if not (framed or named) or len(tables) != 1:
             return None
-        try:
-            if scope is None:
-                scope = self.events(tables[0].copy(), ctes, "OVER")
-            found = self.in_time(scope, span_of(tables[0]))
-        except EventideError:
-            return None  # SQL for the engine reads more than our operators do
+        scope = scope or self.attempt(tables[0], ctes)
+        if scope is None:
+            return None
+        found = self.in_time(scope, span_of(tables[0]))
         if found is scope and not scope.hidden:
             return None
         return found.of_select(select) if framed or named & found.hidden else None
+
+    def show_times(
+        self, select: exp.Select, ctes: Names, matched: Mapping[int, Scope]
+    ) -> dict[int, Scope]:
+        """Return the scopes of matches and queries whose hidden times SQL around them names."""
+        tables = list(sources_of(select))
+        shown: dict[int, Scope] = {}
+        for table in tables:
+            asked = times_named(select, None if len(tables) == 1 else table.alias_or_name)
+            if not asked or any(item.is_star for item in select.expressions):
+                continue
+            scope = matched.get(id(table))
+            if scope is not None and not asked <= {*scope.fields}:
+                shown[id(table)] = self.in_time(scope, span_of(table))
+            elif scope is None and isinstance(table, exp.Subquery):
+                found = self.attempt(table, ctes)
+                if found is not None and asked & found.hidden:
+                    stand_in = exp.Table(this=identifier(table.alias), alias=alias_of(table.alias))
+                    stand_in.this.meta.update(table.meta)
+                    table.replace(stand_in)
+                    shown[id(stand_in)] = found
+        return shown
+
+    def attempt(self, table: exp.Expr, ctes: Names) -> Scope | None:
+        """Return the scope of a query whose rows are events, None if they are not."""
+        try:
+            return self.events(table.copy(), ctes, "OVER")
+        except EventideError:
+            return None  # SQL for the engine reads more than our operators do
 
     def arms(self, query: exp.Expr, ctes: Names, word: str) -> list[Plan]:
         """Return the plans whose rows together are those of an append-only query, bound."""
@@ -309,7 +315,11 @@ class SourceReader:
 
     def rows(self, select: exp.Select, ctes: Names, word: str) -> Plan:
         """Return the plan of a SELECT that an operator reads, bound: it has to be a block."""
-        kept = _kept(select, _BLOCK_ARGS - {"with_"})
+        if select.args.get("with_"):
+            select = select.copy()
+            for table in list(sources_of(select)):
+                inline_cte(select, table, through=True)
+        kept = _kept(select, BLOCK_ARGS - {"with_"})
         grouped = select.args.get("group") is not None and not is_windowed(select)
         tables = list(sources_of(select))
         if kept or grouped or len(tables) != 1:
@@ -348,94 +358,10 @@ class SourceReader:
         items = tuple(Named(name, Column(name, kind)) for name, kind in found.plan.row.items())
         return Project(came, items)
 
-    def block(
-        self, select: exp.Select, scope: Scope, *, nested: bool
-    ) -> tuple[Block, OuterClauses] | None:
-        """Return the block a SELECT is, or None if the engine's SQL has to do it."""
-        windowed = is_windowed(select)
-        others = {key for key, value in select.args.items() if value} - _BLOCK_ARGS - _AROUND_ARGS
-        grouped = select.args.get("group") or select.args.get("having")
-        if not windowed and (others or grouped):
-            return None
-        if others:
-            what = f"{min(others).strip('_').upper()} cannot stand beside a window"
-            refuse(what, select, _OUTER_HINT)
-        try:
-            around = around_of(select, scope)
-            block = plan_block(select, scope, self.text, around.extras)
-            around.check(block)
-        except UnsupportedError as error:
-            if windowed:
-                raise
-            ordered = any(select.args.get(key) for key in _AROUND_ARGS)
-            if not ordered and select.find(exp.AggFunc) is None:
-                self.reason = self.reason or error
-            return None
-        except BindError:
-            # In a subquery of an expression, an unknown name may be a column of the query around.
-            if nested and not windowed:
-                return None
-            raise
-        if reads_relation(block.plan) and not is_of_rows(block.plan):
-            return None
-        return block, around
-
 
 def alias_of(name: str) -> exp.TableAlias:
     """Return a name as the alias of a table."""
     return exp.TableAlias(this=identifier(name))
-
-
-def event_scope(stream: str, alias: str, visible: list[str], plan: Plan) -> Scope:
-    """Return the scope of rows of a query that are events; their times need not be visible."""
-    times = {TS, START_TS}
-    shown = [name.lower() if name.lower() in times else name for name in visible]
-    hidden = [name for name in (TS, START_TS) if name not in shown]
-    return Scope(stream, alias, [*shown, *hidden], plan, hidden=frozenset(hidden))
-
-
-def aligned(arms: list[Plan]) -> list[Plan]:
-    """Return the plans of UNION ALL with the columns of the first, by position."""
-    names = list(arms[0].row)
-    for arm in arms:
-        if len(arm.row) != len(names):
-            message = f"UNION ALL of {len(names)} and of {len(arm.row)} columns"
-            raise BindError(message, hint="each side has the same number of columns")
-    kinds = []
-    columns = zip(*(arm.row.values() for arm in arms), strict=True)
-    for name, column in zip(names, columns, strict=True):
-        kind = common_type(column)
-        if kind is None:
-            message = f"{name} is {' and '.join(map(str, dict.fromkeys(column)))} in UNION ALL"
-            raise BindError(message, hint="cast one of them: CAST(… AS …)")
-        kinds.append(kind)
-    wanted = list(zip(names, kinds, strict=True))
-    return [arm if list(arm.row.items()) == wanted else _alike(arm, wanted) for arm in arms]
-
-
-def _alike(arm: Plan, wanted: list[tuple[str, DataType]]) -> Plan:
-    """Return a plan with other names and types of its columns."""
-    columns = zip(wanted, arm.row.items(), strict=True)
-    return Project(
-        arm,
-        tuple(Named(name, _as(Column(own, found), kind)) for (name, kind), (own, found) in columns),
-    )
-
-
-def _as(column: Column, kind: DataType) -> Expression:
-    return column if column.type == kind else Cast(column, kind)
-
-
-def own_nodes(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yield the nodes of a SELECT, without those of the queries inside it."""
-    for node in select.walk(prune=lambda each: isinstance(each, exp.Query) and each is not select):
-        if node is select or not isinstance(node, exp.Query):
-            yield node
-
-
-def has_joins(select: exp.Select) -> bool:
-    """Whether a SELECT reads more than one table."""
-    return len(list(sources_of(select))) > 1
 
 
 def _kept(query: exp.Expr, read: Set[str]) -> set[str]:
@@ -444,6 +370,8 @@ def _kept(query: exp.Expr, read: Set[str]) -> set[str]:
 
 
 def _source_hint(word: str) -> str:
+    if word not in ("MATCH_RECOGNIZE", "TPSTREAM", "SITUATIONS"):
+        return "ORDER BY, LIMIT and DISTINCT stand in the SELECT around"
     return _MATCH_HINT.replace("MATCH_RECOGNIZE", word)
 
 
