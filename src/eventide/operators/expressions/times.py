@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.operators.expressions.datum import Datum, Implementation
+from eventide.operators.expressions.datum import (
+    Datum,
+    Implementation,
+    as_array,
+    length_of,
+    per_parameter,
+)
 from eventide.schema import DataType
 
 
@@ -51,12 +57,16 @@ def _us(value: Datum) -> Datum:
     return pc.cast(value, pa.int64())
 
 
-def strftime(arguments: Sequence[Datum], _: DataType) -> Datum:
-    """A time as text, in a constant format."""
-    time, shape = arguments
+def strftime(arguments: Sequence[Datum], result: DataType) -> Datum:
+    """A time as text."""
+    time = as_array(arguments[0], length_of(arguments))
     # Arrow writes the fraction of a second with its seconds.
     seconds = pc.cast(pc.floor_temporal(time, unit="second"), pa.timestamp("s"))
-    return pc.strftime(seconds, format=shape.as_py())
+    return per_parameter(_formatted, seconds, arguments[1:], result.arrow)
+
+
+def _formatted(seconds: pa.Array, shape: str) -> pa.Array:
+    return pc.strftime(seconds, format=shape)
 
 
 def epoch(arguments: Sequence[Datum], _: DataType) -> Datum:
