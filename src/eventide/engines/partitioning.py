@@ -27,6 +27,7 @@ from eventide.plan.standing.nodes import (
     RowsWindow,
     SessionWindow,
     Standing,
+    Top,
     Windowed,
     WindowJoin,
 )
@@ -129,7 +130,7 @@ def _own_keys(plan: Plan) -> Sequence[Expression] | None:
             return left
         case WindowJoin(keys=keys_of):
             return keys_of[0]
-        case SlidingAggregate(keys=keys):
+        case SlidingAggregate(keys=keys) | Top(keys=keys):
             return keys
     return [Column(key.name, key.type) for key in _named_keys(plan)]
 
@@ -202,7 +203,7 @@ def _below(plan: Plan, key: Expression) -> Expression | None:
     match plan:
         case Filter() | Distinct():
             return key
-        case SlidingAggregate(keys=keys):
+        case SlidingAggregate(keys=keys) | Top(keys=keys):
             return key if key in keys else None
         case Standing(source=source):
             inside = columns_of(key) <= {*source.row} and _whole_answer(plan) is None

@@ -168,9 +168,10 @@ def bind_standing(plan: StandingNode) -> Plan:
                 keys=tuple(_bind_named(key, source.row) for key in named),
                 aggregates=_bind_all(plan.aggregates, source.row),
             )
-        case Top(source=source, order=order):
+        case Top(source=source, order=order, keys=keys):
             return replace(
                 plan,
+                keys=tuple(bind_expression(key, source.row) for key in keys),
                 order=tuple(
                     replace(item, expression=bind_expression(item.expression, source.row))
                     for item in order

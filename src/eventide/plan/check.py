@@ -153,10 +153,10 @@ def _check_standing(plan: StandingNode) -> None:
             _check_items(keys, source.row)
             _check_aggregates(aggregates, source.row, ages=True)
             _check_names([*(key.name for key in keys), *(item.name for item in aggregates)])
-        case Top(source=source, order=order, count=count):
+        case Top(source=source, order=order, count=count, keys=keys):
             _require(bool(order) and count > 0, "the first rows in no order")
-            for item in order:
-                _check_expression(item.expression, source.row)
+            for expression in (*keys, *(item.expression for item in order)):
+                _check_expression(expression, source.row)
         case Distinct() | Standing():
             pass
         case _:

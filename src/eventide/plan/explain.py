@@ -171,8 +171,9 @@ def _standing(plan: StandingNode) -> str:
         case GroupAggregate(keys=named, aggregates=aggregates):
             by = f" by {', '.join(map(_item, named))}" if named else ""
             return f"GroupAggregate{by}{_computed(aggregates)}"
-        case Top(order=order, count=count):
-            return f"Top {count:,} in order of {', '.join(map(_order, order))}"
+        case Top(order=order, count=count, keys=keys):
+            by = f" by {', '.join(map(render, keys))}" if keys else ""
+            return f"Top {count:,}{by} in order of {', '.join(map(_order, order))}"
         case Standing():
             return _root(plan)
     assert_never(plan)

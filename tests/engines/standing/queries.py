@@ -324,6 +324,25 @@ TOP_GROUPS = asking(
     "ORDER BY n DESC, x.k = 'p' NULLS LAST, x.k = 'q' LIMIT 2",
     x=A4,
 )  # fmt: skip
+SCALAR = asking(
+    "scalar",
+    "SELECT x.k, x.v FROM {x} WHERE x.g >= 0 AND x.v > (SELECT AVG(y.v) + 1 FROM {y})",
+    x=A4, y=B6,
+)  # fmt: skip
+TOP_BY_KEY = asking(
+    "top_by_key",
+    "SELECT q.g, q.k, q.v FROM (SELECT x.g, x.k, x.v, ROW_NUMBER() OVER (PARTITION BY x.g "
+    "ORDER BY x.v DESC NULLS LAST, x.k = 'p' NULLS LAST, x.k = 'q') AS place FROM {x}) q "
+    "WHERE q.place <= 2",
+    x=A4,
+)  # fmt: skip
+TOP_BY_KEY_JOIN = asking(
+    "top_by_key_join",
+    "SELECT q.k, q.v, q.w FROM (SELECT x.k, x.v, y.v AS w, ROW_NUMBER() OVER (PARTITION BY x.k "
+    "ORDER BY x.v, y.v DESC NULLS LAST) AS place FROM {x} JOIN {y} ON x.k = y.k) q "
+    "WHERE q.v IS NOT NULL AND q.place = 1",
+    x=A4, y="b ROWS 3",
+)  # fmt: skip
 TOP_TIES = asking(
     "top_ties",
     "SELECT x.g, x.ts FROM {x} ORDER BY x.g NULLS LAST /*!, x.ts*/ LIMIT 3",
@@ -381,9 +400,9 @@ PLAIN = (
     LATEST_JOIN, SYSTEM_TIME, AS_OF, AS_OF_LEFT, DISTINCT, DISTINCT_FLOATS, DISTINCT_JOIN,
     DISTINCT_UNION, DISTINCT_ROWS, EXCEPT_ALL, EXCEPT_OF_JOIN, EXCEPT, INTERSECT, NOT_EXISTS,
     EXISTS, GROUP, HOLISTIC, TOP_K, TOTAL, GROUP_FLOATS, HAVING, GROUP_JOIN, GROUP_EXCEPT,
-    GROUP_ROWS, EXTREMES_JOIN, EXTREMES_UNION, EXTREMES_ROWS, TOP, TOP_GROUPS, TOP_TIES, NESTED,
-    NESTED_DISTINCT, NESTED_UNION, *WINDOWS, *OUTER, PREDICATE_WINDOW, FLOAT_BAND,
-    INTERSECT_CHAIN,
+    GROUP_ROWS, EXTREMES_JOIN, EXTREMES_UNION, EXTREMES_ROWS, TOP, TOP_GROUPS, TOP_TIES, TOP_BY_KEY,
+    TOP_BY_KEY_JOIN, SCALAR, NESTED, NESTED_DISTINCT, NESTED_UNION, *WINDOWS, *OUTER,
+    PREDICATE_WINDOW, FLOAT_BAND, INTERSECT_CHAIN,
 )  # fmt: skip
 """Queries whose answer is that of the present windows."""
 

@@ -15,9 +15,15 @@ COUNT, EMITTED, CHANGES, INSTANT, NEXT = range(5)
 """The contents of `facts`: how many rows live, how many are emitted, how many changes were written,
 the current instant, and the next operation."""
 
+KEY_WORDS = 2
+"""How many words the key of a row has."""
+
 
 class Ranking(NamedTuple):
-    """The places of living rows in order, of those emitted, and a mark of each place."""
+    """The places of living rows in order, of those emitted, and a mark of each place.
+
+    With keys, the mark of an emitted row is 1; `emitted` is not used.
+    """
 
     order: Int64s
     emitted: Int64s
@@ -121,3 +127,80 @@ def rank_rows(
             return False
     facts[NEXT] = len(at)
     return True
+
+
+@kernel
+def write_turn(place: int, sign: int, facts: Int64s, out: Turns) -> None:
+    """Write that a row comes to the front or leaves it at the current instant."""
+    out.places[facts[CHANGES]] = place
+    out.at[facts[CHANGES]] = facts[INSTANT]
+    out.signs[facts[CHANGES]] = sign
+    facts[CHANGES] += 1
+
+
+@kernel
+def turn_over_key(
+    words: Int64s, limit: int, new: int, ranking: Ranking, place: int, out: Turns
+) -> None:
+    """Write which rows of the key of a place are new among its first ones, and which are no longer.
+
+    `new` rows came at this instant, so no emitted row stands further behind than that.
+    """
+    order, _, marks, facts = ranking
+    start = place_in_order(words, KEY_WORDS, order, facts[COUNT], place)
+    end = start
+    while end < facts[COUNT] and end < start + limit + new:
+        if words[0, order[end]] != words[0, place] or words[1, order[end]] != words[1, place]:
+            break
+        end += 1
+    for k in range(start + limit, end):
+        if marks[order[k]] == 1:
+            marks[order[k]] = 0
+            write_turn(order[k], -1, facts, out)
+    for k in range(start, min(start + limit, end)):
+        if marks[order[k]] == 0:
+            marks[order[k]] = 1
+            write_turn(order[k], 1, facts, out)
+
+
+@kernel
+def rank_rows_by_key(
+    operations: Operations,
+    words: Int64s,
+    depth: int,
+    ends: Int64s,
+    limit: int,
+    ranking: Ranking,
+    out: Turns,
+) -> None:
+    """Apply the operations, and write the changes of the first `limit` rows of each key.
+
+    The first words of a row are those of its key. An operation changes at most two rows, one that
+    comes and one that leaves: `out` has room for all.
+    """
+    at, places, signs = operations
+    order, _, marks, facts = ranking
+    first, new = 0, 0
+    for i in range(len(at)):
+        place, count = places[i], facts[COUNT]
+        facts[INSTANT] = at[i]
+        found = place_in_order(words, depth, order, count, place)
+        if signs[i] > 0:
+            for k in range(count, found, -1):
+                order[k] = order[k - 1]
+            order[found] = place
+            marks[place] = 0
+            facts[COUNT] += 1
+            new += 1
+        else:
+            for k in range(found, count - 1):
+                order[k] = order[k + 1]
+            facts[COUNT] -= 1
+            if marks[place] == 1 and ends[place] > at[i]:
+                write_turn(place, -1, facts, out)
+            marks[place] = 0
+        if i + 1 < len(at) and at[i + 1] == at[i]:
+            continue
+        for k in range(first, i + 1):
+            turn_over_key(words, limit, new, ranking, places[k], out)
+        first, new = i + 1, 0

@@ -64,8 +64,8 @@ def _narrow(plan: Plan, needed: Names) -> Plan:
             below = _read(key.expression for key in keys)
             below |= _read(item.aggregate for item in aggregates)
             return replace(plan, source=_narrow(source, below))
-        case Top(source=source, order=order):
-            below = needed | _read(item.expression for item in order)
+        case Top(source=source, order=order, keys=keys):
+            below = needed | _read(keys) | _read(item.expression for item in order)
             return replace(plan, source=_narrow(source, below))
         case _:
             return rebuild_sources(plan, lambda source: _narrow(source, frozenset(source.row)))

@@ -132,8 +132,8 @@ def _prune_standing(plan: StandingNode, needed: Names) -> Plan:
         case GroupAggregate(source=source, keys=keys, aggregates=aggregates):
             below = _read_by(key.expression for key in keys) | _arguments(aggregates)
             return replace(plan, source=_slimmed(source, below))
-        case Top(source=source, order=order):
-            below = needed | _read_by(item.expression for item in order)
+        case Top(source=source, order=order, keys=keys):
+            below = needed | _read_by(keys) | _read_by(item.expression for item in order)
             return replace(plan, source=_slimmed(source, below))
         case Merge() | Distinct() | Difference() | Standing():
             # Rows that differ in any column are different rows.

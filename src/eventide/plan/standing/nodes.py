@@ -301,13 +301,15 @@ class GroupAggregate(Plan):
 class Top(Plan):
     """ORDER BY … LIMIT n: the first `count` rows. Of equal ones, those that came first.
 
-    Among equal rows of one instant the choice is arbitrary, but the same on every engine.
+    With keys, the first `count` rows of each key. Among equal rows of one instant the choice is
+    arbitrary, but the same on every engine.
     """
 
     source: Plan
     order: tuple[OrderKey, ...]
     count: int
     span: Span | None = field(default=None, compare=False)
+    keys: tuple[Expression, ...] = ()
 
     @property
     def row(self) -> Row:

@@ -82,5 +82,5 @@ def rebuild_standing_expressions(
             )
         case Top(order=order):
             ordered = tuple(replace(item, expression=change(item.expression)) for item in order)
-            return replace(plan, order=ordered)
+            return replace(plan, order=ordered, keys=tuple(map(change, plan.keys)))
     assert_never(plan)

@@ -17,9 +17,11 @@ from eventide.lang.sql.spans import span_of, union
 from eventide.lang.sql.standing.clause import report_of
 from eventide.lang.sql.standing.exists import ExistenceReader, ExistenceTest, existence_test
 from eventide.lang.sql.standing.find import conjuncts_of
+from eventide.lang.sql.standing.first_rows import KEYS, read_first_rows
 from eventide.lang.sql.standing.from_clause import From, FromReader, Negation
 from eventide.lang.sql.standing.group import Grouping, grouped_by, has_aggregate
 from eventide.lang.sql.standing.join import join_all
+from eventide.lang.sql.standing.scalar import join_scalars
 from eventide.lang.sql.standing.scope import JoinedScope, Merged, Source, StandingTranslator
 from eventide.lang.sql.standing.sets import combined, renamed
 from eventide.plan.bind import bind, bind_condition
@@ -126,6 +128,8 @@ class StandingPlanner:
         return self._cut(query, plan, names, named)
 
     def _select(self, select: exp.Select) -> Planned:
+        read_first_rows(select)
+        join_scalars(select)
         _refuse_args(select, _SELECT_ARGS | _ORDER_ARGS)
         read = self.reader.read(select)
         scope = read.scope.of_select(select)
@@ -202,8 +206,11 @@ class StandingPlanner:
         if int(count.name) > _MOST_TOP:
             message = f"LIMIT of more than {_MOST_TOP:,} rows in a standing query"
             raise BindError(message, span=span_of(count), hint="leave it out: all rows are told")
-        keys = tuple(_order_key(item, name) for item, name in order)
-        plan = Top(plan, keys, int(count.name), union(span_of(item) for item, _ in order))
+        by = query.meta.get(KEYS, 0)
+        keys = tuple(Column(name, span=span_of(item)) for item, name in order[:by])
+        ordered = tuple(_order_key(item, name) for item, name in order[by:])
+        span = union(span_of(item) for item, _ in order)
+        plan = Top(plan, ordered, int(count.name), span, keys)
         if len(plan.row) > len(names):
             plan = Project(plan, tuple(Named(name, Column(name)) for name in names))
         return Planned(bind(plan, self.catalog), names)

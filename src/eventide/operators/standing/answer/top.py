@@ -1,7 +1,7 @@
 """ORDER BY … LIMIT n of a standing query: the first of the living rows.
 
 All living rows are kept in order. A row that leaves the front while it lives is taken back, and
-comes again if it returns there.
+comes again if it returns there. With keys, the order begins with them, and each key has a front.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ import pyarrow as pa
 from eventide.errors import UnsupportedError
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.growing import longer
-from eventide.kernels.lifetimes.first_rows import CHANGES, COUNT, NEXT, Ranking, Turns, rank_rows
+from eventide.kernels.lifetimes.first_rows import (
+    CHANGES,
+    COUNT,
+    KEY_WORDS,
+    NEXT,
+    Ranking,
+    Turns,
+    rank_rows,
+    rank_rows_by_key,
+)
+from eventide.kernels.lifetimes.tuple_operations import Operations
 from eventide.operators.changes import NEVER, Changes
 from eventide.operators.checking import (
     LONGEST_US,
@@ -27,6 +37,7 @@ from eventide.operators.checking import (
     require_within,
 )
 from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.fingerprints import fingerprints
 from eventide.operators.operator import Size
 from eventide.operators.standing.groups.texts import Texts
 from eventide.operators.standing.row_log import RowLog, is_sparse
@@ -95,7 +106,12 @@ class FirstRows(Stateful[TopState]):
     @property
     def depth(self) -> int:
         """How many words the order compares: those of the keys, then when a row came and its id."""
-        return 2 * len(self.node.order) + 2
+        return self.before + 2 * len(self.node.order) + 2
+
+    @property
+    def before(self) -> int:
+        """How many words of the key of a row stand before those of its order."""
+        return KEY_WORDS if self.node.keys else 0
 
     def initial_state(self) -> TopState:
         """Return the state before the first instant."""
@@ -126,26 +142,48 @@ class FirstRows(Stateful[TopState]):
         exps = tuples.values[EXP]
         # If all ends are announced, those of the front are as well.
         ends = np.full(len(exps), NEVER) if self.execution == "negative" else exps
-        out = Turns(*(np.empty(ROOM + 2 * self.node.count, np.int64) for _ in range(3)))
-        facts[NEXT], parts, done = 0, [], False
-        while not done:
-            facts[CHANGES] = 0
-            done = rank_rows(
-                operations,
-                tuples.values,
-                self.depth,
-                frozen(ends),
-                self.node.count,
-                state.ranking,
-                out,
-            )
-            parts.append([array[: facts[CHANGES]].copy() for array in out])
+        if self.node.keys:
+            parts = [self._turns_by_key(state, operations, tuples.values, frozen(ends))]
+        else:
+            parts = self._turns_of_all(state, operations, tuples.values, frozen(ends))
         places, at, signs = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         exp, ids = tuples.values[EXP, places], tuples.values[ID, places]
         rows = state.rows.take(tuples.values[NUMBER, places])
         found = Changes(rows, at, exp, signs.astype(np.int8), ids)
         self._forget(state)
         return found
+
+    def _turns_of_all(
+        self, state: TopState, operations: Operations, values: Int64s, ends: Int64s
+    ) -> list[list[Int64s]]:
+        """Rank all rows together; return places, instants and signs of the turns, in parts."""
+        facts = state.ranking.facts
+        out = Turns(*(np.empty(ROOM + 2 * self.node.count, np.int64) for _ in range(3)))
+        facts[NEXT], done = 0, False
+        parts: list[list[Int64s]] = []
+        while not done:
+            facts[CHANGES] = 0
+            done = rank_rows(
+                operations,
+                values,
+                self.depth,
+                ends,
+                self.node.count,
+                state.ranking,
+                out,
+            )
+            parts.append([array[: facts[CHANGES]].copy() for array in out])
+        return parts
+
+    def _turns_by_key(
+        self, state: TopState, operations: Operations, values: Int64s, ends: Int64s
+    ) -> list[Int64s]:
+        """Rank the rows of each key; return places, instants and signs of the turns."""
+        facts = state.ranking.facts
+        out = Turns(*(np.empty(2 * len(operations.at) + 1, np.int64) for _ in range(3)))
+        facts[CHANGES] = 0
+        rank_rows_by_key(operations, values, self.depth, ends, self.node.count, state.ranking, out)
+        return [array[: facts[CHANGES]].copy() for array in out]
 
     def _arrivals(self, state: TopState, changes: Changes, born: Int64s) -> GroupedChanges:
         """Return changes with the words of their order and the other words of a row.
@@ -156,7 +194,8 @@ class FirstRows(Stateful[TopState]):
         numbers = state.rows.end + np.cumsum(coming) - 1
         state.rows = state.rows.append(changes.rows.filter(pa.array(coming)))
         self._learn(state, changes.rows)
-        words = [word for pair in self._words(state.texts, changes.rows) for word in pair]
+        words = [*self._key_words(changes.rows)]
+        words += [word for pair in self._words(state.texts, changes.rows) for word in pair]
         words += [born, changes.id, numbers, changes.exp]
         count = len(changes)
         if self.execution == "negative":
@@ -165,6 +204,13 @@ class FirstRows(Stateful[TopState]):
         return GroupedChanges(
             changes, np.zeros(count, np.int32), values, np.ones(values.shape, np.bool_)
         )
+
+    def _key_words(self, rows: pa.RecordBatch) -> Iterator[Int64s]:
+        """Yield two words for each row that are the same for the rows of a key."""
+        if self.node.keys:
+            columns = [evaluate(key, rows) for key in self.node.keys]
+            found = fingerprints(columns, rows.num_rows)
+            yield from (found.first, found.second)
 
     def _words(self, texts: Texts, rows: pa.RecordBatch) -> Iterator[tuple[Int64s, Int64s]]:
         """Yield two words for each key and row that together compare as ORDER BY wants it."""
@@ -187,8 +233,9 @@ class FirstRows(Stateful[TopState]):
         ranks[known.ranks + 1] = state.texts.ranks[: len(known)] + 1
         places = state.living
         for i in self.text_keys:
-            words = state.tuples.values[2 * i + 1, places]
-            state.tuples.values[2 * i + 1, places] = np.sign(words) * ranks[np.abs(words)]
+            word = self.before + 2 * i + 1
+            words = state.tuples.values[word, places]
+            state.tuples.values[word, places] = np.sign(words) * ranks[np.abs(words)]
 
     def _forget(self, state: TopState) -> None:
         """Drop the values of rows that have gone, and the texts that only they had."""
@@ -207,7 +254,7 @@ class FirstRows(Stateful[TopState]):
         found = self._with_texts(Texts.empty(), rows)
         state.texts = replace(found, kept=len(found))
         for i, (_, words) in enumerate(self._words(state.texts, rows)):
-            state.tuples.values[2 * i + 1, places] = words
+            state.tuples.values[self.before + 2 * i + 1, places] = words
 
     def write(self, state: TopState) -> bytes:
         """Write the state out: the living rows in order, when they came and go, and their ids."""
