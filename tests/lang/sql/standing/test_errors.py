@@ -605,8 +605,8 @@ hint: values are taken in order of time""",
         UnsupportedError,
         """\
 (SELECT MAX(load) FROM link1) is beyond Eventide's own operators
-  SELECT car FROM cars [ROWS 3] WHERE speed > (SELECT max(load) FROM link1)
-                                                          ^^^^^^^^^^^^^^^^
+  SELECT car, (SELECT max(load) FROM link1) AS m FROM cars [ROWS 3]
+                          ^^^^^^^^^^^^^^^^
 hint: compute it in a SELECT around this one""",
     ),
     (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from eventide.lang.sql.functions.known import aggregate_name
+from eventide.lang.sql.functions.aggregates import aggregate_name
 from eventide.lang.sql.names.columns import fresh
 from eventide.lang.sql.names.scope import refuse, sources_of
 from eventide.lang.sql.spans import span_of
@@ -23,7 +23,9 @@ def join_scalars(select: exp.Select) -> None:
     if where is None:
         return
     for node in list(where.find_all(exp.Subquery)):
-        if isinstance(node.this, exp.Select) and node.find_ancestor(exp.Select) is select:
+        if isinstance(node.parent, exp.In | exp.Exists) or not isinstance(node.this, exp.Select):
+            continue
+        if node.find_ancestor(exp.Select) is select:
             _check(node, where)
             taken = [each.alias_or_name for each in sources_of(select)]
             alias = fresh("scalar", taken)
