@@ -3,9 +3,9 @@
 The partial is the list of values that are not null, in order of time. An answer is computed from
 the values of a frame at once, so these aggregates are as exact as their definitions.
 
-Ranked      from the places of values in their order: quantiles, modes, frequent values, counts
-Listed      all values, as a list or as one text
-DistinctOf  any aggregate of one value, over each different value once
+Quantile, DistinctCount, Frequent  from the places of values in their order
+TextList                           all values, as one text
+DistinctOf                         any aggregate of one value, over each different value once
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eventide.accumulators.buckets import bucket_keys, bucket_values
 from eventide.accumulators.columns import decimal_halves, floats, int64s, one_spelling
 from eventide.accumulators.contract import Accumulator, Columns, Frames, Groups
 from eventide.accumulators.json_lists import listed_as_json
-from eventide.accumulators.picks import holds, take_rows
+from eventide.accumulators.picks import take_rows
 from eventide.kernels.aggregates.ranked import count_ranks, most_frequent_ranks, ranks_at_share
 from eventide.kernels.compiled import Floats, Int64s, frozen
 from eventide.kernels.ordering import ranges
@@ -190,27 +190,6 @@ class TextList(KeptValues):
         lists = listed(values.take(pa.array(ranges(frames.left, lengths))), lengths)
         joined = pc.binary_join(lists, self.separator)
         return pc.if_else(pa.array(lengths > 0), joined, pa.scalar(None, joined.type))
-
-
-@dataclass(frozen=True)
-class ValueList(KeptValues):
-    """All values as a list, nulls too; null if there is no row."""
-
-    def lift(self, *values: pa.Array) -> list[pa.Array]:
-        """Return a list of one value for each row, and an empty one if the condition fails."""
-        value, *conditions = values
-        there = np.ones(len(value), np.bool_)
-        for condition in conditions:
-            there &= holds(condition)
-        return [listed(value.filter(pa.array(there)), there.astype(np.int64))]
-
-    def over(self, values: pa.Array, frames: Frames) -> pa.Array:
-        """Return the list of each frame."""
-        lengths = frames.right - frames.left
-        offsets = np.zeros(len(lengths) + 1, np.int32)
-        np.cumsum(lengths, out=offsets[1:])
-        inside = values.take(pa.array(ranges(frames.left, lengths)))
-        return pa.ListArray.from_arrays(pa.array(offsets), inside, mask=pa.array(lengths == 0))
 
 
 @dataclass(frozen=True)

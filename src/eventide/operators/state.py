@@ -50,7 +50,13 @@ def read_rows(
         raise StateError(message)
     batches = rows.combine_chunks().to_batches()
     empty = pa.RecordBatch.from_pylist([], schema=schema)
-    return batches[0] if batches else empty, facts
+    found_rows = batches[0] if batches else empty
+    for name, column in zip(schema.names, found_rows.columns, strict=True):
+        # Kernels take the values of lists as they are.
+        if pa.types.is_list(column.type) and column.flatten().null_count:
+            message = f"the state of {operator} has a null in a list of {name}"
+            raise StateError(message)
+    return found_rows, facts
 
 
 def join_parts(parts: Sequence[bytes]) -> bytes:

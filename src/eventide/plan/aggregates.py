@@ -31,19 +31,20 @@ MOST_LISTED = 1000
 SKETCHED = ("approx_count_distinct", "approx_top_k")
 """Aggregates that standing queries with SLIDE keep as sketches of panes."""
 
-MERGED_WITH_SKETCHES = ("count", "sum", "avg", "stddev", "min", "max")
+_SPREADS = ("stddev", "stddev_pop", "variance", "var_pop")
+MERGED_WITH_SKETCHES = ("count", "sum", "avg", *_SPREADS, "min", "max")
 """Aggregates that may stand beside a sketch: partial results of panes merge to them."""
 
 DECAYED = ("decayed_count", "decayed_sum", "decayed_avg")
 """Aggregates of standing queries whose values weigh less the older they are; they need SLIDE."""
 
 TAKEN_BACK = (
-    *("count", "sum", "avg", "stddev", "stddev_pop", "variance", "var_pop"),
+    *("count", "sum", "avg", *_SPREADS),
     *("min", "max", "median", "quantile_cont", "top_k", "approx_quantile", *DECAYED),
 )
 """Aggregates from which standing queries take a value back; for others they keep the rows."""
 
-BY_PANE = ("count", "sum", "avg", "stddev", "min", "max", *DECAYED)
+BY_PANE = ("count", "sum", "avg", *_SPREADS, "min", "max", *DECAYED)
 """Aggregates that can be computed from partial results of panes, if no tuple leaves early."""
 
 
@@ -129,7 +130,7 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
         AggregateFunction("count", "anything, or *", lambda _: INT64),
         AggregateFunction("sum", "numbers", _sum),
         AggregateFunction("avg", "numbers", _float),
-        *map(_spread, ("stddev", "stddev_pop", "variance", "var_pop")),
+        *map(_spread, _SPREADS),
         AggregateFunction("min", _STORABLE, _same, distinct="same"),
         AggregateFunction("max", _STORABLE, _same, distinct="same"),
         AggregateFunction("bool_and", "truth values", _truth, distinct="same"),

@@ -11,6 +11,7 @@ again from those of its tuples that live: of any aggregate, and as slow as that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -169,7 +170,10 @@ class RecomputedGroups(Stateful[RecomputedState]):
         ids, ends = _words(together, "id"), _words(together, "end").copy()
         order = np.argsort(ids, kind="stable")
         place = np.searchsorted(ids[order], changes.id[taken_back], side="right") - 1
-        ends[order[place]] = np.minimum(ends[order[place]], changes.at[taken_back])
+        there = np.flatnonzero(place >= 0)
+        places, gone = order[place[there]], changes.at[taken_back][there]
+        require((ids[places] == changes.id[taken_back][there]).all(), "a tuple that is not there")
+        ends[places] = np.minimum(ends[places], gone)
         return together.set_column(3, together.schema.field(3), pa.array(ends))
 
     def _rows(self, tuples: pa.RecordBatch, moments: GroupMoments) -> tuple[pa.RecordBatch, Bools]:
@@ -278,11 +282,25 @@ class RecomputedGroups(Stateful[RecomputedState]):
         require((at < end).all(), "a tuple that goes before it comes")
         require_lengths(len(np.unique(_pairs(shown))), (shown,), "rows and their groups")
         require(np.isin(_pairs(shown), _pairs(tuples)).all(), "a row of a group without tuples")
+        keys, behind = len(self.node.keys), len(_LIFE)
+        _require_prints(tuples.columns[behind : behind + keys], tuples, _LIFE[:2])
+        shown_columns = shown.columns[len(_SHOWN) :]
+        _require_prints(shown_columns[:keys], shown, _SHOWN[:2])
+        _require_prints(shown_columns, shown, _SHOWN[2:4])
         return RecomputedState(tuples, shown)
 
     def size(self, state: RecomputedState) -> Size:
         """Return the size of the state: tuples, and bytes."""
         return Size(state.tuples.num_rows, state.tuples.nbytes + state.shown.nbytes)
+
+
+def _require_prints(
+    columns: Sequence[pa.Array], rows: pa.RecordBatch, words: Sequence[str]
+) -> None:
+    """Refuse rows whose words are not those of their columns."""
+    prints = fingerprints(columns, rows.num_rows)
+    for name, found in zip(words, (prints.first, prints.second), strict=True):
+        require(np.array_equal(found, _words(rows, name)), "words that are not those of the values")
 
 
 def _nothing(schema: pa.Schema) -> pa.RecordBatch:
