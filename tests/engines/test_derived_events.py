@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -232,3 +234,47 @@ def test_a_row_without_a_time_is_refused() -> None:
 def test_rows_that_are_no_events_are_refused(around: str, query: str, message: str) -> None:
     with pytest.raises(EventideError, match=message):
         ev.sql(around.format(query), cars=cars())
+
+
+def many_cars() -> pa.Table:
+    """So many events that the index is worth asking: one in a thousand begins a match."""
+    places = np.arange(150_000)
+    return pa.table(
+        {
+            "ts": pa.array(places // 3 * SECOND).cast(pa.timestamp("us")),
+            "car": pa.array(places % 3).cast(pa.string()),
+            "x": places * 7919 % 1000,
+        }
+    )
+
+
+RARE = (
+    "cars MATCH_RECOGNIZE (ORDER BY ts MEASURES LAST(x) AS last PATTERN (A B C)"
+    " WITHIN INTERVAL '5' SECOND DEFINE A AS x = 7, B AS x > 100, C AS x > 100)"
+)
+
+
+def test_the_index_answers_the_query_inside(tmp_path: Path) -> None:
+    db = ev.open(tmp_path / "db")
+    stream = db.create_stream("cars", {"car": "string", "x": "int64"}, index=["x"])
+    stream.append(many_cars())
+    text = (
+        f"SELECT window_start, COUNT(*) AS n, FIRST(last) AS first, MIN(start_ts) AS began"
+        f" FROM {RARE} GROUP BY TUMBLE(ts, INTERVAL '10' MINUTE)"
+    )
+    explained = str(db.explain(text))
+    assert "150,000 events of cars: look up A: x = 7" in explained
+    assert "the rows of derived_0" in explained
+    found = db.sql(text).rows()
+    assert len(found) > 5
+    assert found == ev.sql(text, cars=many_cars()).rows()
+
+
+def test_explain_shows_what_a_standing_query_reads() -> None:
+    text = f"EXPLAIN ANALYZE SELECT COUNT(*) AS n FROM {RARE} [RANGE 1 HOUR] AS m"
+    lines = [row["plan"] for row in ev.sql(text, cars=many_cars()).rows()]
+    inside = lines.index("derived_0:")
+    assert lines[0].startswith("Standing")
+    assert lines[inside + 1].startswith("  DerivedStream in order of ts, start_ts")
+    assert any("MatchRecognize (A B C) within 5 s" in line for line in lines[inside:])
+    assert any(line.startswith("history: 150,000 events of cars") for line in lines[inside:])
