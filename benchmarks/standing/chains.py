@@ -32,7 +32,6 @@ from benchmarks.standing.setting import (
 )
 from eventide.engines.build import build_standing
 from eventide.plan.expressions import Expression
-from eventide.plan.nodes import rebuild_sources
 from eventide.plan.standing.choose import choose_plan
 from eventide.plan.standing.join_order import JoinInput
 from eventide.plan.standing.nodes import Standing, WindowJoin
@@ -69,7 +68,7 @@ def streams_of(arrivals: Arrivals, count: int) -> dict[str, pa.Table]:
 def chained(plan: Plan) -> Plan:
     """Return a plan whose joins are of two sources, each of the one before and one more."""
     if not isinstance(plan, WindowJoin):
-        return rebuild_sources(plan, chained)
+        return plan.with_children(chained)
     whole: Plan = plan.sources[0]
     keys: tuple[Expression, ...] = plan.keys[0]
     for source, own in zip(plan.sources[1:], plan.keys[1:], strict=True):

@@ -5,7 +5,6 @@ from decimal import Decimal
 import pytest
 
 from eventide.errors import BindError
-from eventide.plan.aggregates import AGGREGATES
 from eventide.plan.bind import bind, bind_expression
 from eventide.plan.expressions import Aggregate, Call, Cast, Column, Literal, Named, integer
 from eventide.plan.functions import FUNCTIONS
@@ -82,10 +81,6 @@ def test_operators_have_the_types_of_sql(
 )
 def test_aggregates_have_their_types(function: str, argument: str, result: DataType) -> None:
     assert bind_expression(Aggregate(function, Column(argument)), ROW).type == result
-
-
-def test_every_aggregate_is_in_the_table() -> None:
-    assert set(AGGREGATES) == {"count", "sum", "avg", "min", "max", "stddev", "first", "last"}
 
 
 def test_literals_become_the_type_they_meet() -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from eventide.lang.sql import plan_sql
 from eventide.plan.bounds import unbounded_reason
-from eventide.plan.nodes import sources_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.tree import Plan
 from tests.golden.plans import CATALOG
@@ -17,7 +16,7 @@ def match_of(clauses: str) -> MatchRecognize:
         f"SELECT car FROM cars MATCH_RECOGNIZE (PARTITION BY car {clauses})", CATALOG
     )
     while not isinstance(plan, MatchRecognize):
-        (plan,) = sources_of(plan)
+        (plan,) = plan.children
     return plan
 
 

@@ -29,7 +29,7 @@ from eventide.ingest.coerce import (
 )
 from eventide.lang.sql import plan_sql
 from eventide.plan.expressions import Column, RangeFrame, walk
-from eventide.plan.nodes import Filter, Project, Scan, scans_of, sources_of
+from eventide.plan.nodes import Filter, Project, Scan, scans_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.standing.nodes import AsOfJoin, RowsWindow, Standing, Unbounded, Windowed
@@ -273,7 +273,7 @@ def _uses_of_time(
     untimed = [scan for scan in scans if tables[scan.stream].times is None]
     if not untimed:
         return
-    for source in sources_of(plan):
+    for source in plan.children:
         yield from _uses_of_time(source, tables)
     what = _needs_time(plan)
     if what is not None:

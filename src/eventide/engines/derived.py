@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from eventide.operators.order_rows import sorted_places
 from eventide.plan.expressions import Column, OrderKey
-from eventide.plan.nodes import DerivedStream, Filter, Project, Scan, rebuild_sources, scans_of
+from eventide.plan.nodes import DerivedStream, Filter, Project, Scan, scans_of
 from eventide.plan.standing.nodes import Merge, Standing
 from eventide.plan.tree import Plan
 from eventide.schema import SEQ, TS
@@ -86,7 +86,7 @@ class Opener:
 
         def opened(node: Plan) -> Plan:
             if not isinstance(node, DerivedStream):
-                return rebuild_sources(node, opened)
+                return node.with_children(opened)
             name = self.name_of(node)
             below[name] = node
             return Scan(name, tuple(node.row.items()), span=node.span, order=node.order)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from eventide.engines.build import substituted
 from eventide.engines.standing.reach import unaliased
 from eventide.plan.expressions import Call, Column, Expression, Named, columns_of
-from eventide.plan.nodes import Filter, Project, Scan, scans_of, sources_of
+from eventide.plan.nodes import Filter, Project, Scan, scans_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.situations.nodes import Situations, TemporalPattern
@@ -112,7 +112,7 @@ def _spread(plan: Plan, numbers: _Numbers) -> dict[int, Keys] | None:
     keys = _own_keys(plan)
     if keys is not None:
         return _surviving(plan, keys, numbers)
-    return _together([_spread(source, numbers) for source in sources_of(plan)])
+    return _together([_spread(source, numbers) for source in plan.children])
 
 
 def _own_keys(plan: Plan) -> Sequence[Expression] | None:
@@ -182,7 +182,7 @@ def _place(plan: Plan, key: Expression, numbers: _Numbers) -> Places | None:
         case Scan():
             return {numbers.of(plan): key} if columns_of(key) else None
         case Merge() | Difference():
-            return _places([(source, key) for source in sources_of(plan)], numbers)
+            return _places([(source, key) for source in plan.children], numbers)
         case WindowJoin(sources=sources, keys=keys_of):
             return _joined(sources, keys_of, key, numbers)
         case OuterJoin(sources=sources, keys=keys_of):
@@ -194,7 +194,7 @@ def _place(plan: Plan, key: Expression, numbers: _Numbers) -> Places | None:
             sides = (plan.left, plan.right)
             return _joined(sides, (plan.left_keys, plan.right_keys), key, numbers)
     below = _below(plan, key)
-    return None if below is None else _place(sources_of(plan)[0], below, numbers)
+    return None if below is None else _place(plan.children[0], below, numbers)
 
 
 def _below(plan: Plan, key: Expression) -> Expression | None:

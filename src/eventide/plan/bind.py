@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import assert_never
+from typing import assert_never, cast
 
 from eventide.errors import BindError, Span, listed
 from eventide.plan.aggregates import AGGREGATES, DECAYED
@@ -62,7 +62,6 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
-from eventide.plan.standing.rebuild import rebuild_standing_sources
 from eventide.plan.times import parse_duration, parse_timestamp
 from eventide.plan.tree import Plan, Row
 from eventide.plan.types import can_cast
@@ -115,16 +114,11 @@ def bind(plan: Plan, catalog: Mapping[str, Schema]) -> Plan:
                 situations=_bind_situations(plan.situations, below.row),
                 returns=tuple(_bind_named(item, below.row) for item in plan.returns),
             )
-        case PeriodJoin(left=left, right=right):
-            return replace(plan, left=bind(left, catalog), right=bind(right, catalog))
-        case DerivedStream(source=source) | EndRows(source=source):
-            return replace(plan, source=bind(source, catalog))
-        case Relational(inputs=inputs):
-            return replace(
-                plan, inputs=tuple((name, bind(source, catalog)) for name, source in inputs)
-            )
+        case PeriodJoin() | DerivedStream() | EndRows() | Relational():
+            return plan.with_children(lambda each: bind(each, catalog))
         case _:
-            return bind_standing(rebuild_standing_sources(plan, lambda each: bind(each, catalog)))
+            below = plan.with_children(lambda each: bind(each, catalog))
+            return bind_standing(cast("StandingNode", below))
 
 
 def bind_standing(plan: StandingNode) -> Plan:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from eventide.plan.expressions import At, MatchNumber, RowsFrame, walk
-from eventide.plan.nodes import scans_of, sources_of
+from eventide.plan.nodes import scans_of
 from eventide.plan.patterns.automaton import DONE, PatternAutomaton, automaton_of
 from eventide.plan.patterns.looking_back import looks_back
 from eventide.plan.patterns.nodes import MatchRecognize
@@ -51,7 +51,7 @@ def unbounded_reasons(plan: Plan) -> Iterator[str]:
         if reason is not None:
             yield reason
         return
-    for source in sources_of(plan):
+    for source in plan.children:
         yield from unbounded_reasons(source)
 
 
@@ -60,7 +60,7 @@ def kept_for_ever(plan: Standing) -> str | None:
     for node in nodes_of(plan):
         match node:
             case WindowJoin() | OuterJoin() | Difference() | Existence() | Top():
-                kept, cure = sources_of(node), ""
+                kept, cure = node.children, ""
             case Standing(report="current" | "rstream", output_window=None, source=source):
                 kept, cure = (source,), ", or ISTREAM (…) for results without an answer to keep"
             case _:

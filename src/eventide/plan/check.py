@@ -24,16 +24,7 @@ from eventide.plan.expressions import (
     walk,
 )
 from eventide.plan.functions import FUNCTIONS
-from eventide.plan.nodes import (
-    DerivedStream,
-    EndRows,
-    Filter,
-    Project,
-    Relational,
-    Scan,
-    node_of,
-    sources_of,
-)
+from eventide.plan.nodes import DerivedStream, EndRows, Filter, Project, Relational, Scan, node_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.situations.allen import ANY
@@ -82,7 +73,7 @@ def check_plan(plan: Plan, *, after: str) -> Plan:
 
 
 def _check(plan: Plan) -> None:  # noqa: PLR0912 - a case for each kind of node
-    for source in sources_of(plan):
+    for source in plan.children:
         _check(source)
     plan = node_of(plan)
     match plan:

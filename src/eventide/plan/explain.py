@@ -17,16 +17,7 @@ from eventide.plan.expressions import (
     OrderKey,
     rebuild,
 )
-from eventide.plan.nodes import (
-    DerivedStream,
-    EndRows,
-    Filter,
-    Project,
-    Relational,
-    Scan,
-    node_of,
-    sources_of,
-)
+from eventide.plan.nodes import DerivedStream, EndRows, Filter, Project, Relational, Scan, node_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import render_pattern
 from eventide.plan.render import render, render_over
@@ -98,7 +89,7 @@ def _lines(plan: Plan, depth: int) -> Iterator[str]:
     if isinstance(plan, Windowed) and isinstance(plan.source, Scan):
         # Its line names its source.
         return
-    for source in sources_of(plan):
+    for source in plan.children:
         yield from _lines(source, depth + 1)
 
 
@@ -196,7 +187,7 @@ def _as_if_tumbling(node: Plan, slide_us: int, every: str) -> str:
     if isinstance(node, Windowed):
         alike = node.window == RangeWindow(slide_us)
         return f", at e of the events in (e - {every}, e]" if alike else ""
-    found = (_as_if_tumbling(each, slide_us, every) for each in sources_of(node))
+    found = (_as_if_tumbling(each, slide_us, every) for each in node.children)
     return next(filter(None, found), "")
 
 

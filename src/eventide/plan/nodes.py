@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -12,20 +11,13 @@ from eventide.plan.expressions import (
     Column,
     Expression,
     Named,
-    NamedAggregate,
     OrderKey,
-    rebuild_aggregate,
+    rebuild_named,
 )
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
-from eventide.plan.situations.parts import Situation
 from eventide.plan.standing.nodes import StandingNode
-from eventide.plan.standing.rebuild import (
-    rebuild_standing_expressions,
-    rebuild_standing_sources,
-    standing_sources,
-)
-from eventide.plan.tree import Plan, Row
+from eventide.plan.tree import ChangeExpression, ChangePlan, OverOne, Plan, Row
 from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
 from eventide.schema import TS, DataType
 
@@ -60,7 +52,7 @@ class Scan(Plan):
 
 
 @dataclass(frozen=True, slots=True)
-class Filter(Plan):
+class Filter(OverOne):
     """The rows on which `condition` is true, neither false nor null."""
 
     source: Plan
@@ -71,9 +63,13 @@ class Filter(Plan):
         """The columns of the output."""
         return self.source.row
 
+    def with_expressions(self, change: ChangeExpression) -> Filter:
+        """Return the node with another condition."""
+        return replace(self, condition=change(self.condition))
+
 
 @dataclass(frozen=True, slots=True)
-class Project(Plan):
+class Project(OverOne):
     """The named expressions, computed for every row."""
 
     source: Plan
@@ -84,9 +80,13 @@ class Project(Plan):
         """The columns of the output."""
         return {item.name: item.type for item in self.items}
 
+    def with_expressions(self, change: ChangeExpression) -> Project:
+        """Return the node with other items."""
+        return replace(self, items=rebuild_named(self.items, change))
+
 
 @dataclass(frozen=True, slots=True)
-class EndRows(Plan):
+class EndRows(OverOne):
     """The first `count` rows in order of time behind `offset` others, or the last, newest first.
 
     The source chooses and computes with each event of a stored stream by itself, so leaves are read
@@ -110,7 +110,7 @@ class EndRows(Plan):
 
 
 @dataclass(frozen=True, slots=True)
-class DerivedStream(Plan):
+class DerivedStream(OverOne):
     """The rows of an append-only query as events; `ts` is the instant at which a row is certain.
 
     Rows come in order of `ts`, then of the columns `order`, then as the source has them. Other
@@ -156,6 +156,15 @@ class Relational(Plan):
         """Unknown: the engine that runs the text decides it."""
         return {}
 
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        """The plans directly below."""
+        return tuple(source for _, source in self.inputs)
+
+    def with_children(self, change: ChangePlan) -> Relational:
+        """Return the node over changed inputs."""
+        return replace(self, inputs=tuple((name, change(each)) for name, each in self.inputs))
+
 
 Node = (
     Scan
@@ -182,36 +191,18 @@ def node_of(plan: Plan) -> Node:
     return cast("Node", plan)
 
 
-def sources_of(plan: Plan) -> tuple[Plan, ...]:
-    """Return the plans directly below a node."""
-    plan = node_of(plan)
-    match plan:
-        case Scan():
-            return ()
-        case PeriodJoin(left=left, right=right):
-            return (left, right)
-        case Relational(inputs=inputs):
-            return tuple(source for _, source in inputs)
-        case Filter() | Project() | WindowAggregate() | SlidingAggregate() | MatchRecognize():
-            return (plan.source,)
-        case Situations() | TemporalPattern() | DerivedStream() | EndRows():
-            return (plan.source,)
-        case _:
-            return standing_sources(plan)
-
-
 def scans_of(plan: Plan) -> tuple[Scan, ...]:
     """Return all scans of a plan, left to right."""
     if isinstance(plan, Scan):
         return (plan,)
-    return tuple(scan for source in sources_of(plan) for scan in scans_of(source))
+    return tuple(scan for source in plan.children for scan in scans_of(source))
 
 
 def match_of(plan: Plan) -> MatchRecognize | None:
     """Return the row pattern of a plan over one scan, if it has one."""
     if isinstance(plan, MatchRecognize):
         return plan
-    found = (match_of(source) for source in sources_of(plan))
+    found = (match_of(source) for source in plan.children)
     return next((each for each in found if each is not None), None)
 
 
@@ -219,78 +210,10 @@ def situations_of(plan: Plan) -> Situations | TemporalPattern | None:
     """Return the node of a plan over one scan that follows situations, if it has one."""
     if isinstance(plan, Situations | TemporalPattern):
         return plan
-    found = (situations_of(source) for source in sources_of(plan))
+    found = (situations_of(source) for source in plan.children)
     return next((each for each in found if each is not None), None)
-
-
-def rebuild_sources(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
-    """Return the node with `change` applied to each plan directly below it."""
-    plan = node_of(plan)
-    match plan:
-        case Scan():
-            return plan
-        case PeriodJoin(left=left, right=right):
-            return replace(plan, left=change(left), right=change(right))
-        case Relational(inputs=inputs):
-            return replace(plan, inputs=tuple((name, change(each)) for name, each in inputs))
-        case Filter() | Project() | WindowAggregate() | SlidingAggregate() | MatchRecognize():
-            return replace(plan, source=change(plan.source))
-        case Situations() | TemporalPattern() | DerivedStream() | EndRows():
-            return replace(plan, source=change(plan.source))
-        case _:
-            return rebuild_standing_sources(plan, change)
-
-
-def rebuild_expressions(plan: Plan, change: Callable[[Expression], Expression]) -> Plan:
-    """Return the node with `change` applied to each of its own expressions."""
-
-    def named(items: tuple[Named, ...]) -> tuple[Named, ...]:
-        return tuple(Named(item.name, change(item.expression)) for item in items)
-
-    def aggregated(items: tuple[NamedAggregate, ...]) -> tuple[NamedAggregate, ...]:
-        return tuple(
-            replace(item, aggregate=rebuild_aggregate(item.aggregate, change)) for item in items
-        )
-
-    def held(items: tuple[Situation, ...]) -> tuple[Situation, ...]:
-        return tuple(replace(item, condition=change(item.condition)) for item in items)
-
-    plan = node_of(plan)
-    match plan:
-        case Scan() | PeriodJoin() | DerivedStream() | EndRows() | Relational():
-            return plan
-        case Filter(condition=condition):
-            return replace(plan, condition=change(condition))
-        case Project(items=items):
-            return replace(plan, items=named(items))
-        case WindowAggregate(keys=keys, aggregates=aggregates):
-            return replace(plan, keys=named(keys), aggregates=aggregated(aggregates))
-        case SlidingAggregate(keys=keys, aggregates=aggregates):
-            return replace(plan, keys=tuple(map(change, keys)), aggregates=aggregated(aggregates))
-        case MatchRecognize(keys=keys, order=order, defines=defines, measures=measures):
-            ordered = tuple(replace(item, expression=change(item.expression)) for item in order)
-            return replace(
-                plan,
-                keys=named(keys),
-                order=ordered,
-                defines=named(defines),
-                measures=named(measures),
-            )
-        case Situations(keys=keys, situations=situations, aggregates=aggregates):
-            return replace(
-                plan,
-                keys=named(keys),
-                situations=held(situations),
-                aggregates=aggregated(aggregates),
-            )
-        case TemporalPattern(keys=keys, situations=situations, returns=returns):
-            return replace(
-                plan, keys=named(keys), situations=held(situations), returns=named(returns)
-            )
-        case _:
-            return rebuild_standing_expressions(plan, change)
 
 
 def derived_in(plan: Plan) -> bool:
     """Whether a plan reads the rows of a query as events."""
-    return isinstance(plan, DerivedStream) or any(map(derived_in, sources_of(plan)))
+    return isinstance(plan, DerivedStream) or any(map(derived_in, plan.children))

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.engines.build import build_standing
-from eventide.plan.nodes import rebuild_sources
 from eventide.plan.standing.execution import EXECUTIONS
 from eventide.plan.standing.nodes import (
     PeriodWindow,
@@ -57,7 +56,7 @@ def named(questions: tuple[Question, ...]) -> pytest.MarkDecorator:
 
 def rebuilt(plan: Plan, change: Callable[[Plan], Plan]) -> Plan:
     """A plan with each node changed, the lowest first."""
-    return change(rebuild_sources(plan, lambda source: rebuilt(source, change)))
+    return change(plan.with_children(lambda source: rebuilt(source, change)))
 
 
 def standing(plan: Plan) -> Standing:

@@ -26,7 +26,6 @@ from eventide.plan.expressions import (
     MatchAggregate,
     MatchNumber,
 )
-from eventide.plan.nodes import sources_of
 from eventide.plan.patterns.nodes import TIMED_OUT, MatchRecognize
 from eventide.plan.patterns.tree import (
     Absent,
@@ -117,7 +116,7 @@ def match_node(plan: Plan) -> MatchRecognize:
     while waiting:
         each = waiting.pop()
         found += [each] if isinstance(each, MatchRecognize) else []
-        waiting += sources_of(each)
+        waiting += each.children
     [node] = found
     return node
 

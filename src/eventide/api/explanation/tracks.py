@@ -23,7 +23,7 @@ from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.plan.explain import describe
-from eventide.plan.nodes import EndRows, Scan, sources_of
+from eventide.plan.nodes import EndRows, Scan
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
@@ -84,7 +84,7 @@ def heading(block: ExplainedBlock) -> str:
     while not isinstance(plan, Scan):
         if isinstance(plan, HEADED):
             break
-        (plan,) = sources_of(plan)
+        (plan,) = plan.children
     return f"{describe(plan)}, over {plural(block.source.row_count, 'event')}"
 
 

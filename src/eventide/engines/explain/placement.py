@@ -31,15 +31,7 @@ from eventide.errors import UnsupportedError
 from eventide.operators.patterns.entry import why_whole
 from eventide.plan.bounds import kept_of_every_key, unbounded_reason, unbounded_reasons
 from eventide.plan.explain import describe, explain, keys_text, related_text
-from eventide.plan.nodes import (
-    EndRows,
-    Relational,
-    derived_in,
-    match_of,
-    scans_of,
-    situations_of,
-    sources_of,
-)
+from eventide.plan.nodes import EndRows, Relational, derived_in, match_of, scans_of, situations_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.standing.nodes import Standing
@@ -209,14 +201,14 @@ def counts_rows(plan: Plan) -> bool:
     """Whether a plan over one scan has windows by count."""
     if isinstance(plan, WindowAggregate) and isinstance(plan.window, CountWindow):
         return True
-    return any(map(counts_rows, sources_of(plan)))
+    return any(map(counts_rows, plan.children))
 
 
 def gap_of(plan: Plan) -> int | None:
     """Return the gap between the sessions of a plan over one scan, None if it has no sessions."""
     if isinstance(plan, WindowAggregate) and isinstance(plan.window, Sessions):
         return plan.window.gap_us
-    return next((gap for gap in map(gap_of, sources_of(plan)) if gap is not None), None)
+    return next((gap for gap in map(gap_of, plan.children) if gap is not None), None)
 
 
 def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:

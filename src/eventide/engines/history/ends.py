@@ -19,7 +19,7 @@ from eventide.engines.history.replay import SLICE_ROWS, replay, run_slice
 from eventide.engines.history.slices import Slice
 from eventide.engines.placing import arrow_schema
 from eventide.operators.columns import concat_batches
-from eventide.plan.nodes import EndRows, Filter, Scan, rebuild_sources, scans_of, sources_of
+from eventide.plan.nodes import EndRows, Filter, Scan, scans_of
 from eventide.plan.tree import Plan
 from eventide.store.reading.ends import end_of
 from eventide.store.snapshot import Snapshot
@@ -114,11 +114,11 @@ class EndsAccess:
 
 def has_filter(plan: Plan) -> bool:
     """Whether a plan over one scan leaves out events."""
-    return isinstance(plan, Filter) or any(map(has_filter, sources_of(plan)))
+    return isinstance(plan, Filter) or any(map(has_filter, plan.children))
 
 
 def within(plan: Plan, times: TimeRange) -> Plan:
     """Return a plan over one scan that reads only a period."""
     if isinstance(plan, Scan):
         return replace(plan, time_range=times)
-    return rebuild_sources(plan, lambda source: within(source, times))
+    return plan.with_children(lambda source: within(source, times))

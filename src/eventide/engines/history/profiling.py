@@ -19,7 +19,6 @@ from eventide.operators.situations.match import MatchSituations
 from eventide.operators.situations.plan import Statistics
 from eventide.operators.tree import OperatorStep, OperatorTree
 from eventide.plan.explain import describe
-from eventide.plan.nodes import sources_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.tree import Plan
@@ -151,7 +150,7 @@ def replay_timed(plan: Plan, source: EventSource) -> tuple[list[pa.RecordBatch],
 
 def step_names(plan: Plan) -> Iterator[str]:
     """Yield the names of the scan and of each operator above it, bottom first."""
-    for below in sources_of(plan):
+    for below in plan.children:
         yield from step_names(below)
     if isinstance(plan, MatchRecognize) and plan.order:
         yield f"Order by {', '.join(render(key.expression) for key in plan.order)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from eventide.plan.expressions import Call, Column, Expression, Literal, conjuncts
-from eventide.plan.nodes import Filter, Scan, sources_of
+from eventide.plan.nodes import Filter, Scan
 from eventide.plan.tree import Plan
 from eventide.schema import SEQ, TS
 from eventide.store.index.ranges import ValueRange
@@ -25,7 +25,7 @@ def value_ranges(plan: Plan) -> dict[str, ValueRange]:
             return dict(merged(conjuncts(condition)))
         case Scan():
             return {}
-    sources = sources_of(plan)
+    sources = plan.children
     return value_ranges(sources[0]) if len(sources) == 1 else {}
 
 

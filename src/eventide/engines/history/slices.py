@@ -15,7 +15,7 @@ from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.build import keeps_state
 from eventide.operators.patterns.entry import why_whole
 from eventide.plan.expressions import RangeFrame, RowsFrame
-from eventide.plan.nodes import EndRows, Scan, situations_of, sources_of
+from eventide.plan.nodes import EndRows, Scan, situations_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.tree import Plan
@@ -76,7 +76,7 @@ def halo_of(plan: Plan) -> Halo | None:
             return None if why_undivided(plan) else Halo(within_us)
         case WindowAggregate() | SlidingAggregate() | MatchRecognize() if situations_of(plan):
             return None  # each would own something else
-    halos = [halo_of(source) for source in sources_of(plan)]
+    halos = [halo_of(source) for source in plan.children]
     if len(halos) != 1 or halos[0] is None:
         return None
     halo = halos[0]

@@ -25,7 +25,6 @@ from eventide.plan.nodes import (
     Project,
     Scan,
     match_of,
-    rebuild_sources,
     situations_of,
 )
 from eventide.plan.tree import Plan
@@ -82,7 +81,7 @@ def numbered(plan: Plan) -> Plan:
     if isinstance(plan, Scan):
         others = tuple(column for column in plan.columns if column[0] != SEQ)
         return replace(plan, columns=(*others, (SEQ, INT64)))
-    return rebuild_sources(plan, numbered)
+    return plan.with_children(numbered)
 
 
 def scanned(spark: SparkSession, scan: Scan, source: Snapshot) -> list[tuple[Snapshot, TimeRange]]:

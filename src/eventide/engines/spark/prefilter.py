@@ -15,7 +15,7 @@ from pyspark.sql import types as t
 
 from eventide.batch import TimeRange
 from eventide.plan import expressions as plan
-from eventide.plan.nodes import Filter, Scan, sources_of
+from eventide.plan.nodes import Filter, Scan
 from eventide.plan.tree import Plan
 from eventide.schema import MAX_TS_US, MIN_TS_US, TS
 
@@ -64,7 +64,7 @@ def conditions_of(block: Plan) -> Iterator[plan.Expression]:
         case Filter(source=Scan(), condition=condition):
             yield from plan.conjuncts(condition)
         case _:
-            for source in sources_of(block):
+            for source in block.children:
                 yield from conditions_of(source)
 
 

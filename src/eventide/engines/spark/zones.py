@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from eventide.plan.expressions import Column, Expression, PeriodPart, walk
-from eventide.plan.nodes import Project, Scan, scans_of, sources_of
+from eventide.plan.nodes import Project, Scan, scans_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.standing.nodes import AT, EXP, GroupAggregate, Standing, Windowed
@@ -47,7 +47,7 @@ def inherited_times(plan: Plan, streams: Zoneless) -> dict[str, bool]:
     """Return the timestamps of the plans below a node, and whether they have no zone."""
     prefix = f"{plan.alias}." if isinstance(plan, Windowed) else ""
     found: dict[str, bool] = {}
-    for source in sources_of(plan):
+    for source in plan.children:
         zoneless = zoneless_columns(source, streams)
         for name, kind in source.row.items():
             if kind == TIMESTAMP:

@@ -29,7 +29,7 @@ from eventide.operators.standing.sets.merge import MergeOperator
 from eventide.operators.standing.windows.choice import window_operator
 from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Literal, Named
-from eventide.plan.nodes import Filter, Project, Scan, sources_of
+from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import (
     ANSWER_EXP,
@@ -203,7 +203,7 @@ class _Inside:
             return self._window(plan, circumstances)
         if isinstance(plan, AsOfJoin):
             return self._as_of(plan, circumstances)
-        sources = sources_of(plan)
+        sources = plan.children
         inputs = tuple(self.add(source, circumstances) for source in sources)
         edges = [pattern_of(source, circumstances) for source in sources]
         if isinstance(plan, OuterJoin):

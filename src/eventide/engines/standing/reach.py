@@ -12,7 +12,7 @@ from dataclasses import replace
 from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.history.pruning import merged
 from eventide.plan.expressions import Column, Expression, conjuncts, rebuild
-from eventide.plan.nodes import Filter, Project, Scan, sources_of
+from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.standing.nodes import (
     Merge,
     PeriodWindow,
@@ -82,7 +82,7 @@ def comes_with_events(plan: Plan) -> bool:
         case Windowed():
             return True
         case Filter() | Project() | WindowJoin() | Merge():
-            return all(map(comes_with_events, sources_of(plan)))
+            return all(map(comes_with_events, plan.children))
     return False
 
 
@@ -121,7 +121,7 @@ def conditions_of(plan: Plan) -> tuple[dict[str, ValueRange], ...]:
             return ({},)
         case Filter(source=Windowed(alias=alias), condition=condition):
             return (dict(merged(unaliased(each, alias) for each in conjuncts(condition))),)
-    return tuple(found for source in sources_of(plan) for found in conditions_of(source))
+    return tuple(found for source in plan.children for found in conditions_of(source))
 
 
 def unaliased(expression: Expression, alias: str) -> Expression:

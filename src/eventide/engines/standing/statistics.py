@@ -14,7 +14,7 @@ from eventide.engines.standing.sampling import SECOND_US, sample_of
 from eventide.errors import StoreError
 from eventide.plan.expressions import Column, Expression, columns_of, conjuncts, walk
 from eventide.plan.failing import can_fail
-from eventide.plan.nodes import Filter, Project, Scan, sources_of
+from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.standing.nodes import (
     Difference,
     Distinct,
@@ -148,7 +148,7 @@ def compared_columns(node: Plan) -> Iterator[str]:
         case Windowed(window=RowsWindow(keys=keys), alias=alias):
             yield from (f"{alias}.{key}" for key in keys)
         case Distinct() | Difference():
-            yield from (name for each in sources_of(node) for name in named_in(each))
+            yield from (name for each in node.children for name in named_in(each))
 
 
 def named_in(plan: Plan) -> Iterator[str]:

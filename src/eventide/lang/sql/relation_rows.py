@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.plan.expressions import Column, Expression, Named, rebuild
-from eventide.plan.nodes import Filter, Project, Scan, rebuild_expressions, sources_of
+from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.standing.nodes import CHANGE_COLUMNS, RowsWindow, Standing, Windowed
 from eventide.plan.tree import Plan
 from eventide.schema import DELETED, Schema
@@ -38,7 +38,7 @@ def reads_relation(plan: Plan) -> bool:
     """Whether a plan reads the rows of a relation."""
     if isinstance(plan, Standing):
         return False
-    return isinstance(plan, Windowed) or any(map(reads_relation, sources_of(plan)))
+    return isinstance(plan, Windowed) or any(map(reads_relation, plan.children))
 
 
 def is_of_rows(plan: Plan) -> bool:
@@ -66,7 +66,7 @@ def _merged(plan: Plan) -> tuple[Plan, str]:
                     return replace(expression, name=f"{front}{expression.name}")
                 return rebuild(expression, changed)
 
-            merged = rebuild_expressions(replace(plan, source=below), changed)
+            merged = replace(plan, source=below).with_expressions(changed)
             return merged, front if isinstance(plan, Filter) else ""
     return plan, ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, rebuild_sources
+from eventide.plan.nodes import DerivedStream, Filter, Project, Relational
 from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.standing.nodes import Merge, Standing
 from eventide.plan.tree import Plan
@@ -12,7 +12,7 @@ def drop_order(plan: Plan) -> Plan:
     """Project(a, DerivedStream(x)) -> Project(a, x), at the top of a plan."""
     match plan:
         case Filter() | Project() | PeriodJoin() | Relational():
-            return rebuild_sources(plan, drop_order)
+            return plan.with_children(drop_order)
         case DerivedStream(source=source) if _is_block(source):
             return drop_order(source)
     return plan

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from eventide.plan.constants import cast_constant
 from eventide.plan.expressions import Call, Cast, Expression, Literal, Scalar, rebuild
-from eventide.plan.nodes import Filter, rebuild_expressions, rebuild_sources
+from eventide.plan.nodes import Filter
 from eventide.plan.tree import Plan
 from eventide.schema import BOOL, MAX_TS_US, MIN_TS_US, TIMESTAMP, DataType
 
@@ -32,7 +32,7 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 def fold_constants(plan: Plan) -> Plan:
     """Filter(ts > t - INTERVAL '1' DAY AND TRUE, x) -> Filter(ts > t', x)."""
-    plan = rebuild_sources(rebuild_expressions(plan, fold), fold_constants)
+    plan = plan.with_expressions(fold).with_children(fold_constants)
     match plan:
         case Filter(source=source, condition=Literal(value=True)):
             return source

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventide.plan.expressions import Call
-from eventide.plan.nodes import Filter, rebuild_sources
+from eventide.plan.nodes import Filter
 from eventide.plan.tree import Plan
 from eventide.schema import BOOL
 
@@ -13,7 +13,7 @@ def merge_filters(plan: Plan) -> Plan:
 
     The inner condition comes first: it may guard the outer one against values it cannot take.
     """
-    plan = rebuild_sources(plan, merge_filters)
+    plan = plan.with_children(merge_filters)
     match plan:
         case Filter(source=Filter(source=source, condition=inner), condition=outer):
             return Filter(source, Call("and", (inner, outer), BOOL))

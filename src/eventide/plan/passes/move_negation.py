@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from eventide.plan.expressions import Column, Expression, columns_of
 from eventide.plan.failing import can_fail
-from eventide.plan.nodes import Filter, Project, rebuild_sources, sources_of
+from eventide.plan.nodes import Filter, Project
 from eventide.plan.passes.push_selections import substituted, takes_equal_for_one
 from eventide.plan.standing.nodes import Difference, Existence, WindowJoin
 from eventide.plan.tree import Plan
@@ -24,7 +24,7 @@ def moves_of_negation(plan: Plan) -> Iterator[tuple[str, Plan]]:
     Nothing moves across a join as of a time: a row that comes back later would meet another past.
     """
     yield from _moves_here(plan)
-    for place, source in enumerate(sources_of(plan)):
+    for place, source in enumerate(plan.children):
         for name, moved in moves_of_negation(source):
             yield name, _with_source(plan, place, moved)
 
@@ -123,5 +123,5 @@ def _expressions(join: WindowJoin) -> list[Expression]:
 
 
 def _with_source(plan: Plan, place: int, source: Plan) -> Plan:
-    places = iter(range(len(sources_of(plan))))
-    return rebuild_sources(plan, lambda each: source if next(places) == place else each)
+    places = iter(range(len(plan.children)))
+    return plan.with_children(lambda each: source if next(places) == place else each)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from eventide.plan.expressions import Column, Expression, Named, columns_of
-from eventide.plan.nodes import Filter, Project, rebuild_sources
+from eventide.plan.nodes import Filter, Project
 from eventide.plan.standing.nodes import (
     AsOfJoin,
     Existence,
@@ -51,7 +51,7 @@ def _narrow(plan: Plan, needed: Names) -> Plan:
             own = _read(key for each in keys for key in each)
             own |= frozenset() if condition is None else columns_of(condition)
             own |= frozenset() if band is None else _read((band.left, band.right))
-            return rebuild_sources(plan, lambda source: _only(source, needed | own))
+            return plan.with_children(lambda source: _only(source, needed | own))
         case AsOfJoin(left=left, left_keys=keys):
             return replace(plan, left=_narrow(left, needed | _read(keys)))
         case Existence(left=left, right=right, left_keys=left_keys, right_keys=right_keys):
@@ -68,7 +68,7 @@ def _narrow(plan: Plan, needed: Names) -> Plan:
             below = needed | _read(keys) | _read(item.expression for item in order)
             return replace(plan, source=_narrow(source, below))
         case _:
-            return rebuild_sources(plan, lambda source: _narrow(source, frozenset(source.row)))
+            return plan.with_children(lambda source: _narrow(source, frozenset(source.row)))
 
 
 def _only(source: Plan, needed: Names) -> Plan:

@@ -27,7 +27,6 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
-from eventide.plan.standing.rebuild import rebuild_standing_sources
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
 from eventide.schema import TS
@@ -116,7 +115,7 @@ def _prune_standing(plan: StandingNode, needed: Names) -> Plan:
             below = needed if condition is None else needed | columns_of(condition)
             band = () if plan.band is None else (plan.band.left, plan.band.right)
             below |= _read_by((*(key for keys in plan.keys for key in keys), *band))
-            return rebuild_standing_sources(plan, lambda each: _slimmed(each, below))
+            return plan.with_children(lambda each: _slimmed(each, below))
         case AsOfJoin(left=left, right=right):
             return replace(
                 plan,
@@ -137,7 +136,7 @@ def _prune_standing(plan: StandingNode, needed: Names) -> Plan:
             return replace(plan, source=_slimmed(source, below))
         case Merge() | Distinct() | Difference() | Standing():
             # Rows that differ in any column are different rows.
-            return rebuild_standing_sources(plan, lambda each: _prune(each, frozenset(each.row)))
+            return plan.with_children(lambda each: _prune(each, frozenset(each.row)))
     assert_never(plan)
 
 

@@ -7,7 +7,7 @@ from functools import reduce
 
 from eventide.batch import ALL_TIME, END_OF_TIME_US, TimeRange
 from eventide.plan.expressions import Call, Column, Expression, Literal, conjuncts
-from eventide.plan.nodes import Filter, Scan, rebuild_sources
+from eventide.plan.nodes import Filter, Scan
 from eventide.plan.tree import Plan
 from eventide.schema import BOOL, TS
 
@@ -17,7 +17,7 @@ _NEVER = TimeRange(0, 0)
 
 def push_down_time_range(plan: Plan) -> Plan:
     """Filter(ts >= a AND ts < b AND p, Scan) -> Filter(p, Scan from a until b)."""
-    plan = rebuild_sources(plan, push_down_time_range)
+    plan = plan.with_children(push_down_time_range)
     match plan:
         case Filter(source=Scan() as scan, condition=condition):
             return _push(scan, condition)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from eventide.plan.expressions import Call, Column, Expression, columns_of, conjuncts, rebuild, walk
 from eventide.plan.failing import can_fail
-from eventide.plan.nodes import Filter, Project, rebuild_sources
+from eventide.plan.nodes import Filter, Project
 from eventide.plan.passes.push_down_time_range import conjoin
 from eventide.plan.standing.nodes import (
     AsOfJoin,
@@ -48,7 +48,7 @@ def push_selections(plan: Plan) -> Plan:
         while isinstance(source, Filter):
             parts, source = [*conjuncts(source.condition), *parts], source.source
         return _pushed(parts, source)
-    return plan if isinstance(plan, Windowed) else rebuild_sources(plan, push_selections)
+    return plan if isinstance(plan, Windowed) else plan.with_children(push_selections)
 
 
 def substituted(expression: Expression, meaning: Mapping[str, Expression]) -> Expression:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eventide.errors import Span
-from eventide.plan.expressions import Column, Named, OrderKey
+from eventide.plan.expressions import Column, Named, OrderKey, rebuild_named, rebuild_order
 from eventide.plan.patterns.tree import PAST_LAST_ROW, Output, Pattern, Skip, Strategy, variables_of
-from eventide.plan.tree import Plan, Row
+from eventide.plan.tree import ChangeExpression, OverOne, Plan, Row
 from eventide.schema import BOOL, TS
 
 TIMED_OUT = "timed_out"
 
 
 @dataclass(frozen=True, slots=True)
-class MatchRecognize(Plan):
+class MatchRecognize(OverOne):
     """Matches of a row pattern among the rows of each key, in order.
 
     `order` is empty for the order of (ts, _seq). `defines` has the condition of every variable of
@@ -62,3 +62,13 @@ class MatchRecognize(Plan):
         return {**columns, **first, **measures} | {
             name: kind for name, kind in source.items() if name not in measures
         }
+
+    def with_expressions(self, change: ChangeExpression) -> MatchRecognize:
+        """Return the node with other keys, order, conditions and measures."""
+        return replace(
+            self,
+            keys=rebuild_named(self.keys, change),
+            order=rebuild_order(self.order, change),
+            defines=rebuild_named(self.defines, change),
+            measures=rebuild_named(self.measures, change),
+        )

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
 from eventide.errors import Span
-from eventide.plan.expressions import Aggregate, Named, NamedAggregate, walk
+from eventide.plan.expressions import (
+    Aggregate,
+    Named,
+    NamedAggregate,
+    rebuild_aggregates,
+    rebuild_named,
+    walk,
+)
 from eventide.plan.situations.parts import Constraint, RowPeriod, Situation
-from eventide.plan.tree import Plan, Row
+from eventide.plan.tree import ChangeExpression, OverOne, OverTwo, Plan, Row
 from eventide.schema import BOOL, STRING, TIMESTAMP, TS
 
 START_TS = "start_ts"
@@ -21,7 +28,7 @@ Detection = Choice["early", "final"]
 
 
 @dataclass(frozen=True, slots=True)
-class Situations(Plan):
+class Situations(OverOne):
     """The periods in which conditions hold, of each key: [start_ts, end_ts), when they are over.
 
     A situation covers consecutive events of a key on which its condition is true. It begins with
@@ -49,9 +56,18 @@ class Situations(Plan):
             **{item.name: item.aggregate.type for item in self.aggregates},
         }
 
+    def with_expressions(self, change: ChangeExpression) -> Situations:
+        """Return the node with other keys, conditions and aggregates."""
+        return replace(
+            self,
+            keys=rebuild_named(self.keys, change),
+            situations=_changed(self.situations, change),
+            aggregates=rebuild_aggregates(self.aggregates, change),
+        )
+
 
 @dataclass(frozen=True, slots=True)
-class TemporalPattern(Plan):
+class TemporalPattern(OverOne):
     """Situations of a key, one of each kind, whose periods have the required relations.
 
     Every such combination is a match. `early` reports it at the first event after which it is
@@ -89,9 +105,22 @@ class TemporalPattern(Plan):
         columns |= {item.name: item.type for item in self.returns}
         return columns | {CONFIRMED: BOOL} if self.confirm else columns
 
+    def with_expressions(self, change: ChangeExpression) -> TemporalPattern:
+        """Return the node with other keys, conditions and items."""
+        return replace(
+            self,
+            keys=rebuild_named(self.keys, change),
+            situations=_changed(self.situations, change),
+            returns=rebuild_named(self.returns, change),
+        )
+
+
+def _changed(situations: tuple[Situation, ...], change: ChangeExpression) -> tuple[Situation, ...]:
+    return tuple(replace(item, condition=change(item.condition)) for item in situations)
+
 
 @dataclass(frozen=True, slots=True)
-class PeriodJoin(Plan):
+class PeriodJoin(OverTwo):
     """Pairs of rows of two plans with equal keys whose periods have one of the required relations.
 
     `mask` has the relations (situations/allen.py) that the period of the left row may have to that

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import log2
 
-from eventide.plan.nodes import Filter, sources_of
+from eventide.plan.nodes import Filter
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.plan.standing.flow import Flow, Flows
 from eventide.plan.standing.join_order import best_orders, cost_of_orders
@@ -150,7 +150,7 @@ def _cost_below(
     if isinstance(plan, Windowed):
         return own + _window_cost(plan, flows, execution)
     return own + sum(
-        _cost_below(source, flows, execution, circumstances) for source in sources_of(plan)
+        _cost_below(source, flows, execution, circumstances) for source in plan.children
     )
 
 
@@ -165,7 +165,7 @@ def loads_of(plan: Plan, flows: Flows, circumstances: Circumstances) -> tuple[So
             alone = [_load(plan, each, flows, circumstances) for each in plan.sources]
             return (*_join_loads(plan, flows, circumstances), *alone * sum(keeps))
         case Distinct() | Difference() | Existence() | GroupAggregate() | Top():
-            sources = [_load(plan, each, flows, circumstances) for each in sources_of(plan)]
+            sources = [_load(plan, each, flows, circumstances) for each in plan.children]
             # An answer that has to be exact after every tuple sweeps all its lists for each of
             # them.
             swept = sum(load.flow.rate for load in sources)
@@ -199,7 +199,7 @@ def _probe(plan: Plan, flow: Flow, flows: Flows) -> float:
             return REPEATED
         case Difference() | Existence():
             emitted = flows.of(plan).rate
-            arrivals = sum(flows.of(each).rate for each in sources_of(plan))
+            arrivals = sum(flows.of(each).rate for each in plan.children)
             looked_up = MATCHED if isinstance(plan, Difference) else 1.0
             return looked_up + CHANGED * emitted / max(arrivals, 1e-9)
     return 1.0

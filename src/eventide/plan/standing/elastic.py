@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventide.errors import UnsupportedError
-from eventide.plan.nodes import Filter, Project, sources_of
+from eventide.plan.nodes import Filter, Project
 from eventide.plan.standing.nodes import Merge, RangeWindow, Standing, Windowed, WindowJoin
 from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.times import format_duration
@@ -60,4 +60,4 @@ def _is_made_of_events(plan: Plan) -> bool:
     if isinstance(plan, Windowed):
         return True
     simple = isinstance(plan, Filter | Project | Merge | WindowJoin)
-    return simple and all(map(_is_made_of_events, sources_of(plan)))
+    return simple and all(map(_is_made_of_events, plan.children))

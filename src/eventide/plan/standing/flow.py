@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from eventide.plan.expressions import Column, Expression, columns_of, conjuncts
-from eventide.plan.nodes import Filter, Project, sources_of
+from eventide.plan.nodes import Filter, Project
 from eventide.plan.standing.join_order import JoinInput
 from eventide.plan.standing.nodes import (
     AsOfJoin,
@@ -155,7 +155,7 @@ class Flows:
                 first = flow.scaled(min(1.0, count / max(flow.living, 1.0)))
                 return replace(first, premature=1.0)
             case _:
-                return self.of(sources_of(plan)[0])
+                return self.of(plan.children[0])
 
 
 def selected(flow: Flow, condition: Expression, known: Shares) -> Flow:

@@ -11,12 +11,20 @@ topmost `Project` gives them the names of the SELECT list.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
 from eventide.errors import PlanError, Span
-from eventide.plan.expressions import Expression, Named, NamedAggregate, OrderKey
-from eventide.plan.tree import Plan, Row
+from eventide.plan.expressions import (
+    Expression,
+    Named,
+    NamedAggregate,
+    OrderKey,
+    rebuild_aggregates,
+    rebuild_named,
+    rebuild_order,
+)
+from eventide.plan.tree import ChangeExpression, ChangePlan, OverOne, OverTwo, Plan, Row
 from eventide.schema import BOOL, TIMESTAMP, DataType
 
 AT = "at"
@@ -119,7 +127,7 @@ StreamWindow = Unbounded | RangeWindow | PeriodWindow | SinceWindow | RowsWindow
 
 
 @dataclass(frozen=True, slots=True)
-class Windowed(Plan):
+class Windowed(OverOne):
     """The events in the window over a stream; the source is a scan.
 
     An `internal` window only bounds the state: results stay when its events expire.
@@ -148,6 +156,15 @@ class Merge(Plan):
         """The columns of the output."""
         return self.sources[0].row
 
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        """The plans directly below."""
+        return self.sources
+
+    def with_children(self, change: ChangePlan) -> Merge:
+        """Return the node over changed sources."""
+        return replace(self, sources=tuple(map(change, self.sources)))
+
 
 @dataclass(frozen=True, slots=True)
 class WindowJoin(Plan):
@@ -169,6 +186,20 @@ class WindowJoin(Plan):
         """The columns of the output."""
         return {name: kind for source in self.sources for name, kind in source.row.items()}
 
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        """The plans directly below."""
+        return self.sources
+
+    def with_children(self, change: ChangePlan) -> WindowJoin:
+        """Return the node over changed sources."""
+        return replace(self, sources=tuple(map(change, self.sources)))
+
+    def with_expressions(self, change: ChangeExpression) -> WindowJoin:
+        """Return the node with other keys and another condition."""
+        keys, condition, band = _joined(self.keys, self.condition, self.band, change)
+        return replace(self, keys=keys, condition=condition, band=band)
+
 
 @dataclass(frozen=True, slots=True)
 class Band:
@@ -180,6 +211,24 @@ class Band:
     left: Expression
     right: Expression
     width: int | float
+
+    def rebuilt(self, change: ChangeExpression) -> Band:
+        """Return the band with other expressions."""
+        return replace(self, left=change(self.left), right=change(self.right))
+
+
+def _joined(
+    keys: tuple[tuple[Expression, ...], ...],
+    condition: Expression | None,
+    band: Band | None,
+    change: ChangeExpression,
+) -> tuple[tuple[tuple[Expression, ...], ...], Expression | None, Band | None]:
+    """Return the changed expressions of a join."""
+    return (
+        tuple(tuple(map(change, own)) for own in keys),
+        None if condition is None else change(condition),
+        band and band.rebuilt(change),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +256,23 @@ class OuterJoin(Plan):
         """Its name in text: LEFT, RIGHT or FULL."""
         return {(True, False): "LEFT", (False, True): "RIGHT"}.get(self.keeps, "FULL")
 
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        """The plans directly below."""
+        return self.sources
+
+    def with_children(self, change: ChangePlan) -> OuterJoin:
+        """Return the node over changed sources."""
+        return replace(self, sources=tuple(map(change, self.sources)))
+
+    def with_expressions(self, change: ChangeExpression) -> OuterJoin:
+        """Return the node with other keys and another condition."""
+        keys, condition, band = _joined(self.keys, self.condition, self.band, change)
+        return replace(self, keys=keys, condition=condition, band=band)
+
 
 @dataclass(frozen=True, slots=True)
-class AsOfJoin(Plan):
+class AsOfJoin(OverTwo):
     """Each row of the left source with the newest event of the right one at that row's time.
 
     The right source has all events of a stream (`Unbounded`), or those of a relation that is not
@@ -231,9 +294,14 @@ class AsOfJoin(Plan):
         """The columns of the output."""
         return {**self.left.row, **self.right.row}
 
+    def with_expressions(self, change: ChangeExpression) -> AsOfJoin:
+        """Return the node with other keys."""
+        left, right = (tuple(map(change, keys)) for keys in (self.left_keys, self.right_keys))
+        return replace(self, left_keys=left, right_keys=right)
+
 
 @dataclass(frozen=True, slots=True)
-class Distinct(Plan):
+class Distinct(OverOne):
     """One row for each different row; nulls are alike."""
 
     source: Plan
@@ -245,7 +313,7 @@ class Distinct(Plan):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference(Plan):
+class Difference(OverTwo):
     """EXCEPT ALL: a row that is m times left and n times right is m - n times in the answer."""
 
     left: Plan
@@ -259,7 +327,7 @@ class Difference(Plan):
 
 
 @dataclass(frozen=True, slots=True)
-class Existence(Plan):
+class Existence(OverTwo):
     """The left rows for which the right source has a row with equal keys; none, if `negated`.
 
     Null is equal to nothing: EXISTS and NOT EXISTS.
@@ -277,9 +345,14 @@ class Existence(Plan):
         """The columns of the output."""
         return self.left.row
 
+    def with_expressions(self, change: ChangeExpression) -> Existence:
+        """Return the node with other keys."""
+        left, right = (tuple(map(change, keys)) for keys in (self.left_keys, self.right_keys))
+        return replace(self, left_keys=left, right_keys=right)
+
 
 @dataclass(frozen=True, slots=True)
-class GroupAggregate(Plan):
+class GroupAggregate(OverOne):
     """One row for each key that has a row: keys and aggregates. Null is a key like any other.
 
     Without keys there is one row, and none while the source is empty.
@@ -296,9 +369,14 @@ class GroupAggregate(Plan):
         columns = {key.name: key.type for key in self.keys}
         return columns | {item.name: item.aggregate.type for item in self.aggregates}
 
+    def with_expressions(self, change: ChangeExpression) -> GroupAggregate:
+        """Return the node with other keys and aggregates."""
+        aggregates = rebuild_aggregates(self.aggregates, change)
+        return replace(self, keys=rebuild_named(self.keys, change), aggregates=aggregates)
+
 
 @dataclass(frozen=True, slots=True)
-class Top(Plan):
+class Top(OverOne):
     """ORDER BY … LIMIT n: the first `count` rows. Of equal ones, those that came first.
 
     With keys, the first `count` rows of each key. Among equal rows of one instant the choice is
@@ -316,12 +394,17 @@ class Top(Plan):
         """The columns of the output."""
         return self.source.row
 
+    def with_expressions(self, change: ChangeExpression) -> Top:
+        """Return the node with another order and other keys."""
+        order, keys = rebuild_order(self.order, change), tuple(map(change, self.keys))
+        return replace(self, order=order, keys=keys)
+
 
 Report = Choice["current", "istream", "dstream", "rstream"]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing(Plan):
+class Standing(OverOne):
     """A standing query: which report of its answer is wanted, and when.
 
     current   the answer itself; live, its changes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eventide.plan.aggregates import DECAYED
 from eventide.plan.explain import describe
-from eventide.plan.nodes import Filter, Project, scans_of, sources_of
+from eventide.plan.nodes import Filter, Project, scans_of
 from eventide.plan.render import render
 from eventide.plan.standing.choose import Chosen
 from eventide.plan.standing.nodes import (
@@ -193,7 +193,7 @@ def _synopses(functions: set[str]) -> Iterator[str]:
 def _names(source: Plan) -> str:
     """Return the windows that a source is made of."""
     while isinstance(source, Filter | Project):
-        source = sources_of(source)[0]
+        source = source.children[0]
     return ", ".join(window.alias for window in windows_of(source))
 
 

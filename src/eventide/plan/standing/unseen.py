@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from eventide.plan.nodes import Filter, Project, Scan, sources_of
+from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.standing.nodes import RangeWindow, Windowed, WindowJoin
 from eventide.plan.tree import Plan
 
@@ -51,7 +51,7 @@ def _share(lengths: Sequence[int], slide_us: int) -> float:
 
 def _leaf(source: Plan) -> Windowed | None:
     while isinstance(source, Filter | Project):
-        source = sources_of(source)[0]
+        source = source.children[0]
     return source if isinstance(source, Windowed) else None
 
 

@@ -28,7 +28,7 @@ from eventide.plan.aggregates import (
     TAKEN_BACK,
 )
 from eventide.plan.expressions import Aggregate
-from eventide.plan.nodes import Filter, Project, sources_of
+from eventide.plan.nodes import Filter, Project
 from eventide.plan.standing.nodes import (
     AsOfJoin,
     Difference,
@@ -219,7 +219,7 @@ def windows_of(plan: Plan) -> tuple[Windowed, ...]:
     """Return all windows of a plan, left to right."""
     if isinstance(plan, Windowed):
         return (plan,)
-    return tuple(window for source in sources_of(plan) for window in windows_of(source))
+    return tuple(window for source in plan.children for window in windows_of(source))
 
 
 def feeds_strict_to_as_of(plan: Plan) -> bool:
@@ -246,7 +246,7 @@ def keeps_answer(plan: Standing) -> bool:
 def nodes_of(plan: Plan) -> Iterator[Plan]:
     """Yield all nodes of a plan, each before its sources."""
     yield plan
-    for source in sources_of(plan):
+    for source in plan.children:
         yield from nodes_of(source)
 
 
@@ -255,7 +255,7 @@ def _edges(
 ) -> Iterator[tuple[int, Plan, Edge]]:
     yield depth, plan, pattern_of(plan, circumstances)
     if not isinstance(plan, Windowed):
-        for source in sources_of(plan):
+        for source in plan.children:
             yield from _edges(source, depth + 1, circumstances)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from eventide.errors import PlanError
@@ -13,8 +13,10 @@ from eventide.plan.expressions import (
     NamedAggregate,
     RangeFrame,
     RowsFrame,
+    rebuild_aggregates,
+    rebuild_named,
 )
-from eventide.plan.tree import Plan, Row
+from eventide.plan.tree import ChangeExpression, OverOne, Plan, Row
 from eventide.schema import TIMESTAMP
 
 WINDOW_START = "window_start"
@@ -81,7 +83,7 @@ class CalendarWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowAggregate(Plan):
+class WindowAggregate(OverOne):
     """One row for each window and key: keys, window bounds, aggregates.
 
     Windows of time are those with an event, [start, end); windows by count are the full ones, from
@@ -104,9 +106,17 @@ class WindowAggregate(Plan):
             **{item.name: item.aggregate.type for item in self.aggregates},
         }
 
+    def with_expressions(self, change: ChangeExpression) -> WindowAggregate:
+        """Return the node with other keys and aggregates."""
+        keys, aggregates = (
+            rebuild_named(self.keys, change),
+            rebuild_aggregates(self.aggregates, change),
+        )
+        return replace(self, keys=keys, aggregates=aggregates)
+
 
 @dataclass(frozen=True, slots=True)
-class SlidingAggregate(Plan):
+class SlidingAggregate(OverOne):
     """Every event, with aggregates over its frame among the events of the same key."""
 
     source: Plan
@@ -126,3 +136,8 @@ class SlidingAggregate(Plan):
         """The columns of the output."""
         added = {item.name: item.aggregate.type for item in self.aggregates}
         return {**self.source.row, **added}
+
+    def with_expressions(self, change: ChangeExpression) -> SlidingAggregate:
+        """Return the node with other keys and aggregates."""
+        aggregates = rebuild_aggregates(self.aggregates, change)
+        return replace(self, keys=tuple(map(change, self.keys)), aggregates=aggregates)

@@ -9,7 +9,6 @@ import pytest
 from eventide.errors import Span
 from eventide.lang.sql import plan_sql
 from eventide.plan.expressions import ALWAYS, At, Column, MatchAggregate, walk
-from eventide.plan.nodes import sources_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import Skip
 from eventide.plan.tree import Plan
@@ -20,7 +19,7 @@ from tests.golden.plans import CATALOG
 def match_of(text: str) -> MatchRecognize:
     plan: Plan = plan_sql(text, CATALOG)
     while not isinstance(plan, MatchRecognize):
-        (plan,) = sources_of(plan)
+        (plan,) = plan.children
     return plan
 
 

@@ -17,7 +17,7 @@ from eventide.plan.expressions import (
     MatchAggregate,
     PeriodPart,
 )
-from eventide.plan.nodes import Project, sources_of
+from eventide.plan.nodes import Project
 from eventide.plan.situations import allen
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.situations.parts import Constraint
@@ -34,14 +34,14 @@ END = "WITHIN 5 MINUTES RETURN count(a.*) AS n"
 def temporal_of(text: str) -> TemporalPattern:
     plan: Plan = plan_sql(text, CATALOG)
     while not isinstance(plan, TemporalPattern):
-        (plan,) = sources_of(plan)
+        (plan,) = plan.children
     return plan
 
 
 def situations_of(text: str) -> Situations:
     plan: Plan = plan_sql(text, CATALOG)
     while not isinstance(plan, Situations):
-        (plan,) = sources_of(plan)
+        (plan,) = plan.children
     return plan
 
 
@@ -314,7 +314,7 @@ def test_names_are_quoted_where_case_matters() -> None:
 def test_words_of_the_clause_are_names_elsewhere() -> None:
     inner = "SELECT ts, lane AS gap, car AS tpstream FROM cars"
     plan = plan_sql(f"SELECT gap, situations.tpstream FROM ({inner}) situations", CATALOG)
-    assert len(sources_of(plan)) == 1
+    assert len(plan.children) == 1
     define = "DEFINE before AS gap > 1, meets AS gap < 1 GAP 5 s"
     returns = "WITHIN 5 m RETURN count(before) AS pattern"
     node = temporal_of(f"FROM ({inner}) x {define} PATTERN before before meets {returns}")
@@ -346,7 +346,7 @@ def test_the_rows_go_on_in_sql() -> None:
     plan = plan_sql(f"SELECT car, n * 2 AS twice FROM cars {clause} m WHERE m.n > 3", CATALOG)
     assert list(plan.row) == ["car", "twice"]
     temporal_of(f"WITH x AS (SELECT ts, car, speed, lane FROM cars) SELECT * FROM x {clause}")
-    assert len(sources_of(plan_sql(f"SELECT max(n) FROM cars {clause}", CATALOG))) == 1
+    assert len(plan_sql(f"SELECT max(n) FROM cars {clause}", CATALOG).children) == 1
 
 
 def test_thirty_two_situations_are_allowed() -> None:
@@ -454,5 +454,5 @@ def test_a_column_may_be_called_end() -> None:
     for condition in ("end > 0", "(end > 0)", "CASE WHEN end > 0 THEN true END"):
         plan: Plan = plan_sql(text.format(condition), catalog)
         while not isinstance(plan, TemporalPattern):
-            (plan,) = sources_of(plan)
+            (plan,) = plan.children
         assert plan.situations[0].least_us == SECOND

@@ -6,7 +6,7 @@ import pytest
 
 from eventide.errors import BindError
 from eventide.lang.sql import plan_sql
-from eventide.plan.nodes import Filter, Project, Relational, Scan, sources_of
+from eventide.plan.nodes import Filter, Project, Relational, Scan
 from eventide.plan.standing.nodes import (
     AsOfJoin,
     Band,
@@ -37,7 +37,7 @@ def planned(text: str) -> Standing:
 
 
 def nodes(plan: Plan) -> list[Plan]:
-    return [plan, *(node for source in sources_of(plan) for node in nodes(source))]
+    return [plan, *(node for source in plan.children for node in nodes(source))]
 
 
 def windows(text: str) -> list[Windowed]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator
 from eventide.plan.expressions import Aggregate, Call, Column
-from eventide.plan.nodes import Filter, Project, Scan, sources_of
+from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.render import render
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import (
@@ -84,7 +84,7 @@ def asked_of(plan: Plan) -> Asked | str:
 
 def lowest_stateful(plan: Plan) -> Plan | None:
     """Return the lowest node with state of a plan over one scan, if there is one."""
-    for source in sources_of(plan):
+    for source in plan.children:
         found = lowest_stateful(source)
         if found is not None:
             return found

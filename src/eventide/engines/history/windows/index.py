@@ -32,7 +32,7 @@ from eventide.engines.history.windows.costs import (
 )
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.operators.windows.by_time import AggregateWindows
-from eventide.plan.nodes import Scan, sources_of
+from eventide.plan.nodes import Scan
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import CalendarWindow, CountWindow, Window, WindowAggregate
@@ -196,6 +196,6 @@ def replay_seconds(plan: Plan, source: Snapshot, weights: Weights) -> float:
 
 def below(plan: Plan) -> Iterator[Plan]:
     """Yield a plan over one scan and what is below it, from the scan on."""
-    for source in sources_of(plan):
+    for source in plan.children:
         yield from below(source)
     yield plan

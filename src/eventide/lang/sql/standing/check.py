@@ -8,7 +8,7 @@ from dataclasses import replace
 from eventide.errors import BindError, Span
 from eventide.lang.sql.standing.clause import ReportClause, WindowClause
 from eventide.lang.sql.standing.from_clause import Negation
-from eventide.plan.nodes import rebuild_sources, scans_of, sources_of
+from eventide.plan.nodes import scans_of
 from eventide.plan.standing.nodes import (
     CHANGE_COLUMNS,
     AsOfJoin,
@@ -149,14 +149,14 @@ def _windows(plan: Plan) -> Iterator[Windowed]:
     elif isinstance(plan, AsOfJoin):
         yield from _windows(plan.left)
     else:
-        for source in sources_of(plan):
+        for source in plan.children:
             yield from _windows(source)
 
 
 def _all_internal(plan: Plan) -> Plan:
     if isinstance(plan, Windowed):
         return replace(plan, internal=True)
-    return rebuild_sources(plan, _all_internal)
+    return plan.with_children(_all_internal)
 
 
 def _changing(plan: Plan) -> str | None:
@@ -174,7 +174,7 @@ def _changing(plan: Plan) -> str | None:
             return "EXCEPT or EXISTS"
         case AsOfJoin(left=left):
             return _changing(left)
-    found = (_changing(source) for source in sources_of(plan))
+    found = (_changing(source) for source in plan.children)
     return next((each for each in found if each is not None), None)
 
 
@@ -194,5 +194,5 @@ def check_as_of(plan: Standing) -> None:
 def _as_of_joins(plan: Plan) -> Iterator[AsOfJoin]:
     if isinstance(plan, AsOfJoin):
         yield plan
-    for source in sources_of(plan):
+    for source in plan.children:
         yield from _as_of_joins(source)
