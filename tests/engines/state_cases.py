@@ -62,6 +62,9 @@ STANDING = {
     "many values sliding": "SELECT g, SUM(f) AS s, MIN(f) AS low, MAX(v) AS high "
     "FROM a [RANGE 10 MINUTES SLIDE 2 SECONDS] GROUP BY g",
     "texts in order": "SELECT k, v FROM a [RANGE 10 MINUTES] ORDER BY k, v DESC LIMIT 4",
+    "derived": "SELECT m.n, b.v FROM (SELECT k, COUNT(*) AS n FROM a GROUP BY k, "
+    "TUMBLE(ts, INTERVAL '3' SECOND)) [RANGE 20 SECONDS] AS m JOIN b [RANGE 9 SECONDS] AS b "
+    "ON m.k = b.k",
     "kept rows": "SELECT g, MODE(k) AS m, LAST(v) AS last, SUM(DISTINCT f) AS s, "
     "ARG_MAX(k, v) AS best FROM a [RANGE 8 SECONDS] GROUP BY g",
 }
