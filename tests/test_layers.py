@@ -12,10 +12,10 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "eventide"
 
-SHARED = {"schema", "batch", "errors", "visible", "local_path"}
+SHARED = {"schema", "instants", "errors", "visible", "local_path"}
 MAY_IMPORT = {
     "schema": {"errors"},
-    "batch": set(),
+    "instants": set(),
     "errors": set(),
     "local_path": {"errors"},
     "visible": set(),

@@ -21,8 +21,8 @@ from benchmarks.sensors import MEASURED, STREAM
 from benchmarks.store.cases import StoreCase
 from benchmarks.store.child import CALLS, SMALL_ROWS, VALUE, aggregates
 from benchmarks.store.setting import StoreSetting
-from eventide.batch import TimeRange
 from eventide.engines.history.answer import run_history
+from eventide.instants import TimeRange
 from eventide.lang.sql import plan_sql
 from eventide.plan.tree import Plan
 from eventide.store import Snapshot, StoredStream

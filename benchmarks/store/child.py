@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.sensors import ATTRIBUTES, GAP_US, MEASURED, STREAM
-from eventide.batch import ALL_TIME, TimeRange
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.store import Snapshot, Store
 from eventide.store.reading.aggregate import AggregateCall, aggregate
 

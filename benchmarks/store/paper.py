@@ -15,7 +15,7 @@ from benchmarks.store.answers import ANSWER_CASES
 from benchmarks.store.cases import STORE_CASES, StoreCase, count_rows
 from benchmarks.store.child import aggregates
 from benchmarks.store.setting import StoreSetting, slices
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.store import Snapshot, StreamOptions
 
 Variants = dict[str, tuple[Sequence[pa.Table], StreamOptions]]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.sensors import COLUMNS, EVENT_BYTES, MEASURED, STREAM, sensor_chunks
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.schema import Schema
 from eventide.store import Store, StoredStream, StreamOptions
 from eventide.store.files.mapped import MAPPED

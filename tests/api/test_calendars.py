@@ -19,8 +19,8 @@ from eventide.api.calendars import (
     local_time,
     periods_every,
 )
-from eventide.batch import TimeRange
 from eventide.errors import EventideError
+from eventide.instants import TimeRange
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR

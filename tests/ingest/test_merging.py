@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.ingest.merging import EventCursor, TimeMerge
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from tests.naive.merging import Row, due, merged
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("_seq", pa.int64())])

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US
+from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.operators import key_layers
 from eventide.operators.key_layers import NEVER, KeyLayers

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.engines.build import build_tree
 from eventide.errors import StateError
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.lang.sql import plan_sql
 from eventide.operators.align_rows import AlignRows
 from eventide.operators.order_events import OrderEvents

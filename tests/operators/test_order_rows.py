@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.errors import StateError
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.operators.order_rows import OrderRows, begins_with_time
 from eventide.plan.expressions import Call, Column, OrderKey
 from eventide.schema import FLOAT64, INT64, STRING, TIMESTAMP, Schema

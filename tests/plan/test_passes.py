@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US, TimeRange
 from eventide.errors import PlanError
+from eventide.instants import END_OF_TIME_US, TimeRange
 from eventide.plan.bind import bind
 from eventide.plan.check import check_plan
 from eventide.plan.explain import explain

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from eventide.batch import ALL_TIME, TimeRange
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.schema import Schema
 from eventide.store import EventSource, Store, StoredStream
 from eventide.store.files.mapped import MAPPED

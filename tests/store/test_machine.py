@@ -26,8 +26,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from eventide.batch import TimeRange
 from eventide.errors import StoreError
+from eventide.instants import TimeRange
 from eventide.schema import DataType
 from eventide.store import Snapshot, StagedSegment, Store, StoredStream
 from eventide.store.index.ranges import ValueRange

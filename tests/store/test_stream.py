@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eventide.batch import TimeRange
 from eventide.errors import SchemaError, StoreError
+from eventide.instants import TimeRange
 from eventide.schema import MAX_TS_US, Schema
 from eventide.store import Snapshot, StagedSegment, Store, StoredStream
 from eventide.store.files.disk import Bytes, Disk

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import ALL_TIME, TimeRange
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.store import EventSource, StagedSegment, StoredStream, TableSource
 from tests.naive.store import NaiveStream, Row
 from tests.store.events import (

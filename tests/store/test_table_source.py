@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import SchemaError
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.schema import Schema
 from eventide.store import TableSource
 

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from eventide.batch import TimeRange
 from eventide.errors import EvaluationError, listed
+from eventide.instants import TimeRange
 from eventide.plan.times import duration_us
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

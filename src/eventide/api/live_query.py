@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from eventide.api.result import Result
 from eventide.api.stream import Time, instant
-from eventide.batch import START_OF_TIME_US, TimeRange, moment
 from eventide.engines.history.answer import Sources
 from eventide.engines.live.engine import LiveEngine, Reported
 from eventide.engines.standing.start import started, with_relations
 from eventide.errors import SchemaError, StateError, UnsupportedError, listed, pointing_into
+from eventide.instants import START_OF_TIME_US, TimeRange, moment
 from eventide.interrupts import STEPPED_AT_ONCE, interruptible, interruptible_if_long
 from eventide.operators.operator import Size
 from eventide.plan.times import Duration, duration_us

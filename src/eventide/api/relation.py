@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from eventide.api.result import Result
 from eventide.api.stream import Stream, Time, instant
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.standing.history import run_standing, until_of
 from eventide.errors import SchemaError, StoreError, listed
 from eventide.ingest.coerce import inferred_table
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.expressions import Column, Named
 from eventide.plan.nodes import Project, Scan
 from eventide.plan.standing.nodes import RowsWindow, Standing, Windowed

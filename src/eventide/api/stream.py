@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from eventide.api.calendars import group_numbers, grouped_by, periods_every
 from eventide.api.result import Result
-from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.history.row_aggregates import aggregate_of, answers_from_rows
 from eventide.errors import EvaluationError, EventideError, SchemaError
 from eventide.ingest.coerce import to_events
+from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.plan.expressions import Aggregate
 from eventide.plan.times import Duration, duration_us, parse_timestamp
 from eventide.schema import SEQ, DataType, Schema

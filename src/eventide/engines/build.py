@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.live.refusals import out_of_time, refusal
 from eventide.engines.placing import TreeBuilder, arrow_schema
 from eventide.engines.standing.build import StandingOptions, add_standing
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.operators.filter_project import FilterRows, ProjectRows
 from eventide.operators.operator import Operator
 from eventide.operators.order_events import OrderEvents

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.ingest.ordering import times
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.operators.checking import filled, require_ascending, require_instant
 from eventide.operators.columns import concat_batches
 from eventide.operators.operator import Size

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US
+from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 
 Int8s = npt.NDArray[np.int8]

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.errors import StateError
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.operators.columns import encode_keys
 from eventide.schema import MAX_TS_US, MIN_TS_US, TS

@@ -20,7 +20,7 @@ from typing import Generic, Protocol, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.key_table import KeyTable, empty_table, look_up, number_keys, roomy
 from eventide.operators.fingerprints import fingerprints

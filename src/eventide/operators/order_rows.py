@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.operators.checking import filled
 from eventide.operators.columns import concat_batches
 from eventide.operators.expressions.evaluate import evaluate

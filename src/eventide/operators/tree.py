@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US
+from eventide.instants import END_OF_TIME_US
 from eventide.operators.columns import results_that_fit
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.filter_project import FilterRows, Stateless

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.plan.expressions import (
     ALWAYS,
     At,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import PlanError, Span, UnsupportedError
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.expressions import (
     Column,
     Expression,

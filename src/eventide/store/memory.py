@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import SchemaError
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.kernels.ordering import sorting_order
 from eventide.schema import SEQ, TS, Schema
 from eventide.store.order import Int64s, int64_view

@@ -10,8 +10,8 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, TimeRange, moment
 from eventide.errors import StoreError
+from eventide.instants import ALL_TIME, TimeRange, moment
 from eventide.kernels.compiled import Int64s
 from eventide.schema import TS, Schema
 from eventide.store.index.ranges import ValueRange, checked

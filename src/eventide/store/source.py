@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import SchemaError
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.schema import Schema
 
 NO_TIME = TimeRange(0, 0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, TimeRange
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.store.options import StreamOptions
 from eventide.store.segments.manifest import Decision

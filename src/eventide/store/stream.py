@@ -11,8 +11,8 @@ from typing import Literal, get_args
 
 import pyarrow as pa
 
-from eventide.batch import moment
 from eventide.errors import StoreError, listed
+from eventide.instants import moment
 from eventide.schema import Attribute, DataType, Schema
 from eventide.store.index.aggregates import registered
 from eventide.store.options import StreamOptions

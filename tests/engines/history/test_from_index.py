@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eventide as ev
-from eventide.batch import TimeRange
 from eventide.engines.history.answer import run_history
 from eventide.engines.history.choice import ways
 from eventide.engines.history.rest import with_plain_types
 from eventide.engines.history.weights import DEFAULTS
 from eventide.errors import EvaluationError, StoreError
+from eventide.instants import TimeRange
 from eventide.lang.sql import plan_sql
 from eventide.store import Snapshot
 from tests.engines.history.windows.window_queries import (

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import TimeRange
 from eventide.engines.build import build_tree, common_keys
 from eventide.engines.explain.placement import describe_spark, describe_state, undivided
 from eventide.engines.history import replay as history
 from eventide.engines.history.slices import Halo, Slice, halo_of, slices_of
+from eventide.instants import TimeRange
 from eventide.lang.sql import plan_sql
 from eventide.plan.expressions import Column
 from eventide.schema import STRING, Schema

@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US
 from eventide.engines.live.engine import LiveEngine, LiveState
+from eventide.instants import END_OF_TIME_US
 from eventide.lang.sql import plan_sql
 from eventide.schema import Schema
 

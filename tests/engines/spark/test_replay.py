@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
 
 import eventide as ev
-from eventide.batch import END_OF_TIME_US as END
-from eventide.batch import TimeRange
 from eventide.engines.spark.source import stream as stream_source
 from eventide.engines.spark.source.batch import EventideSource
 from eventide.engines.spark.source.stream import CLOCK, ReplayReader, ReplayWanted
 from eventide.errors import EvaluationError, StoreError, UnsupportedError
+from eventide.instants import END_OF_TIME_US as END
+from eventide.instants import TimeRange
 from tests.api.test_replay import FakeClock
 from tests.engines import engines
 from tests.engines.scenarios import QUERIES, SCENARIOS, SECOND, as_bag

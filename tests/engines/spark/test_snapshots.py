@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.spark.source import agreement
 from eventide.engines.spark.source import batch as spark_source
 from eventide.engines.spark.source.batch import SlicePartition, SliceReader, SliceWanted
 from eventide.errors import StoreError
+from eventide.instants import ALL_TIME, TimeRange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import EventideError, SchemaError, StoreError
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.store import Snapshot, StoredStream
 from eventide.store.upkeep.maintenance import Job, merge_jobs
 from tests.engines import engines

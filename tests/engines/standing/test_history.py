@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eventide as ev
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.history.answer import run_history
 from eventide.engines.standing import history as standing_history
 from eventide.engines.standing.reach import held_range, needed_ranges
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.standing.nodes import (
     PeriodWindow,
     RangeWindow,

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import eventide as ev
 from eventide.api.live_query import LiveQuery
-from eventide.batch import START_OF_TIME_US
 from eventide.engines.live.engine import LiveEngine
 from eventide.engines.standing.resume import resumed
 from eventide.engines.standing.start import started
@@ -26,6 +25,7 @@ from eventide.errors import (
     UnboundedStateWarning,
     UnsupportedError,
 )
+from eventide.instants import START_OF_TIME_US
 from eventide.operators.envelope import seal
 from eventide.operators.state import join_parts
 from eventide.operators.tree import OperatorTree

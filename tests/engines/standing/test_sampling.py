@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.standing.sampling import (
     SAMPLE_ROWS,
@@ -22,6 +21,7 @@ from eventide.engines.standing.sampling import (
     values_in,
 )
 from eventide.errors import StoreError
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.lang.sql import plan_sql
 from eventide.plan.expressions import Call, Column, Literal
 from eventide.plan.standing.nodes import Existence, Standing, WindowJoin

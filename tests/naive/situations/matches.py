@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, product
 
-from eventide.batch import ALL_TIME, TimeRange
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.situations import allen
 from eventide.plan.situations.nodes import CONFIRMED, TemporalPattern
 from eventide.plan.situations.parts import Constraint

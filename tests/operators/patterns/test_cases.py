@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.batch import END_OF_TIME_US
 from eventide.engines.build import build_live_tree, build_tree
 from eventide.engines.history import replay as history
 from eventide.errors import EvaluationError, UnsupportedError
+from eventide.instants import END_OF_TIME_US
 from eventide.kernels.patterns import search as match_search
 from eventide.lang.sql import plan_sql
 from eventide.operators.patterns import match as match_rows

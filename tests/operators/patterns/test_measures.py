@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from eventide.batch import END_OF_TIME_US
 from eventide.engines.build import build_tree
+from eventide.instants import END_OF_TIME_US
 from eventide.lang.sql import plan_sql
 from eventide.schema import Schema
 

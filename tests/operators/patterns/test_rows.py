@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US
 from eventide.engines.build import build_tree
 from eventide.errors import BindError, EvaluationError
+from eventide.instants import END_OF_TIME_US
 from eventide.kernels.patterns.tables import Rules
 from eventide.lang.sql import plan_sql
 from eventide.operators.patterns import match as match_rows

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.build import build_tree
+from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.tree import OperatorTree
 from eventide.plan.passes import optimise
 from eventide.plan.situations.nodes import Situations, TemporalPattern

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.plan.bind import bind_condition
 from eventide.plan.explain import explain
 from eventide.plan.expressions import Column, PeriodPart

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US
 from eventide.engines.build import build_tree
+from eventide.instants import END_OF_TIME_US
 from eventide.operators.situations import plan as situation_plan
 from eventide.operators.situations import runs as situation_runs
 from eventide.operators.situations import search as situation_search

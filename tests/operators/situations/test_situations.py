@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from eventide.batch import END_OF_TIME_US
 from eventide.engines.build import build_tree
 from eventide.errors import StateError
+from eventide.instants import END_OF_TIME_US
 from eventide.operators.situations import runs as situation_runs
 from eventide.plan.bind import bind
 from eventide.plan.explain import explain

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eventide
-from eventide.batch import END_OF_TIME_US
 from eventide.engines.build import build_tree
 from eventide.errors import EvaluationError, StateError
+from eventide.instants import END_OF_TIME_US
 from eventide.operators.tree import OperatorTree
 from eventide.plan.bind import bind
 from eventide.plan.expressions import (

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import TimeRange
 from eventide.errors import EvaluationError, SchemaError, StoreError
+from eventide.instants import TimeRange
 from eventide.schema import Schema
 from eventide.store import Snapshot
 from eventide.store.files.mapped import MAPPED

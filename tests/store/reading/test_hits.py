@@ -16,8 +16,8 @@ import pytest
 from hypothesis import Phase, event, given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import StoreError
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.schema import INT64, Schema
 from eventide.store import Snapshot, StoredStream
 from eventide.store.index.ranges import ValueRange

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import SchemaError
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.store import Snapshot
 from eventide.store.index.ranges import ValueRange
 from eventide.store.options import StreamOptions

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import ALL_TIME, TimeRange
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.schema import MAX_TS_US, MIN_TS_US
 from eventide.store.source import MOST_SLICES, balanced_slices
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import StoreError
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.store import Snapshot, Store, StoredStream, StreamOptions
 from eventide.store.files.frame import HEADER, Kind, read_frame
 from eventide.store.files.mapped import MAPPED, map_file, stamp_of

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.store import StoredStream
 from eventide.store.options import Order, StreamOptions
 from eventide.store.reading.aggregate import AggregateCall, aggregate

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-from eventide.batch import ALL_TIME, TimeRange
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.store import Snapshot, StoredStream
 from eventide.store.options import StreamOptions
 from eventide.store.reading.aggregate import AggregateCall, aggregate

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.store import Store, StoredStream
 from eventide.store.files.mapped import MAPPED
 from eventide.store.index.secondary import SecondaryReader

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from eventide.api.replay.pace import Speed
 from eventide.api.replay.run import Replay
-from eventide.batch import TimeRange
 from eventide.errors import EvaluationError, SchemaError, listed
 from eventide.ingest.ordering import times
+from eventide.instants import TimeRange
 from eventide.schema import SEQ, TS
 from eventide.store import Snapshot
 

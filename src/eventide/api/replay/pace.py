@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from eventide.batch import END_OF_TIME_US
 from eventide.errors import EvaluationError
+from eventide.instants import END_OF_TIME_US
 
 Speed = str | float
 """How much faster than the clock event time goes: 10, or text such as "10x"."""

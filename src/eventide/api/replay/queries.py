@@ -9,8 +9,8 @@ import pyarrow as pa
 from eventide.api.live_query import LiveQuery, OnResult
 from eventide.api.replay.pace import Speed
 from eventide.api.replay.run import Replay
-from eventide.batch import TimeRange
 from eventide.errors import EvaluationError
+from eventide.instants import TimeRange
 from eventide.store import Snapshot
 
 

@@ -13,8 +13,8 @@ from eventide.api.live_query import OnResult
 from eventide.api.replay.pace import Clock, Pace, Speed, WallClock, speed_of
 from eventide.api.result import Result
 from eventide.api.stream import borders, call_of
-from eventide.batch import ALL_TIME, END_OF_TIME_US, TimeRange, moment
 from eventide.ingest.merging import EventCursor, MergeStep, TimeMerge
+from eventide.instants import ALL_TIME, END_OF_TIME_US, TimeRange, moment
 from eventide.store import Snapshot
 from eventide.store.reading.aggregate import aggregate
 

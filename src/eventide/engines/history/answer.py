@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US
 from eventide.engines.derived import Opener, is_over_standing
 from eventide.engines.history.choice import ways
 from eventide.engines.history.rest import run_rest
@@ -15,6 +14,7 @@ from eventide.engines.history.situations.joined import run_input, standing_block
 from eventide.engines.history.weights import DEFAULTS, Weights
 from eventide.engines.placing import arrow_schema
 from eventide.engines.standing.history import newest_of, run_standing, until_of
+from eventide.instants import END_OF_TIME_US
 from eventide.operators.columns import concat_batches
 from eventide.operators.filter_project import FilterRows, ProjectRows
 from eventide.operators.order_rows import OrderRows

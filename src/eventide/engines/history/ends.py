@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.history.access import Cost, StopWatch
 from eventide.engines.history.replay import SLICE_ROWS, replay, run_slice
 from eventide.engines.history.slices import Slice
 from eventide.engines.placing import arrow_schema
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.operators.columns import concat_batches
 from eventide.plan.nodes import EndRows, Filter, Scan, scans_of
 from eventide.plan.tree import Plan

@@ -9,11 +9,11 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.build import build_tree
 from eventide.engines.explain.situations import learnt_lines
 from eventide.engines.history.access import Cost, WorkStep
 from eventide.engines.history.replay import replay
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.operators.operator import Edge
 from eventide.operators.situations.match import MatchSituations
 from eventide.operators.situations.plan import Statistics

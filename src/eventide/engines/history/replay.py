@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, END_OF_TIME_US, TimeRange
 from eventide.engines.build import build_tree
 from eventide.engines.history.patterns.slices import (
     NoEntryError,
@@ -23,6 +22,7 @@ from eventide.engines.history.situations.slices import (
     temporal_matcher,
 )
 from eventide.engines.history.slices import Slice, slices_of
+from eventide.instants import ALL_TIME, END_OF_TIME_US, TimeRange
 from eventide.operators.columns import in_blocks
 from eventide.operators.tree import OperatorTree
 from eventide.plan.tree import Plan

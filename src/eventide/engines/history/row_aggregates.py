@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators import Groups
-from eventide.batch import TimeRange
 from eventide.errors import SchemaError
+from eventide.instants import TimeRange
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.lang.sql import plan_sql
 from eventide.operators.aggregate import accumulator_of, lift

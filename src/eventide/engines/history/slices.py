@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.build import keeps_state
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.patterns.entry import why_whole
 from eventide.plan.expressions import RangeFrame, RowsFrame
 from eventide.plan.nodes import EndRows, Scan, situations_of

@@ -20,7 +20,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.build import build_live_tree, common_keys
 from eventide.engines.live.feeds import (
     FeedState,
@@ -42,6 +41,7 @@ from eventide.errors import (
     listed,
 )
 from eventide.ingest.ordering import times
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.checking import require_instant
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.key_layers import ready

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.batch import ALL_TIME, START_OF_TIME_US, TimeRange
 from eventide.errors import SchemaError
 from eventide.ingest.ordering import in_order, times
+from eventide.instants import ALL_TIME, START_OF_TIME_US, TimeRange
 from eventide.operators.checking import require, require_ascending
 from eventide.operators.columns import concat_batches
 from eventide.operators.tree import OperatorTree

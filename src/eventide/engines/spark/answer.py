@@ -9,7 +9,6 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.batch import END_OF_TIME_US
 from eventide.engines.derived import Opener, is_over_standing
 from eventide.engines.history.answer import row_operator
 from eventide.engines.history.answer import schema_of as derived_schema
@@ -41,6 +40,7 @@ from eventide.engines.spark.types import (
 from eventide.engines.spark.zones import zoneless_columns
 from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.standing.history import streams_of_standing
+from eventide.instants import END_OF_TIME_US
 from eventide.operators.columns import concat_batches
 from eventide.plan.nodes import Filter, Project, Relational, scans_of
 from eventide.plan.situations.nodes import PeriodJoin

@@ -11,7 +11,6 @@ from eventide.api.builder import Query
 from eventide.api.replay.pace import Speed
 from eventide.api.result import Result
 from eventide.api.stream import Stream, Time, forward_range, instant
-from eventide.batch import ALL_TIME
 from eventide.engines.build import build_live_tree
 from eventide.engines.explain.placement import describe_spark
 from eventide.engines.history.weights import DEFAULTS
@@ -27,6 +26,7 @@ from eventide.engines.spark.work import no_database
 from eventide.engines.spark.workers import check_workers
 from eventide.engines.spark.zones import zoneless_columns
 from eventide.errors import BindError, UnsupportedError, pointing_into
+from eventide.instants import ALL_TIME
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import require_tpstream

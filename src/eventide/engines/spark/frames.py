@@ -18,7 +18,6 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from eventide.batch import END_OF_TIME_US
 from eventide.engines.buckets import buckets_of, from_bytes, split_by_bucket, to_bytes
 from eventide.engines.build import build_tree, keeps_state, keys_over_scan
 from eventide.engines.derived import numbered
@@ -33,6 +32,7 @@ from eventide.engines.spark.types import carried, from_the_border, mapped
 from eventide.engines.spark.work import items_in, work_frame
 from eventide.errors import SchemaError
 from eventide.ingest.ordering import in_order, in_order_by_block
+from eventide.instants import END_OF_TIME_US
 from eventide.operators.columns import BLOCK_BYTES, concat_batches, in_blocks
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.tree import OperatorTree

@@ -12,13 +12,13 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.batch import START_OF_TIME_US, TimeRange
 from eventide.engines.build import build_tree
 from eventide.engines.history.replay import run_slice
 from eventide.engines.history.slices import slices_of
 from eventide.engines.spark.session import cores
 from eventide.engines.spark.types import mapped
 from eventide.engines.spark.work import items_in, work_frame
+from eventide.instants import START_OF_TIME_US, TimeRange
 from eventide.plan.expressions import Column, Named
 from eventide.plan.nodes import (
     EndRows,

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.build import build_tree
 from eventide.engines.history.patterns.candidates import FARTHEST, Periods
 from eventide.engines.history.patterns.question import PatternQuestion
@@ -22,6 +21,7 @@ from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.spark.session import cores
 from eventide.engines.spark.types import mapped, spark_schema
 from eventide.engines.spark.work import items_in, work_frame
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.schema import TS
 from eventide.store.order import int64_view
 from eventide.store.reading.leaves import units_of

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.plan import expressions as plan
 from eventide.plan.nodes import Filter, Scan
 from eventide.plan.tree import Plan

@@ -18,7 +18,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from eventide.batch import END_OF_TIME_US, TimeRange
 from eventide.engines.buckets import from_bytes
 from eventide.engines.build import build_tree
 from eventide.engines.derived import numbered
@@ -37,6 +36,7 @@ from eventide.engines.standing.history import cut, merged_steps
 from eventide.engines.standing.reach import needed_ranges
 from eventide.ingest.merging import EventCursor
 from eventide.ingest.ordering import in_order_by_block, times
+from eventide.instants import END_OF_TIME_US, TimeRange
 from eventide.operators.columns import BLOCK_BYTES
 from eventide.operators.tree import TreeLeaf
 from eventide.plan.nodes import scans_of

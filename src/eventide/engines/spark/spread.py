@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import TimeRange
 from eventide.engines.build import build_tree
 from eventide.engines.live.feeds import within
 from eventide.engines.partitioning import Keys, leaf_keys
 from eventide.engines.spark.frames import BLOCK_ROWS, Batches, blocks
 from eventide.ingest.ordering import in_order, times
+from eventide.instants import TimeRange
 from eventide.operators.columns import in_blocks
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.tree import TreeLeaf

@@ -24,7 +24,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.engines.buckets import from_bytes, to_bytes
 from eventide.engines.build import build_live_tree
 from eventide.engines.live.engine import LiveEngine, LiveState
@@ -39,6 +38,7 @@ from eventide.engines.spark.spread import LeafSpread
 from eventide.engines.spark.types import carried, from_the_border, mapped
 from eventide.errors import listed
 from eventide.ingest.ordering import in_order_by_block, times
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.operators.columns import BLOCK_BYTES, concat_batches, in_blocks
 from eventide.operators.envelope import Owner
 from eventide.operators.state import join_parts, parts_of

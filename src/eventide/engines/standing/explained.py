@@ -8,13 +8,13 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, TimeRange, moment
 from eventide.engines.build import build_standing
 from eventide.engines.history import profiling
 from eventide.engines.history.access import WorkStep
 from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.standing.history import readings, run_tree
 from eventide.engines.standing.reach import why_whole
+from eventide.instants import ALL_TIME, TimeRange, moment
 from eventide.operators.operator import Size
 from eventide.operators.tree import OperatorStep, OperatorTree
 from eventide.plan.nodes import scans_of

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.batch import TimeRange
 from eventide.engines.build import build_standing
 from eventide.engines.standing.choice import chosen_plan
 from eventide.engines.standing.reach import conditions_of, needed_ranges, scan_of
 from eventide.ingest.merging import EventCursor, TimeMerge
+from eventide.instants import TimeRange
 from eventide.operators.tree import OperatorTree
 from eventide.plan.nodes import scans_of
 from eventide.plan.standing.execution import Execution

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.history.pruning import merged
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.expressions import Column, Expression, conjuncts, rebuild
 from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.standing.nodes import (

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.operators.expressions.evaluate import evaluate_predicate
 from eventide.plan.expressions import Expression

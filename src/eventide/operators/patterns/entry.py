@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.errors import EvaluationError
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.patterns.entry import last_meeting
 from eventide.operators.key_layers import NEVER

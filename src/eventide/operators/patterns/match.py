@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
 from eventide.kernels.keys import search_keys

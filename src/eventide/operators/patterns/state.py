@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
-from eventide.batch import START_OF_TIME_US
+from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.ordering import ranges
 from eventide.operators.columns import concat_batches

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME, TimeRange
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.situations.runs import NEVER
 from eventide.operators.checking import require, require_within

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.grouping import order_by_key
 from eventide.kernels.situations.matching import match_changes

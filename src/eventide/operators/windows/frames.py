@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Frames
 from eventide.accumulators.columns import int64s
-from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.kernels.aggregates.frames import keep_reachable_rows, range_frames, rows_frames
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.grouping import order_by_key

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Groups
 from eventide.accumulators.columns import int64s
-from eventide.batch import END_OF_TIME_US
+from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.aggregate import accumulator_of, lift
 from eventide.operators.checking import filled, require, require_keys, require_within

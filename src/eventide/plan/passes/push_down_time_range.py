@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import reduce
 
-from eventide.batch import ALL_TIME, END_OF_TIME_US, TimeRange
+from eventide.instants import ALL_TIME, END_OF_TIME_US, TimeRange
 from eventide.plan.expressions import Call, Column, Expression, Literal, conjuncts
 from eventide.plan.nodes import Filter, Scan
 from eventide.plan.tree import Plan

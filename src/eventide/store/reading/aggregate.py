@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.store.reading.cuts import ListedCuts
 from eventide.store.reading.periods import dense, period_partials_of, thinned_away

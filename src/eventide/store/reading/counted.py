@@ -20,7 +20,7 @@ from functools import cached_property, partial
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import START_OF_TIME_US, TimeRange
+from eventide.instants import START_OF_TIME_US, TimeRange
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.schema import TS
 from eventide.store.order import int64_view

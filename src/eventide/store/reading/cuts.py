@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.store.leaves import runs_by_cuts, runs_by_slide
 

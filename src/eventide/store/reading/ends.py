@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.schema import TS
 from eventide.store.order import int64_view

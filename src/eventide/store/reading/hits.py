@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import TimeRange
 from eventide.errors import StoreError
+from eventide.instants import TimeRange
 from eventide.kernels.compiled import Floats, Int64s, frozen
 from eventide.kernels.ordering import sort_pairs, sorting_order
 from eventide.schema import SEQ, TS

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME
+from eventide.instants import ALL_TIME
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.store.leaves import summarise_runs
 from eventide.schema import TS

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME
 from eventide.errors import StoreError
+from eventide.instants import ALL_TIME
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.ordering import ranges
 from eventide.schema import SEQ

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import moment
 from eventide.errors import StoreError
+from eventide.instants import moment
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.store.reading.borders import Border, PeriodPartials, partials_of_rows
 from eventide.store.reading.cuts import Cuts

@@ -21,7 +21,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.schema import SEQ, TS, Schema
 from eventide.store.files.frame import Kind
 from eventide.store.files.mapped import MAPPED, damaged

@@ -22,8 +22,8 @@ from typing import Any, TypeAlias, get_args
 
 import pyarrow as pa
 
-from eventide.batch import TimeRange
 from eventide.errors import StoreError
+from eventide.instants import TimeRange
 from eventide.schema import MAX_TS_US, MIN_TS_US, Schema
 from eventide.store.files.frame import Kind
 from eventide.store.files.json_text import whole

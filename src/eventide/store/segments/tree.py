@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import TimeRange
+from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.schema import SEQ, TS
 from eventide.store.files.frame import Kind

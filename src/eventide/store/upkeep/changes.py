@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from eventide.batch import moment
 from eventide.errors import SchemaError, listed
+from eventide.instants import moment
 from eventide.schema import DELETED, Attribute, Schema
 from eventide.store.files.disk import remove
 from eventide.store.index.correlation import choose_indexes

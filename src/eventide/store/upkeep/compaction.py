@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME
+from eventide.instants import ALL_TIME
 from eventide.schema import TS
 from eventide.store.files.disk import TEMPORARY_SUFFIX, remove
 from eventide.store.files.mapped import MAPPED

@@ -17,8 +17,8 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME
 from eventide.errors import StoreError
+from eventide.instants import ALL_TIME
 from eventide.schema import SEQ, TS
 from eventide.store.files.disk import AppendFile, remove, sync_folder
 from eventide.store.files.frame import Kind

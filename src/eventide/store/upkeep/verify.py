@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from eventide.batch import moment
 from eventide.errors import EventideError, StoreError
+from eventide.instants import moment
 from eventide.schema import SEQ, TS
 from eventide.store.files.lock import LOCK_FILE
 from eventide.store.order import int64_view

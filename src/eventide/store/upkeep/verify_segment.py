@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import one_spelling
-from eventide.batch import moment
 from eventide.errors import StoreError
+from eventide.instants import moment
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.ordering import sorting_order
 from eventide.schema import SEQ, TS

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import START_OF_TIME_US
+from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.schema import TS
 from eventide.store.order import int64_view, is_ascending

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import START_OF_TIME_US
 from eventide.errors import EventideError
+from eventide.instants import START_OF_TIME_US
 from eventide.schema import SEQ, TS
 from eventide.store.files.json_text import whole
 from eventide.store.order import int64_array, int64_view, sort_rows

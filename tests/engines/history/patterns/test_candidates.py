@@ -14,7 +14,6 @@ import numpy as np
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.history.patterns.candidates import (
     FARTHEST,
     KEY_SHIFT,
@@ -26,6 +25,7 @@ from eventide.engines.history.patterns.candidates import (
 from eventide.engines.history.patterns.conditions import Condition, Shape
 from eventide.engines.history.patterns.pattern_map import kept_units
 from eventide.engines.history.patterns.replay import intervals_of, merged
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.plan.patterns.skeleton import Skeleton, Symbol
 from eventide.store.index.ranges import ValueRange

@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, assume, event, given, note, settings
 from hypothesis import strategies as st
 
 import eventide as ev
-from eventide.batch import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.build import build_tree
 from eventide.engines.history import replay as history
 from eventide.engines.history.patterns import slices as match_slices
 from eventide.engines.history.slices import Halo, Slice, halo_of, slices_of, widened
 from eventide.errors import EvaluationError
+from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.lang.sql import plan_sql
 from eventide.operators.patterns import entry as match_entry
 from eventide.operators.patterns import match as match_rows

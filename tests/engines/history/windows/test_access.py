@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from eventide.batch import TimeRange
 from eventide.engines.history.windows.index import WindowIndex, replay_seconds, window_access
+from eventide.instants import TimeRange
 from eventide.store.options import StreamOptions
 from tests.engines.history.windows.window_queries import (
     NOISE,

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.history.choice import ways
 from eventide.engines.history.windows import count_index
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import replay_seconds, window_access
 from eventide.errors import EvaluationError, StoreError
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.schema import Schema
 from eventide.store import Snapshot
 from eventide.store.options import Order, StreamOptions

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.batch import TimeRange
 from eventide.engines.history.windows import index as window_index
 from eventide.engines.history.windows.index import WindowIndex, replay_seconds, window_access
 from eventide.errors import EvaluationError, StoreError
+from eventide.instants import TimeRange
 from eventide.plan.expressions import Call, Column, Named
 from eventide.plan.nodes import Project
 from eventide.plan.tree import Plan

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.engines.build import build_tree
 from eventide.engines.history.replay import run_slice
 from eventide.engines.history.slices import Slice
 from eventide.engines.history.weights import Weights
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex, window_access
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.lang.sql import plan_sql
 from eventide.plan.tree import Plan
 from eventide.schema import Schema

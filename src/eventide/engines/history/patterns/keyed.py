@@ -18,12 +18,12 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import TimeRange
 from eventide.engines.build import substituted
 from eventide.engines.history.patterns.candidates import FARTHEST, KEY_SHIFT, Periods, places_of
 from eventide.engines.history.patterns.conditions import scan_columns
 from eventide.engines.history.patterns.replay import ReplayOutcome, below, matched, merged
 from eventide.engines.history.patterns.slices import matcher_of
+from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.grouping import number_events, order_by_key
 from eventide.kernels.keys import search_keys

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eventide.batch import TimeRange
 from eventide.engines.history.patterns.conditions import Condition, Shape
+from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.store.reading.leaves import Units
 

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from eventide.batch import TimeRange
 from eventide.engines.build import build_tree
 from eventide.engines.history.patterns.candidates import FARTHEST, Periods, periods_of
 from eventide.engines.history.patterns.conditions import Clause, Condition, Shape, shape_of
@@ -18,6 +17,7 @@ from eventide.engines.history.patterns.pattern_map import kept_units, meets
 from eventide.engines.history.patterns.replay import Intervals, intervals_of
 from eventide.engines.history.patterns.slices import matcher_of
 from eventide.engines.history.weights import Weights
+from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools
 from eventide.operators.patterns.match import MatchRows
 from eventide.operators.tree import OperatorTree

@@ -12,9 +12,9 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, TimeRange
 from eventide.engines.history.patterns.candidates import Periods
 from eventide.engines.history.patterns.slices import matcher_of
+from eventide.instants import END_OF_TIME_US, TimeRange
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
 from eventide.kernels.ordering import ranges

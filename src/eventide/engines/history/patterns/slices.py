@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.history.slices import SEARCHED_BACK
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.columns import concat_batches
 from eventide.operators.key_layers import KeyLayers
 from eventide.operators.patterns.entry import entry_of, state_at

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.situations.derive import DeriveSituations
 from eventide.operators.situations.match import MatchSituations
 from eventide.operators.tree import OperatorTree

@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US
 from eventide.engines.build import build_tree
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.operators.tree import OperatorTree
 from eventide.operators.windows.by_count import AggregateCountWindows
 from eventide.operators.windows.by_time import AggregateWindows

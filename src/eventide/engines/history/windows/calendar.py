@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import decimal_column, int64s
-from eventide.batch import TimeRange
 from eventide.engines.history.access import Cost, StopWatch
 from eventide.engines.history.windows.calls import call_of
 from eventide.errors import EvaluationError
+from eventide.instants import TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.plan.expressions import Column, columns_of

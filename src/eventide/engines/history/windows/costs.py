@@ -7,10 +7,10 @@ from math import gcd
 
 import numpy as np
 
-from eventide.batch import TimeRange
 from eventide.engines.history.access import Cost
 from eventide.engines.history.replay import SLICE_ROWS
 from eventide.engines.history.weights import Weights
+from eventide.instants import TimeRange
 from eventide.plan.windows.nodes import CountWindow, Window
 from eventide.store.snapshot import Snapshot
 

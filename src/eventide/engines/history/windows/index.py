@@ -18,7 +18,6 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.engines.history.access import Cost, StopWatch
 from eventide.engines.history.weights import Weights
 from eventide.engines.history.windows.above import AboveWindows
@@ -31,6 +30,7 @@ from eventide.engines.history.windows.costs import (
     window_count,
 )
 from eventide.engines.history.windows.count_index import CountIndex
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.windows.by_time import AggregateWindows
 from eventide.plan.nodes import Scan
 from eventide.plan.times import format_duration

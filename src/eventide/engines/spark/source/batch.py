@@ -32,7 +32,6 @@ from pyspark.sql import datasource as ds
 from pyspark.sql import types as t
 
 from eventide.api.replay.pace import speed_of
-from eventide.batch import TimeRange
 from eventide.engines.spark.source.agreement import agreed
 from eventide.engines.spark.source.options import (
     REPLAYING,
@@ -56,6 +55,7 @@ from eventide.engines.spark.types import attributes_of, spark_schema, to_the_bor
 from eventide.engines.spark.work import SHARED_HINT
 from eventide.errors import StoreError, UnsupportedError, listed
 from eventide.ingest.coerce import to_events
+from eventide.instants import TimeRange
 from eventide.schema import SEQ, Schema
 from eventide.store import Snapshot, StagedSegment, Store, StoredStream
 from eventide.store.index.ranges import ValueRange

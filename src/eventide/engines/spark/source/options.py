@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal, InvalidOperation
 
 from eventide.api.stream import options_from
-from eventide.batch import ALL_TIME, TimeRange
 from eventide.errors import SchemaError, StoreError, listed
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.times import parse_timestamp
 from eventide.schema import SEQ, TS, DataType, Kind, Schema
 from eventide.store import StreamOptions

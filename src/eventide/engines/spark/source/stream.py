@@ -27,10 +27,10 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from eventide.api.replay.pace import Clock, Pace, WallClock
-from eventide.batch import END_OF_TIME_US, TimeRange
 from eventide.engines.spark.types import to_the_border
 from eventide.ingest.merging import EventCursor
 from eventide.ingest.ordering import times
+from eventide.instants import END_OF_TIME_US, TimeRange
 from eventide.schema import SEQ, TS
 from eventide.store import Snapshot, StoredStream
 from eventide.store.index.ranges import ValueRange

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import START_OF_TIME_US
+from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.operators.changes import Changes
 from eventide.operators.checking import filled, require_lengths, require_living

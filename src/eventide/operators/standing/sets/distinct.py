@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide.batch import START_OF_TIME_US
 from eventide.errors import PlanError
+from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.lifetimes import successors as kernels
 from eventide.kernels.lifetimes.emitted import Arriving, Emitted, all_emitted, arriving

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide.batch import START_OF_TIME_US
+from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.lifetimes.emitted import Arriving, Emitted, all_emitted, arriving
 from eventide.kernels.lifetimes.expiring import CALENDAR, SWEPT, WAITS, longest_lifetime

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
-from eventide.batch import START_OF_TIME_US
+from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.lifetimes.stream_windows import (
     DIES,

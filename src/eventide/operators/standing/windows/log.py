@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import START_OF_TIME_US
+from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.kernels.lifetimes.stream_windows import DIES, ID, KEY, LEAVING, LINK, TS, TUPLE_FACTS
 from eventide.operators.changes import NEVER, Int8s

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eventide.batch import ALL_TIME
+from eventide.instants import ALL_TIME
 from eventide.kernels.compiled import Bools, frozen
 from eventide.schema import SEQ, TS
 from eventide.store.files.frame import Frame, Kind, frames_backwards, read_frame
