@@ -1,6 +1,6 @@
 """Store event streams, query them, find patterns in them.
 
-    schema.py      what an event looks like  instants.py    instants and periods of time
+    schema.py      what an event looks like       instants.py    instants and periods of time
     errors.py      all errors, one class a stage  local_path.py  paths and `file:` addresses
     interrupts.py  Ctrl-C during long work        visible.py     control characters made visible
     api/           what users work with: databases, streams, results, live queries
