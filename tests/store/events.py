@@ -15,7 +15,7 @@ from eventide.schema import Schema
 from eventide.store import EventSource, Store, StoredStream
 from eventide.store.files.mapped import MAPPED
 from eventide.store.options import StreamOptions
-from eventide.store.writing.open_stream import OPENED
+from eventide.store.writing.open_stream import OPENED, WRITTEN
 from tests.naive.store import Row
 
 SCHEMA = Schema.of({"car": "string", "speed": "float64", "lane": "int64"})
@@ -84,8 +84,11 @@ def new_stream(
 
 
 def reopened(stream: StoredStream) -> StoredStream:
-    """Return the stream as another process would open it."""
+    """Return the stream as another process would open it, after this one is gone."""
+    for gone in (*OPENED.values(), *WRITTEN.values()):
+        gone.close()
     OPENED.clear()
+    WRITTEN.clear()
     MAPPED.__init__()  # type: ignore[misc]
     return Store.open(stream.path.parent.parent, create=False).stream(stream.name)
 

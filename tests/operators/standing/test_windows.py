@@ -97,7 +97,7 @@ def run(operator: WindowOperator, events: list[Event], cuts: list[int], *, reloa
     parts = []
     for since, until in pairwise([-(2**63), *cuts]):
         rows = batch([event for event in events if since <= event["ts"] < until])
-        state, part = operator.step(state, rows, until)
+        state, part = operator.step(state, (rows,), until)
         assert part.rows.num_rows == len(part)
         assert part.rows.schema == operator.output_schema
         assert len(part) == 0 or (since <= part.at.min() and part.at.max() < until)
@@ -182,14 +182,14 @@ def event(ts: int, seq: int, **values: Any) -> Event:  # noqa: ANN401
 def test_what_is_rounded_to_a_later_instant_waits() -> None:
     operator = operator_of(RowsWindow(1), slide=10)
     state: Any = operator.initial_state()
-    state, none = operator.step(state, batch([event(1, 0), event(3, 1)]), 10)
+    state, none = operator.step(state, (batch([event(1, 0), event(3, 1)]),), 10)
     assert len(none) == 0
-    state, first = operator.step(state, batch([event(10, 2)]), 11)
+    state, first = operator.step(state, (batch([event(10, 2)]),), 11)
     assert listed(first) == [(10, 1, 2, NEVER)]
-    state, none = operator.step(state, batch([event(11, 3), event(11, 4)]), 20)
+    state, none = operator.step(state, (batch([event(11, 3), event(11, 4)]),), 20)
     assert len(none) == 0
     assert operator.size(state).tuples == 3
-    _, second = operator.step(state, batch([]), 21)
+    _, second = operator.step(state, (batch([]),), 21)
     assert listed(second) == [(20, -1, 2, NEVER), (20, 1, 4, NEVER)]
 
 
@@ -197,7 +197,7 @@ def test_time_windows_remember_only_what_negative_tuples_need() -> None:
     events = batch([event(ts, ts) for ts in range(100)])
     for execution, tuples in (("aware", 0), ("direct", 0), ("negative", 10)):
         operator = operator_of(RangeWindow(10), execution=execution)  # type: ignore[arg-type]
-        state, _ = operator.step(operator.initial_state(), events, 100)  # type: ignore[arg-type]
+        state, _ = operator.step(operator.initial_state(), (events,), 100)  # type: ignore[arg-type]
         assert operator.size(state).tuples == tuples  # type: ignore[arg-type]
 
 

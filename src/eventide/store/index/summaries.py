@@ -41,6 +41,7 @@ class StoredAggregate:
 class SummaryLayout:
     """The partial columns of some attributes, and of aggregates that users have defined.
 
+    >>> import numpy as np
     >>> schema = Schema.of({"car": "string", "speed": "float64"})
     >>> layout = SummaryLayout.of(schema, ["speed"])
     >>> layout.arrow.names[:4]
