@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +16,10 @@ from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.lang.sql import plan_sql
 from eventide.operators.align_rows import AlignRows
 from eventide.operators.order_events import OrderEvents
+from eventide.operators.order_rows import OrderRows
 from eventide.operators.union_rows import UnionRows
-from eventide.schema import Schema
+from eventide.plan.expressions import Column, OrderKey
+from eventide.schema import FLOAT64, Schema
 from tests.engines.scenarios import as_bag
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us")), ("k", pa.string()), ("x", pa.int64())])
@@ -99,6 +102,18 @@ def test_several_edges_are_merged_as_far_as_all_have_come(
     assert own == sorted(first, key=lambda row: row["ts"])
     newest = max([START_OF_TIME_US + 1, *(row["ts"] for row in merged)])
     assert aligned.reached(held, END_OF_TIME_US) == newest + 1
+
+
+def test_numbers_that_are_none_come_last_as_in_order_by() -> None:
+    schema = pa.schema([("ts", pa.timestamp("us")), ("x", pa.float64())])
+    values = [math.nan, 2.0, None, -math.inf, 1.0]
+    rows = pa.RecordBatch.from_pylist([{"ts": 0, "x": x} for x in values], schema=schema)
+    operator = OrderEvents(("x",), schema)
+    _, found = operator.step(operator.initial_state(), (rows,), 1)
+    key = OrderKey(Column("x", FLOAT64), nulls_first=True)
+    ordered = OrderRows((key,), schema).sorted(rows)
+    shown = [str(each.column("x").to_pylist()) for each in (found, ordered)]
+    assert shown == ["[None, -inf, 1.0, 2.0, nan]"] * 2
 
 
 def test_rows_without_a_time_are_no_state() -> None:

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
 from eventide.operators.checking import filled, require
 from eventide.operators.columns import concat_batches
 from eventide.operators.operator import Size
+from eventide.operators.order_rows import sorted_places
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
+from eventide.plan.expressions import Column, OrderKey
 from eventide.schema import SEQ, TS
 
 
@@ -85,5 +86,6 @@ def in_order(rows: pa.RecordBatch, order: tuple[str, ...]) -> pa.RecordBatch:
     steps = np.diff(int64s(rows.column(TS)))
     if (steps > 0).all() or (not order and (steps >= 0).all()):
         return rows
-    keys = [(name, "ascending", "at_start") for name in (TS, *order)]
-    return rows.take(pc.sort_indices(rows, sort_keys=keys))
+    names = (TS, *order)
+    keys = tuple(OrderKey(Column(name), nulls_first=True) for name in names)
+    return rows.take(sorted_places([rows.column(name) for name in names], keys))

@@ -8,10 +8,8 @@ from typing import cast
 from eventide.errors import PlanError, Span, UnsupportedError
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.expressions import (
-    Column,
     Expression,
     Named,
-    OrderKey,
     rebuild_named,
 )
 from eventide.plan.patterns.nodes import MatchRecognize
@@ -19,7 +17,7 @@ from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPatte
 from eventide.plan.standing.nodes import StandingNode
 from eventide.plan.tree import ChangeExpression, ChangePlan, OverOne, Plan, Row
 from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
-from eventide.schema import TS, DataType
+from eventide.schema import DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +125,6 @@ class DerivedStream(OverOne):
     def row(self) -> Row:
         """The columns of the output."""
         return self.source.row
-
-    @property
-    def order_keys(self) -> tuple[OrderKey, ...]:
-        """The order of the rows, nulls first."""
-        row = self.row
-        names = (TS, *self.order)
-        return tuple(OrderKey(Column(name, row[name]), nulls_first=True) for name in names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from eventide.engines.standing.history import newest_of, run_standing, until_of
 from eventide.instants import END_OF_TIME_US
 from eventide.operators.columns import concat_batches
 from eventide.operators.filter_project import FilterRows, ProjectRows
-from eventide.operators.order_rows import OrderRows
+from eventide.operators.order_events import in_order
 from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, scans_of
 from eventide.plan.standing.nodes import Merge, Standing
 from eventide.plan.tree import Plan
@@ -101,7 +101,7 @@ def source_of(name: str, stream: DerivedStream, table: pa.Table) -> TableSource:
     """Return the rows of a derived stream as a source, in order."""
     schema = arrow_schema(stream.row)
     rows = concat_batches(table.to_batches(), schema)
-    ordered = OrderRows(stream.order_keys, schema).sorted(rows)
+    ordered = in_order(rows, stream.order)
     return TableSource(name, schema_of(stream), pa.Table.from_batches([ordered], schema))
 
 
