@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import assert_never, cast
+from functools import cache
+from typing import assert_never
 
 from eventide.errors import BindError, Span, listed
 from eventide.plan.aggregates import AGGREGATES, DECAYED
@@ -33,165 +34,37 @@ from eventide.plan.expressions import (
     Literal,
     MatchAggregate,
     MatchNumber,
-    Named,
-    NamedAggregate,
     Over,
     PeriodPart,
     rebuild,
 )
 from eventide.plan.functions import FUNCTIONS, Function
-from eventide.plan.nodes import DerivedStream, EndRows, Filter, Project, Relational, Scan, node_of
-from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
-from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
-from eventide.plan.situations.parts import Situation
-from eventide.plan.standing.nodes import (
-    AsOfJoin,
-    Difference,
-    Distinct,
-    Existence,
-    GroupAggregate,
-    Merge,
-    OuterJoin,
-    RowsWindow,
-    SessionWindow,
-    Standing,
-    StandingNode,
-    StreamWindow,
-    Top,
-    Windowed,
-    WindowJoin,
-)
 from eventide.plan.times import parse_duration, parse_timestamp
-from eventide.plan.tree import Plan, Row
+from eventide.plan.tree import Keys, Plan, Row, Use
 from eventide.plan.types import can_cast
-from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
 from eventide.schema import BOOL, FLOAT64, INT64, NULL, STRING, TIMESTAMP, DataType, Schema
 
 
 def bind(plan: Plan, catalog: Mapping[str, Schema]) -> Plan:
     """Return the plan with every name resolved and every type set."""
-    plan = node_of(plan)
-    match plan:
-        case Scan():
-            return bind_scan(plan, catalog)
-        case Filter(source=source, condition=condition):
-            below = bind(source, catalog)
-            return Filter(below, bind_condition(condition, below.row))
-        case Project(source=source, items=items):
-            below = bind(source, catalog)
-            return Project(below, tuple(_bind_named(item, below.row) for item in items))
-        case WindowAggregate(source=source, keys=keys):
-            below = bind(source, catalog)
-            bound = tuple(_bind_named(key, below.row) for key in keys)
-            return replace(
-                plan, source=below, keys=bound, aggregates=_bind_all(plan.aggregates, below.row)
-            )
-        case SlidingAggregate(source=source, keys=keys):
-            below = bind(source, catalog)
-            parts = tuple(bind_expression(key, below.row) for key in keys)
-            return replace(
-                plan, source=below, keys=parts, aggregates=_bind_all(plan.aggregates, below.row)
-            )
-        case MatchRecognize(source=source):
-            below = bind(source, catalog)
-            return bind_match(replace(plan, source=below), below.row)
-        case Situations(source=source):
-            below = bind(source, catalog)
-            return replace(
-                plan,
-                source=below,
-                keys=tuple(_bind_named(key, below.row) for key in plan.keys),
-                situations=_bind_situations(plan.situations, below.row),
-                aggregates=_bind_all(plan.aggregates, below.row),
-            )
-        case TemporalPattern(source=source):
-            below = bind(source, catalog)
-            return replace(
-                plan,
-                source=below,
-                keys=tuple(_bind_named(key, below.row) for key in plan.keys),
-                situations=_bind_situations(plan.situations, below.row),
-                returns=tuple(_bind_named(item, below.row) for item in plan.returns),
-            )
-        case PeriodJoin() | DerivedStream() | EndRows() | Relational():
-            return plan.with_children(lambda each: bind(each, catalog))
-        case _:
-            below = plan.with_children(lambda each: bind(each, catalog))
-            return bind_standing(cast("StandingNode", below))
+    below = plan.with_children(lambda each: bind(each, catalog)).with_names(catalog)
+    row_for = cache(below.row_for)
+    bound = below.with_expressions(lambda each, use: _bind_for(each, use, row_for(use)))
+    return bound.with_compared(_alike(bound.compared))
 
 
-def bind_standing(plan: StandingNode) -> Plan:
-    """Return a node of a standing query, whose sources are bound, with its own names resolved."""
-    match plan:
-        case Windowed(source=source):
-            return replace(plan, window=_bind_window(plan.window, source.row, plan.span))
-        case (
-            WindowJoin(sources=sources, keys=keys, condition=condition, band=band)
-            | OuterJoin(sources=sources, keys=keys, condition=condition, band=band)
-        ):
-            rows = [source.row for source in sources]
-            bound = [_bind_each(each, row) for each, row in zip(keys, rows, strict=True)]
-            if band is not None:
-                left, right = rows
-                band = replace(
-                    band,
-                    left=bind_expression(band.left, left),
-                    right=bind_expression(band.right, right),
-                )
-            return replace(
-                plan,
-                keys=_alike(bound),
-                condition=None if condition is None else bind_condition(condition, plan.row),
-                band=band,
-            )
-        case (
-            AsOfJoin(left=left_source, right=right_source)
-            | Existence(left=left_source, right=right_source)
-        ):
-            one, other = _alike(
-                [
-                    _bind_each(plan.left_keys, left_source.row),
-                    _bind_each(plan.right_keys, right_source.row),
-                ]
-            )
-            return replace(plan, left_keys=one, right_keys=other)
-        case GroupAggregate(source=source, keys=named):
-            return replace(
-                plan,
-                keys=tuple(_bind_named(key, source.row) for key in named),
-                aggregates=_bind_all(plan.aggregates, source.row),
-            )
-        case Top(source=source, order=order, keys=keys):
-            return replace(
-                plan,
-                keys=tuple(bind_expression(key, source.row) for key in keys),
-                order=tuple(
-                    replace(item, expression=bind_expression(item.expression, source.row))
-                    for item in order
-                ),
-            )
-        case Merge() | Distinct() | Difference() | Standing():
-            return plan
-    assert_never(plan)
+def _bind_for(expression: Expression, use: Use, row: Row) -> Expression:
+    """Return an expression of a node as its use demands."""
+    if use.role == "condition":
+        return bind_condition(expression, row)
+    bound = bind_expression(expression, row)
+    # A column that is all null needs some type; DuckDB chooses an integer too.
+    untyped = use.role == "item" and bound.type == NULL
+    return cast_implicitly(bound, INT64) if untyped else bound
 
 
-def _bind_window(window: StreamWindow, row: Row, span: Span | None) -> StreamWindow:
-    """Return the window with its columns spelled as in the stream."""
-    if not isinstance(window, RowsWindow | SessionWindow):
-        return window
-    keys = tuple(resolve(name, row, span=span, what="column") for name in window.keys)
-    if isinstance(window, SessionWindow) or window.deleted is None:
-        return replace(window, keys=keys)
-    deleted = resolve(window.deleted, row, span=span, what="column")
-    return replace(window, keys=keys, deleted=deleted)
-
-
-def _bind_each(expressions: tuple[Expression, ...], row: Row) -> tuple[Expression, ...]:
-    return tuple(bind_expression(each, row) for each in expressions)
-
-
-def _alike(keys: list[tuple[Expression, ...]]) -> tuple[tuple[Expression, ...], ...]:
+def _alike(keys: tuple[Keys, ...]) -> tuple[Keys, ...]:
     """Return the keys of several sources with casts to the types that they have in common."""
     columns = []
     for parts in zip(*keys, strict=True):
@@ -199,37 +72,6 @@ def _alike(keys: list[tuple[Expression, ...]]) -> tuple[tuple[Expression, ...], 
         assert isinstance(call, Call)
         columns.append(call.arguments)
     return tuple(tuple(column[place] for column in columns) for place in range(len(keys)))
-
-
-def bind_match(node: MatchRecognize, row: Row) -> MatchRecognize:
-    """Return the node with its keys, order, conditions and measures bound."""
-    return replace(
-        node,
-        keys=tuple(_bind_named(key, row) for key in node.keys),
-        order=tuple(
-            replace(item, expression=bind_expression(item.expression, row)) for item in node.order
-        ),
-        defines=tuple(
-            Named(item.name, bind_condition(item.expression, row)) for item in node.defines
-        ),
-        measures=tuple(_bind_named(item, row) for item in node.measures),
-    )
-
-
-def _bind_situations(items: tuple[Situation, ...], row: Row) -> tuple[Situation, ...]:
-    return tuple(replace(item, condition=bind_condition(item.condition, row)) for item in items)
-
-
-def bind_scan(scan: Scan, catalog: Mapping[str, Schema]) -> Scan:
-    """Return the scan with the requested fields of its stream, or all if it requests none."""
-    if scan.written is not None:
-        return scan
-    stream = resolve(scan.stream, catalog, span=scan.span, what="stream")
-    fields = dict(catalog[stream].fields())
-    if not scan.columns:
-        return replace(scan, stream=stream, columns=tuple(fields.items()))
-    names = [resolve(name, fields, span=scan.span, what="column") for name, _ in scan.columns]
-    return replace(scan, stream=stream, columns=tuple((name, fields[name]) for name in names))
 
 
 def resolve(name: str, known: Iterable[str], *, span: Span | None, what: str) -> str:
@@ -359,16 +201,6 @@ def cast_implicitly(expression: Expression, target: DataType) -> Expression:
         if constant is not None:
             return constant
     return Cast(expression, target, expression.span)
-
-
-def _bind_named(item: Named, row: Row) -> Named:
-    bound = bind_expression(item.expression, row)
-    # A column that is all null needs some type; DuckDB chooses an integer too.
-    return Named(item.name, cast_implicitly(bound, INT64) if bound.type == NULL else bound)
-
-
-def _bind_all(items: tuple[NamedAggregate, ...], row: Row) -> tuple[NamedAggregate, ...]:
-    return tuple(NamedAggregate(item.name, bind_aggregate(item.aggregate, row)) for item in items)
 
 
 def _bind_cast(cast: Cast) -> Expression:

@@ -269,6 +269,11 @@ class NamedAggregate:
     name: str
     aggregate: Aggregate
 
+    @property
+    def expression(self) -> Aggregate:
+        """The aggregate."""
+        return self.aggregate
+
 
 @dataclass(frozen=True, slots=True)
 class OrderKey:
@@ -357,26 +362,3 @@ ALWAYS = Literal(True, BOOL)
 def integer(value: int) -> Literal:
     """Return an int64 constant."""
     return Literal(value, INT64)
-
-
-def rebuild_named(
-    items: tuple[Named, ...], change: Callable[[Expression], Expression]
-) -> tuple[Named, ...]:
-    """Return named expressions with `change` applied to each."""
-    return tuple(Named(item.name, change(item.expression)) for item in items)
-
-
-def rebuild_aggregates(
-    items: tuple[NamedAggregate, ...], change: Callable[[Expression], Expression]
-) -> tuple[NamedAggregate, ...]:
-    """Return named aggregates with `change` applied to their arguments."""
-    return tuple(
-        replace(item, aggregate=rebuild_aggregate(item.aggregate, change)) for item in items
-    )
-
-
-def rebuild_order(
-    items: tuple[OrderKey, ...], change: Callable[[Expression], Expression]
-) -> tuple[OrderKey, ...]:
-    """Return the keys of an order with `change` applied to each."""
-    return tuple(replace(item, expression=change(item.expression)) for item in items)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 from eventide.errors import PlanError, Span, UnsupportedError
 from eventide.instants import ALL_TIME, TimeRange
-from eventide.plan.expressions import (
-    Expression,
-    Named,
-    rebuild_named,
-)
+from eventide.plan.bind import resolve
+from eventide.plan.check import require, require_columns, require_unique
+from eventide.plan.expressions import Expression, Named, NamedAggregate
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
 from eventide.plan.standing.nodes import StandingNode
-from eventide.plan.tree import ChangeExpression, ChangePlan, OverOne, Plan, Row
+from eventide.plan.tree import (
+    CONDITION,
+    ChangeExpression,
+    ChangePlan,
+    OverOne,
+    Plan,
+    Row,
+    changed_items,
+)
 from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
-from eventide.schema import DataType
+from eventide.schema import TIMESTAMP, TS, DataType, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,26 @@ class Scan(Plan):
         """The columns of the output."""
         return dict(self.columns)
 
+    def with_names(self, catalog: Mapping[str, Schema]) -> Scan:
+        """Return the scan with the requested fields of its stream, or all if it requests none."""
+        if self.written is not None:
+            return self
+        stream = resolve(self.stream, catalog, span=self.span, what="stream")
+        fields = dict(catalog[stream].fields())
+        wanted = self.columns or tuple(fields.items())
+        names = [resolve(name, fields, span=self.span, what="column") for name, _ in wanted]
+        return replace(self, stream=stream, columns=tuple((name, fields[name]) for name in names))
+
+    @property
+    def is_stream(self) -> bool:
+        """Events, in order."""
+        return True
+
+    def check(self) -> None:
+        """Every event has a time."""
+        require_unique(name for name, _ in self.columns)
+        require_columns(self, self.row, TS)
+
 
 @dataclass(frozen=True, slots=True)
 class Filter(OverOne):
@@ -63,7 +90,7 @@ class Filter(OverOne):
 
     def with_expressions(self, change: ChangeExpression) -> Filter:
         """Return the node with another condition."""
-        return replace(self, condition=change(self.condition))
+        return replace(self, condition=change(self.condition, CONDITION))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +107,12 @@ class Project(OverOne):
 
     def with_expressions(self, change: ChangeExpression) -> Project:
         """Return the node with other items."""
-        return replace(self, items=rebuild_named(self.items, change))
+        return replace(self, items=changed_items(self.items, change))
+
+    @property
+    def computed(self) -> tuple[Named | NamedAggregate, ...]:
+        """The columns that the node computes: all of them."""
+        return self.items
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +158,16 @@ class DerivedStream(OverOne):
         """The columns of the output."""
         return self.source.row
 
+    @property
+    def is_stream(self) -> bool:
+        """Events, in order."""
+        return True
+
+    def check(self) -> None:
+        """Rows have a time, and the columns of their order."""
+        require_columns(self, self.row, TS, *self.order)
+        require(self.row[TS] == TIMESTAMP, f"{TS} is {self.row[TS]}, not a time")
+
 
 @dataclass(frozen=True, slots=True)
 class Relational(Plan):
@@ -155,6 +197,10 @@ class Relational(Plan):
     def with_children(self, change: ChangePlan) -> Relational:
         """Return the node over changed inputs."""
         return replace(self, inputs=tuple((name, change(each)) for name, each in self.inputs))
+
+    def check(self) -> None:
+        """Each input has a name of its own."""
+        require_unique(name for name, _ in self.inputs)
 
 
 Node = (

@@ -4,22 +4,47 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Literal as Choice
+from typing import Self, TypeVar
 
-from eventide.plan.expressions import Expression
-from eventide.schema import DataType
+from eventide.plan.expressions import Aggregate, Expression, Named, NamedAggregate, OrderKey
+from eventide.schema import DataType, Schema
 
 Row = Mapping[str, DataType]
 """The columns of a node's output, in order."""
+Keys = tuple[Expression, ...]
+Role = Choice["value", "item", "condition", "aggregate", "aging aggregate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How a node uses an expression: over which rows, and as what.
+
+    An item is a column of the output. Aggregates whose values age have a role of their own: most
+    nodes cannot compute them.
+    """
+
+    role: Role = "value"
+    child: int | None = 0
+    """The number of the child whose rows it is over; None for all children side by side."""
+    local: bool = True
+    """Whether it is over one row, not over several."""
+
+
+VALUE, ITEM, CONDITION, AGGREGATE = Use(), Use("item"), Use("condition"), Use("aggregate")
 ChangePlan = Callable[["Plan"], "Plan"]
-ChangeExpression = Callable[[Expression], Expression]
+ChangeExpression = Callable[[Expression, Use], Expression]
+
+
+P = TypeVar("P", bound="Plan")
 
 
 class Plan(ABC):
     """A node of a plan, with everything below it: a frozen value.
 
-    `plan/nodes.py` lists all nodes. Those of a room are in its own `nodes.py`. A node without
-    sources and expressions of its own needs only its columns.
+    Passes are written once, over the methods below. A node overrides those whose default does not
+    fit it; one without sources and expressions of its own needs only its columns.
     """
 
     __slots__ = ()
@@ -42,6 +67,51 @@ class Plan(ABC):
         """Return the node with `change` applied to each of its own expressions."""
         return self
 
+    @property
+    def expressions(self) -> list[tuple[Expression, Use]]:
+        """The node's own expressions, and how it uses them."""
+        found: list[tuple[Expression, Use]] = []
+
+        def noted(expression: Expression, use: Use) -> Expression:
+            found.append((expression, use))
+            return expression
+
+        self.with_expressions(noted)
+        return found
+
+    def row_for(self, use: Use) -> Row:
+        """Return the columns that an expression may read."""
+        if use.child is not None:
+            return self.children[use.child].row
+        return {name: kind for child in self.children for name, kind in child.row.items()}
+
+    @property
+    def compared(self) -> tuple[Keys, ...]:
+        """For each child, the expressions whose values have to be equal in all of them."""
+        return ()
+
+    def with_compared(self, keys: tuple[Keys, ...]) -> Plan:
+        """Return the node with other keys that have to be equal."""
+        assert not keys
+        return self
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the rows are events: each has a time `ts`, and they are in order of it."""
+        return False
+
+    def with_names(self, catalog: Mapping[str, Schema]) -> Plan:  # noqa: ARG002 - there are none
+        """Return the node with names outside of expressions spelled as the catalog has them."""
+        return self
+
+    @property
+    def computed(self) -> tuple[Named | NamedAggregate, ...]:
+        """The columns that the node computes from expressions; the others come from below."""
+        return ()
+
+    def check(self) -> None:  # noqa: B027 - most kinds have none
+        """Raise `PlanError` if the node breaks a rule of its own kind."""
+
 
 class OverOne(Plan):
     """A node with one source."""
@@ -54,7 +124,7 @@ class OverOne(Plan):
         """The plans directly below."""
         return (self.source,)
 
-    def with_children(self, change: ChangePlan) -> Plan:
+    def with_children(self, change: ChangePlan) -> Self:
         """Return the node over a changed source."""
         return _replaced(self, source=change(self.source))
 
@@ -71,12 +141,58 @@ class OverTwo(Plan):
         """The plans directly below."""
         return (self.left, self.right)
 
-    def with_children(self, change: ChangePlan) -> Plan:
+    def with_children(self, change: ChangePlan) -> Self:
         """Return the node over changed sources."""
         return _replaced(self, left=change(self.left), right=change(self.right))
 
 
-def _replaced(plan: Plan, **changes: object) -> Plan:
+class OverSeveral(Plan):
+    """A node with any number of sources."""
+
+    __slots__ = ()
+    sources: tuple[Plan, ...]
+
+    @property
+    def children(self) -> tuple[Plan, ...]:
+        """The plans directly below."""
+        return self.sources
+
+    def with_children(self, change: ChangePlan) -> Self:
+        """Return the node over changed sources."""
+        return _replaced(self, sources=tuple(map(change, self.sources)))
+
+
+def _replaced(plan: P, **changes: object) -> P:
     """Return a node with other values; all nodes are dataclasses."""
-    changed: Plan = replace(plan, **changes)  # type: ignore[type-var]
+    changed: P = replace(plan, **changes)  # type: ignore[type-var]
     return changed
+
+
+def changed_values(values: Keys, change: ChangeExpression, use: Use = VALUE) -> Keys:
+    """Return expressions with `change` applied to each."""
+    return tuple(change(each, use) for each in values)
+
+
+def changed_items(
+    items: tuple[Named, ...], change: ChangeExpression, use: Use = ITEM
+) -> tuple[Named, ...]:
+    """Return named expressions with `change` applied to each."""
+    return tuple(Named(item.name, change(item.expression, use)) for item in items)
+
+
+def changed_aggregates(
+    items: tuple[NamedAggregate, ...], change: ChangeExpression, use: Use = AGGREGATE
+) -> tuple[NamedAggregate, ...]:
+    """Return named aggregates with `change` applied to each."""
+
+    def changed(item: NamedAggregate) -> NamedAggregate:
+        aggregate = change(item.aggregate, use)
+        assert isinstance(aggregate, Aggregate)
+        return NamedAggregate(item.name, aggregate)
+
+    return tuple(map(changed, items))
+
+
+def changed_order(items: tuple[OrderKey, ...], change: ChangeExpression) -> tuple[OrderKey, ...]:
+    """Return the keys of an order with `change` applied to each."""
+    return tuple(replace(item, expression=change(item.expression, VALUE)) for item in items)

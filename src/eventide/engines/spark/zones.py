@@ -7,15 +7,12 @@ kinds is an instant, as in Spark; times without a zone count as UTC.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 from eventide.plan.expressions import Column, Expression, PeriodPart, walk
-from eventide.plan.nodes import Project, Scan, scans_of
-from eventide.plan.patterns.nodes import MatchRecognize
-from eventide.plan.situations.nodes import Situations, TemporalPattern
-from eventide.plan.standing.nodes import AT, EXP, GroupAggregate, Standing, Windowed
+from eventide.plan.nodes import Scan, scans_of
+from eventide.plan.standing.nodes import AT, EXP, Standing, Windowed
 from eventide.plan.tree import Plan
-from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
 from eventide.schema import TIMESTAMP, TS
 
 Zoneless = Mapping[str, Collection[str]]
@@ -29,7 +26,7 @@ def zoneless_columns(plan: Plan, streams: Zoneless) -> frozenset[str]:
     inherited = inherited_times(plan, streams)
     # The bounds of a window, the start of a situation: times that are in no column below.
     own = all(TS in streams[scan.stream] for scan in scans_of(plan))
-    computed = dict(computed_columns(plan))
+    computed = {each.name: each.expression for each in plan.computed}
     found = {
         name
         for name, kind in plan.row.items()
@@ -54,34 +51,6 @@ def inherited_times(plan: Plan, streams: Zoneless) -> dict[str, bool]:
                 known = found.get(prefix + name, True)
                 found[prefix + name] = known and name in zoneless
     return found
-
-
-def computed_columns(plan: Plan) -> Iterator[tuple[str, Expression]]:
-    """Yield the columns that a node computes."""
-    match plan:
-        case Project(items=named):
-            pass
-        case MatchRecognize(keys=keys, measures=measures):
-            named = (*keys, *measures)
-        case TemporalPattern(keys=keys, returns=returns):
-            named = (*keys, *returns)
-        case WindowAggregate(keys=named) | GroupAggregate(keys=named) | Situations(keys=named):
-            pass
-        case _:
-            named = ()
-    for item in named:
-        yield item.name, item.expression
-    match plan:
-        case (
-            WindowAggregate(aggregates=aggregates)
-            | GroupAggregate(aggregates=aggregates)
-            | Situations(aggregates=aggregates)
-            | SlidingAggregate(aggregates=aggregates)
-        ):
-            for each in aggregates:
-                yield each.name, each.aggregate
-        case _:
-            pass
 
 
 def is_zoneless(expression: Expression, inherited: Mapping[str, bool], own: bool) -> bool:

@@ -66,7 +66,7 @@ def _merged(plan: Plan) -> tuple[Plan, str]:
                     return replace(expression, name=f"{front}{expression.name}")
                 return rebuild(expression, changed)
 
-            merged = replace(plan, source=below).with_expressions(changed)
+            merged = replace(plan, source=below).with_expressions(lambda each, _: changed(each))
             return merged, front if isinstance(plan, Filter) else ""
     return plan, ""
 

@@ -32,7 +32,7 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 def fold_constants(plan: Plan) -> Plan:
     """Filter(ts > t - INTERVAL '1' DAY AND TRUE, x) -> Filter(ts > t', x)."""
-    plan = plan.with_expressions(fold).with_children(fold_constants)
+    plan = plan.with_expressions(lambda each, _: fold(each)).with_children(fold_constants)
     match plan:
         case Filter(source=source, condition=Literal(value=True)):
             return source

@@ -5,12 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from eventide.errors import Span
-from eventide.plan.expressions import Column, Named, OrderKey, rebuild_named, rebuild_order
+from eventide.plan.check import (
+    require,
+    require_columns,
+    require_local,
+    require_type,
+)
+from eventide.plan.expressions import (
+    At,
+    Call,
+    Column,
+    Expression,
+    MatchAggregate,
+    MatchNumber,
+    Named,
+    NamedAggregate,
+    OrderKey,
+    walk,
+)
 from eventide.plan.patterns.tree import PAST_LAST_ROW, Output, Pattern, Skip, Strategy, variables_of
-from eventide.plan.tree import ChangeExpression, OverOne, Plan, Row
+from eventide.plan.tree import (
+    ChangeExpression,
+    OverOne,
+    Plan,
+    Row,
+    Use,
+    changed_items,
+    changed_order,
+)
 from eventide.schema import BOOL, TS
 
 TIMED_OUT = "timed_out"
+_DEFINE, _MEASURE = Use("condition", local=False), Use("item", local=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +93,44 @@ class MatchRecognize(OverOne):
         """Return the node with other keys, order, conditions and measures."""
         return replace(
             self,
-            keys=rebuild_named(self.keys, change),
-            order=rebuild_order(self.order, change),
-            defines=rebuild_named(self.defines, change),
-            measures=rebuild_named(self.measures, change),
+            keys=changed_items(self.keys, change),
+            order=changed_order(self.order, change),
+            defines=changed_items(self.defines, change, _DEFINE),
+            measures=changed_items(self.measures, change, _MEASURE),
         )
+
+    @property
+    def computed(self) -> tuple[Named | NamedAggregate, ...]:
+        """The columns that the node computes: keys and measures."""
+        return (*self.keys, *self.measures)
+
+    def check(self) -> None:
+        """Each variable has a condition, and expressions name no others."""
+        row = self.source.row
+        require_columns(self, row, TS)
+        defined = tuple(item.name for item in self.defines)
+        require(defined == self.variables, f"conditions of {defined}, variables {self.variables}")
+        known = {*self.variables, *(name for name, _ in self.subsets), None}
+        for item in (*self.defines, *self.measures):
+            for part in walk(item.expression):
+                if isinstance(part, At | MatchAggregate):
+                    require(part.variable in known, f"no pattern variable {part.variable!r}")
+                match part:
+                    case At(argument=argument):
+                        _check_in_match(argument, row)
+                    case MatchAggregate():
+                        require_type(part)
+                        for inner in part.plain.parts:
+                            _check_in_match(inner, row, numbered=True)
+                    case Call():
+                        require_type(part)
+
+
+def _check_in_match(expression: Expression, row: Row, *, numbered: bool = False) -> None:
+    """Check an expression over one row of a match, where only its variable is known too."""
+    for part in walk(expression):
+        nested = isinstance(part, At | MatchAggregate)
+        nested = nested or (isinstance(part, MatchNumber) and not numbered)
+        require(not nested, f"{type(part).__name__} inside another")
+        if isinstance(part, Column):
+            require_local(part, row)

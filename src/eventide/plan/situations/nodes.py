@@ -6,22 +6,43 @@ from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
 from eventide.errors import Span
+from eventide.plan.check import (
+    require,
+    require_columns,
+    require_local,
+    require_type,
+    require_unique,
+)
 from eventide.plan.expressions import (
     Aggregate,
+    MatchAggregate,
     Named,
     NamedAggregate,
-    rebuild_aggregates,
-    rebuild_named,
+    PeriodPart,
     walk,
 )
+from eventide.plan.situations.allen import ANY
 from eventide.plan.situations.parts import Constraint, RowPeriod, Situation
-from eventide.plan.tree import ChangeExpression, OverOne, OverTwo, Plan, Row
+from eventide.plan.tree import (
+    CONDITION,
+    ChangeExpression,
+    OverOne,
+    OverTwo,
+    Plan,
+    Row,
+    Use,
+    changed_aggregates,
+    changed_items,
+)
 from eventide.schema import BOOL, STRING, TIMESTAMP, TS
 
 START_TS = "start_ts"
 END_TS = "end_ts"
 SITUATION = "situation"
 CONFIRMED = "confirmed"
+MOST_SITUATIONS = 32
+"""Each is a bit, and an order of joining them has to be found."""
+_RETURNED = Use("item", local=False)
 
 PairKind = Choice["inner", "left", "semi", "anti"]
 Detection = Choice["early", "final"]
@@ -60,10 +81,21 @@ class Situations(OverOne):
         """Return the node with other keys, conditions and aggregates."""
         return replace(
             self,
-            keys=rebuild_named(self.keys, change),
+            keys=changed_items(self.keys, change),
             situations=_changed(self.situations, change),
-            aggregates=rebuild_aggregates(self.aggregates, change),
+            aggregates=changed_aggregates(self.aggregates, change),
         )
+
+    @property
+    def computed(self) -> tuple[Named | NamedAggregate, ...]:
+        """The columns that the node computes: keys and aggregates."""
+        return (*self.keys, *self.aggregates)
+
+    def check(self) -> None:
+        """Check what is followed, and that all columns have names of their own."""
+        _check_situations(self, self.situations)
+        names = [each.name for each in self.computed]
+        require_unique([*names, SITUATION, START_TS, END_TS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +141,53 @@ class TemporalPattern(OverOne):
         """Return the node with other keys, conditions and items."""
         return replace(
             self,
-            keys=rebuild_named(self.keys, change),
+            keys=changed_items(self.keys, change),
             situations=_changed(self.situations, change),
-            returns=rebuild_named(self.returns, change),
+            returns=changed_items(self.returns, change, _RETURNED),
         )
+
+    @property
+    def computed(self) -> tuple[Named | NamedAggregate, ...]:
+        """The columns that the node computes: keys and items."""
+        return (*self.keys, *self.returns)
+
+    def check(self) -> None:
+        """Check what is followed, how it is related, and what is returned of it."""
+        _check_situations(self, self.situations)
+        own = [CONFIRMED] if self.confirm else []
+        require_unique([*(each.name for each in self.computed), TS, *own])
+        require(self.within_us > 0, "a pattern fits into no time")
+        require(not (self.is_summary and self.limit), "a limit on matches that are only summed up")
+        twice = self.is_summary and self.confirm
+        require(not twice, "matches that are only summed up, confirmed")
+        pairs = [(each.first, each.second) for each in self.constraints]
+        require(len(pairs) == len(set(pairs)), "two constraints on one pair")
+        for each in self.constraints:
+            in_pattern = 0 <= each.first < each.second < len(self.situations)
+            require(in_pattern, f"no such pair: {each}")
+            require(0 < each.mask <= ANY, f"no such relations: {each}")
+        known = {item.name for item in self.situations}
+        for item in self.returns:
+            for part in walk(item.expression):
+                if isinstance(part, PeriodPart | MatchAggregate):
+                    require(part.variable in known, f"no situation {part.variable!r}")
+                if isinstance(part, MatchAggregate):
+                    require_type(part)
+                    for inner in part.plain.parts:
+                        require_local(inner, self.source.row)
 
 
 def _changed(situations: tuple[Situation, ...], change: ChangeExpression) -> tuple[Situation, ...]:
-    return tuple(replace(item, condition=change(item.condition)) for item in situations)
+    return tuple(replace(item, condition=change(item.condition, CONDITION)) for item in situations)
+
+
+def _check_situations(node: OverOne, situations: tuple[Situation, ...]) -> None:
+    require_columns(node, node.source.row, TS)
+    require_unique(item.name for item in situations)
+    require(0 < len(situations) <= MOST_SITUATIONS, f"{len(situations)} situations")
+    for item in situations:
+        longest = item.least_us if item.most_us is None else item.most_us
+        require(0 <= item.least_us <= longest, f"{item.name} lasts at least more than at most")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,3 +219,20 @@ class PeriodJoin(OverTwo):
         """The columns of the output."""
         both = {**self.left.row, **self.right.row}
         return {name: both[name] for name in self.columns}
+
+    def check(self) -> None:
+        """Periods are of times, keys are of equal types, and columns are there."""
+        left, right = self.left.row, self.right.row
+        require_unique([*left, *right])
+        require(0 < self.mask <= ANY, f"no such relations: {self.mask}")
+        for row, period in ((left, self.first), (right, self.second)):
+            require_columns(self, row, period.start, period.end)
+            for name in (period.start, period.end):
+                require(row[name] == TIMESTAMP, f"{name} is {row[name]}, not a time")
+        for one, other in self.keys:
+            require_columns(self, left, one)
+            require_columns(self, right, other)
+            require(left[one] == right[other], f"{one} and {other} differ in type")
+        shown = left if self.kind in ("semi", "anti") else {**left, **right}
+        require_columns(self, shown, *self.columns)
+        require_unique(self.columns)

@@ -11,21 +11,29 @@ topmost `Project` gives them the names of the SELECT list.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
 from eventide.errors import PlanError, Span
-from eventide.plan.expressions import (
-    Expression,
-    Named,
-    NamedAggregate,
-    OrderKey,
-    rebuild_aggregates,
-    rebuild_named,
-    rebuild_order,
+from eventide.plan.bind import resolve
+from eventide.plan.check import require, require_alike, require_columns, require_unique
+from eventide.plan.expressions import Expression, Named, NamedAggregate, OrderKey
+from eventide.plan.tree import (
+    ChangeExpression,
+    Keys,
+    OverOne,
+    OverSeveral,
+    OverTwo,
+    Plan,
+    Row,
+    Use,
+    changed_aggregates,
+    changed_items,
+    changed_order,
+    changed_values,
 )
-from eventide.plan.tree import ChangeExpression, ChangePlan, OverOne, OverTwo, Plan, Row
-from eventide.schema import BOOL, TIMESTAMP, DataType
+from eventide.schema import BOOL, TIMESTAMP, DataType, Schema
 
 AT = "at"
 EXP = "exp"
@@ -144,9 +152,31 @@ class Windowed(OverOne):
         """The columns of the output."""
         return {f"{self.alias}.{name}": kind for name, kind in self.source.row.items()}
 
+    def with_names(self, catalog: Mapping[str, Schema]) -> Windowed:  # noqa: ARG002 - its source's
+        """Return the window with its columns spelled as in the stream."""
+        window, row = self.window, self.source.row
+        if not isinstance(window, RowsWindow | SessionWindow):
+            return self
+        keys = tuple(resolve(name, row, span=self.span, what="column") for name in window.keys)
+        window = replace(window, keys=keys)
+        if isinstance(window, RowsWindow) and window.deleted is not None:
+            deleted = resolve(window.deleted, row, span=self.span, what="column")
+            window = replace(window, deleted=deleted)
+        return replace(self, window=window)
+
+    def check(self) -> None:
+        """A window is over a stream that has the columns it names."""
+        row, window = self.source.row, self.window
+        require(self.source.is_stream, "a window over something that is no stream")
+        if isinstance(window, RowsWindow | SessionWindow):
+            require_columns(self, row, *window.keys)
+        if isinstance(window, RowsWindow) and window.deleted is not None:
+            require_columns(self, row, window.deleted)
+            require(row[window.deleted] == BOOL, f"{window.deleted} is no condition")
+
 
 @dataclass(frozen=True, slots=True)
-class Merge(Plan):
+class Merge(OverSeveral):
     """UNION ALL: the rows of all sources, which have the same columns."""
 
     sources: tuple[Plan, ...]
@@ -156,18 +186,13 @@ class Merge(Plan):
         """The columns of the output."""
         return self.sources[0].row
 
-    @property
-    def children(self) -> tuple[Plan, ...]:
-        """The plans directly below."""
-        return self.sources
-
-    def with_children(self, change: ChangePlan) -> Merge:
-        """Return the node over changed sources."""
-        return replace(self, sources=tuple(map(change, self.sources)))
+    def check(self) -> None:
+        """The sources have the same columns."""
+        require_alike(*self.sources)
 
 
 @dataclass(frozen=True, slots=True)
-class WindowJoin(Plan):
+class WindowJoin(OverSeveral):
     """Combinations of one row of each source with equal keys on which the condition is true.
 
     `keys[i]` are the key expressions of source i, over its own columns; all sources have as many,
@@ -186,19 +211,23 @@ class WindowJoin(Plan):
         """The columns of the output."""
         return {name: kind for source in self.sources for name, kind in source.row.items()}
 
-    @property
-    def children(self) -> tuple[Plan, ...]:
-        """The plans directly below."""
-        return self.sources
-
-    def with_children(self, change: ChangePlan) -> WindowJoin:
-        """Return the node over changed sources."""
-        return replace(self, sources=tuple(map(change, self.sources)))
-
     def with_expressions(self, change: ChangeExpression) -> WindowJoin:
         """Return the node with other keys and another condition."""
-        keys, condition, band = _joined(self.keys, self.condition, self.band, change)
+        keys, condition, band = _joined(self, change)
         return replace(self, keys=keys, condition=condition, band=band)
+
+    @property
+    def compared(self) -> tuple[Keys, ...]:
+        """The keys of each source."""
+        return self.keys
+
+    def with_compared(self, keys: tuple[Keys, ...]) -> WindowJoin:
+        """Return the node with other keys."""
+        return replace(self, keys=keys)
+
+    def check(self) -> None:
+        """Check the sources beside each other."""
+        _check_join(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,27 +241,35 @@ class Band:
     right: Expression
     width: int | float
 
-    def rebuilt(self, change: ChangeExpression) -> Band:
+    def changed(self, change: ChangeExpression) -> Band:
         """Return the band with other expressions."""
-        return replace(self, left=change(self.left), right=change(self.right))
+        left, right = change(self.left, Use(child=0)), change(self.right, Use(child=1))
+        return replace(self, left=left, right=right)
 
 
 def _joined(
-    keys: tuple[tuple[Expression, ...], ...],
-    condition: Expression | None,
-    band: Band | None,
-    change: ChangeExpression,
-) -> tuple[tuple[tuple[Expression, ...], ...], Expression | None, Band | None]:
+    join: WindowJoin | OuterJoin, change: ChangeExpression
+) -> tuple[tuple[Keys, ...], Expression | None, Band | None]:
     """Return the changed expressions of a join."""
-    return (
-        tuple(tuple(map(change, own)) for own in keys),
-        None if condition is None else change(condition),
-        band and band.rebuilt(change),
-    )
+    condition = join.condition and change(join.condition, Use("condition", child=None))
+    band = join.band and join.band.changed(change)
+    return _changed_keys(join.keys, change), condition, band
+
+
+def _changed_keys(keys: tuple[Keys, ...], change: ChangeExpression) -> tuple[Keys, ...]:
+    """Return the changed keys of each source."""
+    return tuple(changed_values(own, change, Use(child=child)) for child, own in enumerate(keys))
+
+
+def _check_join(join: WindowJoin | OuterJoin) -> None:
+    count = len(join.sources)
+    require(count >= 2 and len(join.keys) == count, "a join of one source")
+    require_unique(name for source in join.sources for name in source.row)
+    require(join.band is None or count == 2, "a band between more than two sources")
 
 
 @dataclass(frozen=True, slots=True)
-class OuterJoin(Plan):
+class OuterJoin(OverSeveral):
     """LEFT, RIGHT and FULL JOIN: a join of two sources, and rows without a partner beside nulls.
 
     `keeps` names the sources whose rows are kept. The rest is as in `WindowJoin`; the condition has
@@ -256,19 +293,23 @@ class OuterJoin(Plan):
         """Its name in text: LEFT, RIGHT or FULL."""
         return {(True, False): "LEFT", (False, True): "RIGHT"}.get(self.keeps, "FULL")
 
-    @property
-    def children(self) -> tuple[Plan, ...]:
-        """The plans directly below."""
-        return self.sources
-
-    def with_children(self, change: ChangePlan) -> OuterJoin:
-        """Return the node over changed sources."""
-        return replace(self, sources=tuple(map(change, self.sources)))
-
     def with_expressions(self, change: ChangeExpression) -> OuterJoin:
         """Return the node with other keys and another condition."""
-        keys, condition, band = _joined(self.keys, self.condition, self.band, change)
+        keys, condition, band = _joined(self, change)
         return replace(self, keys=keys, condition=condition, band=band)
+
+    @property
+    def compared(self) -> tuple[Keys, ...]:
+        """The keys of each source."""
+        return self.keys
+
+    def with_compared(self, keys: tuple[Keys, ...]) -> OuterJoin:
+        """Return the node with other keys."""
+        return replace(self, keys=keys)
+
+    def check(self) -> None:
+        """Check the sources beside each other."""
+        _check_join(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +337,21 @@ class AsOfJoin(OverTwo):
 
     def with_expressions(self, change: ChangeExpression) -> AsOfJoin:
         """Return the node with other keys."""
-        left, right = (tuple(map(change, keys)) for keys in (self.left_keys, self.right_keys))
+        return self.with_compared(_changed_keys(self.compared, change))
+
+    @property
+    def compared(self) -> tuple[Keys, ...]:
+        """The keys of each source."""
+        return (self.left_keys, self.right_keys)
+
+    def with_compared(self, keys: tuple[Keys, ...]) -> AsOfJoin:
+        """Return the node with other keys."""
+        left, right = keys
         return replace(self, left_keys=left, right_keys=right)
+
+    def check(self) -> None:
+        """The sources share no name."""
+        require_unique([*self.left.row, *self.right.row])
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +379,10 @@ class Difference(OverTwo):
         """The columns of the output."""
         return self.left.row
 
+    def check(self) -> None:
+        """The sources have the same columns."""
+        require_alike(self.left, self.right)
+
 
 @dataclass(frozen=True, slots=True)
 class Existence(OverTwo):
@@ -347,7 +405,16 @@ class Existence(OverTwo):
 
     def with_expressions(self, change: ChangeExpression) -> Existence:
         """Return the node with other keys."""
-        left, right = (tuple(map(change, keys)) for keys in (self.left_keys, self.right_keys))
+        return self.with_compared(_changed_keys(self.compared, change))
+
+    @property
+    def compared(self) -> tuple[Keys, ...]:
+        """The keys of each source."""
+        return (self.left_keys, self.right_keys)
+
+    def with_compared(self, keys: tuple[Keys, ...]) -> Existence:
+        """Return the node with other keys."""
+        left, right = keys
         return replace(self, left_keys=left, right_keys=right)
 
 
@@ -371,8 +438,13 @@ class GroupAggregate(OverOne):
 
     def with_expressions(self, change: ChangeExpression) -> GroupAggregate:
         """Return the node with other keys and aggregates."""
-        aggregates = rebuild_aggregates(self.aggregates, change)
-        return replace(self, keys=rebuild_named(self.keys, change), aggregates=aggregates)
+        aggregates = changed_aggregates(self.aggregates, change, Use("aging aggregate"))
+        return replace(self, keys=changed_items(self.keys, change), aggregates=aggregates)
+
+    @property
+    def computed(self) -> tuple[Named | NamedAggregate, ...]:
+        """The columns that the node computes: keys and aggregates."""
+        return (*self.keys, *self.aggregates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,8 +468,12 @@ class Top(OverOne):
 
     def with_expressions(self, change: ChangeExpression) -> Top:
         """Return the node with another order and other keys."""
-        order, keys = rebuild_order(self.order, change), tuple(map(change, self.keys))
+        order, keys = changed_order(self.order, change), changed_values(self.keys, change)
         return replace(self, order=order, keys=keys)
+
+    def check(self) -> None:
+        """There are rows to choose, and an order."""
+        require(bool(self.order) and self.count > 0, "the first rows in no order")
 
 
 Report = Choice["current", "istream", "dstream", "rstream"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from eventide.errors import PlanError
+from eventide.plan.check import require_columns, require_unique
 from eventide.plan.expressions import (
     Expression,
     Frame,
@@ -13,11 +14,17 @@ from eventide.plan.expressions import (
     NamedAggregate,
     RangeFrame,
     RowsFrame,
-    rebuild_aggregates,
-    rebuild_named,
 )
-from eventide.plan.tree import ChangeExpression, OverOne, Plan, Row
-from eventide.schema import TIMESTAMP
+from eventide.plan.tree import (
+    ChangeExpression,
+    OverOne,
+    Plan,
+    Row,
+    changed_aggregates,
+    changed_items,
+    changed_values,
+)
+from eventide.schema import TIMESTAMP, TS
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
@@ -108,11 +115,18 @@ class WindowAggregate(OverOne):
 
     def with_expressions(self, change: ChangeExpression) -> WindowAggregate:
         """Return the node with other keys and aggregates."""
-        keys, aggregates = (
-            rebuild_named(self.keys, change),
-            rebuild_aggregates(self.aggregates, change),
-        )
-        return replace(self, keys=keys, aggregates=aggregates)
+        keys = changed_items(self.keys, change)
+        return replace(self, keys=keys, aggregates=changed_aggregates(self.aggregates, change))
+
+    @property
+    def computed(self) -> tuple[Named | NamedAggregate, ...]:
+        """The columns that the node computes: keys and aggregates."""
+        return (*self.keys, *self.aggregates)
+
+    def check(self) -> None:
+        """Events have a time; no key or aggregate has the name of a bound."""
+        require_columns(self, self.source.row, TS)
+        require_unique([*(each.name for each in self.computed), WINDOW_START, WINDOW_END])
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,5 +153,15 @@ class SlidingAggregate(OverOne):
 
     def with_expressions(self, change: ChangeExpression) -> SlidingAggregate:
         """Return the node with other keys and aggregates."""
-        aggregates = rebuild_aggregates(self.aggregates, change)
-        return replace(self, keys=tuple(map(change, self.keys)), aggregates=aggregates)
+        keys = changed_values(self.keys, change)
+        return replace(self, keys=keys, aggregates=changed_aggregates(self.aggregates, change))
+
+    @property
+    def computed(self) -> tuple[Named | NamedAggregate, ...]:
+        """The columns that the node computes: aggregates."""
+        return self.aggregates
+
+    def check(self) -> None:
+        """Events have a time; no aggregate has the name of one of their columns."""
+        require_columns(self, self.source.row, TS)
+        require_unique([*self.source.row, *(item.name for item in self.aggregates)])

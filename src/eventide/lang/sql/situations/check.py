@@ -9,7 +9,6 @@ from eventide.lang.sql.names.written import Name
 from eventide.lang.sql.situations.clause import Length, SituationClause
 from eventide.lang.sql.situations.names import situation_named
 from eventide.lang.sql.situations.pattern import Alternatives, RelationsText
-from eventide.plan.check import MOST_SITUATIONS
 from eventide.plan.situations.allen import (
     ANY,
     FINISHED_BY,
@@ -22,6 +21,7 @@ from eventide.plan.situations.allen import (
     names_of,
     path_consistent,
 )
+from eventide.plan.situations.nodes import MOST_SITUATIONS
 from eventide.plan.situations.parts import Constraint
 from eventide.plan.times import format_duration
 
