@@ -35,9 +35,8 @@ from eventide.errors import (
 )
 from eventide.interrupts import interruptible
 from eventide.lang.sql import plan_sql
-from eventide.lang.sql.explain import explain_request
 from eventide.lang.sql.parameters import Parameters
-from eventide.lang.sql.statement import require_tpstream
+from eventide.lang.sql.statement import Statement, read_statement, read_tpstream
 from eventide.plan.nodes import scans_of
 from eventide.plan.times import Duration, duration_us
 from eventide.plan.tree import Plan
@@ -154,19 +153,18 @@ class Database:
         `params` are the values of parameters in the query: a list for `?`, a dict for `$name`. The
         other calls that take a query take it, too.
         """
-        text = str(query)
-        asked = explain_request(text)
-        if asked is not None:
-            with asked.pointing():
-                return plan_rows(self.explain(asked.query, params, analyze=asked.analyze))
-        plan = self.plan(text, params)
-        with pointing_into(text):
+        statement = read_statement(str(query))
+        if statement.explain is not None:
+            analyze = statement.explain == "analyze"
+            return plan_rows(self.explained(statement.explained, params, analyze=analyze))
+        plan = self.plan(statement, params)
+        with pointing_into(statement.text):
             return Result(interruptible(run_history)(plan, self.sources(plan), self.weights))
 
-    def plan(self, text: str, params: Parameters = None) -> Plan:
+    def plan(self, query: str | Statement, params: Parameters = None) -> Plan:
         """Return the plan of a query over all that is stored."""
         catalog = self.catalog()
-        return plan_sql(text, catalog, params, indexed=catalog)
+        return plan_sql(query, catalog, params, indexed=catalog)
 
     def tpstream(self, text: str, params: Parameters = None) -> Matches:
         """Answer a TPStream statement: find situations whose periods lie in time as a pattern says.
@@ -176,10 +174,10 @@ class Database:
         calls that take SQL take such a text too. The result can be drawn:
         `db.tpstream(text).plot("matches.html")`.
         """
-        require_tpstream(text)
-        if explain_request(text) is not None:
+        statement = read_tpstream(text)
+        if statement.explain is not None:
             return Matches(self.sql(text, params).to_arrow())
-        plan = plan_sql(text, self.catalog(), params)
+        plan = plan_sql(statement, self.catalog(), params)
         return find_matches(text, plan, self.sources(plan), self.weights)
 
     def explain(
@@ -190,12 +188,15 @@ class Database:
         With `analyze` the query is run, and the measured times stand beside the estimates. The
         text can be drawn: `db.explain(query, analyze=True).save("plan.svg")`.
         """
-        text = str(query)
-        plan = self.plan(text, params)
-        with pointing_into(text):
+        return self.explained(read_statement(str(query)), params, analyze=analyze)
+
+    def explained(self, statement: Statement, params: Parameters, *, analyze: bool) -> Explanation:
+        """Return how a statement would be answered, or with `analyze` how it was."""
+        plan = self.plan(statement, params)
+        with pointing_into(statement.text):
             run = interruptible(explained)
             seen = run(plan, self.sources(plan), self.weights, analyze=analyze)
-            return Explanation.of(text, seen)
+            return Explanation.of(statement.text, seen)
 
     @cached_property
     def weights(self) -> Weights:
@@ -374,28 +375,25 @@ def sql(query: Query, /, *, params: object = None, ts: Times = None, **tables: o
     >>> sql("SELECT car, speed FROM cars WHERE speed > 55", cars=cars).rows()
     [{'car': 'a', 'speed': 60.0}, {'car': 'b', 'speed': 70.0}]
     """
-    text = str(query)
+    statement = read_statement(str(query))
     given = interruptible(tables_of)(tables, ts)
-    asked = explain_request(text)
-    if asked is not None:
-        with asked.pointing():
-            plan = plan_tables(asked.query, given, params)
-            sources = interruptible(sources_for)(plan, given)
-            seen = interruptible(explained)(plan, sources, DEFAULTS, analyze=asked.analyze)
-            return plan_rows(Explanation.of(asked.query, seen))
-    plan = plan_tables(text, given, params)
-    with pointing_into(text):
+    plan = plan_tables(statement.explained, given, params)
+    with pointing_into(statement.text):
         sources = interruptible(sources_for)(plan, given)
-        return Result(interruptible(run_history)(plan, sources))
+        if statement.explain is None:
+            return Result(interruptible(run_history)(plan, sources))
+        analyze = statement.explain == "analyze"
+        seen = interruptible(explained)(plan, sources, DEFAULTS, analyze=analyze)
+        return plan_rows(Explanation.of(statement.text, seen))
 
 
 def tpstream(text: str, /, *, params: object = None, ts: Times = None, **tables: object) -> Matches:
     """Answer a TPStream statement over tables in memory, as `sql` does a query."""
-    require_tpstream(text)
-    if explain_request(text) is not None:
+    statement = read_tpstream(text)
+    if statement.explain is not None:
         return Matches(sql(text, params=params, ts=ts, **tables).to_arrow())
     given = interruptible(tables_of)(tables, ts)
-    plan = plan_tables(text, given, params)
+    plan = plan_tables(statement, given, params)
     return find_matches(text, plan, interruptible(sources_for)(plan, given), DEFAULTS)
 
 

@@ -28,6 +28,7 @@ from eventide.ingest.coerce import (
     with_times,
 )
 from eventide.lang.sql import plan_sql
+from eventide.lang.sql.statement import Statement
 from eventide.plan.expressions import Column, RangeFrame, walk
 from eventide.plan.nodes import Filter, Project, Scan, scans_of
 from eventide.plan.patterns.nodes import MatchRecognize
@@ -119,10 +120,10 @@ def tables_of(given: Mapping[str, object], ts: object = None) -> dict[str, Table
     return found
 
 
-def plan_tables(text: str, tables: Mapping[str, Table], params: object = None) -> Plan:
+def plan_tables(statement: Statement, tables: Mapping[str, Table], params: object = None) -> Plan:
     """Return the plan of a query over tables; an error says how to pass them correctly."""
     try:
-        plan = plan_sql(text, {name: table.schema for name, table in tables.items()}, params)
+        plan = plan_sql(statement, {name: table.schema for name, table in tables.items()}, params)
         for scan in scans_of(plan):
             if scan.written is None:
                 _refuse_unreadable(tables[scan.stream], scan)
@@ -130,8 +131,8 @@ def plan_tables(text: str, tables: Mapping[str, Table], params: object = None) -
             message = f"{what} needs times, and the table {name} has none"
             raise BindError(message, span=span, hint=_time_hint(tables[name]))
     except BindError as error:
-        _explain_names(error, text, tables)
-        raise error.located_in(text) from None
+        _explain_names(error, statement.text, tables)
+        raise error.located_in(statement.text) from None
     return plan
 
 

@@ -17,7 +17,7 @@ from eventide.engines.history.profiling import replay_timed
 from eventide.engines.history.weights import DEFAULTS
 from eventide.errors import BindError, ParseError, PlanError, UnsupportedError
 from eventide.lang.sql import plan_sql
-from eventide.lang.sql.explain import explain_request
+from eventide.lang.sql.statement import read_statement
 from tests.golden import explain_picture
 
 EVENTS = 60_000
@@ -222,13 +222,13 @@ def test_errors_point_into_the_text_with_explain(database: Database) -> None:
 
 
 def test_only_a_word_of_its_own_is_explain() -> None:
-    assert explain_request("EXPLAINS SELECT 1") is None
-    assert explain_request("SELECT 1 -- EXPLAIN") is None
-    asked = explain_request("EXPLAIN\nANALYZE\nSELECT 1")
-    assert asked is not None
-    assert asked.analyze
-    assert asked.query.strip() == "SELECT 1"
-    assert asked.query.count("\n") == 2
+    assert read_statement("EXPLAINS SELECT 1").explain is None
+    assert read_statement("SELECT 1 -- EXPLAIN").explain is None
+    assert read_statement("/* why? */ EXPLAIN SELECT 1").explain == "plan"
+    text = "EXPLAIN\nANALYZE\nSELECT 1"
+    asked = read_statement(text)
+    assert asked.explain == "analyze"
+    assert [text[each.start : each.end + 1] for each in asked.tokens] == ["SELECT", "1"]
 
 
 # --- pictures ----------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ from eventide.errors import BindError, UnsupportedError, pointing_into
 from eventide.instants import ALL_TIME
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.parameters import Parameters
-from eventide.lang.sql.statement import require_tpstream
+from eventide.lang.sql.statement import Statement, read_statement, read_tpstream
 from eventide.plan.explain import explain
 from eventide.plan.nodes import scans_of
 from eventide.plan.standing.choose import steady_plan
@@ -116,30 +116,37 @@ class SparkDatabase:
         stored = {name: self.store.stream(name).schema for name in names} if self.store else {}
         return stored | {name: schema_of(frame) for name, frame in frames.items()}
 
-    def plan(self, text: str, frames: dict[str, DataFrame], params: object = None) -> Plan:
+    def plan(
+        self, query: str | Statement, frames: dict[str, DataFrame], params: object = None
+    ) -> Plan:
         """Return the plan of a query over history; the index answers for stored streams only."""
         catalog = self.catalog(frames)
-        return plan_sql(text, catalog, params, indexed=catalog.keys() - frames.keys())
+        return plan_sql(query, catalog, params, indexed=catalog.keys() - frames.keys())
 
     def sql(self, query: Query, /, *, params: object = None, **frames: DataFrame) -> DataFrame:
         """Return the answer to a query over history, as a DataFrame.
 
         `params` are the values of parameters in the query: a list for `?`, a dict for `$name`.
         """
-        text = str(query)
-        plan = self.plan(text, frames, params)
+        return self.answer(read_statement(str(query)), frames, params)
+
+    def answer(
+        self, statement: Statement, frames: dict[str, DataFrame], params: object
+    ) -> DataFrame:
+        """Return the rows of a statement over history."""
+        plan = self.plan(statement, frames, params)
         frames = {**frames, **written_frames(self.session, plan)}
         given = self.given(plan, frames)
         self.check_workers()
         try:
             return SparkAnswer.of(self.session, plan, given, self.weights).rows(plan)
         except BindError as error:
-            raise error.located_in(text) from error.__cause__
+            raise error.located_in(statement.text) from error.__cause__
 
     def tpstream(self, text: str, /, *, params: object = None, **frames: DataFrame) -> DataFrame:
         """Return the matches of a TPStream statement over history, as a DataFrame."""
-        require_tpstream(text)
-        return self.sql(text, params=params, **frames)
+        statement = read_tpstream(text)
+        return self.answer(statement, frames, params)
 
     def given(self, plan: Plan, frames: Mapping[str, DataFrame]) -> Given:
         """Return what the streams of a query are, every stored one as it is at this moment."""

@@ -1,9 +1,9 @@
 """SQL: query text → plan.
 
-parse.py         text → sqlglot's syntax tree; its errors become ours
+statement.py     what a text is: found once, with its tokens
+parse.py         a statement → sqlglot's syntax tree; its errors become ours
 parameters.py    the values of ? and $name become literals
 dialect.py       our grammar: DuckDB's, and what we add
-statement.py     whether a text is a TPStream statement; explain.py: EXPLAIN in front of it
 cut.py           finds the blocks our operators can do, leaves the rest to DuckDB or Spark
 block.py         a SELECT over one stream → plan nodes
 indexed.py       SELECTs that the index of a stored stream answers
@@ -11,7 +11,7 @@ ordering.py      ORDER BY, LIMIT and DISTINCT around a block
 expressions.py   scalar expressions; literals.py and intervals.py: their constants
 ctes.py          a CTE that a clause of ours reads goes in its place
 relation_rows.py a relation in ordinary SQL; values.py: VALUES as events
-spans.py         where in the text something stands; characters.py: what no text may hold
+spans.py         where in the text something stands
 fragments.py     names and expressions that become part of a query's text
 names/           what names mean, and what columns are called
 functions/       which functions there are, their arguments and formats, their words on Spark
@@ -28,8 +28,9 @@ from collections.abc import Collection, Mapping
 
 from eventide.errors import EventideError
 from eventide.lang.sql.cut import plan_query
-from eventide.lang.sql.parse import parse, too_deep
+from eventide.lang.sql.parse import parse
 from eventide.lang.sql.spans import close_brackets
+from eventide.lang.sql.statement import Statement, read_statement, too_deep
 from eventide.plan.bind import bind
 from eventide.plan.passes import optimise
 from eventide.plan.tree import Plan
@@ -37,7 +38,7 @@ from eventide.schema import Schema
 
 
 def plan_sql(
-    text: str,
+    query: str | Statement,
     catalog: Mapping[str, Schema],
     params: object = None,
     *,
@@ -45,9 +46,10 @@ def plan_sql(
 ) -> Plan:
     """Return the checked, optimised plan of a query over the streams of a catalog.
 
-    `params` are the values of its parameters: a list for `?`, a mapping for `$name`. `indexed` are
-    the streams that come in order of time, as a live query and the time index of a stored stream
-    have them: GROUP BY parts of their time becomes windows, and so on.
+    `query` is a text, or the statement that was read from one. `params` are the values of its
+    parameters: a list for `?`, a mapping for `$name`. `indexed` are the streams that come in order
+    of time, as a live query and the time index of a stored stream have them: GROUP BY parts of
+    their time becomes windows, and so on.
 
     >>> from eventide.plan.explain import explain
     >>> cars = Schema.of({"car": "string", "speed": "float64"})
@@ -56,9 +58,11 @@ def plan_sql(
       Filter speed > 3.0
         Scan cars (ts, car, speed)
     """
+    statement = read_statement(query) if isinstance(query, str) else query
+    text = statement.text
     try:
-        query = plan_query(parse(text, params), catalog, text, indexed)
-        return optimise(bind(query, catalog))
+        plan = plan_query(parse(statement, params), catalog, text, indexed)
+        return optimise(bind(plan, catalog))
     except RecursionError:
         raise too_deep().located_in(text) from None
     except EventideError as error:

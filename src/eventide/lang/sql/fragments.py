@@ -16,8 +16,9 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import EventideError, ParseError, Span
 from eventide.lang.sql.dialect import Eventide
-from eventide.lang.sql.parse import parse, parse_error, token_error
+from eventide.lang.sql.parse import parse, parse_error
 from eventide.lang.sql.patterns.parser import MatchParser
+from eventide.lang.sql.statement import read_statement, token_error
 
 Kind = Literal["expression", "ordering", "query"]
 
@@ -102,7 +103,7 @@ def _tokens(text: str, what: str) -> Sequence[Token]:
 
 def _read(tokens: Sequence[Token], text: str, what: str, kind: Kind) -> None:
     if kind == "query":
-        parse(text)
+        parse(read_statement(text))
         return
     into = exp.Ordered if kind == "ordering" else exp.Condition
     try:

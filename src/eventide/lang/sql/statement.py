@@ -1,44 +1,178 @@
-"""Tell a TPStream statement, `FROM cars PARTITION BY … DEFINE … PATTERN …`, from SQL."""
+"""What a text is: a query in SQL or a TPStream statement, perhaps with EXPLAIN before it.
+
+The text is cut into tokens here, once. Everything after this works with the `Statement`.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Literal
 
 from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import ParseError, Span, pointing_into
-from eventide.lang.sql.characters import check_words
 from eventide.lang.sql.dialect import Eventide
-from eventide.lang.sql.explain import explain_request
-from eventide.lang.sql.parse import token_error
 from eventide.lang.sql.situations.hints import wrong_statement
 from eventide.lang.sql.situations.tokens import is_clause, is_statement
 
+QUERY_HINT = "a query is SELECT … FROM stream [WHERE …] [GROUP BY …]"
 
-def require_tpstream(text: object) -> None:
-    """Refuse a text that is not a TPStream statement, with or without EXPLAIN in front."""
+_BEFORE = r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+_EXPLAIN = re.compile(
+    rf"{_BEFORE}(EXPLAIN\b(?:{_BEFORE}(?P<analyze>ANALY[ZS]E\b|\(\s*ANALY[ZS]E\s*\)))?)",
+    re.IGNORECASE | re.DOTALL,
+)
+_MOST_DIGITS = 1_000
+_NUL = "\0"
+_LONG = 10_000
+"""Longer texts are checked for depth before they are parsed."""
+_DEEPEST = 1_000
+_LONGEST_CHAIN = 3_000
+_SEPARATORS = (TokenType.COMMA, TokenType.SELECT)
+_LINKS = frozenset(
+    {
+        *(TokenType.AND, TokenType.OR, TokenType.NOT, TokenType.PLUS, TokenType.DASH),
+        *(TokenType.STAR, TokenType.SLASH, TokenType.DPIPE, TokenType.CASE),
+    }
+)
+_SETS = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A text and what it is. `tokens` are its words without EXPLAIN, at their places in `text`."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    kind: Literal["query", "tpstream"]
+    explain: Literal["plan", "analyze"] | None = None
+
+    @property
+    def explained(self) -> Statement:
+        """The statement behind EXPLAIN."""
+        return replace(self, explain=None)
+
+
+def read_statement(text: str) -> Statement:
+    """Return what a text is; refuse what no text may have.
+
+    >>> read_statement("EXPLAIN ANALYZE FROM cars PARTITION BY car DEFINE a AS x > 1").kind
+    'tpstream'
+    """
+    with pointing_into(text):
+        _check_encoded(text)
+        tokens, explain = _tokens(text)
+        _check_words(tokens)
+        _refuse_endless(text, tokens)
+        if is_statement(tokens):
+            return Statement(text, tokens, "tpstream", explain)
+        wrong = wrong_statement(tokens)
+        if wrong is not None:
+            raise wrong
+        return Statement(text, tokens, "query", explain)
+
+
+def read_tpstream(text: object) -> Statement:
+    """Return a TPStream statement, with or without EXPLAIN; refuse any other text."""
     if not isinstance(text, str):
         message = f"a TPStream statement is a text, not {type(text).__name__}"
         hint = 'write it in quotes: tpstream("FROM cars DEFINE … PATTERN … WITHIN … RETURN …")'
         raise ParseError(message, hint=hint)
-    asked = explain_request(text)
-    try:
-        tokens = Eventide().tokenize(text if asked is None else asked.query)
-    except SqlglotError:
-        raise token_error(text).located_in(text) from None
-    with pointing_into(text):
-        check_words(tokens)
-    if is_statement(tokens):
-        return
-    wrong = wrong_statement(tokens)
-    if wrong is not None:
-        raise wrong.located_in(text)
-    span = Span(tokens[0].start, tokens[0].end + 1) if tokens else None
-    message = "not a TPStream statement"
+    statement = read_statement(text)
+    if statement.kind == "tpstream":
+        return statement
+    tokens = statement.tokens
+    span = _span(tokens[0]) if tokens else None
     hint = "it is FROM stream PARTITION BY … DEFINE … PATTERN … WITHIN … RETURN …; sql takes SQL"
     for word, following in pairwise(tokens):
         if is_clause(word, following):
-            span = Span(word.start, word.end + 1)
+            span = _span(word)
             hint = f"{word.text.upper()} (…) is SQL: use sql, as in db.sql(…)"
             break
-    raise ParseError(message, span=span, hint=hint).located_in(text)
+    raise ParseError("not a TPStream statement", span=span, hint=hint).located_in(text)
+
+
+def _tokens(text: str) -> tuple[tuple[Token, ...], Literal["plan", "analyze"] | None]:
+    """Return the tokens of a text without EXPLAIN, and what EXPLAIN asks for."""
+    found = _EXPLAIN.match(text)
+    query = text
+    if found is not None:
+        # The length stays the same, so that tokens have their places in the text.
+        blank = re.sub(r"[^\n]", " ", found[1])
+        query = text[: found.start(1)] + blank + text[found.end(1) :]
+    try:
+        tokens = tuple(Eventide().tokenize(query))
+    except SqlglotError:
+        raise token_error(text) from None
+    if found is None:
+        return tokens, None
+    return tokens, "plan" if found["analyze"] is None else "analyze"
+
+
+def token_error(text: str) -> ParseError:
+    """Return the error for a text that cannot be cut into tokens."""
+    for quote, what in (("'", "string"), ('"', "quoted name")):
+        if text.count(quote) % 2:
+            place = text.rfind(quote)
+            message = f"a {what} is not closed"
+            return ParseError(message, span=Span(place, place + 1), hint=f"end it with {quote}")
+    return ParseError("the query has characters that are not SQL", hint=QUERY_HINT)
+
+
+def _check_encoded(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        message = f"the query has half a character, {text[error.start]!r}"
+        place = Span(error.start, error.end)
+        raise ParseError(message, span=place, hint="read the text as UTF-8") from None
+
+
+def _check_words(tokens: Iterable[Token]) -> None:
+    """Refuse a NUL outside of a string, and an endless number."""
+    for token in tokens:
+        if token.token_type == TokenType.STRING:
+            continue
+        if _NUL in token.text:
+            place = token.start + token.text.index(_NUL)
+            message = "the query has a NUL character"
+            raise ParseError(message, span=Span(place, place + 1), hint="leave it out")
+        if token.token_type == TokenType.NUMBER and len(token.text) > _MOST_DIGITS:
+            message = f"a number of {len(token.text):,} digits"
+            span = Span(token.start, token.start + 1)
+            raise ParseError(message, span=span, hint="write a number with up to 38 digits")
+
+
+def _refuse_endless(text: str, tokens: Iterable[Token]) -> None:
+    """Refuse too deep brackets and too long chains: parsing them takes minutes, then fails."""
+    if len(text) < _LONG:
+        return
+    open_chains = [[0, 0]]
+    for token in tokens:
+        kind, chains = token.token_type, open_chains[-1]
+        if kind == TokenType.L_PAREN:
+            open_chains.append([0, 0])
+        elif kind == TokenType.R_PAREN and len(open_chains) > 1:
+            open_chains.pop()
+        elif kind in _SEPARATORS:
+            chains[0] = 0
+        elif kind in _LINKS:
+            chains[0] += 1
+        elif kind in _SETS:
+            chains[1] += 1
+        if len(open_chains) > _DEEPEST or max(chains) > _LONGEST_CHAIN:
+            raise too_deep(_span(token))
+
+
+def too_deep(span: Span | None = None) -> ParseError:
+    """Return the error for a query that is nested too deeply to be parsed."""
+    hint = "write x IN (…) for many ORs; split it with WITH"
+    return ParseError("the query is nested too deeply", span=span, hint=hint)
+
+
+def _span(token: Token) -> Span:
+    return Span(token.start, token.end + 1)

@@ -12,7 +12,7 @@ import eventide as ev
 from eventide.errors import BindError, EventideError, ParseError
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.dialect import Eventide
-from eventide.lang.sql.statement import require_tpstream
+from eventide.lang.sql.statement import read_tpstream
 from tests.golden.plans import CATALOG, TPSTREAM_ERRORS, planned, read
 
 MISTAKES = list(read(TPSTREAM_ERRORS))
@@ -145,7 +145,7 @@ def test_nearly_a_statement_is_told_what_is_wrong(behind: str) -> None:
     with pytest.raises(ParseError) as of_sql:
         plan_sql(text, CATALOG)
     with pytest.raises(ParseError) as caught:
-        require_tpstream(text)
+        read_tpstream(text)
     assert str(caught.value) == str(of_sql.value)
     assert "not a TPStream statement" not in str(caught.value)
 
@@ -158,25 +158,25 @@ def test_statements_run_one_at_a_time(text: str) -> None:
 
 @pytest.mark.parametrize("before", ["", "EXPLAIN ", "explain analyze ", "-- a comment\n"])
 def test_a_statement_is_known_by_its_words(before: str) -> None:
-    require_tpstream(before + STATEMENT)
-    require_tpstream(f"{before}FROM (SELECT * FROM cars) PARTITION BY car DEFINE a AS x > 1")
+    read_tpstream(before + STATEMENT)
+    read_tpstream(f"{before}FROM (SELECT * FROM cars) PARTITION BY car DEFINE a AS x > 1")
 
 
 def test_a_text_without_end_is_explained() -> None:
     with pytest.raises(ParseError, match="a string is not closed"):
-        require_tpstream("FROM cars DEFINE a AS car = 'x")
+        read_tpstream("FROM cars DEFINE a AS car = 'x")
 
 
 @pytest.mark.parametrize("text", [None, b"FROM cars", 3, ["FROM cars"]])
 def test_a_statement_is_a_text(text: object) -> None:
     with pytest.raises(ParseError, match="is a text, not") as error:
-        require_tpstream(text)
+        read_tpstream(text)
     assert error.value.hint is not None
 
 
 @pytest.mark.parametrize("text", [f"{STATEMENT} \0", STATEMENT.replace("AS c", "AS c\0"), "\0"])
 def test_a_nul_is_named(text: str) -> None:
-    for read_text in (require_tpstream, lambda text: plan_sql(text, CATALOG)):
+    for read_text in (read_tpstream, lambda text: plan_sql(text, CATALOG)):
         with pytest.raises(ParseError, match="NUL") as error:
             read_text(text)
         assert error.value.span is not None

@@ -8,7 +8,7 @@ from eventide.errors import ParseError
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.dialect import Eventide
 from eventide.lang.sql.situations.tokens import SPOKEN
-from eventide.lang.sql.statement import require_tpstream
+from eventide.lang.sql.statement import read_tpstream
 from eventide.plan.expressions import (
     Aggregate,
     Call,
@@ -387,7 +387,7 @@ def test_any_word_may_be_a_situation(form: str) -> None:
         )
         text = form.format(parts=parts)
         if form.startswith(("FROM", "WITH")):
-            require_tpstream(text)
+            read_tpstream(text)
         node = temporal_of(text)
         assert [each.name for each in node.situations] == [word, "b"]
         assert node.situations[0].least_us == 4 * SECOND
@@ -401,7 +401,7 @@ def test_any_word_may_be_a_situation(form: str) -> None:
 @pytest.mark.parametrize("word", ["all", "load", "case", "end"])
 def test_parts_stand_in_any_order_whatever_situations_are_called(word: str) -> None:
     text = f"FROM cars PATTERN {word} DEFINE {word} AS speed > 1 {END.replace('a.', word + '.')}"
-    require_tpstream(text)
+    read_tpstream(text)
     assert temporal_of(text) is not None
     situations = f"SELECT * FROM cars SITUATIONS (DEFINE {word} AS speed > 1 AT MOST 5 s)"
     assert situations_of(situations).situations[0].most_us == 5 * SECOND
@@ -419,7 +419,7 @@ def test_a_statement_reads_what_with_describes() -> None:
     parts = f"PARTITION BY car {DEFINE} PATTERN a meets b; a overlaps b {END}"
     common = "WITH c AS (SELECT * FROM cars WHERE lane > 0)"
     text = f"{common} FROM c {parts};"
-    require_tpstream(text)
+    read_tpstream(text)
     assert plan_sql(text, CATALOG) == plan_sql(
         f"{common} SELECT * FROM c TPSTREAM ({parts})", CATALOG
     )

@@ -14,7 +14,6 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import BindError, ParseError, Span
-from eventide.lang.sql.characters import check_words
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.names.written import Item, Name
 from eventide.lang.sql.patterns.parser import MatchParser
@@ -26,7 +25,6 @@ from eventide.lang.sql.situations.hints import (
     spare_comma,
     unread_hint,
     wrong_clause,
-    wrong_statement,
 )
 from eventide.lang.sql.situations.pattern import RelationsText, read_relations
 from eventide.lang.sql.situations.tokens import (
@@ -36,11 +34,8 @@ from eventide.lang.sql.situations.tokens import (
     is_clause,
     is_part,
     is_spare_comma,
-    is_statement,
     keyword_of,
     names_part,
-    readable,
-    statement_start,
 )
 from eventide.plan.situations.allen import Dialect
 from eventide.plan.situations.nodes import Detection
@@ -118,17 +113,8 @@ class SituationParser(MatchParser):
         super().reset()
         self._in_statement = False
 
-    def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
-        """Return the statements of a text."""
-        check_words(raw_tokens)
-        return super().parse(readable(raw_tokens), sql)
-
     def _parse_statement(self) -> exp.Expr | None:
-        is_ours = is_statement(self._tokens)
-        if not is_ours or self._index != statement_start(self._tokens):
-            wrong = None if is_ours else wrong_statement(self._tokens)
-            if wrong is not None:
-                raise wrong
+        if self._curr.token_type != MARK or self._curr.text.upper() != "FROM":
             return super()._parse_statement()
         self._in_statement = True
         keyword = self._curr

@@ -44,15 +44,15 @@ _FUNCTIONS = frozenset(DuckDBParser.NO_PAREN_FUNCTION_PARSERS)
 _NOTHING = Token(TokenType.SEMICOLON, "")
 
 
-def readable(tokens: Sequence[Token]) -> list[Token]:
-    """Return the tokens of a text with those of our clauses marked."""
+def readable(tokens: Sequence[Token], *, is_statement: bool) -> list[Token]:
+    """Return the tokens of a text with those of our clauses marked, and the FROM of a statement."""
     found = list(tokens)
     end = len(found)
-    if is_statement(found):
+    if is_statement:
         while found[-1].token_type == TokenType.SEMICOLON:
             found.pop()
         end = statement_start(found)
-        found[end:] = _marked(found[end:])
+        found[end:] = [_of_kind(found[end], MARK), *_marked(found[end + 1 :])]
     for place, (word, following) in enumerate(pairwise(tokens[:end])):
         if is_clause(word, following):
             start = place + 2
