@@ -18,10 +18,12 @@ from eventide.plan.tree import (
     CONDITION,
     ChangeExpression,
     ChangePlan,
+    Names,
     OverOne,
     Plan,
     Row,
     changed_items,
+    every_column,
 )
 from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
 from eventide.schema import TIMESTAMP, TS, DataType, Schema
@@ -75,6 +77,11 @@ class Scan(Plan):
         require_unique(name for name, _ in self.columns)
         require_columns(self, self.row, TS)
 
+    def only(self, wanted: Names) -> Scan:
+        """Return the scan of fewer columns. `ts` stays."""
+        kept = tuple(column for column in self.columns if column[0] in wanted | {TS})
+        return replace(self, columns=kept)
+
 
 @dataclass(frozen=True, slots=True)
 class Filter(OverOne):
@@ -113,6 +120,15 @@ class Project(OverOne):
     def computed(self) -> tuple[Named | NamedAggregate, ...]:
         """The columns that the node computes: all of them."""
         return self.items
+
+    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
+        """Return the columns that expressions read."""
+        return self.read
+
+    def only(self, wanted: Names) -> Project:
+        """Return the node with fewer items, but one."""
+        kept = tuple(item for item in self.items if item.name in wanted)
+        return replace(self, items=kept or self.items[:1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +184,10 @@ class DerivedStream(OverOne):
         require_columns(self, self.row, TS, *self.order)
         require(self.row[TS] == TIMESTAMP, f"{TS} is {self.row[TS]}, not a time")
 
+    def needed(self, wanted: Names) -> tuple[Names, ...]:
+        """Return the wanted columns and those of the order."""
+        return (wanted | {TS, *self.order},)
+
 
 @dataclass(frozen=True, slots=True)
 class Relational(Plan):
@@ -201,6 +221,10 @@ class Relational(Plan):
     def check(self) -> None:
         """Each input has a name of its own."""
         require_unique(name for name, _ in self.inputs)
+
+    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
+        """Return all columns."""
+        return every_column(self)
 
 
 Node = (

@@ -8,11 +8,19 @@ from dataclasses import dataclass, replace
 from typing import Literal as Choice
 from typing import Self, TypeVar
 
-from eventide.plan.expressions import Aggregate, Expression, Named, NamedAggregate, OrderKey
+from eventide.plan.expressions import (
+    Aggregate,
+    Expression,
+    Named,
+    NamedAggregate,
+    OrderKey,
+    columns_of,
+)
 from eventide.schema import DataType, Schema
 
 Row = Mapping[str, DataType]
 """The columns of a node's output, in order."""
+Names = frozenset[str]
 Keys = tuple[Expression, ...]
 Role = Choice["value", "item", "condition", "aggregate", "aging aggregate"]
 
@@ -109,6 +117,31 @@ class Plan(ABC):
         """The columns that the node computes from expressions; the others come from below."""
         return ()
 
+    @property
+    def read(self) -> tuple[Names, ...]:
+        """For each child, the columns that the node's expressions read."""
+        found: list[Names] = [frozenset()] * len(self.children)
+        for expression, use in self.expressions:
+            for child in range(len(found)) if use.child is None else (use.child,):
+                found[child] |= columns_of(expression)
+        return tuple(found)
+
+    def needed(self, wanted: Names) -> tuple[Names, ...]:
+        """Return the columns of each child that are needed for some columns of the output.
+
+        Names that a child does not have count for nothing. By default, rows pass.
+        """
+        return tuple(wanted | read for read in self.read)
+
+    def only(self, wanted: Names) -> Plan:  # noqa: ARG002 - rows pass as they are
+        """Return the node without columns that nothing above wants, as far as it makes them."""
+        return self
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows of the children wait in its state, so that each column takes memory."""
+        return False
+
     def check(self) -> None:  # noqa: B027 - most kinds have none
         """Raise `PlanError` if the node breaks a rule of its own kind."""
 
@@ -166,6 +199,11 @@ def _replaced(plan: P, **changes: object) -> P:
     """Return a node with other values; all nodes are dataclasses."""
     changed: P = replace(plan, **changes)  # type: ignore[type-var]
     return changed
+
+
+def every_column(plan: Plan) -> tuple[Names, ...]:
+    """Return all columns of each child: rows that differ in any column are different rows."""
+    return tuple(frozenset(child.row) for child in plan.children)
 
 
 def changed_values(values: Keys, change: ChangeExpression, use: Use = VALUE) -> Keys:

@@ -26,6 +26,7 @@ from eventide.plan.expressions import (
 from eventide.plan.patterns.tree import PAST_LAST_ROW, Output, Pattern, Skip, Strategy, variables_of
 from eventide.plan.tree import (
     ChangeExpression,
+    Names,
     OverOne,
     Plan,
     Row,
@@ -124,6 +125,16 @@ class MatchRecognize(OverOne):
                             _check_in_match(inner, row, numbered=True)
                     case Call():
                         require_type(part)
+
+    def needed(self, wanted: Names) -> tuple[Names, ...]:
+        """Return the columns that expressions read, the time, and of matched rows the wanted."""
+        shown = wanted if self.all_rows else frozenset[str]()
+        return (shown | self.read[0] | {TS},)
+
+    def only(self, wanted: Names) -> MatchRecognize:
+        """Return the node with fewer measures, but one: matches without columns are not counted."""
+        kept = tuple(item for item in self.measures if item.name in wanted)
+        return replace(self, measures=kept or self.measures[:1])
 
 
 def _check_in_match(expression: Expression, row: Row, *, numbered: bool = False) -> None:

@@ -26,6 +26,7 @@ from eventide.plan.situations.parts import Constraint, RowPeriod, Situation
 from eventide.plan.tree import (
     CONDITION,
     ChangeExpression,
+    Names,
     OverOne,
     OverTwo,
     Plan,
@@ -33,6 +34,7 @@ from eventide.plan.tree import (
     Use,
     changed_aggregates,
     changed_items,
+    every_column,
 )
 from eventide.schema import BOOL, STRING, TIMESTAMP, TS
 
@@ -96,6 +98,10 @@ class Situations(OverOne):
         _check_situations(self, self.situations)
         names = [each.name for each in self.computed]
         require_unique([*names, SITUATION, START_TS, END_TS])
+
+    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
+        """Return the columns that expressions read, and the time."""
+        return (self.read[0] | {TS},)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +182,10 @@ class TemporalPattern(OverOne):
                     for inner in part.plain.parts:
                         require_local(inner, self.source.row)
 
+    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
+        """Return the columns that expressions read, and the time."""
+        return (self.read[0] | {TS},)
+
 
 def _changed(situations: tuple[Situation, ...], change: ChangeExpression) -> tuple[Situation, ...]:
     return tuple(replace(item, condition=change(item.condition, CONDITION)) for item in situations)
@@ -236,3 +246,7 @@ class PeriodJoin(OverTwo):
         shown = left if self.kind in ("semi", "anti") else {**left, **right}
         require_columns(self, shown, *self.columns)
         require_unique(self.columns)
+
+    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
+        """Return all columns."""
+        return every_column(self)

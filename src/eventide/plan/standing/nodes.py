@@ -22,6 +22,7 @@ from eventide.plan.expressions import Expression, Named, NamedAggregate, OrderKe
 from eventide.plan.tree import (
     ChangeExpression,
     Keys,
+    Names,
     OverOne,
     OverSeveral,
     OverTwo,
@@ -32,8 +33,9 @@ from eventide.plan.tree import (
     changed_items,
     changed_order,
     changed_values,
+    every_column,
 )
-from eventide.schema import BOOL, TIMESTAMP, DataType, Schema
+from eventide.schema import BOOL, TIMESTAMP, TS, DataType, Schema
 
 AT = "at"
 EXP = "exp"
@@ -174,6 +176,15 @@ class Windowed(OverOne):
             require_columns(self, row, window.deleted)
             require(row[window.deleted] == BOOL, f"{window.deleted} is no condition")
 
+    def needed(self, wanted: Names) -> tuple[Names, ...]:
+        """Return the wanted columns as the stream calls them, the time, and the window's own."""
+        below = {name for name in self.source.row if f"{self.alias}.{name}" in wanted}
+        if isinstance(self.window, RowsWindow | SessionWindow):
+            below |= {*self.window.keys}
+        if isinstance(self.window, RowsWindow) and self.window.deleted is not None:
+            below.add(self.window.deleted)
+        return (frozenset(below | {TS}),)
+
 
 @dataclass(frozen=True, slots=True)
 class Merge(OverSeveral):
@@ -189,6 +200,11 @@ class Merge(OverSeveral):
     def check(self) -> None:
         """The sources have the same columns."""
         require_alike(*self.sources)
+
+    def needed(self, wanted: Names) -> tuple[Names, ...]:
+        """Return the wanted columns if each source can do without all others, else all."""
+        exact = all(each.only(wanted).row.keys() <= wanted for each in self.sources)
+        return (wanted,) * len(self.sources) if exact else every_column(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +244,11 @@ class WindowJoin(OverSeveral):
     def check(self) -> None:
         """Check the sources beside each other."""
         _check_join(self)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Rows wait for partners."""
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +332,11 @@ class OuterJoin(OverSeveral):
         """Check the sources beside each other."""
         _check_join(self)
 
+    @property
+    def keeps_rows(self) -> bool:
+        """Rows wait for partners."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class AsOfJoin(OverTwo):
@@ -365,6 +391,10 @@ class Distinct(OverOne):
         """The columns of the output."""
         return self.source.row
 
+    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
+        """Return all columns."""
+        return every_column(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Difference(OverTwo):
@@ -382,6 +412,10 @@ class Difference(OverTwo):
     def check(self) -> None:
         """The sources have the same columns."""
         require_alike(self.left, self.right)
+
+    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
+        """Return all columns."""
+        return every_column(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -417,6 +451,16 @@ class Existence(OverTwo):
         left, right = keys
         return replace(self, left_keys=left, right_keys=right)
 
+    def needed(self, wanted: Names) -> tuple[Names, ...]:
+        """Return the wanted columns and the keys of the left rows, but the keys of the right."""
+        left, right = self.read
+        return wanted | left, right
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Rows wait for partners."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class GroupAggregate(OverOne):
@@ -445,6 +489,10 @@ class GroupAggregate(OverOne):
     def computed(self) -> tuple[Named | NamedAggregate, ...]:
         """The columns that the node computes: keys and aggregates."""
         return (*self.keys, *self.aggregates)
+
+    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
+        """Return the columns that expressions read."""
+        return self.read
 
 
 @dataclass(frozen=True, slots=True)
@@ -521,6 +569,10 @@ class Standing(OverOne):
             return {}
         added = {AT: TIMESTAMP}
         return added | {LIVE: BOOL} if self.report == "rstream" and self.restore else added
+
+    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
+        """Return all columns."""
+        return every_column(self)
 
 
 StandingNode = (

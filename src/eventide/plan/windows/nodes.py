@@ -17,6 +17,7 @@ from eventide.plan.expressions import (
 )
 from eventide.plan.tree import (
     ChangeExpression,
+    Names,
     OverOne,
     Plan,
     Row,
@@ -128,6 +129,10 @@ class WindowAggregate(OverOne):
         require_columns(self, self.source.row, TS)
         require_unique([*(each.name for each in self.computed), WINDOW_START, WINDOW_END])
 
+    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
+        """Return the columns that expressions read, and the time."""
+        return (self.read[0] | {TS},)
+
 
 @dataclass(frozen=True, slots=True)
 class SlidingAggregate(OverOne):
@@ -165,3 +170,7 @@ class SlidingAggregate(OverOne):
         """Events have a time; no aggregate has the name of one of their columns."""
         require_columns(self, self.source.row, TS)
         require_unique([*self.source.row, *(item.name for item in self.aggregates)])
+
+    def needed(self, wanted: Names) -> tuple[Names, ...]:
+        """Return the wanted columns, those that expressions read, and the time."""
+        return (wanted | self.read[0] | {TS},)
