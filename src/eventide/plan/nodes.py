@@ -1,10 +1,9 @@
-"""Plan nodes: what is done with rows. A closed union of frozen values that check themselves."""
+"""Plan nodes that no room owns: rows of streams, chosen, computed, in order, left to SQL."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 from eventide.errors import PlanError, Span, UnsupportedError
 from eventide.instants import ALL_TIME, TimeRange
@@ -12,8 +11,9 @@ from eventide.plan.bind import resolve
 from eventide.plan.check import require, require_columns, require_unique
 from eventide.plan.expressions import Expression, Named, NamedAggregate
 from eventide.plan.patterns.nodes import MatchRecognize
-from eventide.plan.situations.nodes import PeriodJoin, Situations, TemporalPattern
-from eventide.plan.standing.nodes import StandingNode
+from eventide.plan.render import render, render_items
+from eventide.plan.situations.nodes import Situations, TemporalPattern
+from eventide.plan.times import format_range
 from eventide.plan.tree import (
     CONDITION,
     ChangeExpression,
@@ -25,7 +25,6 @@ from eventide.plan.tree import (
     changed_items,
     every_column,
 )
-from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
 from eventide.schema import TIMESTAMP, TS, DataType, Schema
 
 
@@ -82,6 +81,12 @@ class Scan(Plan):
         kept = tuple(column for column in self.columns if column[0] in wanted | {TS})
         return replace(self, columns=kept)
 
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        names = ", ".join(name for name, _ in self.columns)
+        return f"Scan {self.stream} ({names}){format_range(self.time_range)}"
+
 
 @dataclass(frozen=True, slots=True)
 class Filter(OverOne):
@@ -98,6 +103,11 @@ class Filter(OverOne):
     def with_expressions(self, change: ChangeExpression) -> Filter:
         """Return the node with another condition."""
         return replace(self, condition=change(self.condition, CONDITION))
+
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        return f"Filter {render(self.condition)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +140,11 @@ class Project(OverOne):
         kept = tuple(item for item in self.items if item.name in wanted)
         return replace(self, items=kept or self.items[:1])
 
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        return f"Project {render_items(self.items)}"
+
 
 @dataclass(frozen=True, slots=True)
 class EndRows(OverOne):
@@ -153,6 +168,13 @@ class EndRows(OverOne):
     def row(self) -> Row:
         """The columns of the output."""
         return self.source.row
+
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        which, order = ("last", ", newest first") if self.last else ("first", "")
+        skipped = f" after {self.offset:,} others" if self.offset else ""
+        return f"EndRows the {which} {self.count:,}{skipped}{order}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +209,11 @@ class DerivedStream(OverOne):
     def needed(self, wanted: Names) -> tuple[Names, ...]:
         """Return the wanted columns and those of the order."""
         return (wanted | {TS, *self.order},)
+
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        return f"DerivedStream in order of {', '.join((TS, *self.order))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,30 +253,15 @@ class Relational(Plan):
         """Return all columns."""
         return every_column(self)
 
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        return f"Relational {self.duckdb_sql}"
 
-Node = (
-    Scan
-    | Filter
-    | Project
-    | EndRows
-    | WindowAggregate
-    | SlidingAggregate
-    | MatchRecognize
-    | Situations
-    | TemporalPattern
-    | PeriodJoin
-    | DerivedStream
-    | Relational
-    | StandingNode
-)
-
-
-def node_of(plan: Plan) -> Node:
-    """Return a plan as one of the known nodes, so that mypy sees what a match leaves out.
-
-    `tests/plan/test_nodes.py` makes sure that there is no other.
-    """
-    return cast("Node", plan)
+    @property
+    def labelled(self) -> tuple[tuple[str, Plan], ...]:
+        """The inputs with their names."""
+        return self.inputs
 
 
 def scans_of(plan: Plan) -> tuple[Scan, ...]:

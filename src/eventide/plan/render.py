@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from typing import assert_never
@@ -18,6 +19,9 @@ from eventide.plan.expressions import (
     Literal,
     MatchAggregate,
     MatchNumber,
+    Named,
+    NamedAggregate,
+    OrderKey,
     Over,
     PeriodPart,
     RangeFrame,
@@ -115,6 +119,39 @@ def _with_variable(expression: Expression, variable: str) -> Expression:
         case Classifier():
             return Column(f"CLASSIFIER({variable})")
     return rebuild(expression, lambda part: _with_variable(part, variable))
+
+
+def render_items(items: Iterable[Named | NamedAggregate]) -> str:
+    """Return named expressions as text."""
+    return ", ".join(render_as(item.expression, item.name) for item in items)
+
+
+def render_as(expression: Expression, name: str) -> str:
+    """Return an expression as text, with its name if that is another."""
+    text = render(expression)
+    return text if text == name else f"{text} AS {name}"
+
+
+def render_computed(items: Iterable[Named | NamedAggregate]) -> str:
+    """Return the last part of a line: what a node computes."""
+    shown = render_items(items)
+    return f": {shown}" if shown else ""
+
+
+def render_order(order: Iterable[OrderKey]) -> str:
+    """Return an order as text."""
+    return ", ".join(
+        render(key.expression)
+        + (" DESC" if key.descending else "")
+        + (" NULLS FIRST" if key.nulls_first else "")
+        for key in order
+    )
+
+
+def render_equal(keys: tuple[tuple[Expression, ...], ...]) -> str:
+    """Return as text which keys of several sources are equal."""
+    pairs = [" = ".join(map(render, parts)) for parts in zip(*keys, strict=True)]
+    return f" on {' and '.join(pairs)}" if pairs else ""
 
 
 def render_over(keys: tuple[Expression, ...], frame: Frame) -> str:

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from eventide.errors import PlanError
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 
 Duration = timedelta | str
 """A length of time in a call: a timedelta, or text such as "10 s" or "1 min 30 s"."""
@@ -163,3 +164,15 @@ def duration_us(duration: Duration) -> int:
         message = f"{duration!r} is not a length of time"
         raise PlanError(message, hint='write a timedelta, or text such as "10 s" or "2 h"')
     return parsed
+
+
+def format_range(time_range: TimeRange) -> str:
+    """Return a period as the end of a line; all of time is nothing to tell."""
+    if time_range.is_empty:
+        return " never"
+    text = ""
+    if time_range.start_us != START_OF_TIME_US:
+        text += f" from {format_timestamp(time_range.start_us)}"
+    if time_range.end_us != END_OF_TIME_US:
+        text += f" until {format_timestamp(time_range.end_us)}"
+    return text

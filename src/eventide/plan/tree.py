@@ -142,6 +142,21 @@ class Plan(ABC):
         """Whether rows of the children wait in its state, so that each column takes memory."""
         return False
 
+    @property
+    def line(self) -> str:
+        """Its line in explain, without what is below it."""
+        return type(self).__name__
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """Further lines of explain, of the node itself."""
+        return ()
+
+    @property
+    def labelled(self) -> tuple[tuple[str, Plan], ...]:
+        """The children that explain shows, each with its label if it has one."""
+        return tuple(("", child) for child in self.children)
+
     def check(self) -> None:  # noqa: B027 - most kinds have none
         """Raise `PlanError` if the node breaks a rule of its own kind."""
 

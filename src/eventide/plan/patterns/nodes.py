@@ -12,6 +12,7 @@ from eventide.plan.check import (
     require_type,
 )
 from eventide.plan.expressions import (
+    ALWAYS,
     At,
     Call,
     Column,
@@ -21,9 +22,20 @@ from eventide.plan.expressions import (
     Named,
     NamedAggregate,
     OrderKey,
+    rebuild,
     walk,
 )
-from eventide.plan.patterns.tree import PAST_LAST_ROW, Output, Pattern, Skip, Strategy, variables_of
+from eventide.plan.patterns.tree import (
+    PAST_LAST_ROW,
+    Output,
+    Pattern,
+    Skip,
+    Strategy,
+    render_pattern,
+    variables_of,
+)
+from eventide.plan.render import render, render_computed, render_items, render_order
+from eventide.plan.times import format_duration
 from eventide.plan.tree import (
     ChangeExpression,
     Names,
@@ -136,6 +148,36 @@ class MatchRecognize(OverOne):
         kept = tuple(item for item in self.measures if item.name in wanted)
         return replace(self, measures=kept or self.measures[:1])
 
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        parts = [f"by {render_items(self.keys)}"] if self.keys else []
+        parts += [f"in order of {render_order(self.order)}"] if self.order else []
+        pattern = f"({render_pattern(self.pattern)})"
+        if self.within_us is not None:
+            pattern += f" within {format_duration(self.within_us)}"
+        if self.strategy != "contiguous":
+            pattern += f" {self.strategy}"
+        parts.append(pattern)
+        skip = f"skip {'' if self.skip.to == 'past last row' else 'to '}{self.skip.to}"
+        parts.append(f"{skip} {self.skip.variable}" if self.skip.variable else skip)
+        parts.append(f"all rows, {self.output}" if self.all_rows else self.output)
+        if self.timeout_rows:
+            parts.append("timeout rows")
+        # Of one row per match everything is final: to say so would only be noise.
+        shown = self.measures if self.all_rows else map(_unmarked, self.measures)
+        return f"MatchRecognize {', '.join(parts)}{render_computed(shown)}"
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """The conditions of the variables."""
+        return tuple(
+            f"{item.name}: any row"
+            if item.expression == ALWAYS
+            else f"{item.name} AS {render(item.expression)}"
+            for item in self.defines
+        )
+
 
 def _check_in_match(expression: Expression, row: Row, *, numbered: bool = False) -> None:
     """Check an expression over one row of a match, where only its variable is known too."""
@@ -145,3 +187,14 @@ def _check_in_match(expression: Expression, row: Row, *, numbered: bool = False)
         require(not nested, f"{type(part).__name__} inside another")
         if isinstance(part, Column):
             require_local(part, row)
+
+
+def _unmarked(measure: Named) -> Named:
+    """Return a measure without the mark FINAL."""
+
+    def changed(expression: Expression) -> Expression:
+        if isinstance(expression, At | MatchAggregate):
+            return replace(expression, final=False)
+        return rebuild(expression, changed)
+
+    return Named(measure.name, changed(measure.expression))

@@ -21,8 +21,10 @@ from eventide.plan.expressions import (
     PeriodPart,
     walk,
 )
-from eventide.plan.situations.allen import ANY
+from eventide.plan.render import render_computed, render_items
+from eventide.plan.situations.allen import ANY, words_of
 from eventide.plan.situations.parts import Constraint, RowPeriod, Situation
+from eventide.plan.times import format_duration
 from eventide.plan.tree import (
     CONDITION,
     ChangeExpression,
@@ -102,6 +104,18 @@ class Situations(OverOne):
     def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
         """Return the columns that expressions read, and the time."""
         return (self.read[0] | {TS},)
+
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        by = f"by {render_items(self.keys)}, " if self.keys else ""
+        names = ", ".join(each.name for each in self.situations)
+        return f"Situations {by}{names}{_silence(self.gap_us)}{render_computed(self.aggregates)}"
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """The conditions."""
+        return tuple(each.text for each in self.situations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +200,38 @@ class TemporalPattern(OverOne):
         """Return the columns that expressions read, and the time."""
         return (self.read[0] | {TS},)
 
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        parts = [f"by {render_items(self.keys)}"] if self.keys else []
+        names = [each.name for each in self.situations]
+        for each in self.constraints:
+            parts.append(_related(names[each.first], each.mask, names[each.second]))
+        if not self.constraints:
+            parts.append(", ".join(names))
+        parts.append(f"within {format_duration(self.within_us)}")
+        parts.append("detected early" if self.detection == "early" else "when all are over")
+        if self.confirm:
+            parts.append("confirmed")
+        if self.limit is not None:
+            parts.append(f"at most {self.limit:,} a key")
+        described = f"TemporalPattern {', '.join(parts)}{_silence(self.gap_us)}"
+        return described + render_computed(self.returns)
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """The conditions."""
+        return tuple(each.text for each in self.situations)
+
+
+def _related(first: str, mask: int, second: str) -> str:
+    relations = " or ".join(words_of(mask)) if mask != ANY else "anyhow beside"
+    return f"{first} {relations} {second}"
+
+
+def _silence(gap_us: int | None) -> str:
+    return "" if gap_us is None else f", over after {format_duration(gap_us)} of silence"
+
 
 def _changed(situations: tuple[Situation, ...], change: ChangeExpression) -> tuple[Situation, ...]:
     return tuple(replace(item, condition=change(item.condition, CONDITION)) for item in situations)
@@ -250,3 +296,21 @@ class PeriodJoin(OverTwo):
     def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
         """Return all columns."""
         return every_column(self)
+
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        kind = "PeriodJoin" if self.kind == "inner" else f"PeriodJoin {self.kind}"
+        by = f", {self.equal_text}" if self.keys else ""
+        return f"{kind} {self.related_text}{by}: {', '.join(self.columns)}"
+
+    @property
+    def related_text(self) -> str:
+        """Which relations it allows, as text."""
+        related = _related(self.first.name, self.mask, self.second.name)
+        return f"{related}, open ends" if self.open_ends else related
+
+    @property
+    def equal_text(self) -> str:
+        """Which columns have to be equal, as text."""
+        return " and ".join(f"{one} = {other}" for one, other in self.keys)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eventide.plan.expressions import Expression
+from eventide.plan.render import render
+from eventide.plan.times import format_duration
 from eventide.schema import DataType
 
 
@@ -21,6 +23,18 @@ class Situation:
     def type(self) -> DataType:
         """The type of the condition."""
         return self.condition.type
+
+    @property
+    def text(self) -> str:
+        """Its name, condition and duration as text."""
+        text = f"{self.name} AS {render(self.condition)}"
+        if self.most_us is None:
+            return (
+                f"{text} for at least {format_duration(self.least_us)}" if self.least_us else text
+            )
+        most = format_duration(self.most_us)
+        least = f"{format_duration(self.least_us)} to" if self.least_us else "at most"
+        return f"{text} for {least} {most}"
 
 
 @dataclass(frozen=True, slots=True)

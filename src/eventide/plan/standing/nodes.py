@@ -19,6 +19,15 @@ from eventide.errors import PlanError, Span
 from eventide.plan.bind import resolve
 from eventide.plan.check import require, require_alike, require_columns, require_unique
 from eventide.plan.expressions import Expression, Named, NamedAggregate, OrderKey
+from eventide.plan.nodes import Scan
+from eventide.plan.render import (
+    render,
+    render_computed,
+    render_equal,
+    render_items,
+    render_order,
+)
+from eventide.plan.times import format_duration, format_range, format_timestamp
 from eventide.plan.tree import (
     ChangeExpression,
     Keys,
@@ -52,6 +61,11 @@ end."""
 class Unbounded:
     """All events; none expires."""
 
+    @property
+    def text(self) -> str:
+        """Which events it holds, as text."""
+        return "all events"
+
 
 @dataclass(frozen=True, slots=True)
 class RangeWindow:
@@ -69,6 +83,12 @@ class RangeWindow:
             message = f"the length and the jump of a window must be positive, got {self}"
             raise PlanError(message)
 
+    @property
+    def text(self) -> str:
+        """Which events it holds, as text."""
+        jumps = "" if self.jump_us is None else f" in jumps of {format_duration(self.jump_us)}"
+        return f"the last {format_duration(self.size_us)}{jumps}"
+
 
 @dataclass(frozen=True, slots=True)
 class PeriodWindow:
@@ -80,6 +100,11 @@ class PeriodWindow:
         if self.period_us <= 0:
             message = f"the period of a window must be positive, got {self.period_us} us"
             raise PlanError(message)
+
+    @property
+    def text(self) -> str:
+        """Which events it holds, as text."""
+        return f"this period of {format_duration(self.period_us)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +118,12 @@ class SinceWindow:
         if self.until_us is not None and self.until_us <= self.since_us:
             message = "a window has to begin before it ends"
             raise PlanError(message)
+
+    @property
+    def text(self) -> str:
+        """Which events it holds, as text."""
+        end = "" if self.until_us is None else f" until {format_timestamp(self.until_us)}"
+        return f"since {format_timestamp(self.since_us)}{end}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +146,14 @@ class RowsWindow:
             message = "only a window with one row for each key has deletions"
             raise PlanError(message)
 
+    @property
+    def text(self) -> str:
+        """Which events it holds, as text."""
+        if self.keys and self.count == 1:
+            gone = "" if self.deleted is None else f" unless {self.deleted}"
+            return f"the last row{_of_each(self.keys)}{gone}"
+        return f"the last {self.count:,} row{'' if self.count == 1 else 's'}{_of_each(self.keys)}"
+
 
 @dataclass(frozen=True, slots=True)
 class SessionWindow:
@@ -131,6 +170,16 @@ class SessionWindow:
         if self.gap_us <= 0:
             message = f"the gap of a session must be positive, got {self.gap_us} us"
             raise PlanError(message)
+
+    @property
+    def text(self) -> str:
+        """Which events it holds, as text."""
+        gap = format_duration(self.gap_us)
+        return f"the session{_of_each(self.keys)} with gaps below {gap}"
+
+
+def _of_each(keys: tuple[str, ...]) -> str:
+    return f" of each {', '.join(keys)}" if keys else ""
 
 
 StreamWindow = Unbounded | RangeWindow | PeriodWindow | SinceWindow | RowsWindow | SessionWindow
@@ -184,6 +233,23 @@ class Windowed(OverOne):
         if isinstance(self.window, RowsWindow) and self.window.deleted is not None:
             below.add(self.window.deleted)
         return (frozenset(below | {TS}),)
+
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        scan = self.source
+        stream, period = "", ""
+        if isinstance(scan, Scan):
+            stream, period = scan.stream, format_range(scan.time_range)
+        alias = "" if self.alias == stream else f" AS {self.alias}"
+        internal = ", internal" if self.internal else ""
+        columns = ", ".join(scan.row)
+        return f"Windowed {stream}{alias}, {self.window.text}{internal} ({columns}){period}"
+
+    @property
+    def labelled(self) -> tuple[tuple[str, Plan], ...]:
+        """The source, unless the line names it."""
+        return () if isinstance(self.source, Scan) else (("", self.source),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +316,11 @@ class WindowJoin(OverSeveral):
         """Rows wait for partners."""
         return True
 
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        return _join_line(self, "WindowJoin")
+
 
 @dataclass(frozen=True, slots=True)
 class Band:
@@ -280,6 +351,17 @@ def _joined(
 def _changed_keys(keys: tuple[Keys, ...], change: ChangeExpression) -> tuple[Keys, ...]:
     """Return the changed keys of each source."""
     return tuple(changed_values(own, change, Use(child=child)) for child, own in enumerate(keys))
+
+
+def _join_line(join: WindowJoin | OuterJoin, kind: str) -> str:
+    condition = "" if join.condition is None else f" where {render(join.condition)}"
+    keys = render_equal(join.keys)
+    kind = kind if keys or condition else f"{kind} of all with all"
+    band = ""
+    if join.band is not None:
+        # Where there is no key, the nearest are looked for in order.
+        band = f", {render(join.band.left)} near {render(join.band.right)}"
+    return f"{kind}{keys}{condition}{band}"
 
 
 def _check_join(join: WindowJoin | OuterJoin) -> None:
@@ -337,6 +419,11 @@ class OuterJoin(OverSeveral):
         """Rows wait for partners."""
         return True
 
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        return _join_line(self, f"OuterJoin {self.word.lower()}")
+
 
 @dataclass(frozen=True, slots=True)
 class AsOfJoin(OverTwo):
@@ -378,6 +465,13 @@ class AsOfJoin(OverTwo):
     def check(self) -> None:
         """The sources share no name."""
         require_unique([*self.left.row, *self.right.row])
+
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        kind = "AsOfJoin outer" if self.outer else "AsOfJoin"
+        newest = "before" if self.strict else "until"
+        return f"{kind}{render_equal(self.compared)}, the newest {newest} then"
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,6 +555,11 @@ class Existence(OverTwo):
         """Rows wait for partners."""
         return True
 
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        return f"{'NotExists' if self.negated else 'Exists'}{render_equal(self.compared)}"
+
 
 @dataclass(frozen=True, slots=True)
 class GroupAggregate(OverOne):
@@ -494,6 +593,12 @@ class GroupAggregate(OverOne):
         """Return the columns that expressions read."""
         return self.read
 
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        by = f" by {render_items(self.keys)}" if self.keys else ""
+        return f"GroupAggregate{by}{render_computed(self.aggregates)}"
+
 
 @dataclass(frozen=True, slots=True)
 class Top(OverOne):
@@ -522,6 +627,12 @@ class Top(OverOne):
     def check(self) -> None:
         """There are rows to choose, and an order."""
         require(bool(self.order) and self.count > 0, "the first rows in no order")
+
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        by = f" by {', '.join(map(render, self.keys))}" if self.keys else ""
+        return f"Top {self.count:,}{by} in order of {render_order(self.order)}"
 
 
 Report = Choice["current", "istream", "dstream", "rstream"]
@@ -574,17 +685,24 @@ class Standing(OverOne):
         """Return all columns."""
         return every_column(self)
 
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        parts = [] if self.report == "current" else [self.report.upper()]
+        if self.restore:
+            parts.append("RESTORE")
+        if self.output_window is not None:
+            parts.append(f"the results of {self.output_window.text}")
+        if self.slide_us is not None:
+            every = format_duration(self.slide_us)
+            parts.append(f"every {every}{_as_if_tumbling(self, self.slide_us, every)}")
+        return " ".join(["Standing", *parts])
 
-StandingNode = (
-    Windowed
-    | Merge
-    | WindowJoin
-    | OuterJoin
-    | AsOfJoin
-    | Distinct
-    | Difference
-    | Existence
-    | GroupAggregate
-    | Top
-    | Standing
-)
+
+def _as_if_tumbling(node: Plan, slide_us: int, every: str) -> str:
+    """Say what a window as long as its slide holds: not the same events as TUMBLE."""
+    if isinstance(node, Windowed):
+        alike = node.window == RangeWindow(slide_us)
+        return f", at e of the events in (e - {every}, e]" if alike else ""
+    found = (_as_if_tumbling(each, slide_us, every) for each in node.children)
+    return next(filter(None, found), "")

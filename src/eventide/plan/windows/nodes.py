@@ -15,6 +15,8 @@ from eventide.plan.expressions import (
     RangeFrame,
     RowsFrame,
 )
+from eventide.plan.render import render_computed, render_items, render_over
+from eventide.plan.times import format_duration
 from eventide.plan.tree import (
     ChangeExpression,
     Names,
@@ -49,6 +51,12 @@ class Window:
         """Whether every instant lies in exactly one window."""
         return self.size_us == self.slide_us
 
+    @property
+    def text(self) -> str:
+        """Which windows there are, as text."""
+        size, slide = format_duration(self.size_us), format_duration(self.slide_us)
+        return f"tumbling {size}" if self.is_tumbling else f"hopping {size} every {slide}"
+
 
 @dataclass(frozen=True, slots=True)
 class CountWindow:
@@ -67,6 +75,12 @@ class CountWindow:
         """Whether every event lies in exactly one window."""
         return self.size == self.slide
 
+    @property
+    def text(self) -> str:
+        """Which windows there are, as text."""
+        size = f"{self.size:,} row{'' if self.size == 1 else 's'}"
+        return f"tumbling {size}" if self.is_tumbling else f"hopping {size} every {self.slide:,}"
+
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
@@ -79,6 +93,11 @@ class Sessions:
             message = f"the gap between sessions must be positive, got {self}"
             raise PlanError(message)
 
+    @property
+    def text(self) -> str:
+        """Which windows there are, as text."""
+        return f"sessions with a gap of {format_duration(self.gap_us)}"
+
 
 @dataclass(frozen=True, slots=True)
 class CalendarWindow:
@@ -88,6 +107,11 @@ class CalendarWindow:
     """
 
     unit: CalendarUnit
+
+    @property
+    def text(self) -> str:
+        """Which windows there are, as text."""
+        return "over all of time" if self.unit == "all" else f"by {self.unit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +157,12 @@ class WindowAggregate(OverOne):
         """Return the columns that expressions read, and the time."""
         return (self.read[0] | {TS},)
 
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        by = f"by {render_items(self.keys)}, " if self.keys else ""
+        return f"WindowAggregate {by}{self.window.text}{render_computed(self.aggregates)}"
+
 
 @dataclass(frozen=True, slots=True)
 class SlidingAggregate(OverOne):
@@ -174,3 +204,9 @@ class SlidingAggregate(OverOne):
     def needed(self, wanted: Names) -> tuple[Names, ...]:
         """Return the wanted columns, those that expressions read, and the time."""
         return (wanted | self.read[0] | {TS},)
+
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        over = render_over(self.keys, self.frame)
+        return f"SlidingAggregate {over}{render_computed(self.aggregates)}"
