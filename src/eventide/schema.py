@@ -24,7 +24,16 @@ MIN_TS_US = -62_135_596_800_000_000
 MAX_TS_US = 253_402_300_799_999_999
 
 Kind = Literal[
-    "bool", "int64", "float64", "string", "timestamp", "decimal", "binary", "interval", "null"
+    "bool",
+    "int64",
+    "float64",
+    "string",
+    "timestamp",
+    "decimal",
+    "binary",
+    "interval",
+    "null",
+    "list",
 ]
 
 ALIASES: Mapping[str, Kind] = {
@@ -46,17 +55,21 @@ ALIASES: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A type of value. `interval` and `null` exist in queries only, never in a stream.
+    """A type of value. `interval`, `null` and lists exist in queries only, never in a stream.
 
     >>> DataType.parse("decimal(10,2)")
     DataType(kind='decimal', precision=10, scale=2)
     >>> str(DataType.parse("double"))
     'float64'
+    >>> str(DataType("list", element=DataType("string")))
+    'list(string)'
     """
 
     kind: Kind
     precision: int = 0
     scale: int = 0
+    element: DataType | None = None
+    """The type of the values of a list."""
 
     def __post_init__(self) -> None:
         if self.kind == "decimal" and not (
@@ -66,6 +79,8 @@ class DataType:
             raise SchemaError(message, hint="precision is 1 to 38, scale 0 to the precision")
 
     def __str__(self) -> str:
+        if self.element is not None:
+            return f"list({self.element})"
         return f"decimal({self.precision},{self.scale})" if self.kind == "decimal" else self.kind
 
     @property
@@ -78,6 +93,8 @@ class DataType:
         """The Arrow type that holds it; intervals are microseconds."""
         if self.kind == "decimal":
             return pa.decimal128(self.precision, self.scale)
+        if self.element is not None:
+            return pa.list_(self.element.arrow)
         return ARROW_TYPES[self.kind]
 
     @classmethod
@@ -100,6 +117,9 @@ class DataType:
             return cls.from_arrow(arrow.value_type)
         if pa.types.is_decimal(arrow):
             return cls("decimal", arrow.precision, arrow.scale) if arrow.precision <= 38 else None
+        if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
+            element = cls.from_arrow(arrow.value_type)
+            return None if element is None else cls("list", element=element)
         for holds, kind in ARROW_KINDS:
             if holds(arrow):
                 return cls(kind)

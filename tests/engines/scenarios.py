@@ -185,6 +185,7 @@ def many_aggregates(events: list[Event]) -> list[Event]:
         ("spread", "var_pop", ["speed"]),
         ("fastest", "arg_max", ["lane", "speed"]),
         ("covariance", "covar_pop", ["lane", "speed"]),
+        ("way", "array_agg", ["lane"]),
     )
     rows = []
     for (car, start), own in groups.items():
@@ -224,7 +225,8 @@ QUERIES = {
     "aggregates": Query(
         "SELECT car, window_end, MEDIAN(speed) AS middle, MODE(lane) AS often, "
         "VAR_POP(speed) AS spread, MAX_BY(lane, speed) AS fastest, "
-        "COVAR_POP(lane, speed) AS covariance, COUNT(DISTINCT lane) AS lanes, "
+        "COVAR_POP(lane, speed) AS covariance, ARRAY_AGG(lane) AS way, "
+        "COUNT(DISTINCT lane) AS lanes, "
         "SUM(speed) FILTER (WHERE lane = 1) AS first_lane FROM cars "
         "GROUP BY car, TUMBLE(ts, INTERVAL '1' MINUTE)",
         many_aggregates,

@@ -19,6 +19,8 @@ def aggregate(function: str, rows: Sequence[tuple[Any, ...]], parameter: Value =
     """Return an aggregate; a row is its arguments."""
     if function in ("first", "last"):
         return rows[0 if function == "first" else -1][0] if rows else None
+    if function == "array_agg":
+        return [row[0] for row in rows] or None
     present = [row for row in rows if all(value is not None for value in row)]
     values = [row[0] for row in present]
     match function:

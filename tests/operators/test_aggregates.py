@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -63,7 +64,8 @@ def columns(rows: list[tuple[Any, ...]], kind: DataType, width: int) -> list[pa.
 
 def defined(name: str, rows: list[tuple[Any, ...]], *, distinct: bool) -> Any:  # noqa: ANN401
     if distinct:
-        present = [row[0] for row in rows if row[0] is not None]
+        kept = AGGREGATES[name].keeps_nulls
+        present = [row[0] for row in rows if kept or row[0] is not None]
         rows = [(value,) for value in naive.distinct(present)]
     return naive.aggregate(name, rows, PARAMETERS.get(name))
 
@@ -85,6 +87,8 @@ def merged(accumulator: Accumulator, partials: list[pa.Array], cuts: list[int]) 
 
 
 def same(found: Any, expected: Any) -> bool:  # noqa: ANN401
+    if isinstance(found, list) and expected is not None:
+        return len(found) == len(expected) and all(map(same, found, expected))
     if isinstance(found, float) and expected is not None:
         if math.isnan(found) or math.isnan(expected):
             return math.isnan(found) and math.isnan(expected)
@@ -93,6 +97,8 @@ def same(found: Any, expected: Any) -> bool:  # noqa: ANN401
 
 
 def plain(array: pa.Array) -> list[Any]:
+    if pa.types.is_list(array.type):
+        return [None if each.values is None else plain(each.values) for each in array]
     timed = pa.types.is_timestamp(array.type)
     values: list[Any] = (array.view(pa.int64()) if timed else array).to_pylist()
     return values
@@ -157,3 +163,9 @@ def test_a_condition_chooses_rows_for_what_takes_nulls_for_values() -> None:
         assert accumulator.finish(merged(accumulator, lifted, cuts)).to_pylist() == [None]
     frames = Frames(frozen(np.array([0, 2, 3])), frozen(np.array([1, 3, 4])))
     assert accumulator.of_frames(lifted, frames).to_pylist() == [None, None, 4.0]
+    listed = bind_aggregate(replace(plain_first, function="array_agg"), {"x": FLOAT64, "c": BOOL})
+    accumulator = accumulator_of(listed)
+    lifted = accumulator.lift(values, chosen)
+    for cuts in ([], [1, 2]):
+        assert accumulator.finish(merged(accumulator, lifted, cuts)).to_pylist() == [[None, 4.0]]
+    assert accumulator.of_frames(lifted, frames).to_pylist() == [None, None, [4.0]]

@@ -26,6 +26,7 @@ from eventide.accumulators.kept import (
     Frequent,
     Quantile,
     TextList,
+    ValueList,
 )
 from eventide.accumulators.moments import Covariance, Deviation
 from eventide.accumulators.picks import ArgExtreme, ChosenFirstOrLast, Extreme, FirstOrLast
@@ -114,6 +115,8 @@ def accumulator_for(  # noqa: PLR0911, PLR0912 - one place for all aggregates
             return Frequent(argument.arrow, int(details.parameter or 1))
         case "string_agg", _:
             return TextList(argument.arrow, str(details.parameter))
+        case "array_agg", _:
+            return ValueList(argument.arrow)
     message = f"no accumulator for {function}({argument})"
     raise PlanError(message)
 
@@ -122,4 +125,6 @@ def distinct_of(inner: Accumulator, argument: DataType) -> Accumulator:
     """Return an aggregate of one argument over each different value once."""
     if inner is COUNT:
         return DistinctCount(argument.arrow)
+    if isinstance(inner, ValueList):
+        return ValueList(argument.arrow, distinct=True)
     return DistinctOf(argument.arrow, inner=inner)

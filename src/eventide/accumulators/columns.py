@@ -70,6 +70,11 @@ def numbers_column(values: Numbers, valid: Bools) -> pa.Array:
     return pa.array(values, mask=~valid)
 
 
+def list_of(kind: pa.DataType) -> pa.DataType:
+    """Return the type of lists without nulls: kernels take their values as they are."""
+    return pa.list_(pa.field("item", kind, nullable=False))
+
+
 def one_spelling(column: pa.Array) -> pa.Array:
     """Return floats with one zero and one NaN, so that no answer depends on which came first.
 

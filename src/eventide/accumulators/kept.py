@@ -1,10 +1,12 @@
 """Aggregates that need the values themselves: quantiles, distinct values, lists.
 
-The partial is the list of values that are not null, in order of time. An answer is computed from
-the values of a frame at once, so these aggregates are as exact as their definitions.
+The partial is the list of values in order of time, without nulls where a null is no value. An
+answer is computed from the values of a frame at once, so these aggregates are as exact as their
+definitions.
 
 Quantile, DistinctCount, Frequent  from the places of values in their order
 TextList                           all values, as one text
+ValueList                          all values as a list, nulls too
 DistinctOf                         any aggregate of one value, over each different value once
 """
 
@@ -20,10 +22,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.buckets import bucket_keys, bucket_values
-from eventide.accumulators.columns import decimal_halves, floats, int64s, one_spelling
+from eventide.accumulators.columns import (
+    decimal_halves,
+    floats,
+    int64s,
+    list_of,
+    one_spelling,
+)
 from eventide.accumulators.contract import Accumulator, Columns, Frames, Groups
 from eventide.accumulators.json_lists import listed_as_json
-from eventide.accumulators.picks import take_rows
+from eventide.accumulators.picks import holds, take_rows
 from eventide.kernels.aggregates.ranked import count_ranks, most_frequent_ranks, ranks_at_share
 from eventide.kernels.compiled import Floats, Int64s, frozen
 from eventide.kernels.ordering import ranges
@@ -43,7 +51,7 @@ class KeptValues(Accumulator):
     @property
     def types(self) -> tuple[pa.DataType, ...]:
         """The types of the partial columns."""
-        return (pa.list_(self.type),)
+        return (list_of(self.type),)
 
     @abstractmethod
     def over(self, values: pa.Array, frames: Frames) -> pa.Array:
@@ -52,26 +60,28 @@ class KeptValues(Accumulator):
     def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return a list of one value for each row, and an empty one for a null."""
         valid = values[0].is_valid().to_numpy(zero_copy_only=False)
-        return [listed(one_spelling(values[0].drop_null()), valid.astype(np.int64))]
+        lengths = valid.astype(np.int64)
+        return [listed(one_spelling(values[0].drop_null()), lengths, self.types[0])]
 
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Put the values of each group one behind another."""
         order = np.argsort(groups.of_row, kind="stable")
-        values, bounds = _opened(partials[0])
+        values, bounds = opened_lists(partials[0])
         lengths = np.diff(bounds)[order]
         inside = values.take(pa.array(ranges(bounds[:-1][order], lengths)))
         totals = np.bincount(groups.of_row[order], weights=lengths, minlength=groups.count)
-        return [listed(inside, totals.astype(np.int64))]
+        return [listed(inside, totals.astype(np.int64), self.types[0])]
 
     def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
         """Put the values of each frame one behind another."""
         values, inner = self.opened(partials, frames)
         lengths = inner.right - inner.left
-        return [listed(values.take(pa.array(ranges(inner.left, lengths))), lengths)]
+        inside = values.take(pa.array(ranges(inner.left, lengths)))
+        return [listed(inside, lengths, self.types[0])]
 
     def opened(self, partials: Columns, frames: Frames) -> tuple[pa.Array, Frames]:
         """Return all values, and the frames of values that frames of partials stand for."""
-        values, bounds = _opened(partials[0])
+        values, bounds = opened_lists(partials[0])
         return values, Frames(frozen(bounds[frames.left]), frozen(bounds[frames.right]))
 
     def of_frames(self, partials: Columns, frames: Frames) -> pa.Array:
@@ -80,18 +90,21 @@ class KeptValues(Accumulator):
 
     def finish(self, partials: Columns) -> pa.Array:
         """Return the aggregates."""
-        values, bounds = _opened(partials[0])
+        values, bounds = opened_lists(partials[0])
         return self.over(values, Frames(frozen(bounds[:-1]), frozen(bounds[1:])))
 
 
-def listed(values: pa.Array, lengths: Int64s) -> pa.Array:
+def listed(
+    values: pa.Array, lengths: Int64s, kind: pa.DataType, *, empty_is_null: bool = False
+) -> pa.Array:
     """Return values as lists of these lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
-    return pa.ListArray.from_arrays(pa.array(offsets), values)
+    mask = pa.array(lengths == 0) if empty_is_null else None
+    return pa.ListArray.from_arrays(pa.array(offsets), values, type=kind, mask=mask)
 
 
-def _opened(lists: pa.Array) -> tuple[pa.Array, Int64s]:
+def opened_lists(lists: pa.Array) -> tuple[pa.Array, Int64s]:
     """Return the values of lists, and where those of each begin, and one more."""
     bounds = lists.offsets.to_numpy().astype(np.int64)
     return lists.values.slice(bounds[0], bounds[-1] - bounds[0]), bounds - bounds[0]
@@ -187,9 +200,45 @@ class TextList(KeptValues):
     def over(self, values: pa.Array, frames: Frames) -> pa.Array:
         """Return the text of each frame."""
         lengths = frames.right - frames.left
-        lists = listed(values.take(pa.array(ranges(frames.left, lengths))), lengths)
+        inside = values.take(pa.array(ranges(frames.left, lengths)))
+        lists = listed(inside, lengths, pa.list_(self.type))
         joined = pc.binary_join(lists, self.separator)
         return pc.if_else(pa.array(lengths > 0), joined, pa.scalar(None, joined.type))
+
+
+@dataclass(frozen=True)
+class ValueList(KeptValues):
+    """All values as a list, nulls too; null if there is none. Distinct: in order of first sight."""
+
+    distinct: bool = False
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """The types of the partial columns."""
+        return (pa.list_(self.type),)
+
+    def lift(self, *values: pa.Array) -> list[pa.Array]:
+        """Return a list of one value for each row; an empty one where a condition does not hold."""
+        if len(values) == 1:
+            return [listed(values[0], np.ones(len(values[0]), np.int64), self.types[0])]
+        value, condition = values
+        chosen = holds(condition)
+        lengths = chosen.astype(np.int64)
+        return [listed(value.filter(pa.array(chosen)), lengths, self.types[0])]
+
+    def over(self, values: pa.Array, frames: Frames) -> pa.Array:
+        """Return the list of each frame."""
+        parts = [self.apart(values, part) for part in in_parts(frames)]
+        return pa.concat_arrays(parts) if parts else pa.array([], self.types[0])
+
+    def apart(self, values: pa.Array, frames: Frames) -> pa.Array:
+        """Return the lists of frames that are written out one behind another."""
+        lengths = frames.right - frames.left
+        places = ranges(frames.left, lengths)
+        if self.distinct:
+            owner, first = first_sights(one_spelling(values), places, lengths)
+            places, lengths = places[first], np.bincount(owner[first], minlength=len(lengths))
+        return listed(values.take(pa.array(places)), lengths, self.types[0], empty_is_null=True)
 
 
 @dataclass(frozen=True)
@@ -207,14 +256,21 @@ class DistinctOf(KeptValues):
         """Return the aggregate of frames that are written out one behind another."""
         lengths = frames.right - frames.left
         places = ranges(frames.left, lengths)
-        owner = np.repeat(np.arange(len(lengths)), lengths)
-        codes = values.dictionary_encode().indices.to_numpy(zero_copy_only=False)[places]
-        width = int(codes.max(initial=0)) + 1
-        _, first = np.unique(owner * width + codes, return_index=True)
-        first.sort()
+        owner, first = first_sights(values, places, lengths)
         lifted = self.inner.lift(values.take(pa.array(places[first])))
         groups = Groups(frozen(owner[first]), len(lengths))
         return self.inner.finish(self.inner.by_group(lifted, groups))
+
+
+def first_sights(values: pa.Array, places: Int64s, lengths: Int64s) -> tuple[Int64s, Int64s]:
+    """Return whose each of the written-out values is, and which are the first of their kind."""
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    encoded = values.dictionary_encode(null_encoding="encode").indices
+    codes = encoded.to_numpy(zero_copy_only=False)[places]
+    width = int(codes.max(initial=0)) + 1
+    _, first = np.unique(owner * width + codes, return_index=True)
+    first.sort()
+    return owner, first
 
 
 def in_parts(frames: Frames) -> Iterator[Frames]:

@@ -14,6 +14,7 @@ from eventide.accumulators.columns import (
     decimal_halves,
     floats,
     int64s,
+    list_of,
     numbers_column,
 )
 from eventide.accumulators.contract import Accumulator, Columns, Frames, Groups
@@ -70,7 +71,7 @@ class Count(Accumulator):
 COUNT = Count()
 
 
-REST = pa.list_(pa.float64())
+REST = list_of(pa.float64())
 """What a pair of doubles could not hold of a sum: further doubles, or null."""
 
 
@@ -244,7 +245,8 @@ def _rests(expansions: Floats, rows: Int64s, count: int) -> pa.Array:
     offsets = np.zeros(count + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     values = pa.array(behind[behind != 0.0])
-    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(lengths == 0))
+    none = pa.array(lengths == 0)
+    return pa.ListArray.from_arrays(pa.array(offsets), values, type=REST, mask=none)
 
 
 def _rounded(high: pa.Array, low: pa.Array, rest: pa.Array | None) -> tuple[Floats, Floats]:

@@ -13,6 +13,7 @@ from eventide.accumulators.columns import one_spelling
 from eventide.errors import EvaluationError
 from eventide.kernels.aggregates.extremes import first_by_group
 from eventide.kernels.compiled import Int32s, frozen
+from eventide.operators.fingerprints import list_bytes
 
 BLOCK_BYTES = 128 << 20
 """Batches are not concatenated beyond this size: a column of text holds at most 2 GiB."""
@@ -95,5 +96,7 @@ def encode_more(
 
 def encode_column(column: pa.Array) -> tuple[Int32s, int]:
     """Number the distinct values of a column in the order in which they first occur."""
+    if pa.types.is_list(column.type):
+        column = list_bytes(column)
     encoded = column.dictionary_encode(null_encoding="encode")
     return frozen(encoded.indices.to_numpy(zero_copy_only=False)), len(encoded.dictionary)

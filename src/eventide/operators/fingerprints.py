@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import one_spelling
+from eventide.accumulators.kept import opened_lists
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.hashing import Hashes, hash_bytes, hash_words
 
@@ -78,6 +79,17 @@ def _words(column: pa.Array) -> Int64s:
     return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
+def list_bytes(lists: pa.Array) -> pa.Array:
+    """Return bytes for each list, equal for equal ones: the fingerprints of its values."""
+    values, bounds = opened_lists(lists)
+    each = fingerprints([values], len(values))
+    data = np.column_stack((each.first, each.second)).tobytes()
+    offsets = (16 * bounds).astype(np.int32)
+    valid = pa.array(lists.is_valid().to_numpy(zero_copy_only=False)).buffers()[1]
+    buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(lists), buffers)
+
+
 def _mix(column: pa.Array, out: Hashes) -> None:
     """Mix a column into the hashes of its rows."""
     valid = np.zeros(0, np.bool_)
@@ -88,6 +100,8 @@ def _mix(column: pa.Array, out: Hashes) -> None:
         return
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.string())
+    if pa.types.is_list(column.type):
+        column = list_bytes(column)
     texts = column.cast(pa.binary())
     _, offsets_buffer, data_buffer = texts.buffers()
     offsets = np.frombuffer(offsets_buffer, np.int32)[texts.offset :][: len(texts) + 1]

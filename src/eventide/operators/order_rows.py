@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.accumulators.columns import int64s
+from eventide.accumulators.columns import int64s, one_spelling
+from eventide.accumulators.kept import opened_lists, ranked
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.operators.checking import filled
 from eventide.operators.columns import concat_batches
@@ -42,12 +43,29 @@ def sorted_places(
     for place, (column, key) in enumerate(zip(values, order, strict=True)):
         # Arrow puts nulls in one place for all keys; an extra key says where they go.
         columns[f"null {place}"] = pc.is_null(column)
-        columns[f"value {place}"] = column
+        columns[f"value {place}"] = _ranked_lists(column) if _is_list(column.type) else column
         keys.append((f"null {place}", "descending" if key.nulls_first else "ascending"))
         keys.append((f"value {place}", "descending" if key.descending else "ascending"))
     columns["came"] = pa.array(np.arange(len(values[0])))
     keys.append(("came", "ascending"))
     return pc.sort_indices(pa.table(columns), sort_keys=keys)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind))
+
+
+def _ranked_lists(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return bytes that compare as lists do, value by value; a null is smaller than all values."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    values, bounds = opened_lists(column)
+    ranks = np.zeros(len(values), ">u4")
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    ranks[valid] = ranked(one_spelling(values.drop_null()))[0] + 1
+    offsets = pa.py_buffer((4 * bounds).astype(np.int32))
+    buffers = [None, offsets, pa.py_buffer(ranks.tobytes())]
+    return pa.Array.from_buffers(pa.binary(), len(column), buffers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,10 +51,11 @@ def read_rows(
     batches = rows.combine_chunks().to_batches()
     empty = pa.RecordBatch.from_pylist([], schema=schema)
     found_rows = batches[0] if batches else empty
-    for name, column in zip(schema.names, found_rows.columns, strict=True):
-        # Kernels take the values of lists as they are.
-        if pa.types.is_list(column.type) and column.flatten().null_count:
-            message = f"the state of {operator} has a null in a list of {name}"
+    for field, column in zip(schema, found_rows.columns, strict=True):
+        # Kernels take the values of such lists as they are, and Arrow does not check this.
+        filled = pa.types.is_list(field.type) and not field.type.value_field.nullable
+        if filled and column.flatten().null_count:
+            message = f"the state of {operator} has a null in a list of {field.name}"
             raise StateError(message)
     return found_rows, facts
 

@@ -106,6 +106,10 @@ def _text(argument: DataType) -> DataType | None:
     return STRING if argument.kind == "string" else None
 
 
+def _list(argument: DataType) -> DataType | None:
+    return DataType("list", element=argument) if argument.kind in STORABLE_KINDS else None
+
+
 _STORABLE = "values that a stream can hold"
 _ORDERED = "values that a stream can hold, and those that they are ordered by"
 
@@ -153,6 +157,7 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
         AggregateFunction("mode", _STORABLE, _same),
         AggregateFunction("top_k", _STORABLE, _ranking, parameter="count"),
         AggregateFunction("string_agg", "text", _text, parameter="separator", needs_order=True),
+        AggregateFunction("array_agg", _STORABLE, _list, needs_order=True, keeps_nulls=True),
         *map(_relation, ("corr", "covar_pop", "covar_samp", "regr_slope")),
         AggregateFunction("approx_count_distinct", _STORABLE, _count, exact=False, distinct="same"),
         AggregateFunction("approx_quantile", "numbers", _float, parameter="fraction", exact=False),

@@ -59,6 +59,9 @@ def _bind_for(expression: Expression, use: Use, row: Row) -> Expression:
     if use.role == "condition":
         return bind_condition(expression, row)
     bound = bind_expression(expression, row)
+    if use.role == "order" and bound.type.kind == "list":
+        message = f"{render(bound)} is a list, which has no order here"
+        raise BindError(message, span=bound.span, hint="order by a number, a time or a text")
     # A column that is all null needs some type; DuckDB chooses an integer too.
     untyped = use.role == "item" and bound.type == NULL
     return cast_implicitly(bound, INT64) if untyped else bound

@@ -34,6 +34,8 @@ def cast_advice(source: DataType, target: DataType) -> str | None:
 def cast_hint(arguments: tuple[Expression, ...]) -> str | None:
     """Suggest the cast that makes the types fit, where there is an obvious one."""
     kinds = {argument.type.kind for argument in arguments}
+    if "list" in kinds:
+        return "a list is reported as a whole: compare and aggregate the values that it is made of"
     texts = [argument for argument in arguments if argument.type == STRING]
     others = [argument.type for argument in arguments if argument.type not in (STRING, NULL)]
     if texts and others and others[0].is_numeric and _is_number(texts[0]):
@@ -101,6 +103,8 @@ def compare_hint(condition: Expression, data_type: DataType) -> str:
 def text_hint(arguments: tuple[Expression, ...]) -> str | None:
     """Suggest to write the first argument that is not text as text."""
     others = [argument for argument in arguments if argument.type not in (STRING, NULL)]
+    if others and not can_cast(others[0].type, STRING):
+        return None
     return f"cast it, as in CAST({render(others[0])} AS varchar)" if others else None
 
 

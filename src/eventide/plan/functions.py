@@ -27,6 +27,7 @@ from eventide.plan.signatures import (
     texts,
     time_or_interval,
     unify,
+    unify_compared,
     whole_number,
 )
 from eventide.schema import BOOL, FLOAT64, INT64, STRING, TIMESTAMP
@@ -152,9 +153,9 @@ _OPERATORS = (
 _CONDITIONALS = (
     Function("case", f"conditions, and {_VALUES}", choose, 3, None, "case"),
     Function("coalesce", _VALUES, unify, 1, None, reads_times=True),
-    Function("nullif", f"two {_VALUES}", unify, 2, 2, reads_times=True),
-    Function("greatest", _VALUES, unify, 1, None, reads_times=True),
-    Function("least", _VALUES, unify, 1, None, reads_times=True),
+    Function("nullif", f"two {_VALUES}", unify_compared, 2, 2, reads_times=True),
+    Function("greatest", _VALUES, unify_compared, 1, None, reads_times=True),
+    Function("least", _VALUES, unify_compared, 1, None, reads_times=True),
 )
 
 _STRINGS = (

@@ -60,15 +60,22 @@ def _shared(types: Types) -> DataType | None:
 
 
 def compare(types: Types) -> Signature | None:
-    """Values of one type, giving a truth value."""
+    """Values of one type that can be compared, giving a truth value."""
     common = _shared(types)
-    return None if common is None else Signature((common,) * len(types), BOOL)
+    if common is None or common.kind == "list":
+        return None
+    return Signature((common,) * len(types), BOOL)
 
 
 def unify(types: Types) -> Signature | None:
     """Values of one type, giving one of them."""
     common = _shared(types)
     return None if common is None else Signature((common,) * len(types), common)
+
+
+def unify_compared(types: Types) -> Signature | None:
+    """Values of one type that can be compared, giving one of them."""
+    return None if any(each.kind == "list" for each in types) else unify(types)
 
 
 def any_value(types: Types) -> Signature | None:

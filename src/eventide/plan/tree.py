@@ -22,7 +22,7 @@ Row = Mapping[str, DataType]
 """The columns of a node's output, in order."""
 Names = frozenset[str]
 Keys = tuple[Expression, ...]
-Role = Choice["value", "item", "condition", "aggregate", "aging aggregate"]
+Role = Choice["value", "item", "order", "condition", "aggregate", "aging aggregate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ class Use:
     """Whether it is over one row, not over several."""
 
 
-VALUE, ITEM, CONDITION, AGGREGATE = Use(), Use("item"), Use("condition"), Use("aggregate")
+VALUE, ITEM, ORDER = Use(), Use("item"), Use("order")
+CONDITION, AGGREGATE = Use("condition"), Use("aggregate")
 ChangePlan = Callable[["Plan"], "Plan"]
 ChangeExpression = Callable[[Expression, Use], Expression]
 
@@ -248,4 +249,4 @@ def changed_aggregates(
 
 def changed_order(items: tuple[OrderKey, ...], change: ChangeExpression) -> tuple[OrderKey, ...]:
     """Return the keys of an order with `change` applied to each."""
-    return tuple(replace(item, expression=change(item.expression, VALUE)) for item in items)
+    return tuple(replace(item, expression=change(item.expression, ORDER)) for item in items)

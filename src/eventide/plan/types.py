@@ -22,12 +22,15 @@ CASTS: dict[Kind, tuple[Kind, ...]] = {
     "binary": ("string",),
     "interval": (),
     "null": (),
+    "list": (),
 }
 """The kinds each kind can be cast to, beside itself. A null can be cast to anything."""
 
 
 def can_cast(source: DataType, target: DataType) -> bool:
     """Whether CAST exists from one type to another."""
+    if "list" in (source.kind, target.kind):
+        return source == target or source.kind == "null"
     return source.kind in (target.kind, "null") or target.kind in CASTS[source.kind]
 
 

@@ -102,8 +102,8 @@ def csv_lines(batch: pa.RecordBatch) -> pa.Array:
 
 def csv_column(column: pa.Array) -> pa.Array:
     """Return each value of a column as it stands in a CSV file, null where it is null."""
-    text = plain_text(column)
-    return csv_strings(text) if pa.types.is_string(column.type) else text
+    kind, text = column.type, plain_text(column)
+    return csv_strings(text) if pa.types.is_string(kind) or pa.types.is_list(kind) else text
 
 
 def csv_strings(text: pa.Array) -> pa.Array:
@@ -126,6 +126,8 @@ def json_lines(batch: pa.RecordBatch) -> pa.Array:
 def json_column(column: pa.Array) -> pa.Array:
     """Return each value of a column as JSON text, null where it is null."""
     kind, text = column.type, plain_text(column)
+    if pa.types.is_list(kind):
+        return text
     if pa.types.is_floating(kind):
         for ours, json_text in JSON_FLOATS:
             text = pc.if_else(pc.equal(text, ours), json_text, text)
@@ -149,8 +151,16 @@ def json_strings(text: pa.Array) -> pa.Array:
 
 
 def plain_text(column: pa.Array) -> pa.Array:
-    """Return each value of a column as text without quotes, null where it is null."""
+    """Return each value of a column as text without quotes, null where it is null.
+
+    Lists are JSON.
+    """
     kind = column.type
+    if pa.types.is_list(kind):
+        values = pc.fill_null(json_column(column.values), "null")
+        lists = pa.ListArray.from_arrays(column.offsets, values)
+        joined = pc.binary_join_element_wise("[", pc.binary_join(lists, ", "), "]", "")
+        return pc.if_else(column.is_valid(), joined, pa.scalar(None, pa.string()))
     if pa.types.is_timestamp(kind):
         return iso_times(column)
     if pa.types.is_floating(kind):

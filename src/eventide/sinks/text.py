@@ -94,6 +94,9 @@ def cell(value: object, width: int = SHOWN_WIDTH) -> str:
             text = value.isoformat(sep=" ")
         case bytes():
             text = value.hex()
+        case list():
+            # Every value takes three characters at least.
+            text = f"[{', '.join(cell(each, width) for each in value[:width])}]"
         case _:
             # A long text is cut first: most of it is not shown anyway.
             text = visible(str(value)[: width + 1])

@@ -41,6 +41,8 @@ def type_of(spark_type: t.DataType, name: str) -> DataType:
     """Return our type for a column of a DataFrame."""
     if isinstance(spark_type, t.DecimalType):
         return DataType("decimal", spark_type.precision, spark_type.scale)
+    if isinstance(spark_type, t.ArrayType):
+        return DataType("list", element=type_of(spark_type.elementType, name))
     for known, kind in KINDS:
         if isinstance(spark_type, known):
             return DataType.parse(kind)
@@ -48,16 +50,18 @@ def type_of(spark_type: t.DataType, name: str) -> DataType:
     raise SchemaError(message, hint=f"drop or convert it; the types are {', '.join(TYPE_NAMES)}")
 
 
-def spark_type(data_type: DataType) -> t.DataType:
-    """Return the Spark type of one of ours; times are instants."""
+def spark_type(data_type: DataType, *, zoneless: bool = False) -> t.DataType:
+    """Return the Spark type of one of ours; times are instants unless they have no zone."""
     if data_type.kind == "decimal":
         return t.DecimalType(data_type.precision, data_type.scale)
+    if data_type.element is not None:
+        return t.ArrayType(spark_type(data_type.element, zoneless=zoneless))
     kinds: dict[str, t.DataType] = {
         "bool": t.BooleanType(),
         "int64": t.LongType(),
         "float64": t.DoubleType(),
         "string": t.StringType(),
-        "timestamp": t.TimestampType(),
+        "timestamp": t.TimestampNTZType() if zoneless else t.TimestampType(),
         "binary": t.BinaryType(),
         "interval": t.DayTimeIntervalType(),
         "null": t.NullType(),
@@ -71,9 +75,7 @@ def spark_schema(arrow: pa.Schema, zoneless: Collection[str] = ()) -> t.StructTy
     for field in arrow:
         found = DataType.from_arrow(field.type)
         assert found is not None
-        kind = spark_type(found)
-        if found.kind == "timestamp" and field.name in zoneless:
-            kind = t.TimestampNTZType()
+        kind = spark_type(found, zoneless=field.name in zoneless)
         fields.append(t.StructField(field.name, kind))
     return t.StructType(fields)
 
@@ -95,7 +97,13 @@ def mapped(
 def zoneless_in(rows: t.StructType) -> frozenset[str]:
     """Return the columns of a DataFrame that are times without a zone; days have none either."""
     without = t.TimestampNTZType | t.DateType
-    return frozenset(field.name for field in rows.fields if isinstance(field.dataType, without))
+    found = set()
+    for field in rows.fields:
+        kind = field.dataType
+        inner = kind.elementType if isinstance(kind, t.ArrayType) else kind
+        if isinstance(inner, without):
+            found.add(field.name)
+    return frozenset(found)
 
 
 def schema_of(frame: DataFrame) -> Schema:
@@ -151,6 +159,8 @@ def from_the_border(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         column = rows.column(field.name)
         if pa.types.is_timestamp(field.type):
             column = utc_times(column)
+        elif pa.types.is_list(field.type) and pa.types.is_timestamp(field.type.value_type):
+            column = _with_values(column, utc_times(column.values))
         columns.append(column if column.type == field.type else column.cast(field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -163,18 +173,35 @@ def utc_times(column: pa.Array) -> pa.Array:
     return column.cast(pa.int64()).view(pa.timestamp("us"))
 
 
+def _at_the_border(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(kind):
+        return pa.list_(_at_the_border(kind.value_type))
+    return INSTANT if pa.types.is_timestamp(kind) else kind
+
+
+def _labelled(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return times, or lists of times, under the label of another zone."""
+    if not pa.types.is_list(kind):
+        return column.view(kind)
+    return _with_values(column, _labelled(column.values, kind.value_type))
+
+
+def _with_values(lists: pa.Array, values: pa.Array) -> pa.Array:
+    """Return lists with other values."""
+    mask = lists.is_null() if lists.null_count else None
+    return pa.ListArray.from_arrays(lists.offsets, values, mask=mask)
+
+
 def to_the_border(rows: pa.RecordBatch, zoneless: Collection[str]) -> pa.RecordBatch:
     """Return rows whose times are instants in UTC, but for those without a zone."""
     arrow = pa.schema(
         [
-            field.with_type(INSTANT)
-            if pa.types.is_timestamp(field.type) and field.name not in zoneless
-            else field
+            field if field.name in zoneless else field.with_type(_at_the_border(field.type))
             for field in rows.schema
         ]
     )
     columns = [
-        column if column.type == field.type else column.view(field.type)
+        column if column.type == field.type else _labelled(column, field.type)
         for column, field in zip(rows.columns, arrow, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=arrow)

@@ -13,10 +13,15 @@ from eventide.plan.expressions import Column, Expression, PeriodPart, walk
 from eventide.plan.nodes import Scan, scans_of
 from eventide.plan.standing.nodes import AT, EXP, Standing, Windowed
 from eventide.plan.tree import Plan
-from eventide.schema import TIMESTAMP, TS
+from eventide.schema import TIMESTAMP, TS, DataType
 
 Zoneless = Mapping[str, Collection[str]]
 """The columns of each stream that are timestamps without a zone."""
+
+
+def is_time(kind: DataType) -> bool:
+    """Whether a column holds times, or lists of them."""
+    return TIMESTAMP in (kind, kind.element)
 
 
 def zoneless_columns(plan: Plan, streams: Zoneless) -> frozenset[str]:
@@ -30,7 +35,7 @@ def zoneless_columns(plan: Plan, streams: Zoneless) -> frozenset[str]:
     found = {
         name
         for name, kind in plan.row.items()
-        if kind == TIMESTAMP
+        if is_time(kind)
         and (
             is_zoneless(computed[name], inherited, own)
             if name in computed
@@ -47,7 +52,7 @@ def inherited_times(plan: Plan, streams: Zoneless) -> dict[str, bool]:
     for source in plan.children:
         zoneless = zoneless_columns(source, streams)
         for name, kind in source.row.items():
-            if kind == TIMESTAMP:
+            if is_time(kind):
                 known = found.get(prefix + name, True)
                 found[prefix + name] = known and name in zoneless
     return found
@@ -58,6 +63,6 @@ def is_zoneless(expression: Expression, inherited: Mapping[str, bool], own: bool
     found = [
         inherited.get(part.name, own) if isinstance(part, Column) else own
         for part in walk(expression)
-        if part.type == TIMESTAMP and isinstance(part, Column | PeriodPart)
+        if is_time(part.type) and isinstance(part, Column | PeriodPart)
     ]
     return bool(found) and all(found)

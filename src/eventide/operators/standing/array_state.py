@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide.accumulators.columns import list_of
 from eventide.errors import StateError
 from eventide.operators.state import read_rows, write_rows
 
@@ -18,7 +19,7 @@ _SCHEMA = pa.schema(
     [
         ("name", pa.string()),
         ("type", pa.string()),
-        ("shape", pa.list_(pa.int64())),
+        ("shape", list_of(pa.int64())),
         ("bytes", pa.large_binary()),
     ]
 )
@@ -30,7 +31,7 @@ def write_arrays(operator: str, arrays: Arrays) -> bytes:
         [
             pa.array(list(arrays), pa.string()),
             pa.array([array.dtype.str for array in arrays.values()]),
-            pa.array([list(array.shape) for array in arrays.values()], pa.list_(pa.int64())),
+            pa.array([list(array.shape) for array in arrays.values()], list_of(pa.int64())),
             pa.array([array.tobytes() for array in arrays.values()], pa.large_binary()),
         ],
         schema=_SCHEMA,

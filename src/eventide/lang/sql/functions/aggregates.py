@@ -54,6 +54,7 @@ _NODES: Mapping[type[exp.Expr], _Spelling] = {
     exp.ApproxQuantile: _Spelling("approx_quantile", parameter="quantile"),
     exp.ApproxTopK: _Spelling("approx_top_k", parameter="expression"),
     exp.GroupConcat: _Spelling("string_agg", parameter="separator"),
+    exp.ArrayAgg: _Spelling("array_agg"),
     exp.ArgMin: _Spelling("arg_min", second="expression"),
     exp.ArgMax: _Spelling("arg_max", second="expression"),
     exp.LogicalAnd: _Spelling("bool_and"),
