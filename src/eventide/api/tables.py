@@ -29,19 +29,10 @@ from eventide.ingest.coerce import (
 )
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.statement import Statement
-from eventide.plan.expressions import Column, RangeFrame, walk
+from eventide.plan.expressions import Column, walk
 from eventide.plan.nodes import Filter, Project, Scan, scans_of
-from eventide.plan.patterns.nodes import MatchRecognize
-from eventide.plan.situations.nodes import Situations, TemporalPattern
-from eventide.plan.standing.nodes import AsOfJoin, RowsWindow, Standing, Unbounded, Windowed
 from eventide.plan.tree import Plan
-from eventide.plan.windows.nodes import (
-    WINDOW_END,
-    WINDOW_START,
-    CountWindow,
-    SlidingAggregate,
-    WindowAggregate,
-)
+from eventide.plan.windows.nodes import WINDOW_END, WINDOW_START, WindowAggregate
 from eventide.plan.written import written_tables
 from eventide.schema import (
     MIN_TS_US,
@@ -276,45 +267,21 @@ def _uses_of_time(
         return
     for source in plan.children:
         yield from _uses_of_time(source, tables)
-    what = _needs_time(plan)
+    what = plan.time_use or _bounds_in(plan)
     if what is not None:
         yield untimed[0].span, what, untimed[0].stream
 
 
-def _needs_time(plan: Plan) -> str | None:
-    """Return the part of a node that needs the times of its rows."""
-    match plan:
-        case WindowAggregate(window=window) if not isinstance(window, CountWindow):
-            return "a window of time"
-        case SlidingAggregate(frame=RangeFrame()):
-            return "a frame of time"
-        case MatchRecognize(within_us=int()):
-            return "WITHIN"
-        case Situations() | TemporalPattern():
-            return "a situation"
-        case Windowed(window=window) if not isinstance(window, RowsWindow | Unbounded):
-            return "a window of time"
-        case AsOfJoin():
-            return "ASOF JOIN"
-        case Standing(report=report, slide_us=slide_us):
-            if slide_us is not None:
-                return "SLIDE"
-            return None if report == "current" else report.upper()
-        case Project(source=source) | Filter(source=source):
-            while isinstance(source, Filter):
-                source = source.source
-            if isinstance(source, WindowAggregate):
-                return _bounds_in(plan)
-    return None
-
-
-def _bounds_in(plan: Project | Filter) -> str | None:
-    """Return the bound of a window that a node over windows by count uses."""
-    if isinstance(plan, Project):
-        expressions = [item.expression for item in plan.items]
-    else:
-        expressions = [plan.condition]
-    for expression in expressions:
+def _bounds_in(plan: Plan) -> str | None:
+    """Return the bound that a node above windows by count uses, which have times too."""
+    if not isinstance(plan, Project | Filter):
+        return None
+    source = plan.source
+    while isinstance(source, Filter):
+        source = source.source
+    if not isinstance(source, WindowAggregate):
+        return None
+    for expression, _ in plan.expressions:
         for part in walk(expression):
             if isinstance(part, Column) and part.name in (WINDOW_START, WINDOW_END):
                 return part.name

@@ -7,38 +7,19 @@ scans: there it is an expression over the events' columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from eventide.engines.build import substituted
-from eventide.engines.standing.reach import unaliased
-from eventide.plan.expressions import Call, Column, Expression, Named, columns_of
-from eventide.plan.nodes import Filter, Project, Scan, scans_of
-from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.expressions import Column, Expression, columns_of
+from eventide.plan.nodes import Scan, scans_of
 from eventide.plan.render import render
-from eventide.plan.situations.nodes import Situations, TemporalPattern
-from eventide.plan.standing.nodes import (
-    AsOfJoin,
-    Difference,
-    Distinct,
-    Existence,
-    GroupAggregate,
-    Merge,
-    OuterJoin,
-    RowsWindow,
-    SessionWindow,
-    Standing,
-    Top,
-    Windowed,
-    WindowJoin,
-)
+from eventide.plan.standing.nodes import Standing
 from eventide.plan.standing.update_patterns import (
     Circumstances,
     UpdatePattern,
     pattern_of,
     windows_of,
 )
-from eventide.plan.tree import Plan
-from eventide.plan.windows.nodes import SlidingAggregate, WindowAggregate
+from eventide.plan.tree import Plan, columns_named
 from eventide.schema import INT64, SEQ
 
 Places = Mapping[int, Expression]
@@ -56,17 +37,8 @@ def leaf_keys(plan: Plan) -> tuple[Keys, ...] | None:
 
 def why_together(plan: Plan) -> str:
     """Return why all events have to be in one place."""
-    standing = plan if isinstance(plan, Standing) else None
-    return (standing and _whole_answer(standing)) or "its operators share no key"
-
-
-def _whole_answer(plan: Standing) -> str | None:
-    """Return why the answer as a whole has to be in one place, or None."""
-    if plan.report == "rstream" and plan.slide_us is None:
-        return "RSTREAM without SLIDE repeats the whole answer whenever a part of it changes"
-    if isinstance(plan.output_window, RowsWindow):
-        return "the last results are the last of all"
-    return None
+    whole = plan.why_together if isinstance(plan, Standing) else None
+    return whole or "its operators share no key"
 
 
 def spread_line(plan: Plan) -> str:
@@ -109,53 +81,18 @@ def _spread(plan: Plan, numbers: _Numbers) -> dict[int, Keys] | None:
             return {numbers.of(plan): (Column(SEQ, INT64),)}
         case Standing():
             return _of_standing(plan, numbers)
-    keys = _own_keys(plan)
+    keys = plan.state_keys
     if keys is not None:
         return _surviving(plan, keys, numbers)
     return _together([_spread(source, numbers) for source in plan.children])
 
 
-def _own_keys(plan: Plan) -> Sequence[Expression] | None:
-    """Return the keys by which a node keeps its state, over its own rows; None if it keeps none."""
-    match plan:
-        case Windowed(window=RowsWindow(keys=names) | SessionWindow(keys=names), alias=alias):
-            return [Column(f"{alias}.{key}", plan.row[f"{alias}.{key}"]) for key in names]
-        case Filter() | Project() | Merge() | Windowed():
-            return None
-        case Distinct() | Difference():
-            return [Column(name, kind) for name, kind in plan.row.items()]
-        case OuterJoin():
-            return kept_keys(plan)
-        case AsOfJoin(left_keys=left) | Existence(left_keys=left):
-            return left
-        case WindowJoin(keys=keys_of):
-            return keys_of[0]
-        case SlidingAggregate(keys=keys) | Top(keys=keys):
-            return keys
-    return [Column(key.name, key.type) for key in _named_keys(plan)]
-
-
-def _named_keys(plan: Plan) -> tuple[Named, ...]:
-    """Return the keys of a node that are columns of its rows."""
-    match plan:
-        case (
-            GroupAggregate(keys=keys)
-            | WindowAggregate(keys=keys)
-            | MatchRecognize(keys=keys)
-            | Situations(keys=keys)
-            | TemporalPattern(keys=keys)
-        ):
-            return keys
-    return ()
-
-
 def _of_standing(plan: Standing, numbers: _Numbers) -> dict[int, Keys] | None:
     """Return the keys that the operators of a standing query share, or None."""
-    if _whole_answer(plan) is not None:
+    if plan.why_together is not None:
         return None
     if _cancels_by_value(plan):
-        by_value = [Column(name, kind) for name, kind in plan.source.row.items()]
-        return _surviving(plan.source, by_value, numbers)
+        return _surviving(plan.source, columns_named(plan.source, *plan.source.row), numbers)
     return _spread(plan.source, numbers)
 
 
@@ -178,75 +115,14 @@ def _together(parts: Iterable[Mapping[int, Keys] | None]) -> dict[int, Keys] | N
 
 def _place(plan: Plan, key: Expression, numbers: _Numbers) -> Places | None:
     """Return a key over a plan's rows as it is in each scan, or None if it cannot be used."""
-    match plan:
-        case Scan():
-            return {numbers.of(plan): key} if columns_of(key) else None
-        case Merge() | Difference():
-            return _places([(source, key) for source in plan.children], numbers)
-        case WindowJoin(sources=sources, keys=keys_of):
-            return _joined(sources, keys_of, key, numbers)
-        case OuterJoin(sources=sources, keys=keys_of):
-            for kept, pair in zip(kept_keys(plan), zip(*keys_of, strict=True), strict=True):
-                if key == kept:
-                    return _places(zip(sources, pair, strict=True), numbers)
-            return None
-        case AsOfJoin() | Existence():
-            sides = (plan.left, plan.right)
-            return _joined(sides, (plan.left_keys, plan.right_keys), key, numbers)
-    below = _below(plan, key)
-    return None if below is None else _place(plan.children[0], below, numbers)
-
-
-def _below(plan: Plan, key: Expression) -> Expression | None:
-    """Return a key over the rows of a node with one source as it is below, or None."""
-    known: Mapping[str, Expression]
-    match plan:
-        case Filter() | Distinct():
-            return key
-        case SlidingAggregate(keys=keys) | Top(keys=keys):
-            return key if key in keys else None
-        case Standing(source=source):
-            inside = columns_of(key) <= {*source.row} and _whole_answer(plan) is None
-            return key if inside else None
-        case Windowed(window=window, alias=alias):
-            own = unaliased(key, alias)
-            if isinstance(window, RowsWindow | SessionWindow):
-                return own if columns_of(own) <= {*window.keys} else None
-            return own
-        case Project(items=items):
-            known = {item.name: item.expression for item in items}
-        case _:
-            known = {named.name: named.expression for named in _named_keys(plan)}
-    return substituted(key, known) if columns_of(key) <= {*known} else None
-
-
-def _joined(
-    sources: Sequence[Plan], keys_of: Sequence[Keys], key: Expression, numbers: _Numbers
-) -> Places | None:
-    """Return a key of a join as it is in each scan, if it is one of those it compares."""
-    for place in range(len(keys_of[0])):
-        equal = [keys[place] for keys in keys_of]
-        if key in equal:
-            return _places(zip(sources, equal, strict=True), numbers)
-    return None
-
-
-def kept_keys(join: OuterJoin) -> Keys:
-    """Return the keys of an outer join as they are in its rows, also in rows without a partner."""
-    left, right = join.keys
-    match join.keeps:
-        case (True, False):
-            return left
-        case (False, True):
-            return right
-    both = zip(left, right, strict=True)
-    return tuple(Call("coalesce", pair, pair[0].type) for pair in both)
-
-
-def _places(parts: Iterable[tuple[Plan, Expression]], numbers: _Numbers) -> Places | None:
+    if isinstance(plan, Scan):
+        return {numbers.of(plan): key} if columns_of(key) else None
+    below = plan.keys_below(key)
+    if below is None:
+        return None
     found: dict[int, Expression] = {}
-    for plan, key in parts:
-        places = _place(plan, key, numbers)
+    for source, own in zip(plan.children, below, strict=True):
+        places = _place(source, own, numbers)
         if places is None:
             return None
         found |= places

@@ -7,7 +7,7 @@ table in functions.py is the only place that knows what they mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal as Choice
@@ -338,6 +338,13 @@ def walk(expression: Expression) -> Iterator[Expression]:
     yield expression
     for child in children(expression):
         yield from walk(child)
+
+
+def substituted(expression: Expression, meaning: Mapping[str, Expression]) -> Expression:
+    """Return the expression with columns replaced by their expressions."""
+    if isinstance(expression, Column):
+        return meaning.get(expression.name, expression)
+    return rebuild(expression, lambda part: substituted(part, meaning))
 
 
 def columns_of(expression: Expression) -> frozenset[str]:

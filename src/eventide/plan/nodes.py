@@ -18,10 +18,12 @@ from eventide.plan.tree import (
     CONDITION,
     ChangeExpression,
     ChangePlan,
+    Keys,
     Names,
     OverOne,
     Plan,
     Row,
+    below_items,
     changed_items,
     every_column,
 )
@@ -109,6 +111,15 @@ class Filter(OverOne):
         """Its line in explain."""
         return f"Filter {render(self.condition)}"
 
+    @property
+    def state_keys(self) -> None:
+        """No state."""
+        return None
+
+    def keys_below(self, key: Expression) -> Keys:
+        """Return the key: rows pass."""
+        return (key,)
+
 
 @dataclass(frozen=True, slots=True)
 class Project(OverOne):
@@ -144,6 +155,15 @@ class Project(OverOne):
     def line(self) -> str:
         """Its line in explain."""
         return f"Project {render_items(self.items)}"
+
+    @property
+    def state_keys(self) -> None:
+        """No state."""
+        return None
+
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return the key over the columns that its items are computed from."""
+        return below_items(key, self.items)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal as Choice
 from typing import Self, TypeVar
 
 from eventide.plan.expressions import (
     Aggregate,
+    Column,
     Expression,
     Named,
     NamedAggregate,
     OrderKey,
     columns_of,
+    substituted,
 )
 from eventide.schema import DataType, Schema
 
@@ -144,6 +146,23 @@ class Plan(ABC):
         return False
 
     @property
+    def state_keys(self) -> Keys | None:
+        """The keys by which it keeps its state, over its own rows; None if it keeps none.
+
+        Without keys, all rows have to be in one place.
+        """
+        return ()
+
+    def keys_below(self, key: Expression) -> Keys | None:  # noqa: ARG002 - rows are new
+        """Return what a key over its rows is in each child; None if it is spread over several."""
+        return None
+
+    @property
+    def time_use(self) -> str | None:
+        """The part of the query that needs the times of rows, as a user calls it."""
+        return None
+
+    @property
     def line(self) -> str:
         """Its line in explain, without what is below it."""
         return type(self).__name__
@@ -176,6 +195,22 @@ class OverOne(Plan):
     def with_children(self, change: ChangePlan) -> Self:
         """Return the node over a changed source."""
         return _replaced(self, source=change(self.source))
+
+
+class OverKeys(OverOne):
+    """A node with one source, and state for each of its keys, which are columns of its output."""
+
+    __slots__ = ()
+    keys: tuple[Named, ...]
+
+    @property
+    def state_keys(self) -> Keys:
+        """The columns of the keys."""
+        return columns_named(self, *(key.name for key in self.keys))
+
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return the expressions of the keys."""
+        return below_items(key, self.keys)
 
 
 class OverTwo(Plan):
@@ -215,6 +250,23 @@ def _replaced(plan: P, **changes: object) -> P:
     """Return a node with other values; all nodes are dataclasses."""
     changed: P = replace(plan, **changes)  # type: ignore[type-var]
     return changed
+
+
+def columns_named(plan: Plan, *names: str) -> tuple[Column, ...]:
+    """Return columns of a plan's rows."""
+    row = plan.row
+    return tuple(Column(name, row[name]) for name in names)
+
+
+def below_items(key: Expression, items: Iterable[Named]) -> Keys | None:
+    """Return a key over computed columns as it is below them, or None if it is over others."""
+    known = {item.name: item.expression for item in items}
+    return (substituted(key, known),) if columns_of(key) <= known.keys() else None
+
+
+def compared_below(key: Expression, compared: tuple[Keys, ...]) -> Keys | None:
+    """Return a key as it is in each source, if it is one of those that are compared."""
+    return next((equal for equal in zip(*compared, strict=True) if key in equal), None)
 
 
 def every_column(plan: Plan) -> tuple[Names, ...]:

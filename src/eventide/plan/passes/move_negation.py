@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from eventide.plan.expressions import Column, Expression, columns_of
+from eventide.plan.expressions import Column, Expression, columns_of, substituted
 from eventide.plan.failing import can_fail
 from eventide.plan.nodes import Filter, Project
-from eventide.plan.passes.push_selections import substituted, takes_equal_for_one
+from eventide.plan.passes.push_selections import takes_equal_for_one
 from eventide.plan.standing.nodes import Difference, Existence, WindowJoin
 from eventide.plan.tree import Plan
 

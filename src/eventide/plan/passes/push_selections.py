@@ -7,10 +7,18 @@ values: 0.0 and -0.0 are equal, for example.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
-from eventide.plan.expressions import Call, Column, Expression, columns_of, conjuncts, rebuild, walk
+from eventide.plan.expressions import (
+    Call,
+    Column,
+    Expression,
+    columns_of,
+    conjuncts,
+    substituted,
+    walk,
+)
 from eventide.plan.failing import can_fail
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.passes.push_down_time_range import conjoin
@@ -49,13 +57,6 @@ def push_selections(plan: Plan) -> Plan:
             parts, source = [*conjuncts(source.condition), *parts], source.source
         return _pushed(parts, source)
     return plan if isinstance(plan, Windowed) else plan.with_children(push_selections)
-
-
-def substituted(expression: Expression, meaning: Mapping[str, Expression]) -> Expression:
-    """Return the expression with columns replaced by their expressions."""
-    if isinstance(expression, Column):
-        return meaning.get(expression.name, expression)
-    return rebuild(expression, lambda part: substituted(part, meaning))
 
 
 def takes_equal_for_one(condition: Expression) -> bool:

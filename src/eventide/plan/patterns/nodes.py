@@ -39,7 +39,7 @@ from eventide.plan.times import format_duration
 from eventide.plan.tree import (
     ChangeExpression,
     Names,
-    OverOne,
+    OverKeys,
     Plan,
     Row,
     Use,
@@ -53,7 +53,7 @@ _DEFINE, _MEASURE = Use("condition", local=False), Use("item", local=False)
 
 
 @dataclass(frozen=True, slots=True)
-class MatchRecognize(OverOne):
+class MatchRecognize(OverKeys):
     """Matches of a row pattern among the rows of each key, in order.
 
     `order` is empty for the order of (ts, _seq). `defines` has the condition of every variable of
@@ -177,6 +177,11 @@ class MatchRecognize(OverOne):
             else f"{item.name} AS {render(item.expression)}"
             for item in self.defines
         )
+
+    @property
+    def time_use(self) -> str | None:
+        """The part of the query that needs times."""
+        return None if self.within_us is None else "WITHIN"
 
 
 def _check_in_match(expression: Expression, row: Row, *, numbered: bool = False) -> None:

@@ -29,6 +29,7 @@ from eventide.plan.tree import (
     CONDITION,
     ChangeExpression,
     Names,
+    OverKeys,
     OverOne,
     OverTwo,
     Plan,
@@ -53,7 +54,7 @@ Detection = Choice["early", "final"]
 
 
 @dataclass(frozen=True, slots=True)
-class Situations(OverOne):
+class Situations(OverKeys):
     """The periods in which conditions hold, of each key: [start_ts, end_ts), when they are over.
 
     A situation covers consecutive events of a key on which its condition is true. It begins with
@@ -117,9 +118,14 @@ class Situations(OverOne):
         """The conditions."""
         return tuple(each.text for each in self.situations)
 
+    @property
+    def time_use(self) -> str:
+        """The part of the query that needs times."""
+        return "a situation"
+
 
 @dataclass(frozen=True, slots=True)
-class TemporalPattern(OverOne):
+class TemporalPattern(OverKeys):
     """Situations of a key, one of each kind, whose periods have the required relations.
 
     Every such combination is a match. `early` reports it at the first event after which it is
@@ -222,6 +228,11 @@ class TemporalPattern(OverOne):
     def details(self) -> tuple[str, ...]:
         """The conditions."""
         return tuple(each.text for each in self.situations)
+
+    @property
+    def time_use(self) -> str:
+        """The part of the query that needs times."""
+        return "a situation"
 
 
 def _related(first: str, mask: int, second: str) -> str:

@@ -18,7 +18,14 @@ from typing import Literal as Choice
 from eventide.errors import PlanError, Span
 from eventide.plan.bind import resolve
 from eventide.plan.check import require, require_alike, require_columns, require_unique
-from eventide.plan.expressions import Expression, Named, NamedAggregate, OrderKey
+from eventide.plan.expressions import (
+    Call,
+    Expression,
+    Named,
+    NamedAggregate,
+    OrderKey,
+    columns_of,
+)
 from eventide.plan.nodes import Scan
 from eventide.plan.render import (
     render,
@@ -32,16 +39,20 @@ from eventide.plan.tree import (
     ChangeExpression,
     Keys,
     Names,
+    OverKeys,
     OverOne,
     OverSeveral,
     OverTwo,
     Plan,
     Row,
     Use,
+    below_items,
     changed_aggregates,
     changed_items,
     changed_order,
     changed_values,
+    columns_named,
+    compared_below,
     every_column,
 )
 from eventide.schema import BOOL, TIMESTAMP, TS, DataType, Schema
@@ -251,6 +262,27 @@ class Windowed(OverOne):
         """The source, unless the line names it."""
         return () if isinstance(self.source, Scan) else (("", self.source),)
 
+    @property
+    def state_keys(self) -> Keys | None:
+        """The keys of a window that has any."""
+        if not isinstance(self.window, RowsWindow | SessionWindow):
+            return None
+        return columns_named(self, *(f"{self.alias}.{key}" for key in self.window.keys))
+
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return the key over the columns of the stream; for a window with keys, over those."""
+        window, names = self.window, tuple(self.source.row)
+        if isinstance(window, RowsWindow | SessionWindow):
+            names = window.keys
+        columns = columns_named(self.source, *names)
+        return below_items(key, (Named(f"{self.alias}.{each.name}", each) for each in columns))
+
+    @property
+    def time_use(self) -> str | None:
+        """The part of the query that needs times."""
+        timeless = isinstance(self.window, RowsWindow | Unbounded)
+        return None if timeless else "a window of time"
+
 
 @dataclass(frozen=True, slots=True)
 class Merge(OverSeveral):
@@ -271,6 +303,15 @@ class Merge(OverSeveral):
         """Return the wanted columns if each source can do without all others, else all."""
         exact = all(each.only(wanted).row.keys() <= wanted for each in self.sources)
         return (wanted,) * len(self.sources) if exact else every_column(self)
+
+    @property
+    def state_keys(self) -> None:
+        """No state."""
+        return None
+
+    def keys_below(self, key: Expression) -> Keys:
+        """Return the key for each source: rows pass."""
+        return (key,) * len(self.sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +361,15 @@ class WindowJoin(OverSeveral):
     def line(self) -> str:
         """Its line in explain."""
         return _join_line(self, "WindowJoin")
+
+    @property
+    def state_keys(self) -> Keys:
+        """The keys of the first source."""
+        return self.compared[0]
+
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return the keys that are compared."""
+        return compared_below(key, self.compared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,6 +474,20 @@ class OuterJoin(OverSeveral):
         """Its line in explain."""
         return _join_line(self, f"OuterJoin {self.word.lower()}")
 
+    @property
+    def state_keys(self) -> Keys:
+        """The keys as they are in its rows, also in rows without a partner."""
+        left, right = self.keys
+        if self.word != "FULL":
+            return left if self.word == "LEFT" else right
+        both = zip(left, right, strict=True)
+        return tuple(Call("coalesce", pair, pair[0].type) for pair in both)
+
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return the keys that are compared."""
+        kept = self.state_keys
+        return tuple(own[kept.index(key)] for own in self.keys) if key in kept else None
+
 
 @dataclass(frozen=True, slots=True)
 class AsOfJoin(OverTwo):
@@ -473,6 +537,20 @@ class AsOfJoin(OverTwo):
         newest = "before" if self.strict else "until"
         return f"{kind}{render_equal(self.compared)}, the newest {newest} then"
 
+    @property
+    def state_keys(self) -> Keys:
+        """The keys of the first source."""
+        return self.compared[0]
+
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return the keys that are compared."""
+        return compared_below(key, self.compared)
+
+    @property
+    def time_use(self) -> str:
+        """The part of the query that needs times."""
+        return "ASOF JOIN"
+
 
 @dataclass(frozen=True, slots=True)
 class Distinct(OverOne):
@@ -488,6 +566,15 @@ class Distinct(OverOne):
     def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
         """Return all columns."""
         return every_column(self)
+
+    @property
+    def state_keys(self) -> Keys:
+        """All columns."""
+        return columns_named(self, *self.row)
+
+    def keys_below(self, key: Expression) -> Keys:
+        """Return the key: rows pass."""
+        return (key,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,6 +597,15 @@ class Difference(OverTwo):
     def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
         """Return all columns."""
         return every_column(self)
+
+    @property
+    def state_keys(self) -> Keys:
+        """All columns."""
+        return columns_named(self, *self.row)
+
+    def keys_below(self, key: Expression) -> Keys:
+        """Return the key for both sources."""
+        return key, key
 
 
 @dataclass(frozen=True, slots=True)
@@ -560,9 +656,18 @@ class Existence(OverTwo):
         """Its line in explain."""
         return f"{'NotExists' if self.negated else 'Exists'}{render_equal(self.compared)}"
 
+    @property
+    def state_keys(self) -> Keys:
+        """The keys of the first source."""
+        return self.compared[0]
+
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return the keys that are compared."""
+        return compared_below(key, self.compared)
+
 
 @dataclass(frozen=True, slots=True)
-class GroupAggregate(OverOne):
+class GroupAggregate(OverKeys):
     """One row for each key that has a row: keys and aggregates. Null is a key like any other.
 
     Without keys there is one row, and none while the source is empty.
@@ -634,6 +739,15 @@ class Top(OverOne):
         by = f" by {', '.join(map(render, self.keys))}" if self.keys else ""
         return f"Top {self.count:,}{by} in order of {render_order(self.order)}"
 
+    @property
+    def state_keys(self) -> Keys:
+        """Its keys."""
+        return self.keys
+
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return the key, if it is one of its own."""
+        return (key,) if key in self.keys else None
+
 
 Report = Choice["current", "istream", "dstream", "rstream"]
 
@@ -697,6 +811,26 @@ class Standing(OverOne):
             every = format_duration(self.slide_us)
             parts.append(f"every {every}{_as_if_tumbling(self, self.slide_us, every)}")
         return " ".join(["Standing", *parts])
+
+    @property
+    def why_together(self) -> str | None:
+        """Why the answer as a whole has to be in one place, if it has to."""
+        if self.report == "rstream" and self.slide_us is None:
+            return "RSTREAM without SLIDE repeats the whole answer whenever a part of it changes"
+        last = isinstance(self.output_window, RowsWindow)
+        return "the last results are the last of all" if last else None
+
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return the key, if it is in the answer."""
+        inside = columns_of(key) <= self.source.row.keys() and self.why_together is None
+        return (key,) if inside else None
+
+    @property
+    def time_use(self) -> str | None:
+        """The part of the query that needs times."""
+        if self.slide_us is not None:
+            return "SLIDE"
+        return None if self.report == "current" else self.report.upper()
 
 
 def _as_if_tumbling(node: Plan, slide_us: int, every: str) -> str:

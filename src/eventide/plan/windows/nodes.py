@@ -19,7 +19,9 @@ from eventide.plan.render import render_computed, render_items, render_over
 from eventide.plan.times import format_duration
 from eventide.plan.tree import (
     ChangeExpression,
+    Keys,
     Names,
+    OverKeys,
     OverOne,
     Plan,
     Row,
@@ -115,7 +117,7 @@ class CalendarWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class WindowAggregate(OverOne):
+class WindowAggregate(OverKeys):
     """One row for each window and key: keys, window bounds, aggregates.
 
     Windows of time are those with an event, [start, end); windows by count are the full ones, from
@@ -162,6 +164,11 @@ class WindowAggregate(OverOne):
         """Its line in explain."""
         by = f"by {render_items(self.keys)}, " if self.keys else ""
         return f"WindowAggregate {by}{self.window.text}{render_computed(self.aggregates)}"
+
+    @property
+    def time_use(self) -> str | None:
+        """The part of the query that needs times."""
+        return None if isinstance(self.window, CountWindow) else "a window of time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +217,17 @@ class SlidingAggregate(OverOne):
         """Its line in explain."""
         over = render_over(self.keys, self.frame)
         return f"SlidingAggregate {over}{render_computed(self.aggregates)}"
+
+    @property
+    def state_keys(self) -> Keys:
+        """Its keys."""
+        return self.keys
+
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return the key, if it is one of its own."""
+        return (key,) if key in self.keys else None
+
+    @property
+    def time_use(self) -> str | None:
+        """The part of the query that needs times."""
+        return "a frame of time" if isinstance(self.frame, RangeFrame) else None
