@@ -52,7 +52,7 @@ BETWEEN_ROOMS = {
     # What has to be known before rows are matched is refused with the same hint.
     ("lang/sql/situations/names", "lang/sql/patterns/hints"),
     # GROUP BY of a standing query refuses TUMBLE and HOP.
-    ("lang/sql/standing/group", "lang/sql/windows/group_by"),
+    ("lang/sql/standing/select", "lang/sql/windows/group_by"),
     # Periods of a standing query's answer are joined by relation as well.
     ("engines/history/situations/joined", "plan/standing/nodes"),
 }

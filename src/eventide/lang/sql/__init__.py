@@ -6,6 +6,7 @@ parameters.py    the values of ? and $name become literals
 dialect.py       our grammar: DuckDB's, and what we add
 cut.py           finds the blocks our operators can do, leaves the rest to DuckDB or Spark
 block.py         a SELECT over one stream → plan nodes
+select_list.py   the items of any SELECT, their names, aggregates and groups
 indexed.py       SELECTs that the index of a stored stream answers
 ordering.py      ORDER BY, LIMIT and DISTINCT around a block
 expressions.py   scalar expressions; literals.py and intervals.py: their constants

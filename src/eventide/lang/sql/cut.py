@@ -217,9 +217,8 @@ class Cutter:
             what = f"{min(others).strip('_').upper()} cannot stand beside a window"
             refuse(what, select, _OUTER_HINT)
         try:
-            around = around_of(select, scope)
-            block = plan_block(select, scope, self.reader.text, around.extras)
-            around.check(block)
+            block = plan_block(select, scope, self.reader.text)
+            around = around_of(select, block.columns)
         except UnsupportedError as error:
             if windowed:
                 raise
@@ -248,13 +247,14 @@ class Cutter:
 
     def _replace(self, select: exp.Select, block: Block, around: OuterClauses) -> exp.Expr:
         table = self.add(block.plan)
-        rest = exp.Select(expressions=[exp.column(identifier(name)) for name in block.names])
+        names = block.columns.names
+        rest = exp.Select(expressions=[exp.column(identifier(name)) for name in names])
         rest.set("from_", exp.From(this=table))
         rest.set("with_", select.args.get("with_"))
-        around.put(rest, block)
+        around.put(rest)
         if not around.is_empty or rest.args.get("with_"):
             return rest
-        rest.meta["is_input"] = may_change(block.plan, block.names)
+        rest.meta["is_input"] = may_change(block.plan, names)
         return rest
 
     def _keep(

@@ -8,20 +8,19 @@ has more to it is left to the SQL around the stream.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from sqlglot import exp
 
 from eventide.errors import EventideError, UnsupportedError
-from eventide.lang.sql.block import Block, expand_stars, filtered_scan, hidden_items
+from eventide.lang.sql.block import Block, filtered_scan
 from eventide.lang.sql.expressions import Translator
-from eventide.lang.sql.names.columns import fresh, item_name
 from eventide.lang.sql.names.scope import Scope
 from eventide.lang.sql.ordering import OuterClauses, around_of
+from eventide.lang.sql.select_list import Grouping, has_aggregate, read_list
 from eventide.lang.sql.windows.group_by import meant_key
 from eventide.plan.bind import bind
-from eventide.plan.column_names import unique_names
 from eventide.plan.expressions import (
     Aggregate,
     Call,
@@ -29,10 +28,6 @@ from eventide.plan.expressions import (
     Expression,
     Literal,
     Named,
-    NamedAggregate,
-    Over,
-    rebuild,
-    walk,
 )
 from eventide.plan.nodes import EndRows, Filter, Project, Scan
 from eventide.plan.passes import narrowed
@@ -40,6 +35,7 @@ from eventide.plan.render import render
 from eventide.plan.times import UNIT_US
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import (
+    WINDOW_END,
     WINDOW_START,
     CalendarUnit,
     CalendarWindow,
@@ -78,9 +74,8 @@ class IndexReader:
         if others or not self._has_index(scope.source):
             return None
         try:
-            around = around_of(select, scope)
-            block = aggregate_block(select, scope, self.text, around.extras)
-            around.check(block)
+            block = aggregate_block(select, scope, self.text)
+            around = around_of(select, block.columns)
         except EventideError:
             return None  # SQL may do it, or has a better message
         return (block, in_order_of_time(block, around)) if self._is_of_time(block) else None
@@ -90,7 +85,7 @@ class IndexReader:
         if not self._has_index(block.plan):
             return block, around
         found = end_block(block, around)
-        return (block, around) if found is None else (found, OuterClauses({}, []))
+        return (block, around) if found is None else (found, OuterClauses())
 
     def _has_index(self, plan: Plan) -> bool:
         """Whether a plan chooses and computes with events of a stream that has an index."""
@@ -109,31 +104,27 @@ class IndexReader:
         return reads_only_time(plan) or reads_only_time(narrowed(plan))
 
 
-def aggregate_block(
-    select: exp.Select, scope: Scope, text: str, extras: Sequence[exp.Expr]
-) -> Block:
+def aggregate_block(select: exp.Select, scope: Scope, text: str) -> Block:
     """Return the plan of aggregates without a key; `UnsupportedError` says that it is no such."""
     translator = Translator(scope, text)
-    nodes = expand_stars(select.expressions, scope)
-    names = unique_names([item_name(node, [scope]) for node in nodes])
-    items = [
-        Named(name, translator.translate(node.unalias()))
-        for name, node in zip(names, nodes, strict=True)
-    ]
-    hidden, extra = hidden_items([translator.translate(each) for each in extras], items)
-    key = _key(select, translator, [item.expression for item in items])
-    lifted = _WindowColumns(key)
-    computed = [Named(item.name, lifted.lift(item.expression)) for item in (*items, *hidden)]
+    columns = read_list(select, translator)
+    key = _key(select, translator, [item.expression for item in columns.shown])
     having = select.args.get("having")
-    condition = None if having is None else lifted.lift(translator.translate(having.this))
-    if key is None and not lifted.aggregates:
+    source = filtered_scan(select, scope, text)
+    # The windows are the key.
+    keys = () if key is None else (Named(WINDOW_START, key),)
+    grouping = Grouping(keys, taken=(WINDOW_START, WINDOW_END))
+    plan = grouping.plan(
+        columns.items,
+        None if having is None else translator.translate(having.this),
+        lambda _, aggregates: WindowAggregate(source, (), _window(key), aggregates),
+    )
+    if key is None and not grouping.aggregates:
         message = "there is no aggregate"
         raise UnsupportedError(message)
-    source = filtered_scan(select, scope, text)
-    plan: Plan = WindowAggregate(source, (), _window(key), tuple(lifted.aggregates))
-    if condition is not None:
-        plan = Filter(plan, condition)
-    return Block(Project(plan, tuple(computed)), tuple(item.name for item in items), extra)
+    for each in grouping.aggregates:
+        _check_indexed(each.aggregate, key)
+    return Block(plan, columns)
 
 
 def _key(
@@ -145,7 +136,7 @@ def _key(
         return None
     keys = [translator.translate(meant_key(each, select)) for each in group.expressions]
     if group.args.get("all"):
-        keys = [item for item in items if not any(isinstance(p, Aggregate) for p in walk(item))]
+        keys = [item for item in items if not has_aggregate(item)]
     if any(group.args.get(each) for each in _EXTENSIONS) or len(keys) != 1:
         message = "there is a key beside the time"
         raise UnsupportedError(message)
@@ -167,46 +158,21 @@ def _window(key: Expression | None) -> Window | CalendarWindow:
     raise UnsupportedError(message, span=key.span)
 
 
-@dataclass(frozen=True, slots=True)
-class _WindowColumns:
-    """The key of a SELECT, and the aggregates met so far: both become columns."""
-
-    key: Expression | None
-    aggregates: list[NamedAggregate] = field(default_factory=list)
-
-    def lift(self, expression: Expression) -> Expression:
-        """Return the expression over the columns of windows."""
-        if expression == self.key:
-            return Column(WINDOW_START, span=expression.span)
-        match expression:
-            case Aggregate():
-                return Column(self._name(expression), span=expression.span)
-            case Column() | Over():
-                message = f"{render(expression)} is of single events"
-                raise UnsupportedError(message, span=expression.span)
-        return rebuild(expression, self.lift)
-
-    def _name(self, aggregate: Aggregate) -> str:
-        match aggregate.argument:
-            case None:
-                known = aggregate.function in EXACT
-            case Column(name="ts"):
-                # Of parts of the calendar the index has no first and last times.
-                known = aggregate.function in OF_TIME and self.key is None
-            case Column(name=name):
-                known = aggregate.function in EXACT and name != SEQ
-            case _:
-                known = False
-        if not known or aggregate.distinct or aggregate.condition is not None:
-            message = f"no index has {render(aggregate)}"
-            raise UnsupportedError(message, span=aggregate.span)
-        for each in self.aggregates:
-            if each.aggregate == aggregate:
-                return each.name
-        used = [WINDOW_START, *(each.name for each in self.aggregates)]
-        name = fresh(render(aggregate), used)
-        self.aggregates.append(NamedAggregate(name, aggregate))
-        return name
+def _check_indexed(aggregate: Aggregate, key: Expression | None) -> None:
+    """Refuse an aggregate that no index has."""
+    match aggregate.argument:
+        case None:
+            known = aggregate.function in EXACT
+        case Column(name="ts"):
+            # Of parts of the calendar the index has no first and last times.
+            known = aggregate.function in OF_TIME and key is None
+        case Column(name=name):
+            known = aggregate.function in EXACT and name != SEQ
+        case _:
+            known = False
+    if not known or aggregate.distinct or aggregate.condition is not None:
+        message = f"no index has {render(aggregate)}"
+        raise UnsupportedError(message, span=aggregate.span)
 
 
 def in_order_of_time(block: Block, around: OuterClauses) -> OuterClauses:
@@ -216,7 +182,7 @@ def in_order_of_time(block: Block, around: OuterClauses) -> OuterClauses:
     ((item, name),) = around.order
     if item.args.get("desc") or _item(block, name) != Column(WINDOW_START):
         return around
-    return replace(around, order=[])
+    return replace(around, order=())
 
 
 def end_block(block: Block, around: OuterClauses) -> Block | None:
@@ -230,17 +196,17 @@ def end_block(block: Block, around: OuterClauses) -> Block | None:
     last = False
     if around.order:
         ((item, name),) = around.order
-        if _item(block, name or block.extra[0]) != Column(TS):
+        if _item(block, name) != Column(TS):
             return None
         last = bool(item.args.get("desc"))
     plan = block.plan
     if not isinstance(plan, Project):
         return None
-    shown = tuple(item for item in plan.items if item.name in block.names)
-    return Block(EndRows(replace(plan, items=shown), count, skipped, last), block.names, ())
+    shown = plan.items[: len(block.columns.shown)]
+    return replace(block, plan=EndRows(replace(plan, items=shown), count, skipped, last))
 
 
-def _item(block: Block, name: str | None) -> Expression | None:
+def _item(block: Block, name: str) -> Expression | None:
     plan = block.plan
     assert isinstance(plan, Project)
     return next((item.expression for item in plan.items if item.name == name), None)

@@ -351,7 +351,7 @@ class SourceReader:
         if found.plan.report != "current":
             return found.plan
         edge = pattern_of(found.plan)
-        if edge.pattern != UpdatePattern.MONOTONIC or not found.planned.is_whole:
+        if edge.pattern != UpdatePattern.MONOTONIC or not found.planned.around.is_empty:
             what = f"{word} reads rows that come and stay, and those of this query go again"
             refuse(what, query, _RELATION_HINT)
         came = bind(replace(found.plan, report="istream"), self.catalog)

@@ -375,7 +375,7 @@ hint: did you mean 'cars'?""",
 cars.speed is neither grouped nor aggregated
   SELECT car, speed FROM cars [ROWS 3] GROUP BY car
               ^^^^^
-hint: add cars.speed to GROUP BY, or take min(cars.speed) or max(cars.speed)""",
+hint: add cars.speed to GROUP BY, or take first(cars.speed) or max(cars.speed)""",
     ),
     (
         BindError,

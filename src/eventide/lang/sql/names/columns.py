@@ -9,6 +9,7 @@ from sqlglot import ErrorLevel, exp
 
 from eventide.lang.sql.dialect import Eventide
 from eventide.lang.sql.names.scope import Scope
+from eventide.lang.sql.names.written import Item
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -27,6 +28,11 @@ def item_name(node: exp.Expr, scopes: Iterable[Scope] = ()) -> str:
         comments=False,
         unsupported_level=ErrorLevel.IGNORE,
     )
+
+
+def written_name(item: Item, scope: Scope) -> str:
+    """Return the name of the column that an item of a clause of ours becomes."""
+    return item.name.text if item.name is not None else item_name(item.node, [scope])
 
 
 def identifier(name: str) -> exp.Identifier:

@@ -51,6 +51,10 @@ class Scope:
             return self.fields
         return [name for name in self.fields if name != SEQ and name not in self.hidden]
 
+    def star(self, table: str) -> list[exp.Column]:  # noqa: ARG002 - there is one source
+        """Return the columns that `*` means, or that of a table."""
+        return [exp.column(name, quoted=True) for name in self.starred]
+
     def means(self, name: str) -> Expression:
         """Return the expression over the rows of `source` that a field stands for."""
         return self.meanings.get(name, Column(name))

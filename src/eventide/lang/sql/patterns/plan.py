@@ -9,7 +9,7 @@ from sqlglot import exp
 from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.expressions import Translator
 from eventide.lang.sql.intervals import interval_us
-from eventide.lang.sql.names.columns import item_name
+from eventide.lang.sql.names.columns import written_name
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.names.written import Item
 from eventide.lang.sql.patterns.check import check_clause, never_mapped
@@ -17,11 +17,11 @@ from eventide.lang.sql.patterns.clause import MatchClause
 from eventide.lang.sql.patterns.hints import hint_before_match
 from eventide.lang.sql.patterns.names import MatchTranslator, Variables
 from eventide.lang.sql.patterns.pattern import PatternText
+from eventide.lang.sql.select_list import refuse_aggregates
 from eventide.lang.sql.spans import span_of
 from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import (
     ALWAYS,
-    Aggregate,
     At,
     Column,
     Expression,
@@ -29,12 +29,10 @@ from eventide.plan.expressions import (
     MatchAggregate,
     Named,
     OrderKey,
-    Over,
     walk,
 )
 from eventide.plan.patterns.nodes import TIMED_OUT, MatchRecognize
 from eventide.plan.patterns.tree import Absent, Pattern, Skip, VariablesAround, with_late
-from eventide.plan.render import render
 from eventide.schema import SEQ, TS
 
 
@@ -83,7 +81,7 @@ class _MatchPlanner:
     def keys(self) -> tuple[Named, ...]:
         """Return PARTITION BY."""
         return tuple(
-            Named(self.name(item), self.of_row(item.node, "PARTITION BY"))
+            Named(written_name(item, self.scope), self.of_row(item.node, "PARTITION BY"))
             for item in self.clause.keys
         )
 
@@ -94,15 +92,9 @@ class _MatchPlanner:
         except UnsupportedError as error:
             hint_before_match(error)
             raise
-        for part in walk(expression):
-            if isinstance(part, Aggregate | Over):
-                message = f"{render(part)} stands in {place}, where no aggregate may"
-                hint = "compute it in the subquery that MATCH_RECOGNIZE reads"
-                raise BindError(message, span=part.span, hint=hint)
+        hint = "compute it in the subquery that MATCH_RECOGNIZE reads"
+        refuse_aggregates(expression, place, hint)
         return expression
-
-    def name(self, item: Item) -> str:
-        return item.name.text if item.name is not None else item_name(item.node, [self.scope])
 
     def order(self) -> tuple[OrderKey, ...]:
         """Return ORDER BY; empty where it is the order that events have anyway."""
@@ -187,7 +179,10 @@ class _MatchPlanner:
         """Return MEASURES."""
         final = self.clause.output == "one row"
         measures = tuple(
-            Named(self.name(item), self.measuring(item, final=final).translate(item.node))
+            Named(
+                written_name(item, self.scope),
+                self.measuring(item, final=final).translate(item.node),
+            )
             for item in self.clause.measures
         )
         never = never_mapped(self.pattern.tree)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from eventide.errors import BindError, Span, UnsupportedError
-from eventide.lang.sql.block import refuse_aggregates
+from eventide.errors import BindError, EventideError, Span, UnsupportedError
 from eventide.lang.sql.expressions import Translator
-from eventide.lang.sql.names.columns import fresh, item_name
+from eventide.lang.sql.names.columns import written_name
 from eventide.lang.sql.names.scope import Scope
-from eventide.lang.sql.names.written import Item, Name
+from eventide.lang.sql.names.written import Name
+from eventide.lang.sql.select_list import Grouping
 from eventide.lang.sql.situations.check import check_definitions, check_pattern, check_rest
 from eventide.lang.sql.situations.clause import SituationClause
 from eventide.lang.sql.situations.names import (
@@ -25,10 +25,8 @@ from eventide.plan.expressions import (
     Column,
     Expression,
     Named,
-    NamedAggregate,
     Over,
     PeriodPart,
-    rebuild,
     walk,
 )
 from eventide.plan.nodes import Project
@@ -75,7 +73,8 @@ class _SituationPlanner:
             self.scope, self.text, self.names, tuple(key.name for key in keys)
         )
         returns = tuple(
-            Named(self.name(item), translator.translate(item.node)) for item in clause.returns
+            Named(written_name(item, self.scope), translator.translate(item.node))
+            for item in clause.returns
         )
         self.check_columns([*keys, *returns], [TS, *([CONFIRMED] if clause.confirm else [])])
         node = TemporalPattern(
@@ -100,21 +99,22 @@ class _SituationPlanner:
         keys, conditions = self.keys(), self.conditions()
         translator = ConditionTranslator(self.scope, self.text, self.names, "RETURN")
         items = [
-            Named(self.name(item), translator.translate(item.node)) for item in self.clause.returns
+            Named(written_name(item, self.scope), translator.translate(item.node))
+            for item in self.clause.returns
         ]
         own = [SITUATION, START_TS, END_TS]
         self.check_columns([*keys, *items], own)
-        lifted = _Lifted([*own, *(key.name for key in keys)])
+        lifted = _Returned(taken=(*own, *(key.name for key in keys)))
         computed = [Named(item.name, lifted.lift(item.expression, item.name)) for item in items]
         node = Situations(
             source=self.scope.source,
             keys=keys,
             situations=conditions,
-            aggregates=tuple(lifted.found),
+            aggregates=tuple(lifted.aggregates),
             gap_us=None if self.clause.gap is None else self.clause.gap.us,
             span=self.clause.span,
         )
-        if [item.name for item in lifted.found] == [item.name for item in items]:
+        if [item.name for item in lifted.aggregates] == [item.name for item in items]:
             plain = all(item.expression == Column(item.name) for item in computed)
             if plain:
                 return node
@@ -124,7 +124,7 @@ class _SituationPlanner:
     def keys(self) -> tuple[Named, ...]:
         """Return PARTITION BY."""
         return tuple(
-            Named(self.name(item), self.of_event(item.node, "PARTITION BY"))
+            Named(written_name(item, self.scope), self.of_event(item.node, "PARTITION BY"))
             for item in self.clause.keys
         )
 
@@ -149,9 +149,6 @@ class _SituationPlanner:
                 hint = "aggregates of situations are for RETURN; compute others in a subquery"
                 raise BindError(message, span=part.span, hint=hint)
         return expression
-
-    def name(self, item: Item) -> str:
-        return item.name.text if item.name is not None else item_name(item.node, [self.scope])
 
     def check_columns(self, columns: list[Named], own: list[str]) -> None:
         """Refuse two columns with the same name, and the names that the output uses itself."""
@@ -200,35 +197,15 @@ class _SituationPlanner:
             raise BindError(message, span=self.clause.seen["LIMIT"], hint=hint)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lifted:
-    """The aggregates of SITUATIONS met so far, each a column of the node."""
+class _Returned(Grouping):
+    """The aggregates of SITUATIONS, each a column of the node."""
 
-    taken: list[str]
-    found: list[NamedAggregate] = field(default_factory=list)
-
-    def lift(self, expression: Expression, name: str | None = None) -> Expression:
-        """Return the expression with every aggregate replaced by its column."""
-        match expression:
-            case Aggregate():
-                return Column(self._name(expression, name), span=expression.span)
-            case Column(name=column, span=span):
-                message = f"{column} has a value for each event of a situation"
-                hint = f"take one of them: first({column}), last({column}) or max({column})"
-                raise BindError(message, span=span, hint=hint)
-            case Over(span=span):
-                message = "OVER cannot stand in RETURN"
-                hint = "compute it in a SELECT around this one"
-                raise BindError(message, span=span, hint=hint)
-        return rebuild(expression, self.lift)
-
-    def _name(self, aggregate: Aggregate, wanted: str | None) -> str:
-        for part in aggregate.parts:
-            refuse_aggregates(part, "an aggregate")
-        for known in self.found:
-            if known.aggregate == aggregate and wanted in (None, known.name):
-                return known.name
-        used = [*self.taken, *(item.name for item in self.found)]
-        name = fresh(wanted or render(aggregate), used)
-        self.found.append(NamedAggregate(name, aggregate))
-        return name
+    def alone(self, expression: Column | Over) -> EventideError:
+        """Return the error for a value of a single event."""
+        if isinstance(expression, Over):
+            message, hint = "OVER cannot stand in RETURN", "compute it in a SELECT around this one"
+        else:
+            column = expression.name
+            message = f"{column} has a value for each event of a situation"
+            hint = f"take one of them: first({column}), last({column}) or max({column})"
+        return BindError(message, span=expression.span, hint=hint)

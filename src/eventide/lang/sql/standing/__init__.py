@@ -5,5 +5,5 @@ find.py         which queries are standing ones
 plan.py         the plan of one; select.py: of a SELECT; check.py: errors in one
 from_clause.py  the sources in FROM; join.py, outer.py, as_of.py: how they are joined
 scope.py        what names mean
-group.py        GROUP BY; sets.py: UNION, EXCEPT, INTERSECT; exists.py: EXISTS and IN
+sets.py         UNION, EXCEPT, INTERSECT; exists.py: EXISTS and IN
 """

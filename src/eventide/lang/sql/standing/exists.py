@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from eventide.errors import BindError, UnsupportedError
-from eventide.lang.sql.block import refuse_aggregates
 from eventide.lang.sql.names.scope import refuse
+from eventide.lang.sql.select_list import refuse_aggregates
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.standing.find import asked_query, conjuncts_of
 from eventide.lang.sql.standing.from_clause import From

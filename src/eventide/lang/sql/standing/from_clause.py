@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.errors import BindError, Span
-from eventide.lang.sql.block import refuse_aggregates
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.names.streams import stream_named
 from eventide.lang.sql.relation_rows import relation_window
+from eventide.lang.sql.select_list import refuse_aggregates
 from eventide.lang.sql.spans import span_of, union, written
 from eventide.lang.sql.standing.as_of import as_of_join, versioned_join
 from eventide.lang.sql.standing.clause import WindowClause, report_of, window_of_table

@@ -37,16 +37,8 @@ class StandingQuery:
         """Return the SELECT that reads the answer under the name of a table."""
         rest = exp.Select(expressions=[exp.column(identifier(name)) for name in self.names])
         rest.set("from_", exp.From(this=table))
-        items = []
-        for item, name in self.planned.order:
-            ordered = item.copy()
-            ordered.set("this", exp.column(identifier(name)))
-            items.append(ordered)
-        if items:
-            rest.set("order", exp.Order(expressions=items))
-        rest.set("limit", self.planned.limit)
-        rest.set("offset", self.planned.offset)
-        rest.meta["is_input"] = self.planned.is_whole
+        self.planned.around.put(rest)
+        rest.meta["is_input"] = self.planned.around.is_empty
         return rest
 
 

@@ -101,6 +101,23 @@ class JoinedScope(Scope):
         own = {name: kind for each in self.sources for name, kind in each.plan.row.items()}
         return {**around, **own}
 
+    def star(self, table: str) -> list[exp.Column]:
+        """Return the columns that a star means; those that USING merges come once, at the first."""
+        merged = {} if table else self.merged
+        columns = []
+        for source in self.sources:
+            if table and source.alias.lower() != table.lower():
+                continue
+            for name in source.starred:
+                own = source.column(name)
+                one = merged.get(name.lower(), Merged(own, (own,)))
+                if own in one.columns[1:]:
+                    continue
+                # A column that USING merges has no source.
+                owner = source.alias if own == one.meaning or own not in one.columns else None
+                columns.append(exp.column(name, table=owner, quoted=True))
+        return columns
+
     def owns(self, column: exp.Column) -> bool:
         """Whether a column belongs to one of these sources."""
         return self._merged(column) is not None or bool(self._candidates(column))

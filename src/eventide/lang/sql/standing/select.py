@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from eventide.errors import BindError, Span
-from eventide.lang.sql.block import refuse_aggregates
-from eventide.lang.sql.names.columns import fresh, identifier, item_name
-from eventide.lang.sql.names.qualifiers import check_left_out
 from eventide.lang.sql.names.scope import Scope, refuse
-from eventide.lang.sql.ordering import output_column
+from eventide.lang.sql.ordering import OuterClauses
+from eventide.lang.sql.select_list import (
+    Grouping,
+    SelectList,
+    has_aggregate,
+    ordered_by,
+    output_column,
+    read_list,
+    refuse_aggregates,
+)
 from eventide.lang.sql.spans import span_of, union
 from eventide.lang.sql.standing.clause import report_of
 from eventide.lang.sql.standing.exists import ExistenceReader, ExistenceTest, existence_test
 from eventide.lang.sql.standing.find import conjuncts_of
 from eventide.lang.sql.standing.first_rows import KEYS, read_first_rows
 from eventide.lang.sql.standing.from_clause import From, FromReader, Negation
-from eventide.lang.sql.standing.group import Grouping, grouped_by, has_aggregate
 from eventide.lang.sql.standing.join import join_all
 from eventide.lang.sql.standing.scalar import join_scalars
-from eventide.lang.sql.standing.scope import JoinedScope, Merged, Source, StandingTranslator
+from eventide.lang.sql.standing.scope import JoinedScope, StandingTranslator
 from eventide.lang.sql.standing.sets import combined, renamed
+from eventide.lang.sql.windows.group_by import is_window, meant_key
 from eventide.plan.bind import bind, bind_condition
-from eventide.plan.column_names import unique_names
 from eventide.plan.expressions import Column, Expression, Named, OrderKey, conjuncts
-from eventide.plan.nodes import Filter, Project
-from eventide.plan.standing.nodes import ANSWER_EXP, Distinct, Top
+from eventide.plan.nodes import Project
+from eventide.plan.standing.nodes import ANSWER_EXP, Distinct, GroupAggregate, Top
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
@@ -47,20 +52,13 @@ _HINTS = {
 class Planned:
     """A planned query: `names` are its columns; those behind them are only there to order by.
 
-    `order`, `limit` and `offset` have to stand around it as SQL: an order without a limit, or a
-    limit without an order, cannot be part of a standing query.
+    What is `around` it stays SQL: an order without a limit, or a limit without an order, cannot be
+    part of a standing query.
     """
 
     plan: Plan
-    names: list[str]
-    order: list[tuple[exp.Ordered, str]] = field(default_factory=list)
-    limit: exp.Expr | None = None
-    offset: exp.Expr | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether no SQL has to stand around it."""
-        return not (self.order or self.limit or self.offset)
+    names: tuple[str, ...]
+    around: OuterClauses = field(default_factory=OuterClauses)
 
 
 class StandingPlanner:
@@ -92,20 +90,23 @@ class StandingPlanner:
 
     def _subquery(self, query: exp.Expr, alias: str) -> tuple[Plan, list[str]]:
         planned = self.whole(query)
-        return bind(renamed(planned.plan, planned.names, alias), self.catalog), planned.names
+        names = list(planned.names)
+        return bind(renamed(planned.plan, names, alias), self.catalog), names
 
     def whole(self, query: exp.Expr) -> Planned:
         """Return the plan of a query that can have no SQL around it."""
         planned = self.plan(query)
-        if not planned.is_whole:
+        around = planned.around
+        if not around.is_empty:
+            limit, offset = around.clauses.get("limit"), around.clauses.get("offset")
             what, hint = "ORDER BY without LIMIT", "add LIMIT 10 for the first ten, or leave it out"
-            if planned.limit is not None:
+            if limit is not None:
                 what, hint = "LIMIT without ORDER BY", "say which rows come first: ORDER BY … LIMIT"
-            if planned.limit is not None and planned.order:
+            if limit is not None and around.order:
                 what, hint = "a LIMIT that is no positive number", "write LIMIT 10"
-            if planned.offset is not None:
+            if offset is not None:
                 what, hint = "OFFSET", "leave it out, and skip rows when you read the result"
-            culprit = planned.offset or planned.limit or planned.order[0][0]
+            culprit = offset or limit or around.order[0][0]
             refuse(f"{what} inside a standing query", culprit, hint)
         return planned
 
@@ -113,13 +114,14 @@ class StandingPlanner:
         _refuse_args(query, _SET_ARGS | _ORDER_ARGS)
         arms = [self.whole(query.this), self.whole(query.expression)]
         distinct = bool(query.args.get("distinct"))
-        plan = bind(combined(query, [(each.plan, each.names) for each in arms]), self.catalog)
+        sides = [(each.plan, list(each.names)) for each in arms]
+        plan = bind(combined(query, sides), self.catalog)
         union_all = isinstance(query, exp.Union) and not distinct
         if not union_all:
             word = "UNION without ALL" if isinstance(query, exp.Union) else query.key.upper()
             self.reader.negations.append(Negation(word, span_of(query.expression)))
         names = arms[0].names
-        order = [(item, output_column(item.this, names)) for item in _ordered(query)]
+        order = [(item, output_column(item.this, names)) for item in ordered_by(query)]
         for item, name in order:
             if name is None:
                 message = "rows of several queries are ordered by a column of the first"
@@ -136,28 +138,17 @@ class StandingPlanner:
         assert isinstance(scope, JoinedScope)
         translator = StandingTranslator(scope, self.text)
         plan = self._filtered(select, read, translator)
-        nodes = expand_stars(select.expressions, scope)
-        given = [item_name(node, [scope]) for node in nodes]
-        named = list(zip(unique_names(given), nodes, strict=True))
-        _refuse_answer_exp(named)
-        items = [Named(name, translator.translate(node.unalias())) for name, node in named]
-        names = [item.name for item in items]
-        ordered = [(item, output_column(item.this, given)) for item in _ordered(select)]
-        hidden = [translator.translate(item.this) for item, name in ordered if name is None]
-        items, order = _with_hidden(items, ordered, hidden)
-        plan, items = self._grouped(select, plan, items, translator)
-        plan = bind(Project(plan, tuple(items)), self.catalog)
+        columns = read_list(select, translator)
+        _refuse_answer_exp(select, columns)
+        plan = bind(self._grouped(select, plan, columns, translator), self.catalog)
         distinct = select.args.get("distinct")
         if distinct is not None:
             if distinct.args.get("on"):
                 refuse("DISTINCT ON", select, "take the last row of each key: [LATEST BY key]")
-            if len(items) > len(names):
-                message = "SELECT DISTINCT can be ordered by its own columns only"
-                place = next(item for item, name in ordered if name is None)
-                raise BindError(message, span=span_of(place), hint="add it to the SELECT list")
+            columns.check_distinct()
             self.reader.negations.append(Negation("DISTINCT", _distinct_span(select)))
             plan = Distinct(plan)
-        return self._cut(select, plan, names, order)
+        return self._cut(select, plan, columns.names, columns.order)
 
     def _filtered(self, select: exp.Select, read: From, translator: StandingTranslator) -> Plan:
         """Return the joined rows on which WHERE is true."""
@@ -179,29 +170,37 @@ class StandingPlanner:
         return plan
 
     def _grouped(
-        self, select: exp.Select, plan: Plan, items: list[Named], translator: StandingTranslator
-    ) -> tuple[Plan, list[Named]]:
-        """Return the groups, if there are any, and the items over their columns."""
-        having = select.args.get("having")
-        keys = grouped_by(select, translator)
+        self, select: exp.Select, plan: Plan, columns: SelectList, translator: StandingTranslator
+    ) -> Project:
+        """Return the columns over the rows, or over groups of them if there are any."""
+        items, having = columns.items, select.args.get("having")
+        keys = _grouped_by(select, translator)
         condition = None if having is None else translator.translate(having.this)
         if not (keys or condition or any(has_aggregate(item.expression) for item in items)):
-            return plan, items
-        groups = Grouping.by(keys, items)
-        lifted = [Named(item.name, groups.lift(item.expression, item.name)) for item in items]
-        kept = None if condition is None else groups.lift(condition)
-        plan = groups.over(plan, select.args.get("group"))
-        return (plan if kept is None else Filter(plan, kept)), lifted
+            return Project(plan, items)
+        group = select.args.get("group")
+        span = None if group is None else span_of(group)
+        return Grouping.by(keys, items, translator.scope).plan(
+            items,
+            condition,
+            lambda keys, aggregates: GroupAggregate(plan, keys, aggregates, span),
+        )
 
     def _cut(
-        self, query: exp.Expr, plan: Plan, names: list[str], order: list[tuple[exp.Ordered, str]]
+        self,
+        query: exp.Expr,
+        plan: Plan,
+        names: tuple[str, ...],
+        order: Sequence[tuple[exp.Ordered, str]],
     ) -> Planned:
         """Return ORDER BY … LIMIT n as the first rows; other orders and limits stand around."""
         limit, offset = query.args.get("limit"), query.args.get("offset")
         count = None if limit is None else limit.args.get("expression")
         plain = isinstance(count, exp.Literal) and count.is_int and int(count.name) > 0
         if not (order and plain and offset is None):
-            return Planned(plan, names, order, limit, offset)
+            clauses = {"limit": limit, "offset": offset}
+            kept = {key: clause for key, clause in clauses.items() if clause is not None}
+            return Planned(plan, names, OuterClauses(kept, order))
         assert isinstance(count, exp.Literal)
         if int(count.name) > _MOST_TOP:
             message = f"LIMIT of more than {_MOST_TOP:,} rows in a standing query"
@@ -216,95 +215,39 @@ class StandingPlanner:
         return Planned(bind(plan, self.catalog), names)
 
 
-def _refuse_answer_exp(named: list[tuple[str, exp.Expr]]) -> None:
-    """Refuse the name of a column that internal windows add to rows."""
-    for name, node in named:
-        if name.lower() == ANSWER_EXP:
-            message = f"a column of a standing query cannot be called {name!r}"
-            hint = "INTERNAL windows use that name: write AS shown, or another name"
+def _grouped_by(select: exp.Select, translator: StandingTranslator) -> list[Expression]:
+    """Return what GROUP BY names; a number means an item of the SELECT list."""
+    group = select.args.get("group")
+    if group is None:
+        return []
+    for extension in ("all", "rollup", "cube", "grouping_sets", "totals"):
+        if group.args.get(extension):
+            refuse("groups of a standing query have plain keys", group, "list them one by one")
+    keys = []
+    for node in group.expressions:
+        if is_window(node):
+            name = node.name.upper()
+            hint = "put the window behind the stream: FROM cars [TUMBLE 1 HOUR]"
+            message = f"{name}(…) groups a stream without a window in brackets"
             raise BindError(message, span=span_of(node), hint=hint)
+        keys.append(translator.translate(meant_key(node, select)))
+    return keys
+
+
+def _refuse_answer_exp(select: exp.Select, columns: SelectList) -> None:
+    """Refuse the name of a column that internal windows add to rows."""
+    for item in columns.shown:
+        if item.name.lower() == ANSWER_EXP:
+            places = (each for each in select.expressions if each.alias_or_name == item.name)
+            message = f"a column of a standing query cannot be called {item.name!r}"
+            hint = "INTERNAL windows use that name: write AS shown, or another name"
+            span = union(span_of(each) for each in places) or item.expression.span
+            raise BindError(message, span=span, hint=hint)
 
 
 def _order_key(item: exp.Ordered, name: str) -> OrderKey:
     descending, nulls_first = bool(item.args.get("desc")), bool(item.args.get("nulls_first"))
     return OrderKey(Column(name, span=span_of(item)), descending, nulls_first)
-
-
-def _ordered(query: exp.Expr) -> list[exp.Ordered]:
-    order = query.args.get("order")
-    return [] if order is None else list(order.expressions)
-
-
-def _with_hidden(
-    items: list[Named], ordered: list[tuple[exp.Ordered, str | None]], hidden: list[Expression]
-) -> tuple[list[Named], list[tuple[exp.Ordered, str]]]:
-    """Return the items with those only ordered by, and the name of each item of ORDER BY."""
-    found = list(items)
-    waiting = iter(hidden)
-    order: list[tuple[exp.Ordered, str]] = []
-    for item, known in ordered:
-        name = known
-        if name is None:
-            expression = next(waiting)
-            same = (each.name for each in found if each.expression == expression)
-            name = next(same, None)
-            if name is None:
-                name = fresh("order_by", [each.name for each in found])
-                found.append(Named(name, expression))
-        order.append((item, name))
-    return found, order
-
-
-def expand_stars(nodes: Sequence[exp.Expr], scope: JoinedScope) -> list[exp.Expr]:
-    """Return the SELECT list with each `*` replaced by the columns it means.
-
-    A name that several sources have gets the name of its source in front: `a_ts` and `b_ts`.
-    """
-    expanded: list[exp.Expr] = []
-    starred: list[exp.Column] = []
-    for node in nodes:
-        star = node.this if isinstance(node, exp.Column) else node
-        if not isinstance(star, exp.Star):
-            expanded.append(node)
-            continue
-        if star.args.get("replace") or star.args.get("rename"):
-            refuse("* REPLACE and * RENAME are beyond our operators", node, "name the columns")
-        table = node.table if isinstance(node, exp.Column) else ""
-        meant = [each for each in scope.sources if table.lower() in ("", each.alias.lower())]
-        check_left_out(star, [name for each in meant for name in each.starred])
-        left_out = {each.name.lower() for each in star.args.get("except_") or ()}
-        columns = list(_meant(star, meant, {} if table else scope.merged, left_out))
-        starred += columns
-        expanded += columns
-    tables: dict[str, set[str]] = {}
-    for column in starred:
-        tables.setdefault(column.name.lower(), set()).add(column.table)
-    shared = {id(each) for each in starred if len(tables[each.name.lower()]) > 1}
-    return [_prefixed(each) if id(each) in shared else each for each in expanded]
-
-
-def _prefixed(column: exp.Expr) -> exp.Expr:
-    assert isinstance(column, exp.Column)
-    if not column.table:
-        return column
-    return exp.alias_(column, identifier(f"{column.table}_{column.name}"))
-
-
-def _meant(
-    star: exp.Expr, sources: list[Source], merged: Mapping[str, Merged], left_out: set[str]
-) -> Iterator[exp.Column]:
-    """Yield the columns a star means; those that USING merges come once, with the first source."""
-    for source in sources:
-        for name in source.starred:
-            own = source.column(name)
-            one = merged.get(name.lower(), Merged(own, (own,)))
-            if own in one.columns[1:] or name.lower() in left_out:
-                continue
-            # A column that USING merges has no source.
-            table = source.alias if own == one.meaning or own not in one.columns else None
-            column = exp.column(name, table=table, quoted=True)
-            column.this.meta.update(star.meta)
-            yield column
 
 
 def _refuse_args(query: exp.Expr, known: set[str]) -> None:
