@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter, time_ns
@@ -15,6 +16,7 @@ from eventide.api.delivery import Delivery
 from eventide.api.explanation import Explanation
 from eventide.api.live_query import LiveQuery, OnResult
 from eventide.api.matches import Matches
+from eventide.api.named import NamedQueries, StreamName, names_of
 from eventide.api.relation import Relation
 from eventide.api.replay import Replay, replay_merged, replay_queries
 from eventide.api.replay.pace import Speed, speed_of
@@ -35,6 +37,8 @@ from eventide.errors import (
 )
 from eventide.interrupts import interruptible
 from eventide.lang.sql import plan_sql
+from eventide.lang.sql.named.head import CreateRequest, DropRequest, named_request
+from eventide.lang.sql.named.texts import NamedTexts
 from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import Statement, read_statement, read_tpstream
 from eventide.plan.nodes import scans_of
@@ -63,6 +67,7 @@ class Database:
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.store = Store.open(path, create=create)
+        self.named = NamedQueries(self.store)
         self.delivery = Delivery()
 
     @property
@@ -70,9 +75,12 @@ class Database:
         """The database's folder."""
         return self.store.path
 
-    def streams(self) -> tuple[str, ...]:
-        """Return the names of the streams."""
-        return self.store.streams()
+    def streams(self) -> tuple[StreamName, ...]:
+        """Return the names of the streams, then those of named queries; each has its `kind`.
+
+        The kind is "stream", "relation", "derived stream", "stored derived stream" or "view".
+        """
+        return names_of(self.store, self.named.all())
 
     def create_stream(
         self, name: str, attributes: Mapping[str, str | DataType] | pa.Schema, **options: object
@@ -97,7 +105,8 @@ class Database:
         return Stream(stored, self.delivery.publish)
 
     def drop_stream(self, name: str) -> None:
-        """Delete a stream and all its events, for good."""
+        """Delete a stream and all its events, for good; refuse one that named queries read."""
+        self.named.refuse_drop(name)
         self.store.drop_stream(name)
 
     def stream(self, name: str) -> Stream:
@@ -135,7 +144,7 @@ class Database:
 
     def newest_us(self) -> int:
         """Return the newest time of all events, or that of the clock if there are none."""
-        periods = [self.store.stream(name).snapshot().time_range for name in self.streams()]
+        periods = [self.store.stream(name).snapshot().time_range for name in self.store.streams()]
         known = [period.end_us - 1 for period in periods if not period.is_empty]
         return max(known, default=time_ns() // 1000)
 
@@ -144,27 +153,43 @@ class Database:
         return Database(self.store.backup(path).path, create=False)
 
     def catalog(self) -> dict[str, Schema]:
-        """Return the schema of every stream."""
-        return {name: self.store.stream(name).schema for name in self.streams()}
+        """Return the schema of every stored stream."""
+        return self.named.catalog()
 
     def sql(self, query: Query, params: Parameters = None) -> Result:
         """Answer a query over all that is stored. The rows of `EXPLAIN …` are lines of text.
 
+        `CREATE STREAM name AS …`, `CREATE VIEW name AS …` and `DROP` define queries by name, which
+        other queries read like streams.
+
         `params` are the values of parameters in the query: a list for `?`, a dict for `$name`. The
         other calls that take a query take it, too.
         """
+        wanted = named_request(str(query))
+        if wanted is not None:
+            return self.define(wanted)
         statement = read_statement(str(query))
         if statement.explain is not None:
             analyze = statement.explain == "analyze"
             return plan_rows(self.explained(statement.explained, params, analyze=analyze))
         plan = self.plan(statement, params)
-        with pointing_into(statement.text):
+        with self.pointing(statement.text):
             return Result(interruptible(run_history)(plan, self.sources(plan), self.weights))
 
     def plan(self, query: str | Statement, params: Parameters = None) -> Plan:
         """Return the plan of a query over all that is stored."""
         catalog = self.catalog()
-        return plan_sql(query, catalog, params, indexed=catalog)
+        return plan_sql(query, catalog, params, indexed=catalog, named=self.named.inlined())
+
+    def define(self, wanted: CreateRequest | DropRequest) -> Result:
+        """Create or drop a named query."""
+        if isinstance(wanted, CreateRequest):
+            return self.named.create(wanted)
+        return self.named.drop(wanted)
+
+    def pointing(self, text: str) -> AbstractContextManager[None]:
+        """Let errors that are raised inside point into a query, or into what it reads by name."""
+        return NamedTexts.of(text, self.named.inlined()).pointing()
 
     def tpstream(self, text: str, params: Parameters = None) -> Matches:
         """Answer a TPStream statement: find situations whose periods lie in time as a pattern says.
@@ -177,7 +202,7 @@ class Database:
         statement = read_tpstream(text)
         if statement.explain is not None:
             return Matches(self.sql(text, params).to_arrow())
-        plan = plan_sql(statement, self.catalog(), params)
+        plan = plan_sql(statement, self.catalog(), params, named=self.named.inlined())
         return find_matches(text, plan, self.sources(plan), self.weights)
 
     def explain(
@@ -193,10 +218,10 @@ class Database:
     def explained(self, statement: Statement, params: Parameters, *, analyze: bool) -> Explanation:
         """Return how a statement would be answered, or with `analyze` how it was."""
         plan = self.plan(statement, params)
-        with pointing_into(statement.text):
+        with self.pointing(statement.text):
             run = interruptible(explained)
             seen = run(plan, self.sources(plan), self.weights, analyze=analyze)
-            return Explanation.of(statement.text, seen)
+            return Explanation.of(statement.text, seen, self.named.explained(statement, params))
 
     @cached_property
     def weights(self) -> Weights:
@@ -247,8 +272,8 @@ class Database:
         """
         text = str(query)
         catalog = self.catalog()
-        plan = plan_sql(text, catalog, params, indexed=catalog)
-        with pointing_into(text):
+        plan = self.plan(text, params)
+        with self.pointing(text):
             refuse_written(plan)
             engine = LiveEngine.of(
                 best_plan(plan, self.snapshots(plan)),
@@ -296,9 +321,9 @@ class Database:
         running: list[tuple[str, LiveQuery]] = []
         for name, query in named_queries(queries):
             text = str(query)
-            plan = plan_sql(text, catalog, params, indexed=catalog)
+            plan = self.plan(text, params)
             # Here the range is the bound.
-            with pointing_into(text), warnings.catch_warnings():
+            with self.pointing(text), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnboundedStateWarning)
                 refuse_written(plan)
                 stored = self.snapshots(plan)

@@ -2,6 +2,7 @@
 
 DB/eventide.json           marks the folder, with the format's version
 DB/lock                    held while a stream is created or dropped
+DB/definitions.json        the named queries, if there are any
 DB/weights.json            the cost of steps of queries on this machine, if it was measured
 DB/streams/<name>/         one stream: manifest and segment files, and its own lock
 DB/dropped-<id>/           a dropped stream that is being deleted
@@ -21,6 +22,7 @@ from pathlib import Path
 from eventide.errors import StoreError, listed
 from eventide.local_path import local_path
 from eventide.schema import Schema
+from eventide.store.definitions import defined_names, read_definitions, write_definitions
 from eventide.store.files import disk
 from eventide.store.files.disk import sync_folder, write_atomically
 from eventide.store.files.json_text import read_json, whole
@@ -95,6 +97,7 @@ class Store:
             message = f"{name!r} is not a stream name"
             raise StoreError(message, hint="use up to 100 letters, digits, _ and -")
         with write_lock(self.path):
+            refuse_defined(self.path, name)
             for existing in self.streams():
                 # Some file systems, and SQL, do not tell names apart by case.
                 if existing.lower() == name.lower():
@@ -132,7 +135,7 @@ class Store:
     def backup(self, path: str | Path, advance: Advance = lambda _: None) -> Store:
         """Copy every stream as it is now into a new database, while writing goes on.
 
-        Only streams are copied: the weights of this machine stay here.
+        Named queries are copied too; the weights of this machine stay here.
         """
         target = local_path(path).absolute()
         if target.exists() or target.is_relative_to(self.path):
@@ -147,6 +150,9 @@ class Store:
             copy = Store.open(partial)
             for snapshot in snapshots:
                 backup_stream(snapshot, copy.path / STREAMS / snapshot.name, advance)
+            definitions = read_definitions(self.path)
+            if definitions:
+                write_definitions(copy.path, definitions)
             # The name appears once all of it is there.
             disk.DISK.rename(partial, target)
             sync_folder(target.parent)
@@ -175,6 +181,14 @@ class Store:
                     raise cannot_drop(folder, error) from error
             for leftover in self.path.glob(f"{DROPPED}*"):
                 shutil.rmtree(leftover, ignore_errors=True)
+
+
+def refuse_defined(folder: Path, name: str) -> None:
+    """Refuse a name that a query has."""
+    known = defined_names(folder).get(name.lower())
+    if known is not None:
+        message = f"{known!r} is the name of a query"
+        raise StoreError(message, hint="choose another name, or drop that one first")
 
 
 def check_listed(folder: Path) -> None:

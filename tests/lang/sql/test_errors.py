@@ -64,7 +64,7 @@ hint: only SELECT is SQL here; create streams and append events through the Pyth
 CREATE is not a query
   CREATE TABLE x (a INT)
   ^^^^^^
-hint: only SELECT is SQL here; create streams and append events through the Python API""",
+hint: CREATE STREAM name AS SELECT … and CREATE VIEW work; other streams: create_stream""",
     ),
     (
         BindError,

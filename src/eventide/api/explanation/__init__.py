@@ -25,9 +25,10 @@ class Explanation(str):
     seen: Explained
 
     @classmethod
-    def of(cls, query: str, seen: Explained) -> Explanation:
-        """Return the explanation of a query."""
-        self = cls(f"{describe_plan(seen)}\n\n{describe_embedded(seen)}")
+    def of(cls, query: str, seen: Explained, named: str = "") -> Explanation:
+        """Return the explanation of a query; `named` explains the named queries that it reads."""
+        parts = (describe_plan(seen), named, describe_embedded(seen))
+        self = cls("\n\n".join(part for part in parts if part))
         self.query, self.seen = query, seen
         return self
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.api.builder import Query
+from eventide.api.named import Named, NamedQueries
 from eventide.api.replay.pace import Speed
 from eventide.api.result import Result
 from eventide.api.stream import Stream, Time, forward_range, instant
@@ -28,6 +29,8 @@ from eventide.engines.spark.zones import zoneless_columns
 from eventide.errors import BindError, UnsupportedError, pointing_into
 from eventide.instants import ALL_TIME
 from eventide.lang.sql import plan_sql
+from eventide.lang.sql.named.head import CreateRequest, DropRequest, named_request
+from eventide.lang.sql.named.texts import NamedTexts
 from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import Statement, read_statement, read_tpstream
 from eventide.plan.explain import explain
@@ -43,13 +46,15 @@ from eventide.store import Store, StoredStream
 class SparkDatabase:
     """The queries of Eventide on a Spark session. `eventide.spark` makes it.
 
-    Streams are those of the database, and the DataFrames that are given by name. Maintenance of
-    stored streams is the embedded one, with a Spark task for each part of the work.
+    Streams are those of the database, and the DataFrames that are given by name; named queries are
+    those of the database. Maintenance of stored streams is the embedded one, with a Spark task for
+    each part of the work.
     """
 
     def __init__(self, session: SparkSession, path: str | Path | None = None) -> None:
         self.session = session
         self.store = None if path is None else Store.open(path, create=False)
+        self.named = None if self.store is None else NamedQueries(self.store)
         self.weights = DEFAULTS
         session.dataSource.register(EventideSource)
 
@@ -121,13 +126,41 @@ class SparkDatabase:
     ) -> Plan:
         """Return the plan of a query over history; the index answers for stored streams only."""
         catalog = self.catalog(frames)
-        return plan_sql(query, catalog, params, indexed=catalog.keys() - frames.keys())
+        stored = catalog.keys() - frames.keys()
+        return plan_sql(query, catalog, params, indexed=stored, named=self.inlined(frames))
+
+    def inlined(self, frames: Mapping[str, DataFrame]) -> Named:
+        """Return the queries that take the place of their names; DataFrames hide them."""
+        return {} if self.named is None else self.named.inlined(frames)
+
+    def define(self, wanted: CreateRequest | DropRequest) -> DataFrame:
+        """Create or drop a named query of the database."""
+        if self.named is None:
+            raise no_database()
+        stored = "stored stream"
+        if isinstance(wanted, CreateRequest):
+            if wanted.kind == stored:
+                message = "a stored stream is made and kept up to date by the embedded database"
+                hint = "write ev.open(path).sql(…); on Spark it is read like any stored stream"
+                error = UnsupportedError(message, span=wanted.span, hint=hint)
+                raise error.located_in(wanted.text)
+            said = self.named.create(wanted)
+        else:
+            said = self.named.drop(wanted)
+        rows = [tuple(row.values()) for row in said.rows()]
+        return self.session.createDataFrame(rows, "name string, kind string, done string")
 
     def sql(self, query: Query, /, *, params: object = None, **frames: DataFrame) -> DataFrame:
         """Return the answer to a query over history, as a DataFrame.
 
+        `CREATE STREAM name AS …`, `CREATE VIEW name AS …` and `DROP` define queries by name in the
+        database.
+
         `params` are the values of parameters in the query: a list for `?`, a dict for `$name`.
         """
+        wanted = named_request(str(query))
+        if wanted is not None:
+            return self.define(wanted)
         return self.answer(read_statement(str(query)), frames, params)
 
     def answer(
@@ -141,7 +174,8 @@ class SparkDatabase:
         try:
             return SparkAnswer.of(self.session, plan, given, self.weights).rows(plan)
         except BindError as error:
-            raise error.located_in(statement.text) from error.__cause__
+            NamedTexts.of(statement.text, self.inlined(frames)).locate(error)
+            raise error from error.__cause__
 
     def tpstream(self, text: str, /, *, params: object = None, **frames: DataFrame) -> DataFrame:
         """Return the matches of a TPStream statement over history, as a DataFrame."""
@@ -192,8 +226,9 @@ class SparkDatabase:
         if isinstance(first, Mapping):
             frames, text = {**first, **frames}, str(query)
         catalog = {name: schema_of(frame.drop(CLOCK)) for name, frame in frames.items()}
-        plan = plan_sql(text, catalog, params, indexed=catalog)
-        with pointing_into(text):
+        named = self.inlined(frames)
+        plan = plan_sql(text, catalog, params, indexed=catalog, named=named)
+        with NamedTexts.of(text, named).pointing():
             refuse_written(plan)
         build_live_tree(plan)  # says what cannot run live before anything is asked of Spark
         for scan in scans_of(plan):
@@ -271,7 +306,8 @@ class SparkDatabase:
         """Return how a query would be answered: its plan, and where it would run."""
         plan = self.plan(str(query), frames, params)
         placed = describe_spark(plan, frozenset(frames), cores(self.session))
-        return f"{explain(plan)}\n\n{placed}"
+        named = "" if self.named is None else self.named.explained(str(query), params)
+        return "\n\n".join(part for part in (explain(plan), named, placed) if part)
 
 
 def written_frames(session: SparkSession, plan: Plan) -> dict[str, DataFrame]:

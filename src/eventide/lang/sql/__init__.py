@@ -14,6 +14,7 @@ ctes.py          a CTE that a clause of ours reads goes in its place
 relation_rows.py a relation in ordinary SQL; values.py: VALUES as events
 spans.py         where in the text something stands
 fragments.py     names and expressions that become part of a query's text
+named/           CREATE STREAM and CREATE VIEW, and their names in FROM
 names/           what names mean, and what columns are called
 functions/       which functions there are, their arguments and formats, their words on Spark
 rest/            the SQL that remains once our operators are cut out
@@ -29,13 +30,18 @@ from collections.abc import Collection, Mapping
 
 from eventide.errors import EventideError
 from eventide.lang.sql.cut import plan_query
+from eventide.lang.sql.named.inline import with_named
+from eventide.lang.sql.named.texts import NamedTexts
 from eventide.lang.sql.parse import parse
 from eventide.lang.sql.spans import close_brackets
 from eventide.lang.sql.statement import Statement, read_statement, too_deep
 from eventide.plan.bind import bind
+from eventide.plan.named import NamedQuery
 from eventide.plan.passes import optimise
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
+
+NOTHING_NAMED: Mapping[str, NamedQuery] = {}
 
 
 def plan_sql(
@@ -44,13 +50,15 @@ def plan_sql(
     params: object = None,
     *,
     indexed: Collection[str] = frozenset(),
+    named: Mapping[str, NamedQuery] = NOTHING_NAMED,
 ) -> Plan:
     """Return the checked, optimised plan of a query over the streams of a catalog.
 
     `query` is a text, or the statement that was read from one. `params` are the values of its
     parameters: a list for `?`, a mapping for `$name`. `indexed` are the streams that come in order
     of time, as a live query and the time index of a stored stream have them: GROUP BY parts of
-    their time becomes windows, and so on.
+    their time becomes windows, and so on. `named` are the queries that it may read by name, in
+    lower case.
 
     >>> from eventide.plan.explain import explain
     >>> cars = Schema.of({"car": "string", "speed": "float64"})
@@ -61,11 +69,14 @@ def plan_sql(
     """
     statement = read_statement(query) if isinstance(query, str) else query
     text = statement.text
+    texts = NamedTexts.of(text, named)
     try:
-        plan = plan_query(parse(statement, params), catalog, text, indexed)
+        parsed = with_named(parse(statement, params), texts)
+        plan = plan_query(parsed, catalog, texts.whole, indexed)
         return optimise(bind(plan, catalog))
     except RecursionError:
         raise too_deep().located_in(text) from None
     except EventideError as error:
-        error.span = None if error.span is None else close_brackets(error.span, text)
-        raise error.located_in(text) from None
+        error.span = None if error.span is None else close_brackets(error.span, texts.whole)
+        texts.locate(error)
+        raise error from None

@@ -63,16 +63,7 @@ def plan_query(
     # A name that the query itself uses would hide our input of that name.
     prefix = fresh("eventide", re.findall(r"eventide(?:_\d+)*(?=_\d)", text, re.IGNORECASE))
     cutter = Cutter(SourceReader(catalog, text), IndexReader(catalog, text, indexed), prefix)
-    query = query.copy()
-    apply_flink_functions(query)
-    apply_window_tables(query)
-    read_short_lists(query, catalog)
-    check_qualifiers(query)
-    check_limits(query)
-    refuse_ambiguous(query, catalog)
-    apply_lists(query, catalog)
-    inline_ctes(query)
-    inline_standing(query)
+    query = prepared(query, catalog)
     rest = cutter.cut(query, frozenset())
     while isinstance(rest, exp.Subquery) and rest.this.meta.get("is_input"):
         rest = rest.this
@@ -84,6 +75,21 @@ def plan_query(
         gap = spark.located_in(text)
         return Relational(tuple(cutter.inputs), duckdb_sql, "", gap, reason)
     return Relational(tuple(cutter.inputs), duckdb_sql, spark, None, reason)
+
+
+def prepared(query: exp.Query, catalog: Mapping[str, Schema]) -> exp.Query:
+    """Return a query in the form in which it is planned: short forms written out, CTEs in place."""
+    query = query.copy()
+    apply_flink_functions(query)
+    apply_window_tables(query)
+    read_short_lists(query, catalog)
+    check_qualifiers(query)
+    check_limits(query)
+    refuse_ambiguous(query, catalog)
+    apply_lists(query, catalog)
+    inline_ctes(query)
+    inline_standing(query)
+    return query
 
 
 @dataclass

@@ -60,6 +60,11 @@ def substituted(tokens: Sequence[Token], params: object) -> list[Token]:
     return [*replaced, *tokens[done:]]
 
 
+def first_parameter(tokens: Sequence[Token]) -> Span | None:
+    """Return where the first parameter of a text stands, None if it has none."""
+    return next((each.span for each in _parameters(tokens)), None)
+
+
 def _parameters(tokens: Sequence[Token]) -> Iterator[_Parameter]:
     """Yield the parameters of a text. In a row pattern, `?` and `$` are part of its grammar."""
     place = 0

@@ -75,6 +75,8 @@ def _query(statement: exp.Expr) -> exp.Query:
 
 def _no_query(kind: str) -> UnsupportedError:
     hint = "only SELECT is SQL here; create streams and append events through the Python API"
+    if kind == "CREATE":
+        hint = "CREATE STREAM name AS SELECT … and CREATE VIEW work; other streams: create_stream"
     span = Span(0, len(kind))
     return UnsupportedError(f"{kind} is not a query", span=span, hint=hint)
 

@@ -1,0 +1,333 @@
+"""The named queries of a database: CREATE STREAM, CREATE VIEW, DROP, and what reads what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from eventide.api.result import Result
+from eventide.errors import BindError, EventideError, StoreError, listed
+from eventide.lang.sql import plan_sql
+from eventide.lang.sql.named.head import CreateRequest, DropRequest, NamedRequest
+from eventide.lang.sql.named.inline import names_read
+from eventide.lang.sql.named.stream import plan_stream
+from eventide.lang.sql.statement import Statement
+from eventide.plan.explain import explain
+from eventide.plan.named import NamedKind, NamedQuery
+from eventide.schema import INTERVAL, NULL, DataType, Schema
+from eventide.store import Store
+from eventide.store.definitions import (
+    FILE,
+    Definition,
+    damaged,
+    read_definitions,
+    write_definitions,
+)
+from eventide.store.files.lock import write_lock
+from eventide.store.store import STREAM_NAME
+
+Named = Mapping[str, NamedQuery]
+"""Named queries by their names in lower case."""
+
+KINDS: Mapping[str, NamedKind] = {
+    "stream": "stream",
+    "stored stream": "stored stream",
+    "view": "view",
+}
+LISTED: Mapping[NamedKind, str] = {
+    "stream": "derived stream",
+    "stored stream": "stored derived stream",
+    "view": "view",
+}
+"""The kinds as `Database.streams` says them, where other streams are listed too."""
+
+
+class StreamName(str):
+    """The name of a stream or of a named query, and what kind it is."""
+
+    __slots__ = ("kind",)
+
+    kind: str
+
+    @classmethod
+    def of(cls, name: str, kind: str) -> StreamName:
+        """Return a name with its kind."""
+        self = cls(name)
+        self.kind = kind
+        return self
+
+
+def names_of(store: Store, known: Named) -> tuple[StreamName, ...]:
+    """Return the names of streams, then those of named queries, each with its kind."""
+    found = []
+    for name in store.streams():
+        named = known.get(name.lower())
+        kind = "relation" if store.stream(name).schema.key else "stream"
+        found.append(StreamName.of(name, kind if named is None else LISTED[named.kind]))
+    rest = sorted(each.name for each in known.values() if each.kind != "stored stream")
+    found += [StreamName.of(name, LISTED[known[name.lower()].kind]) for name in rest]
+    return tuple(found)
+
+
+class NamedQueries:
+    """The named queries in a database folder; other processes may change them, too."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.seen: tuple[int, int, int] | None = None
+        """What identifies the file as it was when `known` was read."""
+        self.known: Named = {}
+
+    def all(self) -> Named:
+        """Return all named queries."""
+        seen = identity(self.store.path / FILE)
+        if seen is None:
+            return {}
+        if seen != self.seen:
+            self.known = {each.name.lower(): each for each in read_named(self.store.path)}
+            self.seen = seen
+        return self.known
+
+    def inlined(self, without: Iterable[str] = ()) -> Named:
+        """Return the queries that take the place of their names; rows of a stored one are read.
+
+        `without` are names that mean something else.
+        """
+        hidden = {name.lower() for name in without}
+        return {
+            name: each
+            for name, each in self.all().items()
+            if each.kind != "stored stream" and name not in hidden
+        }
+
+    def catalog(self) -> dict[str, Schema]:
+        """Return the schema of every stored stream."""
+        return {name: self.store.stream(name).schema for name in self.store.streams()}
+
+    def create(self, request: CreateRequest) -> Result:
+        """Define a query by name; its text is checked first."""
+        with request.pointing(), write_lock(self.store.path):
+            known = dict(self.all())
+            name = request.name.lower()
+            if self.is_there(request, known):
+                return said(request.name, request.kind, "exists already")
+            named = NamedQuery(request.name, request.kind, request.query, request.lateness_us)
+            refuse_circle(named, {**known, name: named}, request)
+            known[name] = self.checked(named, {**known, name: named})
+            for reader in self.readers(name, known):
+                known[reader] = self.still_works(known[reader], known, request)
+            write_named(self.store.path, known)
+            return said(request.name, request.kind, "created")
+
+    def is_there(self, request: CreateRequest, known: Named) -> bool:
+        """Whether the name exists and may stay as it is; refuse a name that is taken."""
+        name = request.name.lower()
+        if not STREAM_NAME.fullmatch(request.name):
+            message = f"{request.name!r} is not a name"
+            hint = "use up to 100 letters, digits, _ and -"
+            raise StoreError(message, span=request.span, hint=hint)
+        stored = {each.lower() for each in self.store.streams()}
+        if name in known and request.if_not_exists:
+            return True
+        if name in known and not request.replace:
+            message = f"{known[name].name} exists already: it is a {known[name].kind}"
+            hint = "write CREATE OR REPLACE, or drop it first"
+            raise StoreError(message, span=request.span, hint=hint)
+        if name in stored:
+            message = f"the stream {request.name!r} exists already"
+            hint = "choose another name: a stream that holds events is not replaced"
+            raise StoreError(message, span=request.span, hint=hint)
+        return False
+
+    def checked(self, named: NamedQuery, known: Named) -> NamedQuery:
+        """Return a named query with its columns; an error says why it has no answer."""
+        others = {name: each for name, each in known.items() if each.kind != "stored stream"}
+        catalog = self.catalog()
+        if named.kind == "view":
+            plan_sql(named.text, catalog, indexed=catalog, named=others)
+            return replace(named, columns=())
+        plan = plan_stream(named, catalog, others)
+        found = replace(named, columns=tuple(plan.row.items()))
+        # What reads it reads it in brackets.
+        reading = f'SELECT * FROM "{named.name}"'  # noqa: S608 - names have no quotes
+        plan_sql(reading, catalog, named={**others, named.name.lower(): found})
+        return found
+
+    def still_works(self, named: NamedQuery, known: Named, request: CreateRequest) -> NamedQuery:
+        """Return a query that reads a name that is replaced, with its new columns."""
+        try:
+            found = self.checked(named, known)
+        except EventideError as error:
+            why = error.message.removeprefix(f"in the definition of {named.name}: ")
+            message = f"{named.name} reads {request.name}, and would no longer work: {why}"
+            hint = f"keep the columns that it reads, or drop {named.name} first"
+            raise BindError(message, span=request.span, hint=hint) from None
+        if named.kind == "stored stream" and found.columns != named.columns:
+            message = f"{named.name} stores rows of {request.name}, and its columns would change"
+            raise BindError(message, span=request.span, hint=f"drop {named.name} first")
+        return found
+
+    def drop(self, request: DropRequest) -> Result:
+        """Forget a named query."""
+        with request.pointing(), write_lock(self.store.path):
+            known = dict(self.all())
+            named = known.get(request.name.lower())
+            if named is None or request.view != (named.kind == "view"):
+                if named is None and request.if_exists and not self.is_stored(request.name):
+                    return said(request.name, "view" if request.view else "stream", "is not there")
+                raise self.not_there(request, named)
+            self.refuse_read(named.name, known, request)
+            del known[named.name.lower()]
+            write_named(self.store.path, known)
+            return said(named.name, named.kind, "dropped")
+
+    def is_stored(self, name: str) -> bool:
+        """Whether a stream of the store has a name."""
+        return name.lower() in {each.lower() for each in self.store.streams()}
+
+    def not_there(self, request: DropRequest, named: NamedQuery | None) -> StoreError:
+        """Return the error for a name that cannot be dropped so."""
+        word = "view" if request.view else "stream"
+        if named is not None:
+            message = f"{named.name} is a {named.kind}, not a {word}"
+            hint = f"write DROP {'VIEW' if named.kind == 'view' else 'STREAM'} {named.name}"
+        elif self.is_stored(request.name):
+            message = f"{request.name} holds events, and no query defines it"
+            hint = f"db.drop_stream({request.name!r}) deletes it with its events"
+        else:
+            message = f"no {word} {request.name!r}"
+            names = [each.name for each in self.all().values()]
+            hint = f"there are {listed(names)}" if names else "no query has a name yet"
+        return StoreError(message, span=request.span, hint=hint)
+
+    def refuse_read(self, name: str, known: Named, request: NamedRequest | None = None) -> None:
+        """Refuse to drop what other queries read."""
+        readers = [known[each].name for each in direct_readers(name.lower(), known)]
+        if readers:
+            message = f"{name} is read by {listed(readers)}"
+            span = None if request is None else request.span
+            raise StoreError(message, span=span, hint=f"drop {listed(readers)} first")
+
+    def refuse_drop(self, name: str) -> None:
+        """Refuse to drop a stream that named queries read, or that one defines."""
+        known = self.all()
+        named = known.get(name.lower())
+        if named is not None:
+            word = "VIEW" if named.kind == "view" else "STREAM"
+            message = f"{named.name} is a {named.kind} that a query defines"
+            raise StoreError(message, hint=f'write db.sql("DROP {word} {named.name}")')
+        self.refuse_read(name, known)
+
+    def explained(self, query: str | Statement, params: object = None) -> str:
+        """Return the plans of the named queries that a query reads, as text."""
+        known = self.all()
+        shown: list[str] = []
+        waiting = sorted(names_read(query, params) & known.keys()) if known else []
+        done = set(waiting)
+        while waiting:
+            named = known[waiting.pop(0)]
+            shown.append(self.explained_one(named))
+            below = sorted((names_read(named.text) & known.keys()) - done)
+            done.update(below)
+            waiting += below
+        return "\n\n".join(shown)
+
+    def explained_one(self, named: NamedQuery) -> str:
+        """Return the plan of a named query as text."""
+        catalog, others = self.catalog(), self.inlined([named.name])
+        if named.kind == "view":
+            plan = plan_sql(named.text, catalog, indexed=catalog, named=others)
+        else:
+            plan = plan_stream(named, catalog, others)
+        word = {"view": "View", "stream": "Stream", "stored stream": "Stored stream"}[named.kind]
+        lines = (f"  {line}" for line in explain(plan).splitlines())
+        return "\n".join((f"{word} {named.name} (named query)", *lines))
+
+    def readers(self, name: str, known: Named) -> list[str]:
+        """Return the names that read a name, directly or not; each after what it reads."""
+        found: list[str] = []
+        for each in direct_readers(name, known):
+            for reader in (each, *(self.readers(each, known) if each != name else ())):
+                if reader != name:
+                    # The last place is that behind all it reads.
+                    found = [*(other for other in found if other != reader), reader]
+        return found
+
+
+def refuse_circle(named: NamedQuery, known: Named, request: NamedRequest) -> None:
+    """Refuse a query that would read its own rows."""
+    paths: list[tuple[str, ...]] = [(named.name.lower(),)]
+    seen: set[str] = set()
+    while paths:
+        path = paths.pop()
+        for name in sorted(names_read(known[path[-1]].text) & known.keys()):
+            if name == path[0]:
+                shown = " → ".join(known[each].name for each in (*path, name))
+                message = f"{named.name} would read itself: {shown}"
+                raise BindError(message, span=request.span, hint="read something else")
+            if name not in seen:
+                seen.add(name)
+                paths.append((*path, name))
+
+
+def direct_readers(name: str, known: Named) -> list[str]:
+    """Return the named queries whose text reads a name."""
+    return [each for each, named in known.items() if name in names_read(named.text)]
+
+
+def identity(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a file is replaced, None if there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
+def read_named(folder: Path) -> list[NamedQuery]:
+    """Return the named queries of a database folder."""
+    try:
+        return [from_json(each) for each in read_definitions(folder)]
+    except (ValueError, LookupError, TypeError) as error:
+        raise damaged(folder, error) from error
+
+
+def write_named(folder: Path, known: Named) -> None:
+    """Replace the named queries of a database folder."""
+    write_definitions(folder, [to_json(each) for each in known.values()])
+
+
+def to_json(named: NamedQuery) -> Definition:
+    """Return what `from_json` reads back."""
+    return {
+        "name": named.name,
+        "kind": named.kind,
+        "query": named.text,
+        "lateness_us": named.lateness_us,
+        "columns": [[name, str(kind)] for name, kind in named.columns],
+    }
+
+
+def from_json(entry: Definition) -> NamedQuery:
+    """Read what `to_json` wrote."""
+    return NamedQuery(
+        str(entry["name"]),
+        KINDS[entry["kind"]],
+        str(entry["query"]),
+        int(entry["lateness_us"]),
+        tuple((str(name), type_of(kind)) for name, kind in entry["columns"]),
+    )
+
+
+def type_of(text: str) -> DataType:
+    """Return a type by its name, also one that no stored stream has."""
+    unstored = {str(each): each for each in (INTERVAL, NULL)}
+    return unstored[text] if text in unstored else DataType.parse(text)
+
+
+def said(name: str, kind: NamedKind, done: str) -> Result:
+    """Return the answer to CREATE and DROP: one row that says what was done."""
+    return Result(pa.table({"name": [name], "kind": [kind], "done": [done]}))

@@ -1,0 +1,207 @@
+"""CREATE STREAM name AS, CREATE VIEW name AS, and DROP: what stands in front of a query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NoReturn
+
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from eventide.errors import BindError, EventideError, ParseError, Span
+from eventide.lang.sql.dialect import Eventide
+from eventide.lang.sql.parameters import first_parameter
+from eventide.lang.sql.statement import token_error
+from eventide.plan.named import NamedKind
+from eventide.plan.times import duration_us
+
+_BEFORE = r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+_HEAD = re.compile(
+    rf"{_BEFORE}(?:CREATE{_BEFORE}(?:OR{_BEFORE}REPLACE{_BEFORE})?(?:STORED|STREAM|VIEW)"
+    rf"|DROP{_BEFORE}(?:STORED|STREAM|VIEW))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_CREATE = "CREATE [OR REPLACE] [STORED] STREAM [IF NOT EXISTS] name AS SELECT …"
+_CREATE_VIEW = "CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name AS SELECT …"
+_DROP = "DROP STREAM [IF EXISTS] name, or DROP VIEW [IF EXISTS] name"
+_LATENESS = "WITH (lateness = '5 seconds')"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRequest:
+    """A statement about a named query, and where its name stands."""
+
+    text: str
+    name: str
+    span: Span
+
+    @contextmanager
+    def pointing(self) -> Iterator[None]:
+        """Make errors that are raised inside show the whole statement."""
+        try:
+            yield
+        except EventideError as error:
+            error.located_in(self.text)
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRequest(NamedRequest):
+    """CREATE … AS query."""
+
+    kind: NamedKind
+    start: int
+    """Where the query begins."""
+    lateness_us: int = 0
+    replace: bool = False
+    if_not_exists: bool = False
+
+    @property
+    def query(self) -> str:
+        """The text of the query."""
+        return self.text[self.start :].rstrip().rstrip(";").rstrip()
+
+    @contextmanager
+    def pointing(self) -> Iterator[None]:
+        """Make errors that are raised inside show the whole statement."""
+        try:
+            yield
+        except EventideError as error:
+            if error.text == self.query:
+                error.text = self.text
+                if error.span is not None:
+                    error.span = Span(error.span.start + self.start, error.span.end + self.start)
+            error.located_in(self.text)
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class DropRequest(NamedRequest):
+    """DROP STREAM or DROP VIEW."""
+
+    view: bool
+    if_exists: bool = False
+
+
+def named_request(text: str) -> CreateRequest | DropRequest | None:
+    """Return the statement about a named query that a text is, or None for any other text.
+
+    >>> named_request("DROP VIEW IF EXISTS fast").if_exists
+    True
+    """
+    if _HEAD.match(text) is None:
+        return None
+    try:
+        tokens = Eventide().tokenize(text)
+    except SqlglotError:
+        raise token_error(text).located_in(text) from None
+    try:
+        reader = _HeadReader(text, tokens)
+        return reader.create() if reader.takes("CREATE") else reader.drop()
+    except EventideError as error:
+        raise error.located_in(text) from None
+
+
+@dataclass
+class _HeadReader:
+    """Reads the tokens of a statement up to its query."""
+
+    text: str
+    tokens: Sequence[Token]
+    place: int = 0
+
+    @property
+    def current(self) -> Token | None:
+        return self.tokens[self.place] if self.place < len(self.tokens) else None
+
+    def takes(self, *words: str) -> bool:
+        """Whether words stand here; go on behind them if they do."""
+        following = self.tokens[self.place : self.place + len(words)]
+        written = [
+            "" if each.token_type == TokenType.IDENTIFIER else each.text.upper()
+            for each in following
+        ]
+        found = written == list(words)
+        self.place += len(words) if found else 0
+        return found
+
+    def create(self) -> CreateRequest:
+        replace = self.takes("OR", "REPLACE")
+        stored = self.takes("STORED")
+        view = not stored and self.takes("VIEW")
+        shape = _CREATE_VIEW if view else _CREATE
+        if not view and not self.takes("STREAM"):
+            self.fail("STREAM is missing behind STORED", shape)
+        if_not_exists = self.takes("IF", "NOT", "EXISTS")
+        if replace and if_not_exists:
+            self.fail("OR REPLACE and IF NOT EXISTS exclude each other", "leave one of them out")
+        name, span = self.name(shape)
+        lateness_us = 0
+        if self.takes("WITH"):
+            if view:
+                self.fail("a view has no lateness", "leave WITH out, or write CREATE STREAM")
+            lateness_us = self.lateness()
+        if not self.takes("AS"):
+            self.fail("AS is missing", shape)
+        if self.current is None:
+            self.fail("the query is missing behind AS", shape)
+        parameter = first_parameter(self.tokens[self.place :])
+        if parameter is not None:
+            message = "a definition has no parameters"
+            hint = "write the value itself, or leave the condition to the queries that read it"
+            raise BindError(message, span=parameter, hint=hint)
+        kind: NamedKind = "view" if view else "stored stream" if stored else "stream"
+        start = self.current.start
+        return CreateRequest(
+            self.text, name, span, kind, start, lateness_us, replace, if_not_exists
+        )
+
+    def drop(self) -> DropRequest:
+        self.takes("DROP")
+        stored = self.takes("STORED")
+        view = not stored and self.takes("VIEW")
+        if not view and not self.takes("STREAM"):
+            self.fail("STREAM is missing behind STORED", _DROP)
+        if_exists = self.takes("IF", "EXISTS")
+        name, span = self.name(_DROP)
+        self.takes(";")
+        if self.current is not None:
+            self.fail(f"cannot read the statement near {self.current.text!r}", _DROP)
+        return DropRequest(self.text, name, span, view, if_exists)
+
+    def name(self, shape: str) -> tuple[str, Span]:
+        token = self.current
+        quoted = token is not None and token.token_type == TokenType.IDENTIFIER
+        named = token is not None and (quoted or token.text.isidentifier())
+        if token is None or not named or token.text.upper() in ("AS", "WITH", "IF"):
+            self.fail("a name is missing", shape)
+        self.place += 1
+        return token.text, Span(token.start, token.end + 1)
+
+    def lateness(self) -> int:
+        if not self.takes("(", "LATENESS", "="):
+            self.fail("cannot read WITH", f"write {_LATENESS}")
+        token = self.current
+        if token is None or token.token_type != TokenType.STRING:
+            self.fail("lateness is a duration in quotes", f"write {_LATENESS}")
+        span = Span(token.start, token.end + 1)
+        self.place += 1
+        if not self.takes(")"):
+            self.fail("WITH ( is not closed", f"write {_LATENESS}")
+        try:
+            lateness_us = duration_us(token.text)
+            if lateness_us < 0:
+                message = "lateness must not be negative"
+                raise ParseError(message, hint=f"write {_LATENESS}")
+            return lateness_us
+        except EventideError as error:
+            error.span = span
+            raise
+
+    def fail(self, message: str, hint: str) -> NoReturn:
+        token = self.current or (self.tokens[-1] if self.tokens else None)
+        span = None if token is None else Span(token.start, token.end + 1)
+        raise ParseError(message, span=span, hint=hint)
