@@ -317,7 +317,64 @@ def tumble_over_temporal(streams: Streams) -> list[Event]:
     return without(found, "window_end")
 
 
+# A plain SELECT around a query, and UNION ALL that nothing reads
+
+
+def select_over_tumble(streams: Streams) -> list[Event]:
+    return [
+        {"car": row["car"], "m": row["n"] + 1, "half": row["top"] / 2}
+        for row in windows_of(streams, 5)
+        if row["n"] > 1 and row["top"] is not None
+    ]
+
+
+def select_over_pattern(streams: Streams) -> list[Event]:
+    return [{"car": row["car"], "least": row["top"] - row["n"]} for row in spurts(streams)]
+
+
+def whole_union(streams: Streams) -> list[Event]:
+    rows = [{"car": row["car"], "value": row["value"]} for row in union(streams)]
+    return rows + [{"car": row["car"], "value": row["top"]} for row in windows_of(streams, 5)]
+
+
+def select_over_union(streams: Streams) -> list[Event]:
+    return [
+        {"car": row["car"], "twice": row["value"] * 2}
+        for row in union(streams)
+        if row["value"] is not None and row["value"] < 70
+    ]
+
+
+def select_over_istream(streams: Streams) -> list[Event]:
+    return [
+        {"at": row["ts"], "sum": row["value"] + row["load"]}
+        for row in pairs(streams, 3 * SECOND)
+        if row["load"] is not None and row["load"] > 30
+    ]
+
+
 COMPOSITIONS = (
+    Composition(
+        "SELECT over TUMBLE",
+        f"SELECT car, n + 1 AS m, top / 2 AS half FROM {WINDOWS} WHERE n > 1 AND top IS NOT NULL",
+        select_over_tumble,
+    ),
+    Composition(
+        "SELECT over pattern",
+        f"WITH m AS (SELECT * FROM cars {SPURTS.format('')}) SELECT car, top - n AS least FROM m",
+        select_over_pattern,
+    ),
+    Composition("UNION ALL", f"{UNION} UNION ALL SELECT car, top FROM {WINDOWS} AS w", whole_union),
+    Composition(
+        "SELECT over union",
+        f"SELECT car, value * 2 AS twice FROM {UNION} AS u WHERE value < 70",
+        select_over_union,
+    ),
+    Composition(
+        "SELECT over ISTREAM",
+        f"SELECT at, value + load AS sum FROM {ISTREAM} WHERE load > 30",
+        select_over_istream,
+    ),
     Composition(
         "pattern over pattern",
         f"SELECT * FROM cars {SPURTS.format('')} {RISES.format('PARTITION BY car ')}",

@@ -144,6 +144,17 @@ def situated(below: Query, _: random.Random) -> Query:
     return Query(f"SELECT car, value FROM ({below.text}) AS q {clause}", events)
 
 
+def computed(below: Query, choose: random.Random) -> Query:
+    least, factor = choose.choice([10, 40]), choose.choice([1, 2])
+
+    def events(streams: Streams) -> list[Event]:
+        kept = (row for row in below.events(streams) if row["value"] is not None)
+        return [{**r, "value": r["value"] * factor - 1} for r in kept if r["value"] >= least]
+
+    text = f"SELECT car, value * {factor} - 1 AS value FROM ({below.text}) WHERE value >= {least}"
+    return Query(text, events)
+
+
 def united(first: Query, second: Query) -> Query:
     def events(streams: Streams) -> list[Event]:
         arms = (first.events(streams), second.events(streams))
@@ -157,7 +168,7 @@ def united(first: Query, second: Query) -> Query:
     return Query(f"{first.text} UNION ALL {second.text}", events)
 
 
-OPERATORS = [tumbling, matching, framed, situated]
+OPERATORS = [tumbling, matching, framed, situated, computed]
 
 
 def drawn(choose: random.Random, depth: int) -> Query:
@@ -183,6 +194,8 @@ def tables(streams: Streams) -> dict[str, pa.Table]:
 def test_trees_over_history_and_live(seed: int) -> None:
     choose = random.Random(seed)
     query = choose.choice(OPERATORS)(drawn(choose, DEPTH - 1), choose)
+    if choose.random() < 0.2:
+        query = united(query, drawn(choose, DEPTH - 1))
     streams = arrivals(seed, 80)
     expected = as_bag(without(query.events(streams), "ts"))
     found = engines.plain(ev.sql(query.text, **tables(streams)).to_arrow())

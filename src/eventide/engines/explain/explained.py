@@ -21,7 +21,7 @@ from eventide.engines.history.patterns.selection import best_choice
 from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.history.profiling import replay_timed
 from eventide.engines.history.rest import run_rest
-from eventide.engines.history.situations.joined import named_blocks, run_input
+from eventide.engines.history.situations.joined import named_inputs, run_input, standing_blocks
 from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.engines.history.weights import Weights
 from eventide.engines.placing import arrow_schema
@@ -224,36 +224,31 @@ class Explainer:
     derived: dict[str, DerivedStream] = field(default_factory=dict)
 
     def tables(self, plan: Plan, called: str = "") -> dict[str, pa.Table]:
-        """Explain a plan; return the rows of its blocks, by name, without `analyze` no rows."""
+        """Explain a plan; return the rows of its inputs, by name, without `analyze` no rows."""
         opened = self.opener.open(plan)
         for name, stream in opened.below.items():
             if name not in self.derived:
-                table = self.below(name, stream.source)
+                (table,) = self.tables(stream.source, name).values()
                 self.sources[name] = source_of(name, stream, table)
                 self.derived[name] = stream
-        blocks = [(name or called, block) for name, block in named_blocks(opened.plan)]
-        standing = [block for _, block in blocks if isinstance(block, Standing)]
+        standing = standing_blocks(opened.plan)
         until_us = latest(until_of(standing, self.sources), self.newest_us)
-        return {name: self.block(name, block, until_us) for name, block in blocks}
-
-    def below(self, name: str, plan: Plan) -> pa.Table:
-        """Explain the plan below a derived stream, which has a name; return its rows."""
-        match plan:
-            case Merge(sources=sources):
-                return pa.concat_tables([self.below(name, each) for each in sources])
-            case Project(source=source) | Filter(source=source) if is_over_standing(source):
-                return row_by_row(plan, self.below(name, source))
-        (table,) = self.tables(plan, name).values()
-        return table
+        inputs = named_inputs(opened.plan)
+        return {name or called: self.block(name or called, each, until_us) for name, each in inputs}
 
     def block(self, name: str, block: Plan, until_us: int | None) -> pa.Table:
-        """Explain a standing query, or a plan over one scan; return its rows."""
-        if isinstance(block, Standing):
-            query, table = explain_standing(
-                name, block, self.sources, until_us, analyze=self.analyze
-            )
-            self.standing.append(query)
-            return arrow_schema(block.row).empty_table() if table is None else table
+        """Explain a standing query, a plan over one scan, or several of them; return the rows."""
+        match block:
+            case Standing():
+                query, table = explain_standing(
+                    name, block, self.sources, until_us, analyze=self.analyze
+                )
+                self.standing.append(query)
+                return arrow_schema(block.row).empty_table() if table is None else table
+            case Merge(sources=sources):
+                return pa.concat_tables([self.block(name, each, until_us) for each in sources])
+            case Project(source=below) | Filter(source=below) if is_over_standing(below):
+                return row_by_row(block, self.block(name, below, until_us))
         (scan,) = scans_of(block)
         source = self.sources[scan.stream]
         started = perf_counter()

@@ -85,7 +85,7 @@ def describe_embedded(seen: Explained) -> str:
         lines.append(f"history: {describe_history(block, derived=derived)}")
         lines += block_lines(block)
     for query in seen.standing:
-        lines += standing_lines(query, live=not (query.name or seen.derived))
+        lines += standing_lines(query, live=isinstance(seen.plan, Standing) and not seen.derived)
     for place, node in enumerate(joins_of(seen.plan)):
         took = f": {rest_text(seen.joins[place])}" if seen.joins else ""
         lines.append(f"history: {describe_join(node)}{took}")
@@ -105,7 +105,7 @@ def describe_embedded(seen: Explained) -> str:
 
 def describe_live(seen: Explained) -> str:
     """Return what a live run of a plan remembers."""
-    if not seen.derived:
+    if len(seen.blocks) == 1 and not (seen.derived or seen.standing):
         return describe_state(seen.plan)
     reasons = "; ".join(unbounded_reasons(seen.plan))
     bound = f", state has no bound, because {reasons}" if reasons else ""

@@ -53,9 +53,14 @@ class HistoryAnswer:
         plan = self.opened(plan)
         until_us = latest(until_of(standing_blocks(plan), self.sources), self.newest_us)
 
-        def run(_name: str, block: Plan) -> pa.Table:
-            if isinstance(block, Standing):
-                return run_standing(block, self.sources, until_us)
+        def run(name: str, block: Plan) -> pa.Table:
+            match block:
+                case Standing():
+                    return run_standing(block, self.sources, until_us)
+                case Merge(sources=sources):
+                    return pa.concat_tables([run(name, each) for each in sources])
+                case Project(source=source) | Filter(source=source) if is_over_standing(source):
+                    return row_by_row(block, run(name, source))
             return run_block(block, self.sources, self.weights)
 
         if isinstance(plan, Relational):
@@ -68,17 +73,8 @@ class HistoryAnswer:
         found = self.opener.open(plan)
         for name, stream in found.below.items():
             if name not in self.sources:
-                self.sources[name] = source_of(name, stream, self.derived(stream.source))
+                self.sources[name] = source_of(name, stream, self.rows(stream.source))
         return found.plan
-
-    def derived(self, plan: Plan) -> pa.Table:
-        """Return the rows below a derived stream, in any order."""
-        match plan:
-            case Merge(sources=sources):
-                return pa.concat_tables([self.derived(each) for each in sources])
-            case Project(source=source) | Filter(source=source) if is_over_standing(source):
-                return row_by_row(plan, self.derived(source))
-        return self.rows(plan)
 
 
 def row_by_row(plan: Project | Filter, table: pa.Table) -> pa.Table:

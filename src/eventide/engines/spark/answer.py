@@ -81,13 +81,14 @@ class SparkAnswer:
         """Return what answers a plan and all plans inside it."""
         return cls(session, given, weights, Opener.of(plan), streams_of_standing(plan))
 
-    def rows(self, plan: Plan) -> DataFrame:
-        """Return the rows of a plan."""
+    def rows(self, plan: Plan, zoneless: Collection[str] | None = None) -> DataFrame:
+        """Return the rows of a plan; `zoneless` are those of its columns without a time zone."""
         plan = self.opened(plan)
         beside = {scan.stream for each in standing_blocks(plan) for scan in scans_of(each)}
         beside |= self.standing_streams
         if not isinstance(plan, Relational):
-            return self.block(plan, beside, zoneless_columns(plan, self.given.zoneless))
+            own = zoneless_columns(plan, self.given.zoneless) if zoneless is None else zoneless
+            return self.block(plan, beside, own)
         if plan.spark_gap is not None:
             raise plan.spark_gap
         inputs = [(name, self.input(source, beside)) for name, source in plan.inputs]
@@ -100,24 +101,10 @@ class SparkAnswer:
         for name, stream in found.below.items():
             if name not in given.frames:
                 zoneless = zoneless_columns(stream, given.zoneless)
-                given.frames[name] = self.derived(stream.source, zoneless)
+                given.frames[name] = self.rows(stream.source, zoneless)
                 given.schemas[name] = derived_schema(stream)
                 given.zoneless[name] = zoneless_in(given.frames[name].schema)
         return found.plan
-
-    def derived(self, plan: Plan, zoneless: Collection[str]) -> DataFrame:
-        """Return the rows below a derived stream."""
-        match plan:
-            case Merge(sources=sources):
-                return reduce(
-                    DataFrame.unionAll, [self.derived(each, zoneless) for each in sources]
-                )
-            case Project(source=source) | Filter(source=source) if is_over_standing(source):
-                below = self.derived(source, zoneless_columns(source, self.given.zoneless))
-                return row_by_row(plan, below, zoneless)
-        plan = self.opened(plan)
-        beside = {scan.stream for scan in scans_of(plan)} | self.standing_streams
-        return self.block(plan, beside, zoneless)
 
     def input(self, plan: Plan, beside: set[str]) -> DataFrame:
         """Return the rows of an input of the rest: of a block, or of several that are joined."""
@@ -128,9 +115,16 @@ class SparkAnswer:
         return joined_frame(plan, left, right, zoneless)
 
     def block(self, plan: Plan, beside: set[str], zoneless: Collection[str]) -> DataFrame:
-        """Return the rows of a standing query, or of a plan over one scan."""
-        if isinstance(plan, Standing):
-            return self.standing(plan, beside, zoneless)
+        """Return the rows of a standing query, of a plan over one scan, or of several of them."""
+        match plan:
+            case Standing():
+                return self.standing(plan, beside, zoneless)
+            case Merge(sources=sources):
+                arms = [self.block(each, beside, zoneless) for each in sources]
+                return reduce(DataFrame.unionAll, arms)
+            case Project(source=below) | Filter(source=below) if is_over_standing(below):
+                own = zoneless_columns(below, self.given.zoneless)
+                return row_by_row(plan, self.block(below, beside, own), zoneless)
         (scan,) = scans_of(plan)
         given = self.given
         if scan.stream in given.frames:

@@ -21,7 +21,7 @@ def inline_ctes(query: exp.Expr) -> None:
     """Replace each table that a pattern or a join of periods reads by the CTE that it names.
 
     The same goes for what a SELECT with TUMBLE or HOP reads, or one that names hidden times, and
-    for a plain SELECT that another SELECT alone reads, if it reads nothing else. CTEs that nothing
+    for a SELECT or UNION that a SELECT alone reads, if it reads nothing else. CTEs that nothing
     else reads are dropped.
     """
     for node in list(query.find_all(RowPattern, SituationTable)):
@@ -33,7 +33,7 @@ def inline_ctes(query: exp.Expr) -> None:
         cte = visible_cte(tables[0]) if len(tables) == 1 else None
         if cte is None or window_of_table(tables[0]) is not None:
             continue
-        alone = _is_plain(cte.this) and _readings(query, cte) == 1
+        alone = isinstance(cte.this, exp.Select | exp.Union) and _readings(query, cte) == 1
         if is_windowed(select) or alone or _reads_times(select, cte.this):
             inline_cte(query, tables[0], through=True)
 
@@ -44,12 +44,6 @@ def _reads_times(select: exp.Select, read: exp.Expr) -> bool:
     if any(isinstance(item, exp.Star) or item.is_star for item in items):
         return False
     return bool(times_named(select) - {item.alias_or_name.lower() for item in items})
-
-
-def _is_plain(query: exp.Expr) -> bool:
-    """Whether a query chooses rows of one source and computes with each row by itself."""
-    kept = {key for key, value in query.args.items() if value}
-    return isinstance(query, exp.Select) and kept <= {"expressions", "from_", "where"}
 
 
 def _readings(query: exp.Expr, cte: exp.CTE) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -45,7 +45,8 @@ from eventide.lang.sql.standing.find import has_windows, inline_standing, is_sta
 from eventide.lang.sql.windows.group_by import check_windowed, is_window, is_windowed
 from eventide.lang.sql.windows.table_functions import apply_window_tables
 from eventide.plan.bind import bind
-from eventide.plan.nodes import Relational
+from eventide.plan.nodes import Filter, Project, Relational
+from eventide.plan.standing.nodes import Merge
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
@@ -64,6 +65,9 @@ def plan_query(
     prefix = fresh("eventide", re.findall(r"eventide(?:_\d+)*(?=_\d)", text, re.IGNORECASE))
     cutter = Cutter(SourceReader(catalog, text), IndexReader(catalog, text, indexed), prefix)
     query = prepared(query, catalog)
+    merged = cutter.union(query)
+    if merged is not None:
+        return merged
     rest = cutter.cut(query, frozenset())
     while isinstance(rest, exp.Subquery) and rest.this.meta.get("is_input"):
         rest = rest.this
@@ -108,6 +112,14 @@ class Cutter:
         name = f"{self.prefix}_{len(self.inputs)}"
         self.inputs.append((name, as_input(plan)))
         return exp.to_table(name)
+
+    def union(self, query: exp.Expr) -> Plan | None:
+        """Return the plan of a whole query that is UNION ALL of append-only ones, else None."""
+        while isinstance(query, exp.Subquery) and report_of(query) is None:
+            query = query.this
+        if not isinstance(query, exp.Union) or is_standing(query):
+            return None
+        return self.reader.inner_rows(query, frozenset())
 
     def cut(self, query: exp.Expr, ctes: Names, *, nested: bool = False) -> exp.Expr:
         """Return the rest of a query. `nested` queries may use columns of those around them."""
@@ -184,6 +196,9 @@ class Cutter:
             block = self._block(select, found, nested=nested or found is timed)
             if block is not None and self._fits(found, block[0]):
                 return self._replace(select, *self.index.ended(*block))
+        inner = self._over_query(select, tables, ctes) if scope is None else None
+        if inner is not None:
+            return self._replace(select, *inner)
         matched |= self.reader.show_times(select, ctes, matched)
         tables = list(sources_of(select))
         scopes = {id(table): self.reader.scope(table, ctes, matched) for table in tables}
@@ -241,6 +256,20 @@ class Cutter:
             return None
         return block, around
 
+    def _over_query(
+        self, select: exp.Select, tables: list[exp.Expr], ctes: Names
+    ) -> tuple[Block, OuterClauses] | None:
+        """Return the block of a SELECT that computes with each row of an append-only query."""
+        scope = self.reader.over_query(select, tables, ctes)
+        block = None if scope is None else self._block(select, scope, nested=True)
+        if block is None or not block[1].is_empty:
+            return None
+        try:
+            plan = bind(block[0].plan, self.reader.catalog)
+        except BindError:
+            return None  # the engine may cast more
+        return replace(block[0], plan=below_merge(plan)), block[1]
+
     def _fits(self, scope: Scope, block: Block) -> bool:
         """Whether the types of a block fit; over a SELECT in brackets, the engine may cast more."""
         if not (scope.meanings or scope.hidden):
@@ -289,6 +318,16 @@ class Cutter:
             if rest is not inner:
                 inner.replace(rest)
         return select
+
+
+def below_merge(plan: Plan) -> Plan:
+    """Project(a, Merge(x, y)) -> Merge(Project(a, x), Project(a, y)): each is a block by itself."""
+    if not isinstance(plan, Filter | Project):
+        return plan
+    source = below_merge(plan.source)
+    if not isinstance(source, Merge):
+        return plan
+    return Merge(tuple(replace(plan, source=each) for each in source.sources))
 
 
 def inner_queries(select: exp.Select) -> Iterator[exp.Expr]:

@@ -12,9 +12,10 @@ from sqlglot import exp
 
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.plan.expressions import Column, Expression, Named, rebuild
-from eventide.plan.nodes import Filter, Project, Scan
-from eventide.plan.standing.nodes import CHANGE_COLUMNS, RowsWindow, Standing, Windowed
+from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
+from eventide.plan.standing.nodes import CHANGE_COLUMNS, Merge, RowsWindow, Standing, Windowed
 from eventide.plan.tree import Plan
+from eventide.plan.windows.nodes import SlidingAggregate
 from eventide.schema import DELETED, Schema
 
 
@@ -46,6 +47,16 @@ def is_of_rows(plan: Plan) -> bool:
     if isinstance(plan, Filter | Project):
         return is_of_rows(plan.source)
     return isinstance(plan, Windowed)
+
+
+def reads_changes(plan: Plan, catalog: Mapping[str, Schema]) -> bool:
+    """Whether the rows of a plan are those of a relation's changes, one by one."""
+    match plan:
+        case Scan(stream=stream):
+            return bool(catalog[stream].key)
+        case Filter() | Project() | Merge() | DerivedStream() | SlidingAggregate():
+            return any(reads_changes(each, catalog) for each in plan.children)
+    return False
 
 
 def as_input(plan: Plan) -> Plan:

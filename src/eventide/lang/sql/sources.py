@@ -25,6 +25,7 @@ from eventide.lang.sql.names.streams import stream_named
 from eventide.lang.sql.patterns.clause import RowPattern
 from eventide.lang.sql.patterns.hints import hint_before_match
 from eventide.lang.sql.patterns.plan import plan_match
+from eventide.lang.sql.relation_rows import reads_changes
 from eventide.lang.sql.situations.clause import SituationTable
 from eventide.lang.sql.situations.period_join import joined_sides
 from eventide.lang.sql.situations.plan import plan_situations
@@ -40,6 +41,7 @@ from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import Column, Named
 from eventide.plan.nodes import Project, Scan
 from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.standing.nodes import Merge
 from eventide.plan.standing.update_patterns import UpdatePattern, pattern_of
 from eventide.plan.tree import Plan
 from eventide.schema import TS, Schema
@@ -290,6 +292,34 @@ class SourceReader:
             return self.events(table.copy(), ctes, "OVER")
         except EventideError:
             return None  # SQL for the engine reads more than our operators do
+
+    def inner_rows(self, query: exp.Expr, ctes: Names) -> Plan | None:
+        """Return the plan of an append-only query, its rows in no order, None if it is not one.
+
+        Present rows of a relation, and VALUES without an operator above them, are not events.
+        """
+        if query.find(exp.Values) is not None:
+            return None
+        try:
+            arms = self.arms(query.copy(), ctes, "SELECT")
+            found = arms[0] if len(arms) == 1 else Merge(tuple(aligned(arms, span_of(query))))
+        except EventideError:
+            return None  # SQL for the engine reads more than our operators do
+        return None if reads_changes(found, self.catalog) else found
+
+    def over_query(self, select: exp.Select, tables: list[exp.Expr], ctes: Names) -> Scope | None:
+        """Return the scope of a SELECT of an append-only query in brackets, row by row, or None."""
+        if len(tables) != 1 or has_joins(select) or not isinstance(tables[0], exp.Subquery):
+            return None
+        (table,) = tables
+        alias = table.args.get("alias")
+        if _kept(table, {"this", "alias", "report"}) or (alias is not None and alias.columns):
+            return None
+        plan = self.inner_rows(table, ctes)
+        if plan is None:
+            return None
+        shown = table.alias or "the subquery"
+        return Scope(shown, table.alias, list(plan.row), plan).of_select(select)
 
     def arms(self, query: exp.Expr, ctes: Names, word: str) -> list[Plan]:
         """Return the plans whose rows together are those of an append-only query, bound."""

@@ -11,7 +11,7 @@ from eventide.plan.tree import Plan
 def drop_order(plan: Plan) -> Plan:
     """Project(a, DerivedStream(x)) -> Project(a, x), at the top of a plan."""
     match plan:
-        case Filter() | Project() | PeriodJoin() | Relational():
+        case Filter() | Project() | Merge() | PeriodJoin() | Relational():
             return plan.with_children(drop_order)
         case DerivedStream(source=source) if _is_block(source):
             return drop_order(source)

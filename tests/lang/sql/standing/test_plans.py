@@ -451,8 +451,8 @@ Standing
     (
         ("SELECT x.at, x.car FROM ISTREAM (SELECT car FROM cars [ROWS 3]) AS x WHERE x.car = 'a'"),
         """\
-Relational SELECT x."at", x.car FROM (SELECT "at", car FROM eventide_0) AS x WHERE x.car = 'a'
-  eventide_0:
+Project at, car
+  Filter car = 'a'
     Standing ISTREAM
       Project cars.car AS car
         Windowed cars, the last 3 rows (ts, car)""",

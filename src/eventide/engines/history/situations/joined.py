@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
+from eventide.engines.derived import parts_of
 from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.plan.explain import keys_text, related_text
 from eventide.plan.nodes import Relational
@@ -20,6 +21,15 @@ JoinTables = Callable[[PeriodJoin, pa.Table, pa.Table], PeriodPairs]
 
 def named_blocks(plan: Plan) -> Iterator[tuple[str, Plan]]:
     """Yield the plans over one scan that a plan consists of, with their names in the query."""
+    for name, source in named_inputs(plan):
+        yield from ((name, part) for part in parts_of(source))
+
+
+def named_inputs(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    """Yield the inputs of the rest, and the sides of joins, with their names; or the plan itself.
+
+    Each is a block, or UNION ALL of several.
+    """
     if not isinstance(plan, Relational):
         yield "", plan
         return
