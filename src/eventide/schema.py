@@ -14,6 +14,8 @@ from eventide.errors import SchemaError, listed
 
 TS = "ts"
 """The event's time: microseconds since 1970-01-01 UTC."""
+START_TS = "start_ts"
+"""Where a period began: that of a situation, or of the events behind a derived one."""
 SEQ = "_seq"
 """The event's place in arrival order: the tie-break between equal times."""
 DELETED = "deleted"

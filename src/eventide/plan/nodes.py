@@ -9,7 +9,8 @@ from eventide.errors import PlanError, Span, UnsupportedError
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.bind import resolve
 from eventide.plan.check import require, require_columns, require_unique
-from eventide.plan.expressions import Expression, Named, NamedAggregate
+from eventide.plan.events.timed import kept, ordered_columns, shown, time_name
+from eventide.plan.expressions import Column, Expression, Named, NamedAggregate
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render, render_items
 from eventide.plan.situations.nodes import Situations, TemporalPattern
@@ -23,11 +24,12 @@ from eventide.plan.tree import (
     OverOne,
     Plan,
     Row,
+    Timed,
     below_items,
     changed_items,
     every_column,
 )
-from eventide.schema import TIMESTAMP, TS, DataType, Schema
+from eventide.schema import INT64, SEQ, START_TS, TIMESTAMP, TS, DataType, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,11 @@ class Scan(Plan):
         names = ", ".join(name for name, _ in self.columns)
         return f"Scan {self.stream} ({names}){format_range(self.time_range)}"
 
+    def timed(self) -> Timed:
+        """Return the scan: events have a time and a place in arrival order."""
+        time = Column(TS, TIMESTAMP)
+        return Timed(self, time, time, (Column(SEQ, INT64),))
+
 
 @dataclass(frozen=True, slots=True)
 class Filter(OverOne):
@@ -119,6 +126,11 @@ class Filter(OverOne):
     def keys_below(self, key: Expression) -> Keys:
         """Return the key: rows pass."""
         return (key,)
+
+    def timed(self) -> Timed:
+        """Return the rows with the times of those below."""
+        below = self.source.timed()
+        return replace(below, plan=replace(self, source=below.plan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +176,17 @@ class Project(OverOne):
     def keys_below(self, key: Expression) -> Keys | None:
         """Return the key over the columns that its items are computed from."""
         return below_items(key, self.items)
+
+    def timed(self) -> Timed:
+        """Return the node with items for times and order; named times are those of the query."""
+        below = self.source.timed()
+        items = [Named(time_name(item.name), item.expression) for item in self.items]
+        ts = shown(items, TS, below.ts)
+        start = shown(items, START_TS, below.start)
+        order = tuple(kept(items, part) for part in below.order)
+        named = next(item.expression for item in items if item.name == TS)
+        in_time = below.in_time and named == below.ts
+        return Timed(Project(below.plan, tuple(items)), ts, start, order, in_time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +257,13 @@ class DerivedStream(OverOne):
     def line(self) -> str:
         """Its line in explain."""
         return f"DerivedStream in order of {', '.join((TS, *self.order))}"
+
+    def timed(self) -> Timed:
+        """Return the node: its rows are events."""
+        time = Column(TS, TIMESTAMP)
+        has_start = self.row.get(START_TS) == TIMESTAMP
+        start = Column(START_TS, TIMESTAMP) if has_start else time
+        return Timed(self, time, start, ordered_columns(self, *self.order))
 
 
 @dataclass(frozen=True, slots=True)

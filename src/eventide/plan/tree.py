@@ -145,6 +145,11 @@ class Plan(ABC):
         """Whether rows of the children wait in its state, so that each column takes memory."""
         return False
 
+    def timed(self) -> Timed:
+        """Return the node with the time, the start and the order of its rows, which stay."""
+        message = f"the rows of {type(self).__name__} are no events"
+        raise AssertionError(message)
+
     @property
     def state_keys(self) -> Keys | None:
         """The keys by which it keeps its state, over its own rows; None if it keeps none.
@@ -179,6 +184,18 @@ class Plan(ABC):
 
     def check(self) -> None:  # noqa: B027 - most kinds have none
         """Raise `PlanError` if the node breaks a rule of its own kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """A plan, and the expressions over its rows for their time, their start and their order."""
+
+    plan: Plan
+    ts: Expression
+    start: Expression
+    order: tuple[Expression, ...]
+    in_time: bool = True
+    """Whether `ts` is the instant at which a row is certain."""
 
 
 class OverOne(Plan):

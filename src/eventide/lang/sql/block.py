@@ -33,7 +33,6 @@ from eventide.plan.expressions import (
 )
 from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.render import render
-from eventide.plan.situations.nodes import START_TS
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import (
     WINDOW_END,
@@ -41,7 +40,7 @@ from eventide.plan.windows.nodes import (
     SlidingAggregate,
     WindowAggregate,
 )
-from eventide.schema import STRING, TS
+from eventide.schema import START_TS, STRING, TS
 
 _WINDOW_COLUMNS = frozenset({WINDOW_START, WINDOW_END})
 

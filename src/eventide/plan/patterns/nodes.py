@@ -11,6 +11,7 @@ from eventide.plan.check import (
     require_local,
     require_type,
 )
+from eventide.plan.events.timed import fresh
 from eventide.plan.expressions import (
     ALWAYS,
     At,
@@ -31,6 +32,7 @@ from eventide.plan.patterns.tree import (
     Pattern,
     Skip,
     Strategy,
+    can_be_empty,
     render_pattern,
     variables_of,
 )
@@ -42,11 +44,13 @@ from eventide.plan.tree import (
     OverKeys,
     Plan,
     Row,
+    Timed,
     Use,
     changed_items,
     changed_order,
+    columns_named,
 )
-from eventide.schema import BOOL, TS
+from eventide.schema import BOOL, INT64, TIMESTAMP, TS
 
 TIMED_OUT = "timed_out"
 _DEFINE, _MEASURE = Use("condition", local=False), Use("item", local=False)
@@ -182,6 +186,42 @@ class MatchRecognize(OverKeys):
     def time_use(self) -> str | None:
         """The part of the query that needs times."""
         return None if self.within_us is None else "WITHIN"
+
+    def timed(self) -> Timed:
+        """Return the matches with their times and their order as hidden measures.
+
+        Of one key, a start row has one match at most, so matches are in the order of their start
+        rows, except where every match is wanted: there they are numbered.
+        """
+        below = self.source.timed()
+        taken = list(self.row)
+        hidden: list[Named] = []
+
+        def measured(expression: Expression) -> Column:
+            name = fresh("_of_match", [*taken, *(item.name for item in hidden)])
+            hidden.append(Named(name, expression))
+            return Column(name, expression.type)
+
+        started = At(below.ts, edge="start")
+        began: Expression = measured(started)
+        ts: Expression = below.ts
+        if self.all_rows:
+            # A row in no match is its own beginning.
+            began = Call("coalesce", (began, below.ts), TIMESTAMP)
+        else:
+            ts = At(below.ts, edge="last", final=True)
+            if can_be_empty(self.pattern):
+                ts = Call("coalesce", (ts, started), TIMESTAMP)
+            ts = measured(ts)
+        parts: list[Expression] = [began, *columns_named(self, *(key.name for key in self.keys))]
+        parts += [measured(At(part, edge="start")) for part in below.order]
+        if self.strategy == "skip_till_any":
+            parts.append(measured(MatchNumber()))
+        if self.all_rows:
+            parts.append(measured(MatchAggregate("count", None, type=INT64)))
+            parts += below.order
+        node = replace(self, source=below.plan, measures=(*self.measures, *hidden))
+        return Timed(node, ts, began, tuple(parts))
 
 
 def _check_in_match(expression: Expression, row: Row, *, numbered: bool = False) -> None:

@@ -13,8 +13,12 @@ from eventide.plan.check import (
     require_type,
     require_unique,
 )
+from eventide.plan.events.timed import fresh, ordered_columns
 from eventide.plan.expressions import (
     Aggregate,
+    Call,
+    Column,
+    Expression,
     MatchAggregate,
     Named,
     NamedAggregate,
@@ -34,14 +38,15 @@ from eventide.plan.tree import (
     OverTwo,
     Plan,
     Row,
+    Timed,
     Use,
     changed_aggregates,
     changed_items,
+    columns_named,
     every_column,
 )
-from eventide.schema import BOOL, STRING, TIMESTAMP, TS
+from eventide.schema import BOOL, START_TS, STRING, TIMESTAMP, TS
 
-START_TS = "start_ts"
 END_TS = "end_ts"
 SITUATION = "situation"
 CONFIRMED = "confirmed"
@@ -122,6 +127,12 @@ class Situations(OverKeys):
     def time_use(self) -> str:
         """The part of the query that needs times."""
         return "a situation"
+
+    def timed(self) -> Timed:
+        """Return the node: a situation is certain when it ends."""
+        order = ordered_columns(self, START_TS, *(key.name for key in self.keys), SITUATION)
+        start, end = columns_named(self, START_TS, END_TS)
+        return Timed(self, end, start, order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +244,19 @@ class TemporalPattern(OverKeys):
     def time_use(self) -> str:
         """The part of the query that needs times."""
         return "a situation"
+
+    def timed(self) -> Timed:
+        """Return the matches, with their earliest start as a hidden item."""
+        starts = tuple(PeriodPart(each.name, "start") for each in self.situations)
+        earliest: Expression = starts[0]
+        if len(starts) > 1:
+            earliest = Call("least", starts, TIMESTAMP)
+        if self.is_summary:
+            earliest = Aggregate("min", earliest, TIMESTAMP)
+        start = Column(fresh("_start", self.row), TIMESTAMP)
+        order = (start, *ordered_columns(self, *(each.name for each in self.computed)))
+        node = replace(self, returns=(*self.returns, Named(start.name, earliest)))
+        return Timed(node, Column(TS, TIMESTAMP), start, order)
 
 
 def _related(first: str, mask: int, second: str) -> str:

@@ -18,8 +18,10 @@ from typing import Literal as Choice
 from eventide.errors import PlanError, Span
 from eventide.plan.bind import resolve
 from eventide.plan.check import require, require_alike, require_columns, require_unique
+from eventide.plan.events.timed import ordered_columns
 from eventide.plan.expressions import (
     Call,
+    Column,
     Expression,
     Named,
     NamedAggregate,
@@ -45,6 +47,7 @@ from eventide.plan.tree import (
     OverTwo,
     Plan,
     Row,
+    Timed,
     Use,
     below_items,
     changed_aggregates,
@@ -831,6 +834,11 @@ class Standing(OverOne):
         if self.slide_us is not None:
             return "SLIDE"
         return None if self.report == "current" else self.report.upper()
+
+    def timed(self) -> Timed:
+        """Return the node: rows of an answer have no order but that of their values."""
+        at = Column(AT, TIMESTAMP)
+        return Timed(self, at, at, ordered_columns(self, *self.source.row))
 
 
 def _as_if_tumbling(node: Plan, slide_us: int, every: str) -> str:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from eventide.errors import PlanError
 from eventide.plan.check import require_columns, require_unique
+from eventide.plan.events.timed import ordered_columns
 from eventide.plan.expressions import (
     Expression,
     Frame,
@@ -25,9 +26,11 @@ from eventide.plan.tree import (
     OverOne,
     Plan,
     Row,
+    Timed,
     changed_aggregates,
     changed_items,
     changed_values,
+    columns_named,
 )
 from eventide.schema import TIMESTAMP, TS
 
@@ -170,6 +173,12 @@ class WindowAggregate(OverKeys):
         """The part of the query that needs times."""
         return None if isinstance(self.window, CountWindow) else "a window of time"
 
+    def timed(self) -> Timed:
+        """Return the node: a window is certain when it ends."""
+        order = ordered_columns(self, WINDOW_START, *(key.name for key in self.keys))
+        start, end = columns_named(self, WINDOW_START, WINDOW_END)
+        return Timed(self, end, start, order)
+
 
 @dataclass(frozen=True, slots=True)
 class SlidingAggregate(OverOne):
@@ -231,3 +240,8 @@ class SlidingAggregate(OverOne):
     def time_use(self) -> str | None:
         """The part of the query that needs times."""
         return "a frame of time" if isinstance(self.frame, RangeFrame) else None
+
+    def timed(self) -> Timed:
+        """Return the rows with the times of those below."""
+        below = self.source.timed()
+        return replace(below, plan=replace(self, source=below.plan))

@@ -21,9 +21,8 @@ from eventide.plan.named import NamedQuery
 from eventide.plan.nodes import Project
 from eventide.plan.passes import PASSES, optimise
 from eventide.plan.passes.drop_order import drop_order
-from eventide.plan.situations.nodes import START_TS
 from eventide.plan.tree import Plan
-from eventide.schema import TS, Schema
+from eventide.schema import START_TS, TS, Schema
 
 _ORDERED = tuple(each for each in PASSES if each is not drop_order)
 """The rows of a stream are in order, also at the top of its plan."""

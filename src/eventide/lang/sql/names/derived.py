@@ -10,10 +10,9 @@ from eventide.errors import BindError, Span
 from eventide.lang.sql.names.scope import Scope, sources_of
 from eventide.plan.expressions import Cast, Column, Expression, Named
 from eventide.plan.nodes import Project
-from eventide.plan.situations.nodes import START_TS
 from eventide.plan.tree import Plan
 from eventide.plan.types import common_type
-from eventide.schema import TS, DataType
+from eventide.schema import START_TS, TS, DataType
 
 
 def event_scope(stream: str, alias: str, visible: list[str], plan: Plan) -> Scope:

@@ -41,10 +41,10 @@ from eventide.plan.bind import bind, suggestion
 from eventide.plan.expressions import Named
 from eventide.plan.nodes import Project
 from eventide.plan.situations.allen import ANY
-from eventide.plan.situations.nodes import END_TS, START_TS, PairKind, PeriodJoin
+from eventide.plan.situations.nodes import END_TS, PairKind, PeriodJoin
 from eventide.plan.situations.parts import RowPeriod
 from eventide.plan.tree import Plan
-from eventide.schema import TIMESTAMP, Schema
+from eventide.schema import START_TS, TIMESTAMP, Schema
 
 Add = Callable[[Plan], exp.Table]
 """Makes a plan an input of the rest, and returns the table that stands for it there."""

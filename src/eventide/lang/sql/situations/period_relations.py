@@ -17,7 +17,8 @@ from eventide.errors import ParseError, Span
 from eventide.lang.sql.situations.clause import SituationParser
 from eventide.lang.sql.situations.pattern import MEANT
 from eventide.plan.situations.allen import WORDS, mask_named
-from eventide.plan.situations.nodes import END_TS, START_TS
+from eventide.plan.situations.nodes import END_TS
+from eventide.schema import START_TS
 
 _VERY_NEAR = 0.75
 _NOTHING = Token(TokenType.SEMICOLON, "")

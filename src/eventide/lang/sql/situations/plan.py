@@ -35,13 +35,12 @@ from eventide.plan.situations.nodes import (
     CONFIRMED,
     END_TS,
     SITUATION,
-    START_TS,
     Situations,
     TemporalPattern,
 )
 from eventide.plan.situations.parts import Situation
 from eventide.plan.tree import Plan
-from eventide.schema import TS
+from eventide.schema import START_TS, TS
 
 
 def plan_situations(clause: SituationClause, scope: Scope, text: str) -> Plan:
