@@ -12,13 +12,9 @@ from collections.abc import Iterable, Mapping
 from eventide.plan.expressions import Column, Expression, columns_of
 from eventide.plan.nodes import Scan, scans_of
 from eventide.plan.render import render
+from eventide.plan.standing.edges import Circumstances, UpdatePattern
 from eventide.plan.standing.nodes import Standing
-from eventide.plan.standing.update_patterns import (
-    Circumstances,
-    UpdatePattern,
-    pattern_of,
-    windows_of,
-)
+from eventide.plan.standing.update_patterns import pattern_of, windows_of
 from eventide.plan.tree import Plan, columns_named
 from eventide.schema import INT64, SEQ
 

@@ -15,6 +15,7 @@ from eventide.plan.patterns.looking_back import looks_back
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import Repeat, render_pattern, walk_pattern
 from eventide.plan.situations.nodes import TemporalPattern
+from eventide.plan.standing.edges import Circumstances, UpdatePattern
 from eventide.plan.standing.nodes import (
     Difference,
     Existence,
@@ -24,13 +25,7 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
-from eventide.plan.standing.update_patterns import (
-    Circumstances,
-    UpdatePattern,
-    nodes_of,
-    pattern_of,
-    windows_of,
-)
+from eventide.plan.standing.update_patterns import nodes_of, pattern_of, windows_of
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, WindowAggregate
 

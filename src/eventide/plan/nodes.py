@@ -14,11 +14,13 @@ from eventide.plan.expressions import Column, Expression, Named, NamedAggregate
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render, render_items
 from eventide.plan.situations.nodes import Situations, TemporalPattern
+from eventide.plan.standing.edges import FOREVER, Circumstances, Edge
 from eventide.plan.times import format_range
 from eventide.plan.tree import (
     CONDITION,
     ChangeExpression,
     ChangePlan,
+    EdgeOf,
     Keys,
     Names,
     OverOne,
@@ -132,6 +134,10 @@ class Filter(OverOne):
         below = self.source.timed()
         return replace(below, plan=replace(self, source=below.plan))
 
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+        """Return the edge of the source: rows pass."""
+        return of(self.source)
+
 
 @dataclass(frozen=True, slots=True)
 class Project(OverOne):
@@ -187,6 +193,10 @@ class Project(OverOne):
         named = next(item.expression for item in items if item.name == TS)
         in_time = below.in_time and named == below.ts
         return Timed(Project(below.plan, tuple(items)), ts, start, order, in_time)
+
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+        """Return the edge of the source: rows pass."""
+        return of(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +274,10 @@ class DerivedStream(OverOne):
         has_start = self.row.get(START_TS) == TIMESTAMP
         start = Column(START_TS, TIMESTAMP) if has_start else time
         return Timed(self, time, start, ordered_columns(self, *self.order))
+
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+        """Events never go."""
+        return FOREVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from eventide.plan.expressions import (
     columns_of,
     substituted,
 )
+from eventide.plan.standing.edges import FOREVER, Circumstances, Edge, UpdatePattern
 from eventide.schema import DataType, Schema
 
 Row = Mapping[str, DataType]
@@ -46,6 +47,7 @@ VALUE, ITEM, ORDER = Use(), Use("item"), Use("order")
 CONDITION, AGGREGATE = Use("condition"), Use("aggregate")
 ChangePlan = Callable[["Plan"], "Plan"]
 ChangeExpression = Callable[[Expression, Use], Expression]
+EdgeOf = Callable[["Plan"], Edge]
 
 
 P = TypeVar("P", bound="Plan")
@@ -166,6 +168,16 @@ class Plan(ABC):
     def time_use(self) -> str | None:
         """The part of the query that needs the times of rows, as a user calls it."""
         return None
+
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+        """Return how its tuples come and go, given the edges of its children.
+
+        By default they may go at any time, unless none ever goes from a child.
+        """
+        patterns = {of(child).pattern for child in self.children}
+        return (
+            FOREVER if patterns <= {UpdatePattern.MONOTONIC} else Edge(UpdatePattern.STRICT, None)
+        )
 
     @property
     def line(self) -> str:

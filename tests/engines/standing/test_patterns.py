@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.engines.build import build_standing
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.nodes import AsOfJoin, Standing, Windowed
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern, edges, pattern_of
+from eventide.plan.standing.update_patterns import edges, pattern_of
 from eventide.plan.tree import Plan
 from tests.engines.standing import queries as ask
 from tests.engines.standing.queries import ANSWERED, PLAIN, history

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from eventide.operators.changes import NEVER, Changes
 from eventide.operators.operator import Operator
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from eventide.plan.tree import Plan
 from eventide.schema import DataType
 from tests.naive.standing.groups import Tuple, plain

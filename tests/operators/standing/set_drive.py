@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from eventide.operators.changes import Changes
 from eventide.operators.operator import Operator
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import EXECUTIONS, Execution
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from tests.naive.standing.sets import NEVER, Bag, Lived, living
 
 SCHEMA = pa.schema([("k", pa.int64()), ("name", pa.string())])

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from eventide.errors import PlanError
 from eventide.operators.standing.sets.distinct import Form, distinct_operator
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from tests.naive.standing.sets import NEVER, Lived, distinct
 from tests.operators.standing.set_drive import (
     ENDS,

@@ -12,9 +12,9 @@ from eventide.operators.standing.groups import slides as group_slides
 from eventide.operators.standing.groups.panes import group_operator
 from eventide.operators.standing.groups.slides import AggregateSlides
 from eventide.plan.expressions import Aggregate, Column, Named, NamedAggregate
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import EXECUTIONS
 from eventide.plan.standing.nodes import GroupAggregate
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from eventide.schema import FLOAT64, INT64, TIMESTAMP
 from tests.operators.standing.group_drive import EDGES, Source, run, same_changes
 

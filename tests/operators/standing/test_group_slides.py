@@ -14,7 +14,7 @@ from eventide.operators.standing.groups.group import AggregateGroups
 from eventide.operators.standing.groups.panes import group_operator
 from eventide.operators.standing.groups.recomputed import RecomputedGroups
 from eventide.operators.standing.groups.slides import AggregateSlides
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.schema import BOOL, FLOAT64, INT64, STRING, DataType
 from tests.naive.standing.groups import Tuple, grouped
 from tests.operators.standing.group_drive import EDGES, answers, changes_of, run, same_changes

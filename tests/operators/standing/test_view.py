@@ -10,7 +10,7 @@ from eventide.errors import StateError
 from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.answer.keeping import KeptByHandle, Structure
 from eventide.operators.standing.answer.view import View, structure_for
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern
+from eventide.plan.standing.edges import Edge, UpdatePattern
 
 SCHEMA = pa.schema([("number", pa.int64())])
 Life = tuple[int, int, int]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from eventide.plan.expressions import OrderKey
 from eventide.plan.nodes import Filter
+from eventide.plan.standing.edges import Circumstances, Edge, UpdatePattern
 from eventide.plan.standing.nodes import (
     Difference,
     Distinct,
@@ -25,9 +26,6 @@ from eventide.plan.standing.nodes import (
 )
 from eventide.plan.standing.text import pattern_text
 from eventide.plan.standing.update_patterns import (
-    Circumstances,
-    Edge,
-    UpdatePattern,
     edges,
     feeds_strict_to_as_of,
     pattern_of,

@@ -30,6 +30,7 @@ from eventide.operators.standing.windows.choice import window_operator
 from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Literal, Named
 from eventide.plan.nodes import Filter, Project, Scan
+from eventide.plan.standing.edges import Circumstances, Edge
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import (
     ANSWER_EXP,
@@ -47,12 +48,7 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
-from eventide.plan.standing.update_patterns import (
-    Circumstances,
-    Edge,
-    pattern_of,
-    windows_of,
-)
+from eventide.plan.standing.update_patterns import pattern_of, windows_of
 from eventide.plan.tree import Plan, Row
 from eventide.schema import INT64, SEQ, TIMESTAMP, TS
 

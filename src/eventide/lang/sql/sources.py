@@ -41,8 +41,9 @@ from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import Column, Named
 from eventide.plan.nodes import Project, Scan
 from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.plan.standing.edges import UpdatePattern
 from eventide.plan.standing.nodes import Merge
-from eventide.plan.standing.update_patterns import UpdatePattern, pattern_of
+from eventide.plan.standing.update_patterns import pattern_of
 from eventide.plan.tree import Plan
 from eventide.schema import TS, Schema
 

@@ -46,8 +46,8 @@ from eventide.operators.standing.compaction import (
     new_numbers,
     renumbered,
 )
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from eventide.schema import MAX_TS_US, MIN_TS_US
 
 PARTITIONS = 64

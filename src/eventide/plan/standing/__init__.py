@@ -1,8 +1,7 @@
 """Standing queries.
 
 nodes.py            the nodes: windows of streams, joins, sets, groups
-rebuild.py          the children and expressions of a node, and how they are replaced
-update_patterns.py  how the tuples of each edge come and go
+edges.py            how tuples come and go; update_patterns.py: how operators keep them
 choose.py           which of several plans is run; execution.py: the ways to execute one
 cost.py             what a plan costs; flow.py: how many tuples travel on each edge
 statistics.py       what is known of its streams, and what is assumed

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from math import log2
 
 from eventide.plan.nodes import Filter
+from eventide.plan.standing.edges import Circumstances
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.plan.standing.flow import Flow, Flows
 from eventide.plan.standing.join_order import best_orders, cost_of_orders
@@ -38,7 +39,6 @@ from eventide.plan.standing.nodes import (
 )
 from eventide.plan.standing.statistics import Statistics
 from eventide.plan.standing.update_patterns import (
-    Circumstances,
     Structure,
     pattern_of,
     structure_below,

@@ -36,9 +36,20 @@ from eventide.plan.render import (
     render_items,
     render_order,
 )
+from eventide.plan.standing.edges import (
+    FOREVER,
+    Circumstances,
+    Edge,
+    UpdatePattern,
+    joined,
+    merged,
+    outer,
+    slid,
+)
 from eventide.plan.times import format_duration, format_range, format_timestamp
 from eventide.plan.tree import (
     ChangeExpression,
+    EdgeOf,
     Keys,
     Names,
     OverKeys,
@@ -80,6 +91,10 @@ class Unbounded:
         """Which events it holds, as text."""
         return "all events"
 
+    def edge(self, slide_us: int | None) -> Edge:  # noqa: ARG002 - none goes in time
+        """Return how its events come and go, if times are rounded up to multiples of a slide."""
+        return FOREVER
+
 
 @dataclass(frozen=True, slots=True)
 class RangeWindow:
@@ -103,6 +118,15 @@ class RangeWindow:
         jumps = "" if self.jump_us is None else f" in jumps of {format_duration(self.jump_us)}"
         return f"the last {format_duration(self.size_us)}{jumps}"
 
+    def edge(self, slide_us: int | None) -> Edge:
+        """Return how its events come and go, if times are rounded up to multiples of a slide."""
+        # Rounding times up to a multiple of the slide gives the same result if they were rounded
+        # to a part of it before.
+        if self.jump_us is None or (slide_us is not None and slide_us % self.jump_us == 0):
+            return slid(Edge(UpdatePattern.WEAKEST, self.size_us, in_order=True), slide_us)
+        longest = self.size_us + self.jump_us - 1
+        return slid(Edge(UpdatePattern.WEAK, longest, in_order=True), slide_us)
+
 
 @dataclass(frozen=True, slots=True)
 class PeriodWindow:
@@ -119,6 +143,10 @@ class PeriodWindow:
     def text(self) -> str:
         """Which events it holds, as text."""
         return f"this period of {format_duration(self.period_us)}"
+
+    def edge(self, slide_us: int | None) -> Edge:
+        """Return how its events come and go, if times are rounded up to multiples of a slide."""
+        return slid(Edge(UpdatePattern.WEAK, self.period_us, in_order=True), slide_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +166,10 @@ class SinceWindow:
         """Which events it holds, as text."""
         end = "" if self.until_us is None else f" until {format_timestamp(self.until_us)}"
         return f"since {format_timestamp(self.since_us)}{end}"
+
+    def edge(self, slide_us: int | None) -> Edge:  # noqa: ARG002 - none goes in time
+        """Return how its events come and go, if times are rounded up to multiples of a slide."""
+        return FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +200,10 @@ class RowsWindow:
             return f"the last row{_of_each(self.keys)}{gone}"
         return f"the last {self.count:,} row{'' if self.count == 1 else 's'}{_of_each(self.keys)}"
 
+    def edge(self, slide_us: int | None) -> Edge:  # noqa: ARG002 - none goes in time
+        """Return how its events come and go, if times are rounded up to multiples of a slide."""
+        return Edge(UpdatePattern.STRICT, None)
+
 
 @dataclass(frozen=True, slots=True)
 class SessionWindow:
@@ -190,6 +226,10 @@ class SessionWindow:
         """Which events it holds, as text."""
         gap = format_duration(self.gap_us)
         return f"the session{_of_each(self.keys)} with gaps below {gap}"
+
+    def edge(self, slide_us: int | None) -> Edge:  # noqa: ARG002 - none goes in time
+        """Return how its events come and go, if times are rounded up to multiples of a slide."""
+        return Edge(UpdatePattern.STRICT, None)
 
 
 def _of_each(keys: tuple[str, ...]) -> str:
@@ -286,6 +326,10 @@ class Windowed(OverOne):
         timeless = isinstance(self.window, RowsWindow | Unbounded)
         return None if timeless else "a window of time"
 
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - events stay
+        """Return how events leave the window."""
+        return self.window.edge(circumstances.slide_us)
+
 
 @dataclass(frozen=True, slots=True)
 class Merge(OverSeveral):
@@ -315,6 +359,10 @@ class Merge(OverSeveral):
     def keys_below(self, key: Expression) -> Keys:
         """Return the key for each source: rows pass."""
         return (key,) * len(self.sources)
+
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+        """Return the hardest edge of the sources."""
+        return merged([of(each) for each in self.sources])
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +421,10 @@ class WindowJoin(OverSeveral):
     def keys_below(self, key: Expression) -> Keys | None:
         """Return the keys that are compared."""
         return compared_below(key, self.compared)
+
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+        """Return the edge of combinations."""
+        return joined([of(each) for each in self.sources])
 
 
 @dataclass(frozen=True, slots=True)
@@ -491,6 +543,11 @@ class OuterJoin(OverSeveral):
         kept = self.state_keys
         return tuple(own[kept.index(key)] for own in self.keys) if key in kept else None
 
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+        """Return the edge of rows that may lose their nulls."""
+        kept = zip(self.sources, self.keeps, strict=True)
+        return outer([of(each) for each, keeps in kept if keeps])
+
 
 @dataclass(frozen=True, slots=True)
 class AsOfJoin(OverTwo):
@@ -554,6 +611,10 @@ class AsOfJoin(OverTwo):
         """The part of the query that needs times."""
         return "ASOF JOIN"
 
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+        """Return the edge on the left: each row keeps its partner."""
+        return of(self.left)
+
 
 @dataclass(frozen=True, slots=True)
 class Distinct(OverOne):
@@ -578,6 +639,15 @@ class Distinct(OverOne):
     def keys_below(self, key: Expression) -> Keys:
         """Return the key: rows pass."""
         return (key,)
+
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:
+        """Return the edge of values, each as long as some row has it."""
+        below = of(self.source)
+        if below.pattern == UpdatePattern.MONOTONIC:
+            return below
+        if below.strict or circumstances.strict_distinct:
+            return Edge(UpdatePattern.STRICT, None)
+        return Edge(UpdatePattern.WEAK, below.lifetime_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -609,6 +679,10 @@ class Difference(OverTwo):
     def keys_below(self, key: Expression) -> Keys:
         """Return the key for both sources."""
         return key, key
+
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+        """Rows may go at any time, and come back."""
+        return Edge(UpdatePattern.STRICT, of(self.left).lifetime_us)
 
 
 @dataclass(frozen=True, slots=True)
@@ -668,6 +742,10 @@ class Existence(OverTwo):
         """Return the keys that are compared."""
         return compared_below(key, self.compared)
 
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+        """Rows may go at any time, and come back."""
+        return Edge(UpdatePattern.STRICT, of(self.left).lifetime_us)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupAggregate(OverKeys):
@@ -706,6 +784,10 @@ class GroupAggregate(OverKeys):
         """Its line in explain."""
         by = f" by {render_items(self.keys)}" if self.keys else ""
         return f"GroupAggregate{by}{render_computed(self.aggregates)}"
+
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+        """A value stays until the next one replaces it, also where no row goes."""
+        return Edge(UpdatePattern.STRICT, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -750,6 +832,10 @@ class Top(OverOne):
     def keys_below(self, key: Expression) -> Keys | None:
         """Return the key, if it is one of its own."""
         return (key,) if key in self.keys else None
+
+    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+        """Rows may go at any time, and come back."""
+        return Edge(UpdatePattern.STRICT, of(self.source).lifetime_us)
 
 
 Report = Choice["current", "istream", "dstream", "rstream"]

@@ -10,6 +10,7 @@ from eventide.plan.explain import describe
 from eventide.plan.nodes import Filter, Project, scans_of
 from eventide.plan.render import render
 from eventide.plan.standing.choose import Chosen
+from eventide.plan.standing.edges import Circumstances, Edge, UpdatePattern
 from eventide.plan.standing.nodes import (
     AsOfJoin,
     Difference,
@@ -32,9 +33,6 @@ from eventide.plan.standing.statistics import (
 )
 from eventide.plan.standing.unseen import unseen_share
 from eventide.plan.standing.update_patterns import (
-    Circumstances,
-    Edge,
-    UpdatePattern,
     by_pane,
     by_sketch,
     edges,

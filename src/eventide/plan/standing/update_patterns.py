@@ -1,21 +1,13 @@
-"""How the tuples of an edge of a standing plan come and go, derived from the plan alone.
+"""How the tuples of a plan's edges come and go, and in which structures operators keep them.
 
-monotonic   none ever goes
-weakest     each goes a constant time after it came, so in the order of coming
-weak        each knows when it will go when it comes; some live longer than others
-strict      when some go depends on what comes later
-
-The pattern decides how tuples are kept: those that go in the order of coming wait in a queue, those
-that know their time in a calendar queue, and those that may be taken back at any time are found by
-their id.
+The pattern of an edge (edges.py) is derived from the plan alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from enum import IntEnum
-from typing import Literal, assert_never
+from dataclasses import replace
+from typing import Literal
 
 from eventide.plan.aggregates import (
     BY_PANE,
@@ -28,92 +20,9 @@ from eventide.plan.aggregates import (
     TAKEN_BACK,
 )
 from eventide.plan.expressions import Aggregate
-from eventide.plan.nodes import Filter, Project
-from eventide.plan.standing.nodes import (
-    AsOfJoin,
-    Difference,
-    Distinct,
-    Existence,
-    GroupAggregate,
-    Merge,
-    OuterJoin,
-    PeriodWindow,
-    RangeWindow,
-    RowsWindow,
-    SessionWindow,
-    SinceWindow,
-    Standing,
-    StreamWindow,
-    Top,
-    Unbounded,
-    Windowed,
-    WindowJoin,
-)
+from eventide.plan.standing.edges import FOREVER, FREE, Circumstances, Edge, UpdatePattern, slid
+from eventide.plan.standing.nodes import AsOfJoin, GroupAggregate, Standing, Windowed, WindowJoin
 from eventide.plan.tree import Plan
-
-
-class UpdatePattern(IntEnum):
-    """How tuples leave, from the easiest to the hardest to follow."""
-
-    MONOTONIC = 0
-    WEAKEST = 1
-    WEAK = 2
-    STRICT = 3
-
-    def __str__(self) -> str:
-        return self.name.lower()
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """What is known of the tuples that go from one node of a plan to the next.
-
-    `lifetime_us` is how long each lives if the pattern is weakest, otherwise the longest possible
-    life; None if there is no such bound. `internal` says that all windows below are internal.
-    `in_order` says that tuples expire in the order in which they come, as those of one time window
-    always do, even if their lifetimes differ.
-    """
-
-    pattern: UpdatePattern
-    lifetime_us: int | None
-    internal: bool = False
-    in_order: bool = False
-
-    @property
-    def strict(self) -> bool:
-        """Whether tuples may go before they expire."""
-        return self.pattern == UpdatePattern.STRICT
-
-
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What the patterns of a plan depend on beside its nodes.
-
-    `slide_us` is the multiple to which windows round the coming and going of tuples. With
-    `strict_distinct` a value that stays is not emitted again. With `kept`, edges are as operators
-    keep them: internal windows count as the others, because they bound the state just as much.
-    `all_internal` is set below an output window, which makes all windows internal.
-    """
-
-    slide_us: int | None = None
-    strict_distinct: bool = False
-    kept: bool = False
-    all_internal: bool = False
-
-    @classmethod
-    def of(cls, plan: Standing, *, kept: bool = False) -> Circumstances:
-        """Return the circumstances of the edges inside a standing query."""
-        return cls(
-            # To restore rows that a refresh would miss, the plan has to run on true times.
-            slide_us=None if plan.restore else plan.slide_us,
-            strict_distinct=plan.report != "current",
-            kept=kept,
-            all_internal=plan.output_window is not None,
-        )
-
-
-FREE = Circumstances()
-_FOREVER = Edge(UpdatePattern.MONOTONIC, None, in_order=True)
 
 
 def pattern_of(plan: Plan, circumstances: Circumstances = FREE) -> Edge:
@@ -121,8 +30,8 @@ def pattern_of(plan: Plan, circumstances: Circumstances = FREE) -> Edge:
     if isinstance(plan, Standing):
         return _answer(plan, kept=circumstances.kept)
     if _all_internal(plan, circumstances) and not circumstances.kept:
-        return replace(_FOREVER, internal=True)
-    return _of_node(plan, circumstances)
+        return replace(FOREVER, internal=True)
+    return plan.edge(lambda source: pattern_of(source, circumstances), circumstances)
 
 
 def edges(plan: Plan, *, kept: bool = False) -> list[tuple[int, Plan, Edge]]:
@@ -268,102 +177,6 @@ def _all_internal(plan: Plan, circumstances: Circumstances) -> bool:
 
 def _answer(plan: Standing, *, kept: bool) -> Edge:
     if plan.output_window is not None:
-        return _of_window(plan.output_window, None)
+        return plan.output_window.edge(None)
     edge = pattern_of(plan.source, Circumstances.of(plan, kept=kept))
-    return _slid(edge, plan.slide_us) if plan.restore else edge
-
-
-def _of_node(plan: Plan, circumstances: Circumstances) -> Edge:
-    """Return the edge of a node with at least one window below it that is not internal."""
-
-    def of(source: Plan) -> Edge:
-        return pattern_of(source, circumstances)
-
-    match plan:
-        case Windowed(window=window):
-            return _of_window(window, circumstances.slide_us)
-        case Filter(source=source) | Project(source=source) | AsOfJoin(left=source):
-            return of(source)
-        case Merge(sources=sources):
-            return _merged([of(each) for each in sources])
-        case WindowJoin(sources=sources):
-            return _joined([of(each) for each in sources])
-        case OuterJoin(sources=both, keeps=keeps):
-            return _outer([of(each) for each, kept in zip(both, keeps, strict=True) if kept])
-        case Distinct(source=source):
-            return _distinct(of(source), strict=circumstances.strict_distinct)
-        case Difference(left=source) | Existence(left=source) | Top(source=source):
-            return Edge(UpdatePattern.STRICT, of(source).lifetime_us)
-        case GroupAggregate():
-            # Also over windows that lose nothing: a value stays until the next one replaces it.
-            return Edge(UpdatePattern.STRICT, None)
-        case _:
-            # Scans and what is above them before a window: events, which never go.
-            return _FOREVER
-
-
-def _of_window(window: StreamWindow, slide_us: int | None) -> Edge:
-    match window:
-        case Unbounded() | SinceWindow():
-            return _FOREVER
-        case RangeWindow(size_us=size, jump_us=jump):
-            # Rounding times up to a multiple of the slide gives the same result if they were
-            # rounded to a part of it before.
-            if jump is None or (slide_us is not None and slide_us % jump == 0):
-                return _slid(Edge(UpdatePattern.WEAKEST, size, in_order=True), slide_us)
-            return _slid(Edge(UpdatePattern.WEAK, size + jump - 1, in_order=True), slide_us)
-        case PeriodWindow(period_us=period):
-            return _slid(Edge(UpdatePattern.WEAK, period, in_order=True), slide_us)
-        case RowsWindow() | SessionWindow():
-            return Edge(UpdatePattern.STRICT, None)
-    assert_never(window)
-
-
-def _slid(edge: Edge, slide_us: int | None) -> Edge:
-    """Return the edge with the coming and going of its tuples rounded up to multiples.
-
-    If the lifetime is a multiple itself, both move alike and nothing changes. Otherwise some tuples
-    live one slide longer than others: weak. Rounding keeps the order.
-    """
-    if slide_us is None or edge.lifetime_us is None or edge.lifetime_us % slide_us == 0:
-        return edge
-    longest = -(-edge.lifetime_us // slide_us) * slide_us
-    return replace(edge, pattern=max(edge.pattern, UpdatePattern.WEAK), lifetime_us=longest)
-
-
-def _merged(sources: list[Edge]) -> Edge:
-    """Return the edge of a union: the hardest of its sources, and weak where they differ."""
-    hardest = max(edge.pattern for edge in sources)
-    lifetimes = [edge.lifetime_us for edge in sources]
-    alike = len({(edge.pattern, edge.lifetime_us) for edge in sources}) == 1
-    if hardest == UpdatePattern.WEAKEST and not alike:
-        hardest = UpdatePattern.WEAK
-    known = [lifetime for lifetime in lifetimes if lifetime is not None]
-    longest = max(known) if len(known) == len(lifetimes) else None
-    orderly = alike and sources[0].in_order and hardest <= UpdatePattern.WEAKEST
-    return Edge(hardest, longest, in_order=orderly)
-
-
-def _joined(sources: list[Edge]) -> Edge:
-    """Return the edge of a join: a combination goes with the first of its parts that goes."""
-    known = [edge.lifetime_us for edge in sources if edge.lifetime_us is not None]
-    shortest = min(known) if known else None
-    hardest = max(edge.pattern for edge in sources)
-    if hardest == UpdatePattern.MONOTONIC:
-        return _FOREVER
-    # Also beside internal windows only: new tuples meet old ones, which go soon.
-    return Edge(max(hardest, UpdatePattern.WEAK), shortest)
-
-
-def _outer(kept: list[Edge]) -> Edge:
-    """Return the edge of an outer join: a row beside nulls goes when a partner comes."""
-    lifetimes = [edge.lifetime_us for edge in kept if edge.lifetime_us is not None]
-    return Edge(UpdatePattern.STRICT, max(lifetimes) if len(lifetimes) == len(kept) else None)
-
-
-def _distinct(source: Edge, *, strict: bool) -> Edge:
-    if source.pattern == UpdatePattern.MONOTONIC:
-        return source
-    if source.pattern == UpdatePattern.STRICT or strict:
-        return Edge(UpdatePattern.STRICT, None)
-    return Edge(UpdatePattern.WEAK, source.lifetime_us)
+    return slid(edge, plan.slide_us) if plan.restore else edge

@@ -9,6 +9,7 @@ from eventide.errors import BindError, Span
 from eventide.lang.sql.standing.clause import ReportClause, WindowClause
 from eventide.lang.sql.standing.from_clause import Negation
 from eventide.plan.nodes import scans_of
+from eventide.plan.standing.edges import Circumstances, UpdatePattern
 from eventide.plan.standing.nodes import (
     CHANGE_COLUMNS,
     AsOfJoin,
@@ -25,7 +26,7 @@ from eventide.plan.standing.nodes import (
     Unbounded,
     Windowed,
 )
-from eventide.plan.standing.update_patterns import Circumstances, UpdatePattern, pattern_of
+from eventide.plan.standing.update_patterns import pattern_of
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan
 

@@ -23,6 +23,7 @@ from eventide.operators.standing.answer.view import View, ViewState, structure_f
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.state import join_parts, read_rows, split_parts, write_rows
 from eventide.operators.stateful import Stateful
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import (
     ANSWER_EXP,
@@ -34,7 +35,6 @@ from eventide.plan.standing.nodes import (
     Report,
     RowsWindow,
 )
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from eventide.schema import TIMESTAMP
 
 

@@ -48,9 +48,9 @@ from eventide.operators.stateful import Stateful
 from eventide.plan.aggregates import LONGEST_WORD
 from eventide.plan.expressions import OrderKey
 from eventide.plan.render import render
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import Top
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 from eventide.schema import MAX_TS_US, MIN_TS_US
 
 ROOM = 4096

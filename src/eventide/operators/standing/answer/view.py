@@ -29,8 +29,8 @@ from eventide.operators.standing.answer.keeping import (
 from eventide.operators.standing.row_log import RowLog
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 
 _KEPT = pa.schema([("exp", pa.int64()), ("id", pa.int64())])
 

@@ -37,9 +37,9 @@ from eventide.operators.standing.row_log import RowLog
 from eventide.operators.standing.tuples import GroupedChanges, knows_ends, remembering
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
+from eventide.plan.standing.edges import Edge
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import GroupAggregate
-from eventide.plan.standing.update_patterns import Edge
 
 _TEXTS = pa.schema([("text", pa.string())])
 

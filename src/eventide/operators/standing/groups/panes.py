@@ -41,15 +41,10 @@ from eventide.operators.stateful import Stateful
 from eventide.plan.aggregates import DECAYED, MERGED_WITH_SKETCHES, SKETCHED
 from eventide.plan.expressions import Aggregate
 from eventide.plan.render import render
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import GroupAggregate
-from eventide.plan.standing.update_patterns import (
-    Edge,
-    UpdatePattern,
-    by_pane,
-    by_sketch,
-    is_taken_back,
-)
+from eventide.plan.standing.update_patterns import by_pane, by_sketch, is_taken_back
 
 WORD = pa.int64()
 

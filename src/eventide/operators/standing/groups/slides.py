@@ -52,8 +52,8 @@ from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
 from eventide.plan.aggregates import BY_PANE
 from eventide.plan.render import render
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.nodes import GroupAggregate
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 
 FEWEST_ROWS = 64
 """There is always room for this many rows."""

@@ -14,8 +14,8 @@ from eventide.kernels.lifetimes.value_chains import DIFFERENCE
 from eventide.operators.changes import Changes
 from eventide.operators.fingerprints import fingerprints
 from eventide.operators.standing.sets.sides import PLAIN, FollowsSides, Sides, SidesState
+from eventide.plan.standing.edges import Edge
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.update_patterns import Edge
 
 
 @dataclass(frozen=True)

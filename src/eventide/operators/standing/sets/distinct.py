@@ -42,8 +42,8 @@ from eventide.operators.standing.sets.sides import (
 )
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
+from eventide.plan.standing.edges import Edge
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.update_patterns import Edge
 
 Form = Literal["successors", "counted", "stored"]
 

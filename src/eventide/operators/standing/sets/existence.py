@@ -16,8 +16,8 @@ from eventide.operators.fingerprints import Fingerprints, fingerprints
 from eventide.operators.standing.keys import without_null
 from eventide.operators.standing.sets.sides import PLAIN, FollowsSides, Sides, SidesState
 from eventide.plan.expressions import Expression
+from eventide.plan.standing.edges import Edge
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.update_patterns import Edge
 
 
 @dataclass(frozen=True)

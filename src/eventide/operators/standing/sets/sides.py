@@ -63,8 +63,8 @@ from eventide.operators.standing.compaction import is_too_roomy
 from eventide.operators.standing.row_log import RowLog, append_coming, is_sparse
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
+from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.update_patterns import Edge, UpdatePattern
 
 _MODES: dict[Execution, int] = {"aware": CALENDAR, "negative": WAITS, "direct": SWEPT}
 _KEPT = pa.schema([(name, pa.int64()) for name in ("first", "second", "exp", "id", "out_id")])
