@@ -17,6 +17,7 @@ from eventide.engines.history.row_aggregates import aggregate_of, answers_from_r
 from eventide.errors import EvaluationError, EventideError, SchemaError
 from eventide.ingest.coerce import to_events
 from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.plan.aggregates import AGGREGATES
 from eventide.plan.expressions import Aggregate
 from eventide.plan.times import Duration, duration_us, parse_timestamp
 from eventide.schema import SEQ, DataType, Schema
@@ -286,7 +287,9 @@ class AskedAggregates:
         for text in texts:
             called = CALL.fullmatch(text) if isinstance(text, str) else None
             function = called[1].lower() if called is not None else ""
-            indexed = function in BUILT_IN or find_registered(function) is not None
+            registered = find_registered(function)
+            exact = registered is not None and registered.kind != "rough"
+            indexed = function in BUILT_IN or exact or (registered and function not in AGGREGATES)
             plain = called is not None and PLAIN.fullmatch(called[2]) is not None
             if called is None or not (indexed and (plain or called[2] in schema.names)):
                 try:

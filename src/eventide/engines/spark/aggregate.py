@@ -70,7 +70,8 @@ class IndexAnswers:
     ) -> pa.RecordBatch:
         """Return aggregates of the periods [cuts[i], cuts[i + 1]), one row each or each group."""
         question = question_of(tuple(calls), snapshot.schema)
-        return answers_of(question, self.partials(snapshot, question, cuts), groups)
+        partials = self.partials(snapshot, question, cuts)
+        return answers_of(snapshot, question, partials, cuts, groups)
 
     def partials(
         self, snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]

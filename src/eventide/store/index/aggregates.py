@@ -324,9 +324,12 @@ STDDEV_POP = register_aggregate(
         "stddev_pop", ("var_pop",), lambda answers: pc.sqrt(answers["var_pop"]), numeric
     )
 )
-MEDIAN = register_aggregate(
-    UserAggregate(
-        "median",
+
+
+def rough_median(name: str) -> UserAggregate:
+    """Return the aggregate of the median of medians: exact in a leaf, an estimate above."""
+    return UserAggregate(
+        name,
         "rough",
         lambda argument: {"value": pa.float64()} if argument.is_numeric else None,
         median_by_run,
@@ -334,4 +337,8 @@ MEDIAN = register_aggregate(
         lambda partials, _dependencies: partials[0],
         ("count",),
     )
-)
+
+
+APPROX_MEDIAN = register_aggregate(rough_median("approx_median"))
+# The name under which streams have stored it before; queries mean the exact one by it.
+MEDIAN = register_aggregate(rough_median("median"))

@@ -21,6 +21,7 @@ from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.store.reading.cuts import ListedCuts
 from eventide.store.reading.periods import dense, period_partials_of, thinned_away
+from eventide.store.reading.proof import proven
 from eventide.store.reading.question import ROWS, AggregateCall, AggregateQuestion, question_of
 from eventide.store.reading.scan import StreamColumns, Wanted, chosen, scan_parts, stored_leaves
 from eventide.store.segments import tree
@@ -56,18 +57,28 @@ def aggregate(
     With `groups`, which numbers the periods from 0, one row for each group of periods instead.
     """
     question = question_of(tuple(calls), snapshot.schema)
-    return answers_of(question, period_partials(snapshot, question, cuts), groups)
+    partials = period_partials(snapshot, question, cuts)
+    return answers_of(snapshot, question, partials, cuts, groups)
 
 
 def answers_of(
-    question: AggregateQuestion, partials: pa.RecordBatch, groups: Int64s | None
+    snapshot: Snapshot,
+    question: AggregateQuestion,
+    partials: pa.RecordBatch,
+    cuts: Sequence[int],
+    groups: Int64s | None,
 ) -> pa.RecordBatch:
     """Return the answers from the partials of each period: a row for each, or for each group."""
+
+    def periods_of(row: int) -> Iterator[TimeRange]:
+        periods = [row] if groups is None else np.flatnonzero(groups == row).tolist()
+        return (TimeRange(cuts[period], cuts[period + 1]) for period in periods)
+
     if groups is not None:
         order = np.argsort(groups, kind="stable")
         bounds = np.searchsorted(groups[order], np.arange(int(groups.max(initial=-1)) + 2))
         partials = question.of_entries(partials.take(pa.array(order)), bounds)
-    return question.answers(partials)
+    return question.answers(proven(snapshot, question, partials, periods_of))
 
 
 def period_partials(
