@@ -30,7 +30,7 @@ from benchmarks.standing.setting import (
     planned,
     steps_of,
 )
-from eventide.engines.build import build_standing
+from eventide.engines.build import build_tree
 from eventide.plan.expressions import Expression
 from eventide.plan.standing.choose import choose_plan
 from eventide.plan.standing.join_order import JoinInput
@@ -91,7 +91,7 @@ def chains(setting: StandingSetting) -> list[Finding]:
         plan = choose_plan(planned(text_of(order, inputs), streams)).plan
         chain = chained(plan)
         assert isinstance(chain, Standing)
-        runners = {ONE: Runner(build_standing(plan)), CHAIN: Runner(build_standing(chain))}
+        runners = {ONE: Runner(build_tree(plan)), CHAIN: Runner(build_tree(chain))}
         steps = {name: steps_of(one.tree, streams, cuts) for name, one in runners.items()}
         filling = len(cuts) - ROUNDS * each
         for name, runner in runners.items():

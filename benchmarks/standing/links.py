@@ -17,7 +17,8 @@ from benchmarks.standing.setting import (
     planned,
     with_full_windows,
 )
-from eventide.engines.build import build_standing
+from eventide.engines.build import build_tree
+from eventide.engines.standing.build import StandingOptions
 from eventide.engines.standing.choice import chosen_plan
 from eventide.operators.tree import OperatorTree
 from eventide.plan.passes.narrow_rows import narrow_rows
@@ -167,7 +168,7 @@ def both_places(setting: StandingSetting) -> list[Finding]:
         plans = placed(chosen)
         executions: tuple[Execution, ...] = ("aware", "negative")
         trees = {
-            f"{execution}, {place}": build_standing(each, execution)
+            f"{execution}, {place}": build_tree(each, standing=StandingOptions(execution))
             for execution in executions
             for place, each in plans.items()
         }

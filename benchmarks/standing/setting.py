@@ -17,7 +17,8 @@ from benchmarks.guard import MismatchError
 from benchmarks.race import ROUNDS, Finding, timed
 from benchmarks.situations.setting import check_rows, in_turn
 from benchmarks.standing.data import SECOND_US, START_US, Int64s, links
-from eventide.engines.build import build_standing
+from eventide.engines.build import build_tree
+from eventide.engines.standing.build import StandingOptions
 from eventide.lang.sql import plan_sql
 from eventide.operators.fingerprints import fingerprints
 from eventide.operators.tree import OperatorTree, States
@@ -128,7 +129,9 @@ def catalog_of(streams: Mapping[str, pa.Table]) -> dict[str, Schema]:
 
 def built(plan: Standing, execution: Execution, partitions: int | None = None) -> OperatorTree:
     """Return the operators of a query without columns that it does not need."""
-    return build_standing(choose_plan(plan).plan, execution, partitions=partitions)
+    return build_tree(
+        choose_plan(plan).plan, standing=StandingOptions(execution, partitions=partitions)
+    )
 
 
 @dataclass(frozen=True, slots=True)

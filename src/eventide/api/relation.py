@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from eventide.api.result import Result
 from eventide.api.stream import Stream, Time, instant
-from eventide.engines.standing.history import run_standing, until_of
+from eventide.engines.history.answer import run_history
 from eventide.errors import SchemaError, StoreError, listed
 from eventide.ingest.coerce import inferred_table
 from eventide.instants import ALL_TIME, TimeRange
@@ -122,7 +122,7 @@ class Relation:
             for name in self.columns
         )
         plan, sources = Standing(Project(window, items)), {self.name: self.stream.snapshot()}
-        table = run_standing(plan, sources, until_of([plan], sources))
+        table = run_history(plan, sources)
         order = pc.sort_indices(table, [(name, "ascending") for name in self.key])
         return Result(table.take(order))
 

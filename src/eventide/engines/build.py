@@ -1,13 +1,18 @@
-"""A plan becomes a tree of operators, from its scans to its results."""
+"""A plan becomes a tree of operators, from its scans to its results.
+
+`operators_of` has an entry for each kind of node that reads one edge and makes another: a new node
+adds its own. What a standing query consists of is placed by standing/build.py.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, assert_never
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any
 
 from eventide.engines.live.refusals import out_of_time, refusal
 from eventide.engines.placing import TreeBuilder, arrow_schema
-from eventide.engines.standing.build import StandingOptions, add_standing
+from eventide.engines.standing.build import DEFAULT, StandingOptions, add_standing
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.operators.filter_project import FilterRows, ProjectRows
 from eventide.operators.operator import Operator
@@ -24,14 +29,12 @@ from eventide.operators.windows.frames import AggregateFrames
 from eventide.operators.windows.sessions import AggregateSessions
 from eventide.plan.events.time_order import follows_time
 from eventide.plan.explain import describe
-from eventide.plan.expressions import Column, Expression, rebuild
 from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import Merge, Standing
-from eventide.plan.standing.update_patterns import keeps_answer
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import (
     CalendarWindow,
@@ -41,44 +44,74 @@ from eventide.plan.windows.nodes import (
     WindowAggregate,
 )
 
-OneSource = (
-    Filter
-    | Project
-    | WindowAggregate
-    | SlidingAggregate
-    | MatchRecognize
-    | Situations
-    | TemporalPattern
-)
-"""Nodes with one source, whose rows never go."""
 
-REPORTS_ONLY = StandingOptions(keeps_answer=False)
+@dataclass(frozen=True, slots=True)
+class Building:
+    """What the operators of a plan are for.
 
-
-def add_plan(
-    builder: TreeBuilder, plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1
-) -> int:
-    """Place the operators of a plan whose rows never go; return the number of the uppermost.
-
-    Only the highest window, frame or pattern keeps to what is `owned`: those below it report all
-    they read, because its own frames reach back into the halo.
+    Only the highest operator with state keeps to what is `owned`: those below it report all they
+    read, because its own frames reach back into the halo.
     """
+
+    owned: TimeRange = ALL_TIME
+    threads: int = 1
+    standing: StandingOptions = DEFAULT
+    inside: bool = False
+    """Whether the rows of the plan go into another query."""
+
+
+WHOLE = Building()
+
+
+def build_tree(
+    plan: Plan,
+    owned: TimeRange = ALL_TIME,
+    threads: int = 1,
+    standing: StandingOptions = DEFAULT,
+) -> OperatorTree:
+    """Return the operators of a plan over history; some may use several threads.
+
+    With `owned`, the highest operator with state reports only what starts or stands there; see
+    slices.py.
+    """
+    builder = TreeBuilder()
+    add_plan(builder, plan, Building(owned, threads, standing))
+    return builder.tree()
+
+
+def build_live_tree(
+    plan: Plan, execution: Execution = "aware", *, reports_only: bool = False
+) -> OperatorTree:
+    """Return the operators of a plan that can run without an end; an error says why it cannot.
+
+    With `reports_only` the answer of a standing query cannot be asked for.
+    """
+    options = StandingOptions(execution, "never" if reports_only else "if it goes")
+    tree = build_tree(plan, standing=options)
+    for operator in tree.operators:
+        if isinstance(operator, OrderRows) and not operator.in_time:
+            raise out_of_time(operator.order[0].expression.span)
+    return tree
+
+
+def add_plan(builder: TreeBuilder, plan: Plan, how: Building = WHOLE) -> int:
+    """Place the operators of a plan; return the number of the uppermost."""
     match plan:
         case Scan():
             return builder.leaf(plan, arrow_schema(plan.row))
         case Standing():
-            return add_standing(builder, plan, add_events, REPORTS_ONLY, inside=True)
+            return add_standing(builder, plan, add_events, how.standing, inside=how.inside)
         case Merge(sources=sources):
-            numbers = tuple(add_plan(builder, each) for each in sources)
+            within = replace(how, owned=ALL_TIME, inside=True)
+            numbers = tuple(add_plan(builder, each, within) for each in sources)
             return builder.place(UnionRows(arrow_schema(plan.row)), describe(plan), numbers)
         case DerivedStream():
             return add_derived(builder, plan)
-    endless = isinstance(plan, WindowAggregate) and isinstance(plan.window, CalendarWindow)
-    if not isinstance(plan, OneSource) or endless:
-        raise refusal(plan)
-    highest = not isinstance(plan, Filter | Project)
-    number = add_plan(builder, plan.source, ALL_TIME if highest else owned, threads)
-    for operator in build_operators(plan, owned, threads):
+    operators = operators_of(plan, how)
+    (source,) = plan.children
+    below = replace(how, owned=how.owned if plan.state_keys is None else ALL_TIME, inside=True)
+    number = add_plan(builder, source, below)
+    for operator in operators:
         number = builder.place(operator, line_of(plan, operator), (number,))
     return number
 
@@ -94,7 +127,7 @@ def add_derived(builder: TreeBuilder, plan: DerivedStream, *, numbered: bool = F
     """Place the operators of a query whose rows are events."""
     if not plan.in_time:
         raise out_of_time(plan.span)
-    source = add_plan(builder, plan.source)
+    source = add_plan(builder, plan.source, replace(WHOLE, inside=True))
     operator = OrderEvents(plan.order, arrow_schema(plan.row), numbered)
     return builder.place(operator, describe(plan), (source,))
 
@@ -105,137 +138,54 @@ def add_events(builder: TreeBuilder, plan: Plan) -> int:
     return add_derived(builder, plan, numbered=True)
 
 
-def build_tree(plan: Plan, owned: TimeRange = ALL_TIME, threads: int = 1) -> OperatorTree:
-    """Return the operators of a plan over history; some may use several threads.
-
-    With `owned`, the highest window, frame or pattern reports only what starts or stands there; see
-    slices.py.
-    """
-    if isinstance(plan, Standing):
-        return build_standing(plan)
-    builder = TreeBuilder()
-    add_plan(builder, plan, owned, threads)
-    return builder.tree()
-
-
-def build_standing(
-    plan: Standing,
-    execution: Execution = "aware",
-    *,
-    partitions: int | None = None,
-    keeps_answer: bool = True,
-) -> OperatorTree:
-    """Return the operators of a standing query, with its answer."""
-    builder = TreeBuilder()
-    options = StandingOptions(execution, keeps_answer, partitions)
-    add_standing(builder, plan, add_events, options)
-    return builder.tree()
-
-
-def build_live_tree(
-    plan: Plan, execution: Execution = "aware", *, reports_only: bool = False
-) -> OperatorTree:
-    """Return the operators of a plan that can run without an end; an error says why it cannot.
-
-    With `reports_only` the answer of a standing query cannot be asked for.
-    """
-    kept = isinstance(plan, Standing) and not reports_only and keeps_answer(plan)
-    tree = (
-        build_standing(plan, execution, keeps_answer=kept)
-        if isinstance(plan, Standing)
-        else build_tree(plan)
-    )
-    for operator in tree.operators:
-        if isinstance(operator, OrderRows) and not operator.in_time:
-            raise out_of_time(operator.order[0].expression.span)
-    return tree
-
-
-def build_operators(
-    node: OneSource,
-    owned: TimeRange,
-    threads: int,
-) -> tuple[Operator[Any], ...]:
+@singledispatch
+def operators_of(node: Plan, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
     """Return the operators of one node, bottom first."""
+    raise refusal(node)
+
+
+@operators_of.register
+def _(node: Filter, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
+    return (FilterRows(node.condition, arrow_schema(node.row)),)
+
+
+@operators_of.register
+def _(node: Project, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
+    return (ProjectRows(node.items, arrow_schema(node.row)),)
+
+
+@operators_of.register
+def _(node: WindowAggregate, how: Building) -> tuple[Operator[Any], ...]:
     schema = arrow_schema(node.row)
-    match node:
-        case Filter(condition=condition):
-            return (FilterRows(condition, schema),)
-        case Project(items=items):
-            return (ProjectRows(items, schema),)
-        case WindowAggregate(window=CountWindow()):
+    match node.window:
+        case CountWindow():
             return (AggregateCountWindows(node, schema),)
-        case WindowAggregate(window=Sessions()):
+        case Sessions():
             return (AggregateSessions(node, schema),)
-        case WindowAggregate():
-            return (AggregateWindows(node, schema, owned),)
-        case SlidingAggregate():
-            return (AggregateFrames(node, schema, owned),)
-        case MatchRecognize(source=source, order=order):
-            matcher = MatchRows(node, schema, owned, threads)
-            if not order:
-                return (matcher,)
-            in_time = begins_with_time(order) and follows_time(source)
-            return (OrderRows(order, arrow_schema(source.row), in_time), matcher)
-        case Situations():
-            return (DeriveSituations(node, schema),)
-        case TemporalPattern():
-            return (MatchSituations(node, schema, owned),)
-    assert_never(node)
+        case CalendarWindow():
+            raise refusal(node)
+    return (AggregateWindows(node, schema, how.owned),)
 
 
-def common_keys(plan: Plan) -> tuple[Expression, ...]:
-    """Return the keys by which a plan's rows may be distributed: those all its operators share.
-
-    They are expressions over the input rows of the lowest operator with state. If there are none,
-    all rows belong together.
-    """
-    match plan:
-        case (
-            WindowAggregate(keys=named, source=source)
-            | MatchRecognize(keys=named, source=source)
-            | Situations(keys=named, source=source)
-            | TemporalPattern(keys=named, source=source)
-        ):
-            own = tuple(key.expression for key in named)
-        case SlidingAggregate(keys=own, source=source):
-            pass
-        case Filter(source=source) | Project(source=source) | DerivedStream(source=source):
-            return common_keys(source)
-        case _:
-            return ()
-    if not keeps_state(source):
-        return own
-    return tuple(key for key in common_keys(source) if key in own)
+@operators_of.register
+def _(node: SlidingAggregate, how: Building) -> tuple[Operator[Any], ...]:
+    return (AggregateFrames(node, arrow_schema(node.row), how.owned),)
 
 
-def keys_over_scan(plan: Plan) -> tuple[Expression, ...]:
-    """Return the common keys as expressions over the scan's columns."""
-    keys = common_keys(plan)
-    below = plan
-    stateful = False
-    while isinstance(below, OneSource):
-        stateful = stateful or not keeps_state(below.source)
-        if stateful and isinstance(below, Project):
-            items = {item.name: item.expression for item in below.items}
-            keys = tuple(substituted(key, items) for key in keys)
-        below = below.source
-    return keys
+@operators_of.register
+def _(node: MatchRecognize, how: Building) -> tuple[Operator[Any], ...]:
+    matcher = MatchRows(node, arrow_schema(node.row), how.owned, how.threads)
+    if not node.order:
+        return (matcher,)
+    in_time = begins_with_time(node.order) and follows_time(node.source)
+    return (OrderRows(node.order, arrow_schema(node.source.row), in_time), matcher)
 
 
-def substituted(expression: Expression, items: Mapping[str, Expression]) -> Expression:
-    """Return the expression with columns replaced by their expressions."""
-    if isinstance(expression, Column):
-        return items[expression.name]
-    return rebuild(expression, lambda part: substituted(part, items))
+@operators_of.register
+def _(node: Situations, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
+    return (DeriveSituations(node, arrow_schema(node.row)),)
 
 
-def keeps_state(plan: Plan) -> bool:
-    """Whether an operator of a plan over one scan has state."""
-    match plan:
-        case Scan():
-            return False
-        case Filter(source=source) | Project(source=source):
-            return keeps_state(source)
-        case _:
-            return True
+@operators_of.register
+def _(node: TemporalPattern, how: Building) -> tuple[Operator[Any], ...]:
+    return (MatchSituations(node, arrow_schema(node.row), how.owned),)

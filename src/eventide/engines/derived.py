@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from eventide.operators.order_rows import sorted_places
 from eventide.plan.expressions import Column, OrderKey
-from eventide.plan.nodes import DerivedStream, Filter, Project, Scan, scans_of
-from eventide.plan.standing.nodes import Merge, Standing
+from eventide.plan.nodes import DerivedStream, Scan, scans_of
+from eventide.plan.standing.nodes import Merge
 from eventide.plan.tree import Plan
 from eventide.schema import SEQ, TS
 
@@ -26,16 +26,7 @@ def parts_of(plan: Plan) -> tuple[Plan, ...]:
     """Return the queries whose rows are those below a derived stream."""
     if isinstance(plan, Merge):
         return tuple(part for each in plan.sources for part in parts_of(each))
-    if isinstance(plan, Project | Filter) and is_over_standing(plan):
-        return parts_of(plan.source)
     return (plan,)
-
-
-def is_over_standing(plan: Plan) -> bool:
-    """Whether a plan computes with the rows of a standing query one by one."""
-    while isinstance(plan, Project | Filter):
-        plan = plan.source
-    return isinstance(plan, Standing)
 
 
 def numbered(parts: Sequence[pa.RecordBatch], scan: Scan) -> list[pa.RecordBatch]:

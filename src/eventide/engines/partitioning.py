@@ -13,9 +13,9 @@ from eventide.plan.expressions import Column, Expression, columns_of
 from eventide.plan.nodes import Scan, scans_of
 from eventide.plan.render import render
 from eventide.plan.standing.edges import Circumstances, UpdatePattern
-from eventide.plan.standing.nodes import Standing
+from eventide.plan.standing.nodes import Standing, standing_of
 from eventide.plan.standing.update_patterns import pattern_of, windows_of
-from eventide.plan.tree import Plan, columns_named
+from eventide.plan.tree import Plan, columns_named, remembers
 from eventide.schema import INT64, SEQ
 
 Places = Mapping[int, Expression]
@@ -31,10 +31,21 @@ def leaf_keys(plan: Plan) -> tuple[Keys, ...] | None:
     return tuple(found[number] for number in range(len(scans_of(plan))))
 
 
+def bucket_keys(plan: Plan) -> tuple[Keys, ...] | None:
+    """Return the keys of each scan, of a plan that remembers something."""
+    return leaf_keys(plan) if remembers(plan) else None
+
+
+def keys_of_scan(plan: Plan) -> str:
+    """Return as text the keys that distribute the events of a plan over one scan."""
+    keys = bucket_keys(plan)
+    return "" if keys is None else ", ".join(map(render, keys[0]))
+
+
 def why_together(plan: Plan) -> str:
     """Return why all events have to be in one place."""
-    whole = plan.why_together if isinstance(plan, Standing) else None
-    return whole or "its operators share no key"
+    standing = standing_of(plan)
+    return (standing and standing.why_together) or "its operators share no key"
 
 
 def spread_line(plan: Plan) -> str:

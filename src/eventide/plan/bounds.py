@@ -41,13 +41,14 @@ def unbounded_reasons(plan: Plan) -> Iterator[str]:
     kept = list(kept_of_every_key(plan))
     for what, cure in kept:
         yield f"of every key that ever came {what}, so a live query grows with the keys: {cure}"
-    if isinstance(plan, Standing):
-        reason = kept_for_ever(plan)
-        if reason is not None:
-            yield reason
-        return
-    for source in plan.children:
-        yield from unbounded_reasons(source)
+    match plan:
+        case Standing():
+            reason = kept_for_ever(plan)
+            if reason is not None:
+                yield reason
+        case _:
+            for source in plan.children:
+                yield from unbounded_reasons(source)
 
 
 def kept_for_ever(plan: Standing) -> str | None:

@@ -264,6 +264,15 @@ class DerivedStream(OverOne):
         return (wanted | {TS, *self.order},)
 
     @property
+    def state_keys(self) -> None:
+        """Rows wait for each other, but those of different keys do not need each other."""
+        return None
+
+    def keys_below(self, key: Expression) -> Keys:
+        """Return the key: rows pass."""
+        return (key,)
+
+    @property
     def line(self) -> str:
         """Its line in explain."""
         return f"DerivedStream in order of {', '.join((TS, *self.order))}"

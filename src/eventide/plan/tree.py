@@ -72,6 +72,11 @@ class Plan(ABC):
         """The plans directly below."""
         return ()
 
+    @property
+    def changes(self) -> bool:
+        """Whether its rows may go again: the edge above it is not append-only."""
+        return any(source.changes for source in self.children)
+
     def with_children(self, change: ChangePlan) -> Plan:  # noqa: ARG002 - there are none
         """Return the node with `change` applied to each plan directly below it."""
         return self
@@ -331,3 +336,10 @@ def changed_aggregates(
 def changed_order(items: tuple[OrderKey, ...], change: ChangeExpression) -> tuple[OrderKey, ...]:
     """Return the keys of an order with `change` applied to each."""
     return tuple(replace(item, expression=change(item.expression, ORDER)) for item in items)
+
+
+def remembers(plan: Plan) -> bool:
+    """Whether an operator of a plan keeps state by key."""
+    if not plan.children:
+        return False
+    return plan.state_keys is not None or any(map(remembers, plan.children))

@@ -11,8 +11,9 @@ import pytest
 import eventide as ev
 from eventide.engines.buckets import to_bytes
 from eventide.engines.live.engine import LiveEngine
-from eventide.engines.spark import frames, several, stream
-from eventide.engines.spark.spread import LeafSpread
+from eventide.engines.spark import spread as spread_module
+from eventide.engines.spark import stream
+from eventide.engines.spark.spread import Spread
 from eventide.engines.spark.stream import BucketEvents, Going, StreamProcessor
 from eventide.ingest.ordering import times
 from eventide.lang.sql import plan_sql
@@ -57,26 +58,26 @@ def ordered(rows: list[dict[str, object]]) -> list[str]:
 def test_a_bucket_in_many_blocks_answers_the_same(
     monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(frames, "BLOCK_BYTES", 3_000)
+    monkeypatch.setattr(spread_module, "BLOCK_BYTES", 3_000)
     table = events(400, 100)
     numbered = table.append_column("_seq", pa.array(range(400), pa.int64()))
-    spread = frames.Spread.of(plan_sql(text, {"cars": SCHEMA}), 1)
-    names = frames.columns_read(spread.tree)
-    packed = list(spread.pack(iter(numbered.select(names).to_batches(max_chunksize=50))))
+    spread = Spread.of(plan_sql(text, {"cars": SCHEMA}), 1)
+    rows = numbered.select(spread.columns([0])).to_batches(max_chunksize=50)
+    packed = list(spread.pack(iter(rows), (0,), dict(enumerate(spread.periods(None)))))
     found = [row for batch in spread.unpack(iter(packed)) for row in batch.to_pylist()]
     assert ordered(found) == ordered(ev.sql(text, cars=table).to_arrow().to_pylist())
 
 
 def test_a_window_in_many_blocks_answers_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(several, "BLOCK_BYTES", 3_000)
+    monkeypatch.setattr(spread_module, "BLOCK_BYTES", 3_000)
     text = "SELECT car, note FROM cars [RANGE 100 SECONDS]"
     table = events(400, 100)
     numbered = table.append_column("_seq", pa.array(range(400), pa.int64()))
     plan = plan_sql(text, {"cars": SCHEMA})
-    spread = LeafSpread.of(plan, 1)
+    spread = Spread.of(plan, 1)
     rows = numbered.select(spread.columns([0])).to_batches(max_chunksize=50)
-    packed = spread.pack(iter(rows), (0,), dict(enumerate(several.periods_of(plan, None))))
-    found = [row for batch in several.run_bucket(plan, packed, None) for row in batch.to_pylist()]
+    packed = spread.pack(iter(rows), (0,), dict(enumerate(spread.periods(None))))
+    found = [row for batch in spread.unpack(packed) for row in batch.to_pylist()]
     assert ordered(found) == ordered(ev.sql(text, cars=table).to_arrow().to_pylist())
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.engines.build import build_standing
+from eventide.engines.build import build_tree
+from eventide.engines.standing.build import StandingOptions
 from eventide.lang.sql import plan_sql
 from eventide.operators.tree import OperatorTree
 from eventide.plan.nodes import Scan
@@ -35,7 +36,7 @@ def plan_of(text: str) -> Standing:
 
 @cache
 def tree_of(text: str, execution: Execution) -> OperatorTree:
-    return build_standing(plan_of(text), execution)
+    return build_tree(plan_of(text), standing=StandingOptions(execution))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.engines.build import build_standing
+from eventide.engines.build import build_tree
 from eventide.engines.live.engine import LiveEngine
+from eventide.engines.standing.build import StandingOptions
 from eventide.engines.standing.resume import resumed
 from eventide.errors import (
     EvaluationError,
@@ -218,7 +219,7 @@ BURSTS = (
 @pytest.mark.parametrize("execution", EXECUTIONS)
 @pytest.mark.parametrize("text", BURSTS)
 def test_after_a_burst_hardly_more_is_held_than_before(text: str, execution: Execution) -> None:
-    tree = build_standing(plan_of(text), execution)
+    tree = build_tree(plan_of(text), standing=StandingOptions(execution))
     state, sizes = tree.initial_state(), []
     for second, count in enumerate([5, 5, 3_000, 5, *[0] * 8, 5, 5]):
         moments = pa.array(np.full(count, second * SECOND)).cast(pa.timestamp("us"))

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eventide as ev
+from eventide.engines.history import merged
 from eventide.engines.history.answer import run_history
-from eventide.engines.standing import history as standing_history
 from eventide.engines.standing.reach import held_range, needed_ranges
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.standing.nodes import (
@@ -88,7 +88,7 @@ def test_the_answer_as_of_the_newest_event(question: Question, seed: int, rows: 
     streams = history(seed)
     now = newest_of(question, streams)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(standing_history, "STEP_ROWS", rows)
+        patch.setattr(merged, "STEP_ROWS", rows)
         found = bag_of(run_history(plan_of(question.text), sources_of(streams)))
     assert found == (Counter() if now is None else Truth(question, streams).answer(now))
 

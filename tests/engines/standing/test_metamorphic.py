@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engines.build import build_standing
+from eventide.engines.build import build_tree
+from eventide.engines.standing.build import StandingOptions
 from eventide.plan.standing.execution import EXECUTIONS
 from eventide.plan.standing.nodes import (
     PeriodWindow,
@@ -96,7 +97,9 @@ def test_the_order_of_joins_changes_no_answer(question: Question, seed: int) -> 
     truth = Truth(question, streams)
     plan = standing(rebuilt(plan_of(question.text), shuffled))
     for execution in EXECUTIONS:
-        for step in run_tree(build_standing(plan, execution), streams, cuts(streams, choose)):
+        for step in run_tree(
+            build_tree(plan, standing=StandingOptions(execution)), streams, cuts(streams, choose)
+        ):
             assert step.answer == truth.answer(step.now), (execution, step.now)
 
 
@@ -106,7 +109,9 @@ def test_the_parts_of_calendars_change_no_answer(question: Question, partitions:
     streams = history(partitions)
     truth = Truth(question, streams)
     for execution in EXECUTIONS:
-        tree = build_standing(plan_of(question.text), execution, partitions=partitions)
+        tree = build_tree(
+            plan_of(question.text), standing=StandingOptions(execution, partitions=partitions)
+        )
         for step in run_tree(tree, streams, every_tick(streams)):
             assert step.answer == truth.answer(step.now), (execution, step.now)
 
@@ -118,7 +123,7 @@ def test_operators_above_operators(seed: int) -> None:
     question, streams = composed(seed), history(seed)
     truth, choose = Truth(question, streams), random.Random(seed)
     for execution in EXECUTIONS:
-        tree = build_standing(plan_of(question.text), execution)
+        tree = build_tree(plan_of(question.text), standing=StandingOptions(execution))
         for step in run_tree(tree, streams, cuts(streams, choose), reloading=True):
             assert step.answer == truth.answer(step.now), (question.text, execution, step.now)
         for instant in truth.instants(step.now + 1):
@@ -159,7 +164,7 @@ def test_windows_of_a_few_microseconds(question: Question, seed: int) -> None:
     end = cuts(streams, choose)[-1] // SECOND
     untils = sorted({*choose.sample(range(-4, end), 4), end})
     for execution in EXECUTIONS:
-        for step in run_tree(build_standing(plan, execution), quick, untils):
+        for step in run_tree(build_tree(plan, standing=StandingOptions(execution)), quick, untils):
             expected = truth.answer(step.now * SECOND)
             assert slowed(step.answer, plan) == expected, (execution, step.now)
 

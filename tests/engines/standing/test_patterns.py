@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.engines.build import build_standing
+from eventide.engines.build import build_tree
 from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.nodes import AsOfJoin, Standing, Windowed
 from eventide.plan.standing.update_patterns import edges, pattern_of
@@ -36,7 +36,7 @@ def named(questions: list[Question]) -> pytest.MarkDecorator:
 
 
 def reports_of(node: Plan, whole: Standing, streams: Streams, untils: list[int]) -> list[Report]:
-    tree = build_standing(Standing(node, slide_us=whole.slide_us))
+    tree = build_tree(Standing(node, slide_us=whole.slide_us))
     *_, last = run_tree(tree, streams, untils)
     return last.reports
 

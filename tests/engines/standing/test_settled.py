@@ -7,7 +7,7 @@ from itertools import groupby
 import pytest
 from hypothesis import given, settings
 
-from eventide.engines.build import build_standing
+from eventide.engines.build import build_tree
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from tests.engines.standing.queries import (
     DECAYED,
@@ -53,4 +53,4 @@ def test_no_row_comes_that_is_like_one_that_goes(
 )
 def test_rows_of_groups_that_differ_are_not_compared(columns: str, settled: bool) -> None:
     plan = plan_of(f"SELECT {columns} FROM a [RANGE 4 SECONDS] x GROUP BY x.k")
-    assert build_standing(plan).answer.settled == settled
+    assert build_tree(plan).answer.settled == settled

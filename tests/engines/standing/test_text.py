@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventide.engines.build import build_standing
+from eventide.engines.build import build_tree
 from eventide.operators.standing.groups.group import AggregateGroups
 from eventide.operators.standing.groups.panes import AggregatePanes
 from eventide.operators.standing.groups.slides import AggregateSlides
@@ -64,7 +64,7 @@ def structures(operator: Any) -> str | None:  # noqa: ANN401 - any operator
 def test_structures_are_those_of_the_operators(question: Question) -> None:
     plan = plan_of(question.text)
     lines = described_edges(plan, choose_plan(plan))
-    for operator in build_standing(plan).operators:
+    for operator in build_tree(plan).operators:
         wanted = structures(operator)
         if wanted is None:
             continue

@@ -9,11 +9,12 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from eventide.engines.derived import Opener, is_over_standing
+from eventide.engines.derived import Opener
 from eventide.engines.explain.leaf_strip import LeafStrip, leaf_strip
 from eventide.engines.history.access import Access, Cost, WorkStep
-from eventide.engines.history.answer import latest, row_by_row, source_of, table_of
+from eventide.engines.history.answer import latest, source_of, table_of
 from eventide.engines.history.choice import ReplayWay, Ways, ways
+from eventide.engines.history.merged import newest_of
 from eventide.engines.history.patterns.conditions import Condition
 from eventide.engines.history.patterns.estimate import PatternFacts, estimates
 from eventide.engines.history.patterns.question import PatternQuestion
@@ -21,15 +22,15 @@ from eventide.engines.history.patterns.selection import best_choice
 from eventide.engines.history.patterns.ways import IntervalAccess
 from eventide.engines.history.profiling import replay_timed
 from eventide.engines.history.rest import run_rest
-from eventide.engines.history.situations.joined import named_inputs, run_input, standing_blocks
+from eventide.engines.history.situations.joined import named_inputs, run_input
 from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.engines.history.weights import Weights
 from eventide.engines.placing import arrow_schema
 from eventide.engines.standing.explained import ExplainedStanding, explain_standing
-from eventide.engines.standing.history import newest_of, until_of
-from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, Scan, scans_of
+from eventide.plan.nodes import DerivedStream, Relational, Scan, scans_of
 from eventide.plan.situations.nodes import PeriodJoin
-from eventide.plan.standing.nodes import Merge, Standing
+from eventide.plan.standing.nodes import Merge
+from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.tree import Plan
 from eventide.store.reading.hits import Reach, reach_of, reach_of_one
 from eventide.store.snapshot import Snapshot
@@ -176,6 +177,12 @@ class Explained:
     """The derived streams that blocks read, by the names of their scans."""
 
     @property
+    def is_standing(self) -> bool:
+        """Whether all of it is one standing query, without ordinary SQL around it."""
+        unnamed = [each.name for each in (*self.blocks, *self.standing)].count("")
+        return unnamed == 1 and bool(self.standing) and not self.standing[-1].name
+
+    @property
     def analyzed(self) -> bool:
         """Whether it was run."""
         ran = any(each.steps for each in self.standing)
@@ -231,24 +238,20 @@ class Explainer:
                 (table,) = self.tables(stream.source, name).values()
                 self.sources[name] = source_of(name, stream, table)
                 self.derived[name] = stream
-        standing = standing_blocks(opened.plan)
-        until_us = latest(until_of(standing, self.sources), self.newest_us)
+        until_us = latest(newest_of(opened.plan, self.sources), self.newest_us)
         inputs = named_inputs(opened.plan)
         return {name or called: self.block(name or called, each, until_us) for name, each in inputs}
 
     def block(self, name: str, block: Plan, until_us: int | None) -> pa.Table:
-        """Explain a standing query, a plan over one scan, or several of them; return the rows."""
-        match block:
-            case Standing():
-                query, table = explain_standing(
-                    name, block, self.sources, until_us, analyze=self.analyze
-                )
-                self.standing.append(query)
-                return arrow_schema(block.row).empty_table() if table is None else table
-            case Merge(sources=sources):
-                return pa.concat_tables([self.block(name, each, until_us) for each in sources])
-            case Project(source=below) | Filter(source=below) if is_over_standing(below):
-                return row_by_row(block, self.block(name, below, until_us))
+        """Explain a plan over windows or over one scan, or several of them; return the rows."""
+        if isinstance(block, Merge):
+            return pa.concat_tables([self.block(name, each, until_us) for each in block.sources])
+        if windows_of(block):
+            query, table = explain_standing(
+                name, block, self.sources, until_us, analyze=self.analyze
+            )
+            self.standing.append(query)
+            return arrow_schema(block.row).empty_table() if table is None else table
         (scan,) = scans_of(block)
         source = self.sources[scan.stream]
         started = perf_counter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from eventide.engines.build import build_live_tree, build_tree, common_keys, keeps_state
+from eventide.engines.build import build_live_tree, build_tree
 from eventide.engines.derived import Opener, parts_of
 from eventide.engines.explain.explained import Explained, ExplainedBlock
 from eventide.engines.explain.situations import kept_text, matcher_lines
@@ -19,7 +19,7 @@ from eventide.engines.history.situations.joined import describe_join, joins_of, 
 from eventide.engines.history.situations.slices import temporal_matcher
 from eventide.engines.history.slices import halo_of, slices_of, why_undivided
 from eventide.engines.history.windows.calendar import calendar_of
-from eventide.engines.partitioning import spread_line
+from eventide.engines.partitioning import keys_of_scan, spread_line
 from eventide.engines.standing.explained import (
     ExplainedStanding,
     OperatorTally,
@@ -34,9 +34,9 @@ from eventide.plan.explain import describe, explain, keys_text, related_text
 from eventide.plan.nodes import EndRows, Relational, derived_in, match_of, scans_of, situations_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
-from eventide.plan.standing.nodes import Standing
+from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.times import format_duration
-from eventide.plan.tree import Plan
+from eventide.plan.tree import Plan, remembers
 from eventide.plan.windows.nodes import CountWindow, Sessions, WindowAggregate
 from eventide.visible import visible
 
@@ -67,7 +67,7 @@ def opened_blocks(plan: Plan) -> tuple[Plan, ...]:
 
 def describe_plan(seen: Explained) -> str:
     """Return the plan as text; for a standing query the plan that runs, with its edges."""
-    if isinstance(seen.plan, Standing):
+    if seen.is_standing:
         lines = list(edge_lines(seen.standing[-1]))
         for name, stream in seen.derived.items():
             lines += [f"{name}:", *(f"  {line}" for line in explain(stream).splitlines())]
@@ -85,14 +85,14 @@ def describe_embedded(seen: Explained) -> str:
         lines.append(f"history: {describe_history(block, derived=derived)}")
         lines += block_lines(block)
     for query in seen.standing:
-        lines += standing_lines(query, live=isinstance(seen.plan, Standing) and not seen.derived)
+        lines += standing_lines(query, live=seen.is_standing and not seen.derived)
     for place, node in enumerate(joins_of(seen.plan)):
         took = f": {rest_text(seen.joins[place])}" if seen.joins else ""
         lines.append(f"history: {describe_join(node)}{took}")
     if isinstance(seen.plan, Relational):
         took = "" if seen.rest is None else f": {rest_text(seen.rest)}"
         lines.append(f"history: DuckDB does the rest{took}")
-    if isinstance(seen.plan, Standing) and not seen.derived:
+    if seen.is_standing and not seen.derived:
         return "\n".join(map(visible, lines))
     try:
         build_live_tree(seen.plan)
@@ -215,17 +215,17 @@ def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
     """Return how a plan runs on Spark; `frames` are the streams that are DataFrames."""
     lines = []
     for block in opened_blocks(plan):
-        if isinstance(block, Standing):
+        if windows_of(block):
             lines.append(f"spark: {spread_line(block)}")
             continue
         (scan,) = scans_of(block)
-        keys = ", ".join(map(render, common_keys(block)))
+        keys = keys_of_scan(block)
         spread = f"shuffled once by {keys}" if keys else "shuffled into one partition: no key"
         if isinstance(block, EndRows) and has_filter(block):
             place = "looked for in slices of time by tasks, then put in order by Spark"
         elif isinstance(block, EndRows) or calendar_of(block) is not None:
             place = "answered by the driver from the time index"
-        elif not keeps_state(block):
+        elif not remembers(block):
             place = "row by row where the rows are"
         elif halo_of(block) is None and scan.stream not in frames and cores <= MOST_READERS:
             own = f"keeping its own {keys}" if keys else "in one task: no key"
@@ -260,8 +260,8 @@ def describe_state(plan: Plan) -> str:
     if derived_in(plan):
         return "with the state of the query around and of each query inside"
     halo = halo_of(plan)
-    keys = ", ".join(map(render, common_keys(plan))) or "no key"
-    if not keeps_state(plan):
+    keys = keys_of_scan(plan) or "no key"
+    if not remembers(plan):
         return "without any state but events that wait for the watermark"
     node = match_of(plan)
     if node is not None:

@@ -5,6 +5,7 @@ choice.py      which way to answer a block; access.py: what a way is
 weights.py     the cost of single steps
 calibrate.py   measures it on this machine, with the queries of calibrate_queries.py
 replay.py      every event through the operators, slices in threads
+merged.py      the events of several scans and of windows, merged in order of time
 ends.py        the first or last rows, from the leaves at that end
 slices.py      where a plan can be cut in time
 pruning.py     what conditions rule out before anything is read

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eventide.engines.derived import Opener, is_over_standing
+from eventide.engines.derived import Opener
 from eventide.engines.history.choice import ways
+from eventide.engines.history.merged import newest_of, run_merged
 from eventide.engines.history.rest import run_rest
-from eventide.engines.history.situations.joined import run_input, standing_blocks
+from eventide.engines.history.situations.joined import run_input
 from eventide.engines.history.weights import DEFAULTS, Weights
 from eventide.engines.placing import arrow_schema
-from eventide.engines.standing.history import newest_of, run_standing, until_of
-from eventide.instants import END_OF_TIME_US
+from eventide.engines.standing.choice import best_plan
 from eventide.operators.columns import concat_batches
-from eventide.operators.filter_project import FilterRows, ProjectRows
 from eventide.operators.order_events import in_order
-from eventide.plan.nodes import DerivedStream, Filter, Project, Relational, scans_of
-from eventide.plan.standing.nodes import Merge, Standing
+from eventide.plan.nodes import DerivedStream, Relational, scans_of
+from eventide.plan.standing.nodes import Merge
+from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.tree import Plan
 from eventide.schema import TS, Attribute, Schema
 from eventide.store import TableSource
@@ -41,7 +41,7 @@ class HistoryAnswer:
     weights: Weights
     opener: Opener
     newest_us: int | None
-    """The instant after the newest event of all streams of standing parts: they share it."""
+    """The instant after the newest event of all streams below windows: all share it."""
 
     @classmethod
     def of(cls, plan: Plan, sources: Sources, weights: Weights) -> HistoryAnswer:
@@ -51,17 +51,12 @@ class HistoryAnswer:
     def rows(self, plan: Plan) -> pa.Table:
         """Return the rows of a plan."""
         plan = self.opened(plan)
-        until_us = latest(until_of(standing_blocks(plan), self.sources), self.newest_us)
+        until_us = latest(newest_of(plan, self.sources), self.newest_us)
 
         def run(name: str, block: Plan) -> pa.Table:
-            match block:
-                case Standing():
-                    return run_standing(block, self.sources, until_us)
-                case Merge(sources=sources):
-                    return pa.concat_tables([run(name, each) for each in sources])
-                case Project(source=source) | Filter(source=source) if is_over_standing(source):
-                    return row_by_row(block, run(name, source))
-            return run_block(block, self.sources, self.weights)
+            if isinstance(block, Merge):
+                return pa.concat_tables([run(name, each) for each in block.sources])
+            return run_block(block, self.sources, until_us, self.weights)
 
         if isinstance(plan, Relational):
             inputs = {name: run_input(name, source, run) for name, source in plan.inputs}
@@ -75,22 +70,6 @@ class HistoryAnswer:
             if name not in self.sources:
                 self.sources[name] = source_of(name, stream, self.rows(stream.source))
         return found.plan
-
-
-def row_by_row(plan: Project | Filter, table: pa.Table) -> pa.Table:
-    """Return what a node computes with each row of a table."""
-    operator = row_operator(plan)
-    rows = concat_batches(table.to_batches(), table.schema)
-    _, found = operator.step(None, (rows,), END_OF_TIME_US)
-    return pa.Table.from_batches([found], operator.output_schema)
-
-
-def row_operator(plan: Project | Filter) -> FilterRows | ProjectRows:
-    """Return the operator of a node that looks at single rows."""
-    schema = arrow_schema(plan.row)
-    if isinstance(plan, Filter):
-        return FilterRows(plan.condition, schema)
-    return ProjectRows(plan.items, schema)
 
 
 def source_of(name: str, stream: DerivedStream, table: pa.Table) -> TableSource:
@@ -112,8 +91,12 @@ def latest(*instants: int | None) -> int | None:
     return max((each for each in instants if each is not None), default=None)
 
 
-def run_block(plan: Plan, sources: Sources, weights: Weights = DEFAULTS) -> pa.Table:
-    """Return the rows of a plan over one scan."""
+def run_block(
+    plan: Plan, sources: Sources, until_us: int | None, weights: Weights = DEFAULTS
+) -> pa.Table:
+    """Return the rows of a plan over scans: over one scan, the cheapest way."""
+    if windows_of(plan):
+        return table_of(plan, run_merged(best_plan(plan, sources), sources, until_us))
     (scan,) = scans_of(plan)
     rows, _ = ways(plan, sources[scan.stream], weights).best.run()
     return table_of(plan, rows)

@@ -8,7 +8,6 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from eventide.engines.build import keeps_state
 from eventide.engines.history.access import Access, Cost
 from eventide.engines.history.ends import EndsAccess
 from eventide.engines.history.patterns.ways import pattern_ways
@@ -20,7 +19,7 @@ from eventide.engines.history.windows.index import replay_seconds as window_seco
 from eventide.engines.history.windows.index import window_access
 from eventide.plan.nodes import EndRows, match_of, scans_of, situations_of
 from eventide.plan.situations.nodes import Situations, TemporalPattern
-from eventide.plan.tree import Plan
+from eventide.plan.tree import Plan, remembers
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource
 
@@ -77,7 +76,7 @@ def ways(plan: Plan, source: EventSource, weights: Weights) -> Ways:
     calendar = calendar_of(plan)
     if calendar is not None:
         return Ways([CalendarIndex(plan, calendar, source)])
-    if not keeps_state(plan):
+    if not remembers(plan):
         return only_replay(plan, source, weights, None)
     if source.row_count < LEAST_ROWS:
         return only_replay(plan, source, weights, f"fewer than {LEAST_ROWS:,} events are soon read")

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from eventide.engines.build import build_tree
+from eventide.engines.history.merged import TreeStep, run_steps
 from eventide.engines.history.patterns.slices import (
     NoEntryError,
     finds_matches,
@@ -25,6 +26,7 @@ from eventide.engines.history.slices import Slice, slices_of
 from eventide.instants import ALL_TIME, END_OF_TIME_US, TimeRange
 from eventide.operators.columns import in_blocks
 from eventide.operators.tree import OperatorTree
+from eventide.plan.nodes import scans_of
 from eventide.plan.tree import Plan
 from eventide.schema import TS
 from eventide.store.source import EventSource
@@ -41,12 +43,12 @@ Build = Callable[[Plan, TimeRange, int], OperatorTree]
 
 def replay(plan: Plan, source: EventSource, build: Build = build_tree) -> list[pa.RecordBatch]:
     """Return the rows of a plan over one scan; every event is read."""
-    tree = build_tree(plan)
-    slices = slices_of(plan, tree.scan, source, SLICE_ROWS)
+    (scan,) = scans_of(plan)
+    slices = slices_of(plan, scan, source, SLICE_ROWS)
     try:
         return run_slices(plan, source, slices, build)
     except NoEntryError:
-        whole = Slice(ALL_TIME, tree.scan.time_range, source.row_count)
+        whole = Slice(ALL_TIME, scan.time_range, source.row_count)
         return run_slices(plan, source, [whole], build)
 
 
@@ -102,15 +104,14 @@ def run_slice(
 
 
 def run_chain(tree: OperatorTree, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the results of events that come in order and have an end."""
-    states = tree.initial_state()
+    """Yield the results of events of the only leaf that come in order and have an end."""
+    return run_steps(tree, chain_steps(tree, batches))
+
+
+def chain_steps(tree: OperatorTree, batches: Iterator[pa.RecordBatch]) -> Iterator[TreeStep]:
+    """Yield a step for each batch, and one that ends them."""
     for rows in batches:
         # More events of the last instant may follow in the next batch.
-        watermark_us = rows.column(TS)[-1].cast(pa.int64()).as_py()
-        states, results = tree.step(states, (rows,), watermark_us)
-        if results.num_rows:
-            yield results
+        yield TreeStep((rows,), rows.column(TS)[-1].cast(pa.int64()).as_py())
     nothing = pa.RecordBatch.from_pylist([], schema=tree.input_schema)
-    _, results = tree.step(states, (nothing,), END_OF_TIME_US)
-    if results.num_rows:
-        yield results
+    yield TreeStep((nothing,), END_OF_TIME_US)

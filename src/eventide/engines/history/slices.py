@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from eventide.engines.build import keeps_state
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.patterns.entry import why_whole
 from eventide.plan.expressions import RangeFrame, RowsFrame
 from eventide.plan.nodes import EndRows, Scan, situations_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import Situations, TemporalPattern
-from eventide.plan.tree import Plan
+from eventide.plan.tree import Plan, remembers
 from eventide.plan.windows.nodes import (
     CalendarWindow,
     CountWindow,
@@ -105,7 +104,7 @@ def why_undivided(node: TemporalPattern | Situations) -> str | None:
     reasons = {
         "a match is confirmed any time later": node.confirm,
         "matches are counted for LIMIT": node.limit is not None,
-        "what is below remembers rows": keeps_state(node.source),
+        "what is below remembers rows": remembers(node.source),
     }
     return next((reason for reason, holds in reasons.items() if holds), None)
 

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from eventide.engines.build import build_live_tree, common_keys
+from eventide.engines.build import build_live_tree
 from eventide.engines.live.feeds import (
     FeedState,
     LiveFeed,
@@ -32,6 +32,7 @@ from eventide.engines.live.feeds import (
     watermark,
     within,
 )
+from eventide.engines.partitioning import bucket_keys
 from eventide.errors import (
     PlanError,
     SchemaError,
@@ -126,7 +127,7 @@ class LiveEngine(Stateful[LiveState]):
         # Kernels are compiled now, not while the first event waits.
         nothing = [pa.RecordBatch.from_pylist([], schema=leaf.schema) for leaf in tree.leaves]
         tree.step(tree.initial_state(), tuple(nothing), 0)
-        if common_keys(plan):
+        if bucket_keys(plan) is not None:
             ready()
         return live
 

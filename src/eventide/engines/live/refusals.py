@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from eventide.errors import EventideError, PlanError, Span, UnsupportedError
 from eventide.plan.nodes import EndRows, Relational, scans_of
 from eventide.plan.situations.nodes import PeriodJoin
-from eventide.plan.standing.nodes import Standing
+from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import CalendarWindow, WindowAggregate
 
@@ -42,7 +42,7 @@ def _not_live(reason: UnsupportedError) -> UnsupportedError:
 def _needs_an_end(inputs: Sequence[Plan]) -> UnsupportedError:
     message = "this query needs ordinary SQL around Eventide's own operators"
     hint = "ORDER BY, LIMIT, DISTINCT, joins and GROUP BY without a window need an end;"
-    endless = [each for each in inputs if not isinstance(each, Standing)]
+    endless = [each for each in inputs if not windows_of(each)]
     if endless and len(inputs) > 1:
         streams = dict.fromkeys(scan.stream for each in endless for scan in scans_of(each))
         windows = " and ".join(f"{stream} [RANGE 1 MINUTE]" for stream in streams)

@@ -10,10 +10,9 @@ history.py      over the store: a task opens it by itself and runs the operators
 periods.py      row patterns from the index: the driver finds periods, tasks replay them
 aggregate.py    aggregates from the index, by the driver; tasks where rows have to be read
 maintenance.py  compaction, index rebuild, backfill and thinning as tasks
-frames.py       over any DataFrame: shuffled once, in blocks by bucket of keys
+frames.py       over DataFrames and several streams: shuffled once, by bucket of keys
 joined.py       periods joined by relation
 prefilter.py    filter rows in the JVM that a query does not need
-several.py      over several streams: shuffled once, by the keys that all operators share
 spread.py       events as blocks by leaf and bucket; labels.py: the numbers of buckets
 stream.py       over streaming DataFrames: the live engine as a stateful processor
 late_events.py  how many events came too late, as a metric

@@ -17,9 +17,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from eventide.engines.buckets import from_bytes, to_bytes
-from eventide.engines.spark.frames import Batches
 from eventide.engines.spark.history import TASKS_PER_CORE
 from eventide.engines.spark.session import cores
+from eventide.engines.spark.spread import Batches
 from eventide.engines.spark.work import aggregates_named, items_in, register_here, work_frame
 from eventide.engines.spark.workers import check_workers
 from eventide.instants import TimeRange

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from dataclasses import dataclass, replace
 from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.engines.derived import Opener, is_over_standing
-from eventide.engines.history.answer import row_operator
+from eventide.engines.derived import Opener
 from eventide.engines.history.answer import schema_of as derived_schema
 from eventide.engines.history.choice import ways
 from eventide.engines.history.ends import EndsAccess
+from eventide.engines.history.merged import streams_of_windows
 from eventide.engines.history.patterns.ways import IntervalAccess
-from eventide.engines.history.situations.joined import standing_blocks
 from eventide.engines.history.slices import halo_of
 from eventide.engines.history.weights import Weights
 from eventide.engines.history.windows.calendar import CalendarIndex
@@ -23,28 +22,23 @@ from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex
 from eventide.engines.placing import arrow_schema
 from eventide.engines.spark.aggregate import IndexAnswers
-from eventide.engines.spark.frames import Batches, over_frame, over_store_by_key
+from eventide.engines.spark.frames import over_frame, over_store_by_key, over_streams_stored
 from eventide.engines.spark.history import over_ends, over_store
 from eventide.engines.spark.joined import joined_frame
 from eventide.engines.spark.periods import over_periods
 from eventide.engines.spark.rest import around
-from eventide.engines.spark.several import over_streams_stored
 from eventide.engines.spark.types import (
-    carried,
-    from_the_border,
-    mapped,
     spark_schema,
     to_the_border,
     zoneless_in,
 )
 from eventide.engines.spark.zones import zoneless_columns
-from eventide.engines.standing.choice import chosen_plan
-from eventide.engines.standing.history import streams_of_standing
-from eventide.instants import END_OF_TIME_US
+from eventide.engines.standing.choice import best_plan
 from eventide.operators.columns import concat_batches
-from eventide.plan.nodes import Filter, Project, Relational, scans_of
+from eventide.plan.nodes import Relational, scans_of
 from eventide.plan.situations.nodes import PeriodJoin
-from eventide.plan.standing.nodes import Merge, Standing
+from eventide.plan.standing.nodes import Merge
+from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
 from eventide.store import Snapshot
@@ -73,19 +67,18 @@ class SparkAnswer:
     given: Given
     weights: Weights
     opener: Opener
-    standing_streams: frozenset[str]
-    """The streams below standing parts of the query, which share the newest event."""
+    below_windows: frozenset[str]
+    """The streams below windows of the query, which share the newest event."""
 
     @classmethod
     def of(cls, session: SparkSession, plan: Plan, given: Given, weights: Weights) -> SparkAnswer:
         """Return what answers a plan and all plans inside it."""
-        return cls(session, given, weights, Opener.of(plan), streams_of_standing(plan))
+        return cls(session, given, weights, Opener.of(plan), streams_of_windows(plan))
 
     def rows(self, plan: Plan, zoneless: Collection[str] | None = None) -> DataFrame:
         """Return the rows of a plan; `zoneless` are those of its columns without a time zone."""
         plan = self.opened(plan)
-        beside = {scan.stream for each in standing_blocks(plan) for scan in scans_of(each)}
-        beside |= self.standing_streams
+        beside = streams_of_windows(plan) | self.below_windows
         if not isinstance(plan, Relational):
             own = zoneless_columns(plan, self.given.zoneless) if zoneless is None else zoneless
             return self.block(plan, beside, own)
@@ -106,7 +99,7 @@ class SparkAnswer:
                 given.zoneless[name] = zoneless_in(given.frames[name].schema)
         return found.plan
 
-    def input(self, plan: Plan, beside: set[str]) -> DataFrame:
+    def input(self, plan: Plan, beside: Set[str]) -> DataFrame:
         """Return the rows of an input of the rest: of a block, or of several that are joined."""
         zoneless = zoneless_columns(plan, self.given.zoneless)
         if not isinstance(plan, PeriodJoin):
@@ -114,17 +107,13 @@ class SparkAnswer:
         left, right = (self.input(each, beside) for each in (plan.left, plan.right))
         return joined_frame(plan, left, right, zoneless)
 
-    def block(self, plan: Plan, beside: set[str], zoneless: Collection[str]) -> DataFrame:
-        """Return the rows of a standing query, of a plan over one scan, or of several of them."""
-        match plan:
-            case Standing():
-                return self.standing(plan, beside, zoneless)
-            case Merge(sources=sources):
-                arms = [self.block(each, beside, zoneless) for each in sources]
-                return reduce(DataFrame.unionAll, arms)
-            case Project(source=below) | Filter(source=below) if is_over_standing(below):
-                own = zoneless_columns(below, self.given.zoneless)
-                return row_by_row(plan, self.block(below, beside, own), zoneless)
+    def block(self, plan: Plan, beside: Set[str], zoneless: Collection[str]) -> DataFrame:
+        """Return the rows of a plan over windows or over one scan, or of several of them."""
+        if isinstance(plan, Merge):
+            arms = [self.block(each, beside, zoneless) for each in plan.sources]
+            return reduce(DataFrame.unionAll, arms)
+        if windows_of(plan):
+            return self.merged(plan, beside, zoneless)
         (scan,) = scans_of(plan)
         given = self.given
         if scan.stream in given.frames:
@@ -154,22 +143,10 @@ class SparkAnswer:
             return over_store_by_key(self.session, plan, source, zoneless)
         return over_store(self.session, plan, source, zoneless)
 
-    def standing(self, plan: Standing, beside: set[str], zoneless: Collection[str]) -> DataFrame:
-        """Return the answer to a standing query over stored streams and DataFrames."""
+    def merged(self, plan: Plan, beside: Set[str], zoneless: Collection[str]) -> DataFrame:
+        """Return the rows of a plan over stored streams and DataFrames, merged in order of time."""
         given = self.given
         stored = {name: each for name, each in given.stored.items() if name in beside}
         frames = {name: each for name, each in given.frames.items() if name in beside}
-        chosen = chosen_plan(plan, stored).plan
+        chosen = best_plan(plan, stored)
         return over_streams_stored(self.session, chosen, frames, given.schemas, stored, zoneless)
-
-
-def row_by_row(plan: Project | Filter, frame: DataFrame, zoneless: Collection[str]) -> DataFrame:
-    """Return what a node computes with each row of a DataFrame."""
-    schema, operator = arrow_schema(plan.source.row), row_operator(plan)
-
-    def run(batches: Batches) -> Batches:
-        for rows in batches:
-            _, found = operator.step(None, (from_the_border(rows, schema),), END_OF_TIME_US)
-            yield found
-
-    return mapped(carried(frame, schema.names), run, operator.output_schema, zoneless)

@@ -1,16 +1,13 @@
-"""Over any DataFrame: shuffled once, in blocks by bucket of keys, then the embedded operators.
+"""Over DataFrames and stored streams: shuffled once by bucket of keys, then the operators.
 
-    rows ─ mapInArrow: filter, pack by bucket ─ shuffle ─ mapInArrow: unpack, sort, operators
-
-Row-local operators run before the shuffle, and windows whose aggregates do not depend on order are
-reduced to partials there too. A block holds the rows of one bucket, so the shuffle moves a few
-large values instead of many small rows.
+spread.py says how rows are packed and unpacked. A query whose operators share no key runs in one
+bucket.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -18,108 +15,32 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from eventide.engines.buckets import buckets_of, from_bytes, split_by_bucket, to_bytes
-from eventide.engines.build import build_tree, keeps_state, keys_over_scan
-from eventide.engines.derived import numbered
+from eventide.engines.build import build_tree
 from eventide.engines.explain.placement import MOST_READERS
 from eventide.engines.history.pruning import value_ranges
 from eventide.engines.history.replay import run_chain
 from eventide.engines.live.feeds import within
-from eventide.engines.spark.history import scanned
+from eventide.engines.placing import arrow_schema
+from eventide.engines.spark.history import slice_rows
 from eventide.engines.spark.prefilter import prefiltered, prefiltered_by_time
 from eventide.engines.spark.session import cores
+from eventide.engines.spark.spread import BLOCK_ROWS, PACKED, Batches, Spread
 from eventide.engines.spark.types import carried, from_the_border, mapped
 from eventide.engines.spark.work import items_in, work_frame
 from eventide.errors import SchemaError
-from eventide.ingest.ordering import in_order, in_order_by_block
-from eventide.instants import END_OF_TIME_US
-from eventide.operators.columns import BLOCK_BYTES, concat_batches, in_blocks
-from eventide.operators.expressions.evaluate import evaluate
+from eventide.ingest.ordering import in_order, times
+from eventide.instants import END_OF_TIME_US, TimeRange
+from eventide.operators.columns import in_blocks
 from eventide.operators.tree import OperatorTree
-from eventide.operators.windows.by_time import AggregateWindows
-from eventide.plan.expressions import Expression
-from eventide.plan.tree import Plan
-from eventide.schema import SEQ, TS, Schema
+from eventide.plan.tree import Plan, remembers
+from eventide.schema import SEQ, TIMESTAMP, TS, Schema
 from eventide.store import Snapshot
 
-BLOCK_ROWS = 1_000_000
-PACKED = "bucket int, payload binary"
-PACKED_ARROW = pa.schema([("bucket", pa.int32()), ("payload", pa.binary())])
 SEQ_BITS = 33
 """A row's number within its partition; the partition's number stands above it."""
 
-Batches = Iterator[pa.RecordBatch]
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """How a plan's rows are distributed: what runs before the shuffle, by which keys, into what."""
-
-    tree: OperatorTree
-    keys: tuple[Expression, ...]
-    buckets: int
-
-    @classmethod
-    def of(cls, plan: Plan, buckets: int) -> Spread:
-        """Return how a plan is spread; rows that belong together go into one bucket."""
-        keys = keys_over_scan(plan)
-        return cls(build_tree(plan), keys, buckets if keys else 1)
-
-    @property
-    def windows(self) -> AggregateWindows | None:
-        """The window operator, if it can be fed with partials."""
-        match self.tree.operators[len(self.tree.filters)]:
-            case AggregateWindows(merges_in_any_order=True) as windows:
-                return windows
-        return None
-
-    def pack(self, batches: Batches) -> Batches:
-        """Yield the blocks of rows that come in any order."""
-        for block in in_blocks(batches, BLOCK_ROWS):
-            rows = self.passing(block)
-            if self.windows is None:
-                keys = [evaluate(key, rows) for key in self.keys]
-                yield blocks(rows, keys, self.buckets)
-            else:
-                partials = self.windows.lift(in_order(rows))
-                yield blocks(partials, partials.columns[: len(self.keys)], self.buckets)
-
-    def own(self, batches: Batches, bucket: int) -> Batches:
-        """Yield the rows of one bucket, after what is done row by row."""
-        for block in batches:
-            rows = self.passing(block)
-            if self.buckets > 1:
-                keys = [evaluate(key, rows) for key in self.keys]
-                mine = buckets_of(keys, rows.num_rows, self.buckets) == bucket
-                rows = rows.filter(pa.array(mine))
-            if rows.num_rows:
-                yield rows
-
-    def passing(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that pass the conditions right above the scan."""
-        for operator in self.tree.filters:
-            _, rows = operator.step(None, (rows,), END_OF_TIME_US)
-        return rows
-
-    def unpack(self, batches: Batches) -> Batches:
-        """Yield the results of the blocks of one partition."""
-        payloads = (value for batch in batches for value in batch.column(1).to_pylist())
-        parts = from_bytes(payloads)
-        if not parts:
-            return
-        if self.windows is None:
-            parts = numbered(parts, self.tree.scan)
-        below = len(self.tree.filters)
-        if self.windows is None:
-            names = self.tree.input_schema.names
-            ordered = (rows.select(names) for rows in in_order_by_block(parts, BLOCK_BYTES))
-            yield from run_chain(self.tree.above(below), ordered)
-            return
-        rest = self.tree.above(below + 1)
-        rows = self.windows.combine(concat_batches(parts, parts[0].schema))
-        _, results = rest.step(rest.initial_state(), (rows,), END_OF_TIME_US)
-        if results.num_rows:
-            yield results
+Periods = Mapping[int, TimeRange]
+"""What has to be read for each leaf."""
 
 
 def over_frame(
@@ -127,25 +48,19 @@ def over_frame(
 ) -> DataFrame:
     """Return the rows of a plan over one scan, over the rows of a DataFrame."""
     tree = build_tree(plan)
-    names = columns_read(tree)
     wanted = prefiltered(prefiltered_by_time(frame, tree.scan.time_range), plan)
-    events = carried(wanted, names)
+    if remembers(plan):
+        spread = Spread.of(plan, shuffle_partitions(frame.sparkSession))
+        packed = packed_frame(wanted, schema, spread, (0,), {0: tree.scan.time_range})
+        return shuffled(packed, spread, zoneless)
+    names = [TS, SEQ, *(name for name in tree.input_schema.names if name not in (TS, SEQ))]
     arrow = pa.schema([(name, schema.type_of(name).arrow) for name in names])
 
-    def read(batches: Batches) -> Batches:
-        for rows in with_seq(batches):
-            yield within(in_order(checked(from_the_border(rows, arrow))), tree.scan.time_range)
+    def run(batches: Batches) -> Batches:
+        rows = (checked(from_the_border(each, arrow)) for each in with_seq(batches))
+        return row_by_row(tree, (within(in_order(each), tree.scan.time_range) for each in rows))
 
-    if not keeps_state(plan):
-        return mapped(
-            events,
-            lambda batches: row_by_row(tree, read(batches)),
-            tree.output_schema,
-            zoneless,
-        )
-    spread = Spread.of(plan, shuffle_partitions(frame.sparkSession))
-    packed = events.mapInArrow(lambda batches: spread.pack(read(batches)), PACKED)
-    return shuffled(packed, spread, zoneless)
+    return mapped(carried(wanted, names), run, tree.output_schema, zoneless)
 
 
 def over_store_by_key(
@@ -160,14 +75,8 @@ def over_store_by_key(
     if readers <= MOST_READERS:
         return over_store_by_reader(spark, plan, source, zoneless, readers)
     spread = Spread.of(plan, shuffle_partitions(spark))
-    names = columns_read(spread.tree)
-
-    def pack(batches: Batches) -> Batches:
-        for _, (part, times) in items_in(batches):
-            yield from spread.pack(part.scan(names, times))
-
-    work = work_frame(spark, scanned(spark, spread.tree.scan, source))
-    return shuffled(work.mapInArrow(pack, PACKED), spread, zoneless)
+    packed = packed_store(spark, source, spread, (0,), {0: spread.tree.scan.time_range})
+    return shuffled(packed, spread, zoneless)
 
 
 def over_store_by_reader(
@@ -181,19 +90,98 @@ def over_store_by_reader(
     def run(batches: Batches) -> Batches:
         for bucket, part in items_in(batches):
             rows = part.scan(tree.input_schema.names, tree.scan.time_range, where)
-            yield from run_chain(
-                tree.above(len(tree.filters)),
-                in_blocks(spread.own(rows, bucket), BLOCK_ROWS),
-            )
+            yield from run_chain(spread.above, in_blocks(spread.own(rows, bucket), BLOCK_ROWS))
 
     work = work_frame(spark, [source.within(tree.scan.time_range)] * spread.buckets)
     return mapped(work, run, tree.output_schema, zoneless)
 
 
-def shuffled(packed: DataFrame, spread: Spread, zoneless: Collection[str]) -> DataFrame:
+def over_streams_stored(
+    spark: SparkSession,
+    plan: Plan,
+    frames: Mapping[str, DataFrame],
+    catalog: Mapping[str, Schema],
+    snapshots: Mapping[str, Snapshot],
+    zoneless: Collection[str],
+) -> DataFrame:
+    """Return the rows of a query over several streams; of windows, as of the newest event.
+
+    That is the newest of all DataFrames and snapshots; some may be of other parts of the query.
+    """
+    spread = Spread.of(plan, shuffle_partitions(spark))
+    known_us = [each.time_range.end_us - 1 for each in snapshots.values() if each.row_count]
+    newest_us = max(known_us, default=None)
+    # What is older than the windows of the newest stored event is too old for a newer one, too.
+    periods = dict(enumerate(spread.periods(newest_us)))
+    packed = [
+        packed_frame(frames[name], catalog[name], spread, spread.leaves_over(name), periods)
+        if name in frames
+        else packed_store(spark, snapshots[name], spread, spread.leaves_over(name), periods)
+        for name in spread.streams
+    ]
+    packed += [newest_of(frames[name], spread) for name in frames if name not in spread.streams]
+    return shuffled(reduce(DataFrame.unionAll, packed), spread, zoneless, newest_us)
+
+
+def packed_frame(
+    frame: DataFrame, schema: Schema, spread: Spread, leaves: tuple[int, ...], periods: Periods
+) -> DataFrame:
+    """Return the events of a DataFrame as blocks."""
+    names = spread.columns(leaves)
+    arrow = pa.schema([(name, schema.type_of(name).arrow) for name in names])
+
+    def pack(batches: Batches) -> Batches:
+        rows = (checked(from_the_border(each, arrow)) for each in with_seq(batches))
+        return spread.pack(rows, leaves, periods)
+
+    return carried(frame, names).mapInArrow(pack, PACKED)
+
+
+def newest_of(frame: DataFrame, spread: Spread) -> DataFrame:
+    """Return the newest time of a DataFrame that the query does not read, for every bucket."""
+    schema = pa.schema([(TS, TIMESTAMP.arrow)])
+
+    def pack(batches: Batches) -> Batches:
+        rows = (checked(from_the_border(each, schema)) for each in batches)
+        found = [int(times(each).max()) for each in rows if each.num_rows]
+        if found:
+            yield spread.to_everyone(max(found))
+
+    return frame.select(f"`{TS}`").mapInArrow(pack, PACKED)
+
+
+def packed_store(
+    spark: SparkSession,
+    source: Snapshot,
+    spread: Spread,
+    leaves: tuple[int, ...],
+    periods: Periods,
+) -> DataFrame:
+    """Return the stored events that can matter as blocks, read by tasks of their own."""
+    names = spread.columns(leaves)
+    hull = TimeRange(
+        min(periods[leaf].start_us for leaf in leaves), max(periods[leaf].end_us for leaf in leaves)
+    )
+    parts = [] if hull.is_empty else source.slices(hull, slice_rows(spark, source))
+    work = [(source.within(each.time_range), each.time_range) for each in parts]
+
+    def pack(batches: Batches) -> Batches:
+        for _, (part, period) in items_in(batches):
+            yield from spread.pack(part.scan(names, period), leaves, periods)
+
+    return work_frame(spark, work).mapInArrow(pack, PACKED)
+
+
+def shuffled(
+    packed: DataFrame, spread: Spread, zoneless: Collection[str], newest_us: int | None = None
+) -> DataFrame:
     """Bring the blocks of each bucket together and compute."""
+
+    def run(batches: Batches) -> Batches:
+        return spread.unpack(batches, newest_us)
+
     together = packed.repartitionById(spread.buckets, f.col("bucket"))
-    return mapped(together, spread.unpack, spread.tree.output_schema, zoneless)
+    return mapped(together, run, arrow_schema(spread.plan.row), zoneless)
 
 
 def shuffle_partitions(spark: SparkSession) -> int:
@@ -201,19 +189,13 @@ def shuffle_partitions(spark: SparkSession) -> int:
     return int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
 
 
-def row_by_row(tree: OperatorTree, batches: Batches) -> Batches:
+def row_by_row(tree: OperatorTree, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Yield the results of a tree without state."""
     for rows in batches:
         named = rows.select(tree.input_schema.names)
         _, results = tree.step(tree.initial_state(), (named,), END_OF_TIME_US)
         if results.num_rows:
             yield results
-
-
-def columns_read(tree: OperatorTree) -> list[str]:
-    """Return the columns to read: what the plan scans, and the order of rows."""
-    scanned_names = tree.input_schema.names
-    return [TS, SEQ, *(name for name in scanned_names if name not in (TS, SEQ))]
 
 
 def with_seq(batches: Batches) -> Batches:
@@ -235,13 +217,3 @@ def checked(rows: pa.RecordBatch) -> pa.RecordBatch:
         message = f"the DataFrame has {rows.column(TS).null_count} rows without a ts"
         raise SchemaError(message, hint="df.where('ts is not null')")
     return rows
-
-
-def blocks(rows: pa.RecordBatch, keys: list[pa.Array], count: int) -> pa.RecordBatch:
-    """Return one block of bytes for each bucket that has rows."""
-    parts = split_by_bucket(rows, buckets_of(keys, rows.num_rows, count), count)
-    arrays = [
-        pa.array([bucket for bucket, _ in parts], pa.int32()),
-        pa.array([to_bytes(part) for _, part in parts], pa.binary()),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=PACKED_ARROW)

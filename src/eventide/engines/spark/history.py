@@ -84,12 +84,6 @@ def numbered(plan: Plan) -> Plan:
     return plan.with_children(numbered)
 
 
-def scanned(spark: SparkSession, scan: Scan, source: Snapshot) -> list[tuple[Snapshot, TimeRange]]:
-    """Return parts that together have all rows a plan reads, and what to read of each."""
-    parts = source.slices(scan.time_range, slice_rows(spark, source))
-    return [(source.within(part.time_range), part.time_range) for part in parts]
-
-
 def slice_rows(spark: SparkSession, source: Snapshot) -> int:
     """Return how many rows a task should have: a few tasks for each core."""
     tasks = TASKS_PER_CORE * cores(spark)

@@ -7,7 +7,7 @@ right ─ mapInArrow: pack by bucket ┘
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +16,15 @@ from pyspark.sql import functions as f
 
 from eventide.engines.buckets import from_bytes
 from eventide.engines.placing import arrow_schema
-from eventide.engines.spark.frames import BLOCK_ROWS, PACKED, blocks, shuffle_partitions
+from eventide.engines.spark.frames import shuffle_partitions
+from eventide.engines.spark.spread import BLOCK_ROWS, Batches, blocks
 from eventide.engines.spark.types import from_the_border, mapped
 from eventide.operators.columns import in_blocks
 from eventide.operators.situations.period_join import join_periods
 from eventide.plan.situations.nodes import PeriodJoin
 
-PACKED_SIDE = f"{PACKED}, side int"
+PACKED = "bucket int, payload binary, side int"
 LEFT, RIGHT = 0, 1
-
-Batches = Iterator[pa.RecordBatch]
 
 
 def joined_frame(
@@ -66,4 +65,4 @@ def packed(
             found = blocks(own, [own.column(name) for name in keys], count)
             yield found.append_column("side", pa.array(np.full(found.num_rows, side, np.int32)))
 
-    return frame.mapInArrow(pack, PACKED_SIDE)
+    return frame.mapInArrow(pack, PACKED)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from eventide.engines.spark.frames import Batches
+from eventide.engines.spark.spread import Batches
 from eventide.engines.spark.work import (
     aggregates_named,
     items_in,

@@ -28,13 +28,12 @@ from eventide.engines.buckets import from_bytes, to_bytes
 from eventide.engines.build import build_live_tree
 from eventide.engines.live.engine import LiveEngine, LiveState
 from eventide.engines.live.feeds import feeds_of
-from eventide.engines.spark.frames import BLOCK_ROWS, Batches, checked
+from eventide.engines.spark.frames import checked
 from eventide.engines.spark.labels import even_labels
 from eventide.engines.spark.late_events import counting_late
 from eventide.engines.spark.session import ROCKSDB
-from eventide.engines.spark.several import plain
 from eventide.engines.spark.source.stream import CLOCK
-from eventide.engines.spark.spread import LeafSpread
+from eventide.engines.spark.spread import BLOCK_ROWS, Batches, Spread, plain
 from eventide.engines.spark.types import carried, from_the_border, mapped
 from eventide.errors import listed
 from eventide.ingest.ordering import in_order_by_block, times
@@ -90,7 +89,7 @@ def over_streams(
     buckets: int = BUCKETS,
 ) -> DataFrame:
     """Return the rows of a query as a streaming DataFrame, each once it is complete."""
-    spread = LeafSpread.of(plan, buckets)
+    spread = Spread.of(plan, buckets)
     streams = spread.streams
     read = {name: catalog[name] for name in streams}
     packed = [packed_stream(frames[name], read[name], spread, name) for name in streams]
@@ -106,7 +105,7 @@ def over_streams(
     return mapped(counting_late(completed), unpack, reported, zoneless)
 
 
-def packed_stream(frame: DataFrame, schema: Schema, spread: LeafSpread, stream: str) -> DataFrame:
+def packed_stream(frame: DataFrame, schema: Schema, spread: Spread, stream: str) -> DataFrame:
     """Return the arrivals of a stream as blocks, for all leaves over it."""
     leaves = spread.leaves_over(stream)
     names = spread.columns(leaves)
@@ -120,7 +119,7 @@ def packed_stream(frame: DataFrame, schema: Schema, spread: LeafSpread, stream: 
 class StreamPacking:
     """How the arrivals of one stream become blocks."""
 
-    spread: LeafSpread
+    spread: Spread
     leaves: tuple[int, ...]
     schema: pa.Schema
     has_clock: bool

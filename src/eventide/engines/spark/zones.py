@@ -11,7 +11,8 @@ from collections.abc import Collection, Mapping
 
 from eventide.plan.expressions import Column, Expression, PeriodPart, walk
 from eventide.plan.nodes import Scan, scans_of
-from eventide.plan.standing.nodes import AT, EXP, Standing, Windowed
+from eventide.plan.standing.nodes import AT, EXP, Windowed
+from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.tree import Plan
 from eventide.schema import TIMESTAMP, TS, DataType
 
@@ -42,7 +43,7 @@ def zoneless_columns(plan: Plan, streams: Zoneless) -> frozenset[str]:
             else inherited.get(name, own)
         )
     }
-    return frozenset(found | {AT, EXP} if isinstance(plan, Standing) and own else found)
+    return frozenset(found | {AT, EXP} if windows_of(plan) and own else found)
 
 
 def inherited_times(plan: Plan, streams: Zoneless) -> dict[str, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from typing import Literal as Choice
 
 import pyarrow as pa
 
@@ -48,7 +49,7 @@ from eventide.plan.standing.nodes import (
     Windowed,
     WindowJoin,
 )
-from eventide.plan.standing.update_patterns import pattern_of, windows_of
+from eventide.plan.standing.update_patterns import keeps_answer, pattern_of, windows_of
 from eventide.plan.tree import Plan, Row
 from eventide.schema import INT64, SEQ, TIMESTAMP, TS
 
@@ -58,15 +59,19 @@ _NUMBERS = ("_left", "_right")
 
 @dataclass(frozen=True, slots=True)
 class StandingOptions:
-    """How a standing query is executed, and what of its answer is kept.
+    """How a standing query is executed, and whether its answer is kept beside its reports.
 
     `partitions` is the number of slots in the calendar of the answer; by default it fits its size.
-    Without `keeps_answer` only reports are available, if they can do without the answer.
+    An answer `if it goes` is kept unless it would only grow.
     """
 
     execution: Execution = "aware"
-    keeps_answer: bool = True
+    keeps: Choice["always", "if it goes", "never"] = "always"
     partitions: int | None = None
+
+    def keep(self, plan: Standing) -> bool:
+        """Whether the answer of a query is kept."""
+        return self.keeps == "always" or (self.keeps == "if it goes" and keeps_answer(plan))
 
 
 DEFAULT = StandingOptions()
@@ -121,7 +126,7 @@ def add_standing(
         all_internal,
         answer_exp,
         options.execution,
-        options.keeps_answer,
+        options.keep(plan) and not inside,
         options.partitions,
         is_settled(plan.source)
         and within.ends_in(AggregateGroups, AggregateSlides, RecomputedGroups),

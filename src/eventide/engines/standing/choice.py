@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from eventide.engines.standing.statistics import statistics_of
+from eventide.plan.nodes import Filter, Project
 from eventide.plan.standing.choose import Chosen, alternatives_of, choose_among
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.tree import Plan
@@ -23,4 +24,9 @@ def chosen_plan(plan: Standing, sources: Mapping[str, EventSource]) -> Chosen:
 
 def best_plan(plan: Plan, sources: Mapping[str, EventSource]) -> Plan:
     """Return the plan that is run: of a standing query the cheapest, any other as it is."""
-    return chosen_plan(plan, sources).plan if isinstance(plan, Standing) else plan
+    match plan:
+        case Standing():
+            return chosen_plan(plan, sources).plan
+        case Filter() | Project():
+            return plan.with_children(lambda source: best_plan(source, sources))
+    return plan

@@ -8,15 +8,17 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from eventide.engines.build import build_standing
+from eventide.engines.build import build_tree
 from eventide.engines.history import profiling
 from eventide.engines.history.access import WorkStep
-from eventide.engines.standing.choice import chosen_plan
-from eventide.engines.standing.history import readings, run_tree
+from eventide.engines.history.answer import table_of
+from eventide.engines.history.merged import readings, run_merged
+from eventide.engines.standing.choice import best_plan, chosen_plan
 from eventide.engines.standing.reach import why_whole
 from eventide.instants import ALL_TIME, TimeRange, moment
 from eventide.operators.operator import Size
 from eventide.operators.tree import OperatorStep, OperatorTree
+from eventide.plan.explain import describe
 from eventide.plan.nodes import scans_of
 from eventide.plan.standing.choose import Chosen
 from eventide.plan.standing.nodes import (
@@ -26,10 +28,12 @@ from eventide.plan.standing.nodes import (
     Standing,
     Unbounded,
     Windowed,
+    standing_of,
 )
 from eventide.plan.standing.text import described_edges
 from eventide.plan.standing.update_patterns import pattern_of, windows_of
 from eventide.plan.times import format_duration
+from eventide.plan.tree import Plan
 from eventide.store.source import EventSource
 
 
@@ -42,10 +46,12 @@ class OperatorTally(profiling.StepTally):
 
 @dataclass(frozen=True, slots=True)
 class ExplainedStanding:
-    """A standing query: the plan that runs and, if it was run, the cost of its operators."""
+    """A block with a standing query: what runs and, if it was run, the cost of its operators."""
 
     name: str
     """What the rest of the query calls its rows; empty if there is no rest."""
+    block: Plan
+    """The standing query, or what computes with its rows one by one."""
     chosen: Chosen
     sources: Mapping[str, EventSource]
     until_us: int | None
@@ -56,7 +62,7 @@ class ExplainedStanding:
 
     @property
     def plan(self) -> Standing:
-        """The plan that runs."""
+        """The standing query that runs."""
         return self.chosen.plan
 
     @property
@@ -67,19 +73,22 @@ class ExplainedStanding:
 
 def explain_standing(
     name: str,
-    plan: Standing,
+    block: Plan,
     sources: Mapping[str, EventSource],
     until_us: int | None,
     *,
     analyze: bool,
 ) -> tuple[ExplainedStanding, pa.Table | None]:
     """Return how a standing query runs over history; with `analyze` also its rows."""
-    seen = ExplainedStanding(name, chosen_plan(plan, sources), sources, until_us)
+    standing = standing_of(block)
+    assert standing is not None, "windows stand in a standing query"
+    seen = ExplainedStanding(name, block, chosen_plan(standing, sources), sources, until_us)
     if not analyze:
         return seen, None
     started = perf_counter()
-    profile = Profile(build_standing(seen.plan))
-    table = profile.run(seen.plan, sources, until_us)
+    plan = best_plan(block, sources)
+    profile = Profile(build_tree(plan))
+    table = profile.run(plan, sources, until_us)
     seconds = perf_counter() - started
     steps = tuple(profile.tallies)
     return replace(seen, seconds=seconds, rows=table.num_rows, steps=steps), table
@@ -95,11 +104,10 @@ class Profile:
     def __post_init__(self) -> None:
         self.tallies = [OperatorTally(placed.name) for placed in self.tree.placed]
 
-    def run(
-        self, plan: Standing, sources: Mapping[str, EventSource], until_us: int | None
-    ) -> pa.Table:
+    def run(self, plan: Plan, sources: Mapping[str, EventSource], until_us: int | None) -> pa.Table:
         """Return the rows of the query."""
-        return run_tree(plan, replace(self.tree, watch=self.count), sources, until_us)
+        tree = replace(self.tree, watch=self.count)
+        return table_of(plan, run_merged(plan, sources, until_us, tree))
 
     def count(self, step: OperatorStep) -> None:
         """Count a call of an operator, and keep the largest size of its state."""
@@ -113,12 +121,18 @@ class Profile:
 
 def edge_lines(seen: ExplainedStanding) -> list[str]:
     """Return the plan that runs, each edge with how its tuples leave."""
-    return described_edges(seen.plan, seen.chosen)
+    lines: list[str] = []
+    above = seen.block
+    while above.children and standing_of(above) is not above:
+        lines.append("  " * len(lines) + describe(above))
+        (above,) = above.children
+    depth = len(lines)
+    return [*lines, *("  " * depth + line for line in described_edges(seen.plan, seen.chosen))]
 
 
 def history_lines(seen: ExplainedStanding) -> Iterator[str]:
     """Yield what is read of each stream for the answer as of the newest event."""
-    plan, tree, windows = seen.plan, build_standing(seen.plan), windows_of(seen.plan)
+    plan, tree, windows = seen.plan, build_tree(seen.plan), windows_of(seen.plan)
     reason = why_whole(plan)
     for each in readings(plan, tree, 0 if seen.until_us is None else seen.until_us - 1):
         source = seen.sources[each.stream]

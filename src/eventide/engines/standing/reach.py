@@ -8,6 +8,7 @@ above the window rules out.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 from eventide.engines.history.pruning import merged
 from eventide.instants import ALL_TIME, TimeRange
@@ -41,14 +42,22 @@ def scan_of(leaf: Windowed) -> Scan:
     return leaf.source
 
 
-def needed_ranges(
-    plan: Standing, now_us: int, *, continuing: bool = False
-) -> tuple[TimeRange, ...]:
-    """Return the times of the events of each window on which the answer at an instant depends.
+def needed_ranges(plan: Plan, now_us: int, *, continuing: bool = False) -> tuple[TimeRange, ...]:
+    """Return the times of the events of each scan on which the rows at an instant depend.
 
     With `continuing`, return what the query has to keep at that instant, so that all later reports
     are as if it had seen everything.
     """
+    match plan:
+        case Scan(time_range=time_range):
+            return (time_range,)
+        case Standing():
+            return _held_by_windows(plan, now_us, continuing=continuing)
+    below = (needed_ranges(each, now_us, continuing=continuing) for each in plan.children)
+    return tuple(chain.from_iterable(below))
+
+
+def _held_by_windows(plan: Standing, now_us: int, *, continuing: bool) -> tuple[TimeRange, ...]:
     leaves = windows_of(plan)
     clock_us = now_us if plan.slide_us is None else now_us // plan.slide_us * plan.slide_us
     whole = why_whole(plan, continuing=continuing) is not None
@@ -112,9 +121,9 @@ def since(start_us: int) -> TimeRange:
 
 
 def conditions_of(plan: Plan) -> tuple[dict[str, ValueRange], ...]:
-    """Return for each window the ranges of attributes outside of which no event can matter."""
+    """Return for each scan the ranges of attributes outside of which no event can matter."""
     match plan:
-        case Windowed():
+        case Scan() | Windowed():
             return ({},)
         case Filter(source=Windowed(window=RowsWindow() | SessionWindow())):
             # There, an event that does not pass itself may still push another out, or keep it.

@@ -5,30 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from eventide.engines.build import build_standing
+from eventide.engines.build import build_live_tree
 from eventide.engines.live.engine import LiveEngine, LiveState
 from eventide.engines.live.feeds import feeds_of
 from eventide.operators.envelope import unseal
 from eventide.plan.standing.choose import variants_of
 from eventide.plan.standing.execution import EXECUTIONS
-from eventide.plan.standing.nodes import Standing
-from eventide.plan.standing.update_patterns import keeps_answer
+from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
 
 def resumed(
-    live: LiveEngine, plan: Standing, catalog: Mapping[str, Schema], dumped: bytes
+    live: LiveEngine, plan: Plan, catalog: Mapping[str, Schema], dumped: bytes
 ) -> tuple[LiveEngine, LiveState]:
     """Return the engine of the plan that wrote a state, and the state.
 
     `plan` is the query as bound. `live` runs the plan that seems best now; when the state was
     written, with other events stored, it may have been another one.
     """
-    writer, of_live = unseal(dumped)[0], live.plan
-    assert isinstance(of_live, Standing), "other queries have one plan"
+    writer = unseal(dumped)[0]
     for execution in dict.fromkeys((live.reporter.execution, *EXECUTIONS)):
-        for variant in (of_live, *variants_of(plan)):
-            tree = build_standing(variant, execution, keeps_answer=keeps_answer(variant))
+        for variant in (live.plan, *variants_of(plan)):
+            tree = build_live_tree(variant, execution)
             other = replace(live, plan=variant, tree=tree, feeds=feeds_of(tree, catalog))
             if other.owner.digest == writer.digest:
                 return other, other.load(dumped)

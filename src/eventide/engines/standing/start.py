@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from eventide.engines.history.merged import readings, steps_of
 from eventide.engines.live.engine import LiveEngine, LiveState
-from eventide.engines.standing.history import readings, steps_of
 from eventide.errors import UnsupportedError
 from eventide.instants import ALL_TIME, START_OF_TIME_US
 from eventide.operators.columns import concat_batches

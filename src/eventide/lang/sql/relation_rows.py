@@ -13,7 +13,14 @@ from sqlglot import exp
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.plan.expressions import Column, Expression, Named, rebuild
 from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
-from eventide.plan.standing.nodes import CHANGE_COLUMNS, Merge, RowsWindow, Standing, Windowed
+from eventide.plan.standing.nodes import (
+    CHANGE_COLUMNS,
+    Merge,
+    RowsWindow,
+    Standing,
+    Windowed,
+    standing_of,
+)
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import SlidingAggregate
 from eventide.schema import DELETED, Schema
@@ -36,10 +43,8 @@ def rows_now(scope: Scope, catalog: Mapping[str, Schema]) -> Scope:
 
 
 def reads_relation(plan: Plan) -> bool:
-    """Whether a plan reads the rows of a relation."""
-    if isinstance(plan, Standing):
-        return False
-    return isinstance(plan, Windowed) or any(map(reads_relation, plan.children))
+    """Whether a plan reads the rows of a relation, and is not the answer to a query over them."""
+    return plan.changes and standing_of(plan) is None
 
 
 def is_of_rows(plan: Plan) -> bool:

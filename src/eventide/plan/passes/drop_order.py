@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventide.plan.nodes import DerivedStream, Filter, Project, Relational
 from eventide.plan.situations.nodes import PeriodJoin
-from eventide.plan.standing.nodes import Merge, Standing
+from eventide.plan.standing.nodes import Merge
 from eventide.plan.tree import Plan
 
 
@@ -13,13 +13,6 @@ def drop_order(plan: Plan) -> Plan:
     match plan:
         case Filter() | Project() | Merge() | PeriodJoin() | Relational():
             return plan.with_children(drop_order)
-        case DerivedStream(source=source) if _is_block(source):
+        case DerivedStream(source=source) if not isinstance(source, Merge):
             return drop_order(source)
     return plan
-
-
-def _is_block(plan: Plan) -> bool:
-    """Whether a plan is answered as one: not several plans, nor a standing query."""
-    while isinstance(plan, Filter | Project):
-        plan = plan.source
-    return not isinstance(plan, Merge | Standing)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 from eventide.errors import PlanError
 from eventide.plan.check import check_plan
+from eventide.plan.nodes import Filter, Project
 from eventide.plan.passes.move_negation import moves_of_negation
 from eventide.plan.passes.narrow_rows import narrow_rows
 from eventide.plan.passes.push_selections import push_selections
@@ -60,7 +62,12 @@ def choose_plan(plan: Standing, statistics: Statistics = NOTHING_KNOWN) -> Chose
 
 def steady_plan(plan: Plan) -> Plan:
     """Return the plan that is run where it may not depend on what is stored at the time."""
-    return choose_plan(plan).plan if isinstance(plan, Standing) else plan
+    match plan:
+        case Standing():
+            return choose_plan(plan).plan
+        case Filter() | Project():
+            return plan.with_children(steady_plan)
+    return plan
 
 
 def choose_among(candidates: Candidates, statistics: Statistics) -> Chosen:
@@ -78,11 +85,7 @@ def alternatives_of(plan: Standing) -> Candidates:
     A join as of a time cannot take rows back: plans in which it would have to are left out. If that
     goes for all of them, raise `PlanError`.
     """
-    found = tuple(
-        (name, each)
-        for name, each in _rewrites(plan)
-        if isinstance(each, Standing) and not feeds_strict_to_as_of(each)
-    )
+    found = tuple((name, each) for name, each in _rewrites(plan) if not feeds_strict_to_as_of(each))
     if not found:
         message = "a join as of a time would have to take back what it joined with the past"
         hint = "join first, and use ROWS, NOT EXISTS, EXCEPT, GROUP BY or LIMIT on the result"
@@ -90,15 +93,23 @@ def alternatives_of(plan: Standing) -> Candidates:
     return found
 
 
-def variants_of(plan: Standing) -> Iterator[Standing]:
-    """Yield all plans that `choose_plan` may return for a bound one, for any statistics."""
-    return (_narrowed(each) for _, each in alternatives_of(plan))
+def variants_of(plan: Plan) -> Iterator[Plan]:
+    """Yield all plans that may be run for a bound one, for any statistics."""
+    match plan:
+        case Standing():
+            yield from (_narrowed(each) for _, each in alternatives_of(plan))
+        case Filter(source=source) | Project(source=source):
+            yield from (replace(plan, source=each) for each in variants_of(source))
+        case _:
+            yield plan
 
 
 def _narrowed(plan: Standing) -> Standing:
-    narrow = check_plan(narrow_rows(plan), after="choose_plan")
-    assert isinstance(narrow, Standing)
-    return narrow
+    return cast("Standing", check_plan(narrow_rows(plan), after="choose_plan"))
+
+
+def _pushed(plan: Plan) -> Standing:
+    return cast("Standing", push_selections(plan))
 
 
 def _cheapest(alternatives: tuple[Alternative, ...]) -> Alternative:
@@ -106,9 +117,10 @@ def _cheapest(alternatives: tuple[Alternative, ...]) -> Alternative:
     return next(each for each in alternatives if each.cost * CLEARLY <= least)
 
 
-def _rewrites(plan: Plan) -> Iterator[tuple[str, Plan]]:
+def _rewrites(plan: Standing) -> Iterator[tuple[str, Standing]]:
+    """Yield plans with the same answers; no rewrite changes what is reported of the answer."""
     yield "as written", plan
-    pushed = push_selections(plan)
+    pushed = _pushed(plan)
     known = {plan, pushed}
     waiting = [("", pushed)]
     if pushed != plan:
@@ -116,7 +128,7 @@ def _rewrites(plan: Plan) -> Iterator[tuple[str, Plan]]:
     while waiting and len(known) < MOST_ALTERNATIVES:
         done, current = waiting.pop(0)
         for move, moved in moves_of_negation(current):
-            rewritten = push_selections(moved)
+            rewritten = _pushed(moved)
             if rewritten not in known and len(known) < MOST_ALTERNATIVES:
                 known.add(rewritten)
                 name = f"{done}, {move}" if done else move

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from eventide.errors import UnsupportedError
 from eventide.plan.nodes import Filter, Project
-from eventide.plan.standing.nodes import Merge, RangeWindow, Standing, Windowed, WindowJoin
+from eventide.plan.standing.nodes import (
+    Merge,
+    RangeWindow,
+    Standing,
+    Windowed,
+    WindowJoin,
+    standing_of,
+)
 from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan
@@ -18,16 +25,17 @@ def shortened_by(plan: Plan, last_us: int) -> int:
     A row that is made of events of windows of one length expires with the oldest event. In shorter
     windows it expires earlier by the difference, and nothing else changes.
     """
-    assert isinstance(plan, Standing), "only a standing query has an answer"
-    length = _common_length(plan)
+    standing = standing_of(plan)
+    assert standing is not None, "only a standing query has an answer"
+    length = _common_length(standing)
     if not 0 < last_us <= length:
         message = f"the windows of the query hold {format_duration(length)}"
         hint = "ask for the last part of that"
-        raise UnsupportedError(message, span=plan.span, hint=hint)
-    if plan.slide_us is not None and (length - last_us) % plan.slide_us:
-        message = f"the query slides by {format_duration(plan.slide_us)}"
+        raise UnsupportedError(message, span=standing.span, hint=hint)
+    if standing.slide_us is not None and (length - last_us) % standing.slide_us:
+        message = f"the query slides by {format_duration(standing.slide_us)}"
         hint = f"take multiples of that away from {format_duration(length)}"
-        raise UnsupportedError(message, span=plan.span, hint=hint)
+        raise UnsupportedError(message, span=standing.span, hint=hint)
     return length - last_us
 
 

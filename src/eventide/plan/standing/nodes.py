@@ -330,6 +330,11 @@ class Windowed(OverOne):
         """Return how events leave the window."""
         return self.window.edge(circumstances.slide_us)
 
+    @property
+    def changes(self) -> bool:
+        """Whether its rows may go again: they leave the window."""
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class Merge(OverSeveral):
@@ -877,6 +882,11 @@ class Standing(OverOne):
         return {**self.reported, **self.source.row}
 
     @property
+    def changes(self) -> bool:
+        """Whether its rows may go again: those of an answer, but not what is reported of it."""
+        return self.report == "current"
+
+    @property
     def reported(self) -> dict[str, DataType]:
         """The columns in front of those of the answer."""
         if self.report == "current":
@@ -934,3 +944,11 @@ def _as_if_tumbling(node: Plan, slide_us: int, every: str) -> str:
         return f", at e of the events in (e - {every}, e]" if alike else ""
     found = (_as_if_tumbling(each, slide_us, every) for each in node.children)
     return next(filter(None, found), "")
+
+
+def standing_of(plan: Plan) -> Standing | None:
+    """Return the highest standing query of a plan, if it has one."""
+    if isinstance(plan, Standing):
+        return plan
+    found = (standing_of(source) for source in plan.children)
+    return next((each for each in found if each is not None), None)

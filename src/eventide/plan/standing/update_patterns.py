@@ -27,8 +27,9 @@ from eventide.plan.tree import Plan
 
 def pattern_of(plan: Plan, circumstances: Circumstances = FREE) -> Edge:
     """Return the edge that comes out of a node; that of a whole query is its answer."""
-    if isinstance(plan, Standing):
-        return _answer(plan, kept=circumstances.kept)
+    match plan:
+        case Standing():
+            return _answer(plan, kept=circumstances.kept)
     if _all_internal(plan, circumstances) and not circumstances.kept:
         return replace(FOREVER, internal=True)
     return plan.edge(lambda source: pattern_of(source, circumstances), circumstances)
@@ -36,9 +37,15 @@ def pattern_of(plan: Plan, circumstances: Circumstances = FREE) -> Edge:
 
 def edges(plan: Plan, *, kept: bool = False) -> list[tuple[int, Plan, Edge]]:
     """Return all edges of a plan with their depths, each above its sources."""
-    if isinstance(plan, Standing):
-        return list(_edges(plan, 0, Circumstances.of(plan, kept=kept)))
-    return list(_edges(plan, 0, Circumstances(kept=kept)))
+    return list(_edges(plan, 0, _inside(plan, kept=kept)))
+
+
+def _inside(plan: Plan, *, kept: bool) -> Circumstances:
+    """Return the circumstances of the edges inside a query, or inside a part of one."""
+    match plan:
+        case Standing():
+            return Circumstances.of(plan, kept=kept)
+    return Circumstances(kept=kept)
 
 
 Structure = Literal[
@@ -131,9 +138,9 @@ def windows_of(plan: Plan) -> tuple[Windowed, ...]:
     return tuple(window for source in plan.children for window in windows_of(source))
 
 
-def feeds_strict_to_as_of(plan: Plan) -> bool:
+def feeds_strict_to_as_of(plan: Standing) -> bool:
     """Whether a join as of a time would have to take back results that it joined with the past."""
-    circumstances = Circumstances.of(plan, kept=True) if isinstance(plan, Standing) else FREE
+    circumstances = Circumstances.of(plan, kept=True)
     return any(
         isinstance(node, AsOfJoin)
         and pattern_of(node.left, circumstances).pattern == UpdatePattern.STRICT

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from eventide.engines.build import substituted
 from eventide.engines.history.pruning import bound_of
 from eventide.plan.expressions import (
     At,
@@ -22,6 +21,7 @@ from eventide.plan.expressions import (
     Literal,
     Named,
     conjuncts,
+    substituted,
 )
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.patterns.nodes import MatchRecognize

@@ -18,7 +18,6 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventide.engines.build import substituted
 from eventide.engines.history.patterns.candidates import FARTHEST, KEY_SHIFT, Periods, places_of
 from eventide.engines.history.patterns.conditions import scan_columns
 from eventide.engines.history.patterns.replay import ReplayOutcome, below, matched, merged
@@ -33,7 +32,7 @@ from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.operators.patterns.match import SMALLEST_PART, MatchRows
 from eventide.operators.patterns.state import Excerpts
 from eventide.operators.tree import OperatorTree
-from eventide.plan.expressions import Expression, columns_of
+from eventide.plan.expressions import Expression, columns_of, substituted
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.tree import Plan

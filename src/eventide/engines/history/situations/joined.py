@@ -11,7 +11,6 @@ from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.plan.explain import keys_text, related_text
 from eventide.plan.nodes import Relational
 from eventide.plan.situations.nodes import PeriodJoin
-from eventide.plan.standing.nodes import Standing
 from eventide.plan.tree import Plan
 
 RunBlock = Callable[[str, Plan], pa.Table]
@@ -35,11 +34,6 @@ def named_inputs(plan: Plan) -> Iterator[tuple[str, Plan]]:
         return
     for name, source in plan.inputs:
         yield from sides_of(name, source)
-
-
-def standing_blocks(plan: Plan) -> list[Standing]:
-    """Return the standing queries that a plan consists of."""
-    return [block for _, block in named_blocks(plan) if isinstance(block, Standing)]
 
 
 def sides_of(name: str, plan: Plan) -> Iterator[tuple[str, Plan]]:

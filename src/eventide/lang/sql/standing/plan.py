@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from sqlglot import exp
 
@@ -71,8 +72,7 @@ def plan_standing(
         output_window=_output_window(report),
         span=span_of(query),
     )
-    bound = bind(plan, catalog)
-    assert isinstance(bound, Standing)
+    bound = cast("Standing", bind(plan, catalog))
     check_as_of(bound)
     return StandingQuery(bound, [*bound.reported, *planned.names], planned)
 

@@ -1,0 +1,152 @@
+"""Replay the events of several scans, merged in order of time, through one tree of operators.
+
+Windows in brackets are answered like this too: of each stream, only what can still be in a window
+at the last instant is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from eventide.engines.build import build_tree
+from eventide.engines.standing.reach import conditions_of, needed_ranges
+from eventide.ingest.merging import EventCursor, TimeMerge
+from eventide.instants import TimeRange
+from eventide.operators.tree import OperatorTree
+from eventide.plan.nodes import scans_of
+from eventide.plan.standing.update_patterns import windows_of
+from eventide.plan.tree import Plan
+from eventide.store.index.ranges import ValueRange
+from eventide.store.source import EventSource
+
+STEP_ROWS = 1 << 16
+"""This many events of a stream go into a step: the results of a join have to fit in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What is read of a stream, once for all leaves that want the same part of it."""
+
+    stream: str
+    leaves: tuple[int, ...]
+    columns: tuple[str, ...]
+    time_range: TimeRange
+    where: Mapping[str, ValueRange]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeStep:
+    """The events of each leaf before `until_us` that were in no step before."""
+
+    rows: tuple[pa.RecordBatch, ...]
+    until_us: int
+
+
+def run_merged(
+    plan: Plan,
+    sources: Mapping[str, EventSource],
+    until_us: int | None,
+    tree: OperatorTree | None = None,
+) -> list[pa.RecordBatch]:
+    """Return the rows of a plan: an answer at the last instant before a time, or all until then.
+
+    The time is mostly that of `newest_of`; without any there is no event.
+    """
+    if until_us is None:
+        return []
+    tree = build_tree(plan) if tree is None else tree
+    steps = steps_of(tree, readings(plan, tree, until_us - 1), sources, until_us)
+    return list(run_steps(tree, steps))
+
+
+def run_steps(tree: OperatorTree, steps: Iterable[TreeStep]) -> Iterator[pa.RecordBatch]:
+    """Yield what a tree makes of all steps; of an answer that changes, the last state of it."""
+    states = tree.initial_state()
+    changes = tree.reporter is not None and tree.reporter.report == "current"
+    for step in steps:
+        states, rows = tree.step(states, step.rows, step.until_us)
+        if rows.num_rows and not changes:
+            yield rows
+    if changes:
+        yield tree.current(states)
+
+
+def newest_of(plan: Plan, sources: Mapping[str, EventSource]) -> int | None:
+    """Return the instant after the newest event of all streams below windows, or None.
+
+    All windows of a query are looked at in one instant, even over different streams.
+    """
+    periods = [sources[stream].time_range for stream in streams_of_windows(plan)]
+    return max((period.end_us for period in periods if not period.is_empty), default=None)
+
+
+def streams_of_windows(plan: Plan) -> frozenset[str]:
+    """Return the streams below windows in brackets."""
+    return frozenset(scan.stream for window in windows_of(plan) for scan in scans_of(window))
+
+
+def readings(
+    plan: Plan, tree: OperatorTree, now_us: int, *, continuing: bool = False
+) -> tuple[Reading, ...]:
+    """Return what has to be read for the rows at an instant; see `needed_ranges`."""
+    ranges = needed_ranges(plan, now_us, continuing=continuing)
+    found: list[Reading] = []
+    for number, (leaf, times, where) in enumerate(
+        zip(tree.leaves, ranges, conditions_of(plan), strict=True)
+    ):
+        names = tuple(leaf.schema.names)
+        new = Reading(leaf.scan.stream, (number,), names, times, where)
+        for place, held in enumerate(found):
+            if (held.stream, held.time_range, held.where) == (new.stream, times, where):
+                columns = tuple(dict.fromkeys((*held.columns, *names)))
+                leaves = (*held.leaves, number)
+                found[place] = Reading(held.stream, leaves, columns, times, where)
+                break
+        else:
+            found.append(new)
+    return tuple(found)
+
+
+def steps_of(
+    tree: OperatorTree,
+    read: Sequence[Reading],
+    sources: Mapping[str, EventSource],
+    until_us: int,
+) -> Iterator[TreeStep]:
+    """Yield the events of all leaves in order of time, in steps that end with `until_us`."""
+    cursors = [(each.leaves, cursor_of(each, sources[each.stream])) for each in read]
+    return merged_steps(tree, cursors, until_us)
+
+
+def merged_steps(
+    tree: OperatorTree, cursors: Sequence[tuple[Sequence[int], EventCursor]], until_us: int
+) -> Iterator[TreeStep]:
+    """Yield the events of cursors, each for some leaves, merged in order of time."""
+    merge = TimeMerge([cursor for _, cursor in cursors])
+    border_us = None
+    while border_us != until_us:
+        step = merge.step(until_us)
+        border_us = step.border_us
+        rows: dict[int, pa.RecordBatch] = {}
+        for (leaves, _), found in zip(cursors, step.rows, strict=True):
+            for leaf in leaves:
+                rows[leaf] = found.select(tree.leaves[leaf].schema.names)
+        yield TreeStep(tuple(rows[leaf] for leaf in range(len(tree.leaves))), border_us)
+
+
+def cursor_of(read: Reading, source: EventSource) -> EventCursor:
+    """Return the events of a reading, in order."""
+    schema = pa.schema([(name, source.schema.type_of(name).arrow) for name in read.columns])
+    if read.time_range.is_empty:
+        return EventCursor(iter(()), schema)
+    return EventCursor(cut(source.scan(read.columns, read.time_range, read.where or None)), schema)
+
+
+def cut(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches of no more rows than a step takes."""
+    for rows in batches:
+        for start in range(0, rows.num_rows, STEP_ROWS):
+            yield rows.slice(start, STEP_ROWS)
