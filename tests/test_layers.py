@@ -53,8 +53,6 @@ BETWEEN_ROOMS = {
     ("lang/sql/situations/names", "lang/sql/patterns/hints"),
     # GROUP BY of a standing query refuses TUMBLE and HOP.
     ("lang/sql/standing/select", "lang/sql/windows/group_by"),
-    # Periods of a standing query's answer are joined by relation as well.
-    ("engines/history/situations/joined", "plan/standing/nodes"),
 }
 ONLY_IN = {
     "pyspark": ("engines/spark/",),
