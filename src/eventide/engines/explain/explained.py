@@ -179,8 +179,8 @@ class Explained:
     @property
     def is_standing(self) -> bool:
         """Whether all of it is one standing query, without ordinary SQL around it."""
-        unnamed = [each.name for each in (*self.blocks, *self.standing)].count("")
-        return unnamed == 1 and bool(self.standing) and not self.standing[-1].name
+        whole = [each for each in self.standing if not each.name]
+        return len(whole) == 1 and all(block.name for block in self.blocks)
 
     @property
     def analyzed(self) -> bool:
