@@ -353,7 +353,58 @@ def select_over_istream(streams: Streams) -> list[Event]:
     ]
 
 
+# Numbers of rows, and later rows, in order of time
+
+
+def numbered(streams: Streams) -> list[Event]:
+    counts: dict[str | None, int] = {}
+    found = []
+    for row in sorted(streams["cars"], key=lambda each: (each["ts"], each["_seq"])):
+        counts[row["car"]] = counts.get(row["car"], 0) + 1
+        found.append({"car": row["car"], "speed": row["speed"], "number": counts[row["car"]]})
+    return found
+
+
+def first_rows(streams: Streams) -> list[Event]:
+    return [row for row in numbered(streams) if row["number"] <= 4]
+
+
+def later(rows: Sequence[Event], column: str, count: int, default: object = None) -> list[Event]:
+    """The rows of each car with `later`, the value so many rows after them."""
+    found = []
+    for row in rows:
+        after = [each for each in rows if each["car"] == row["car"] and each["_seq"] > row["_seq"]]
+        value = after[count - 1][column] if len(after) >= count else default
+        found.append({**row, "later": value})
+    return found
+
+
+def lead(streams: Streams) -> list[Event]:
+    ordered = as_events(streams["cars"], "_seq")
+    return without(later(ordered, "speed", 2, -1.0), "_seq")
+
+
+def lead_over_tumble(streams: Streams) -> list[Event]:
+    return without(later(windows_of(streams, 5), "n", 1), "_seq", "start_ts", "top")
+
+
 COMPOSITIONS = (
+    Composition(
+        "ROW_NUMBER",
+        "SELECT car, speed, number FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY car ORDER BY ts)"
+        " AS number FROM cars) WHERE number <= 4",
+        first_rows,
+    ),
+    Composition(
+        "LEAD",
+        "SELECT *, LEAD(speed, 2, -1) OVER (PARTITION BY car ORDER BY ts) AS later FROM cars",
+        lead,
+    ),
+    Composition(
+        "LEAD over TUMBLE",
+        f"SELECT ts, car, n, LEAD(n) OVER (PARTITION BY car ORDER BY ts) AS later FROM {WINDOWS}",
+        lead_over_tumble,
+    ),
     Composition(
         "SELECT over TUMBLE",
         f"SELECT car, n + 1 AS m, top / 2 AS half FROM {WINDOWS} WHERE n > 1 AND top IS NOT NULL",

@@ -25,6 +25,7 @@ from tests.engines.compositions import (
     Streams,
     arrivals,
     as_events,
+    later,
     matched,
     without,
 )
@@ -130,6 +131,29 @@ def framed(below: Query, choose: random.Random) -> Query:
     return Query(f"SELECT car, MAX(value) OVER ({over}) AS value FROM ({below.text})", events)
 
 
+def ahead(below: Query, choose: random.Random) -> Query:
+    count = choose.choice([1, 2])
+
+    def events(streams: Streams) -> list[Event]:
+        rows = later(numbered(below.events(streams)), "value", count)
+        return [{"ts": r["ts"], "car": r["car"], "value": r["later"]} for r in rows]
+
+    over = f"LEAD(value, {count}) OVER (PARTITION BY car ORDER BY ts)"
+    return Query(f"SELECT car, {over} AS value FROM ({below.text})", events)
+
+
+def counted(below: Query, _: random.Random) -> Query:
+    def events(streams: Streams) -> list[Event]:
+        rows, counts, found = below.events(streams), dict[object, int](), list[Event]()
+        for row in rows:
+            counts[row["car"]] = counts.get(row["car"], 0) + 1
+            found.append({**row, "value": float(counts[row["car"]])})
+        return found
+
+    number = "ROW_NUMBER() OVER (PARTITION BY car ORDER BY ts)"
+    return Query(f"SELECT car, CAST({number} AS DOUBLE) AS value FROM ({below.text})", events)
+
+
 def situated(below: Query, _: random.Random) -> Query:
     clause = "SITUATIONS (PARTITION BY car DEFINE high AS value > 50 RETURN MAX(value) AS value)"
 
@@ -168,7 +192,7 @@ def united(first: Query, second: Query) -> Query:
     return Query(f"{first.text} UNION ALL {second.text}", events)
 
 
-OPERATORS = [tumbling, matching, framed, situated, computed]
+OPERATORS = [tumbling, matching, framed, ahead, counted, situated, computed]
 
 
 def drawn(choose: random.Random, depth: int) -> Query:

@@ -35,6 +35,8 @@ def _not_live(reason: UnsupportedError) -> UnsupportedError:
     """Return the error for a query that could run live but for one expression."""
     message = f"{reason.message}, so this query does not run live"
     hint = "docs/sql.md lists the functions that are ours; ask it over history"
+    if reason.hint is not None and reason.hint.startswith("live, "):
+        hint = f"{reason.hint.removeprefix('live, ')}; or ask it over history"
     error = UnsupportedError(message, span=reason.span, hint=hint)
     return error if reason.text is None else error.located_in(reason.text)
 

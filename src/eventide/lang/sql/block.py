@@ -17,6 +17,7 @@ from eventide.lang.sql.select_list import (
     refuse_aggregates,
 )
 from eventide.lang.sql.windows.group_by import is_windowed, window_and_keys
+from eventide.lang.sql.windows.numbering import NUMBERING, numbered_rows
 from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import (
     Aggregate,
@@ -165,11 +166,17 @@ class _Sliding:
     def stack(self, source: Plan) -> Plan:
         """Return the source below one node for each set of keys and frame."""
         groups: dict[tuple[tuple[Expression, ...], Frame], list[NamedAggregate]] = {}
+        ahead = [each for each in self.found if each[0].aggregate.function in NUMBERING]
         for over, name in self.found:
+            if (over, name) in ahead:
+                continue
             group = groups.setdefault((over.keys, over.frame), [])
             group.append(NamedAggregate(name, over.aggregate))
         for (keys, frame), aggregates in groups.items():
             source = SlidingAggregate(source, keys, frame, tuple(aggregates))
+        if ahead:
+            taken = [*self.taken, *(name for _, name in self.found)]
+            source = numbered_rows(source, ahead, taken)
         return source
 
 

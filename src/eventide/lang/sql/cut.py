@@ -244,7 +244,7 @@ class Cutter:
             if windowed:
                 raise
             ordered = any(select.args.get(key) for key in _AROUND_ARGS)
-            if not ordered and select.find(exp.AggFunc) is None:
+            if not ordered and not _has_aggregates(select):
                 self.reason = self.reason or error
             return None
         except BindError:
@@ -318,6 +318,12 @@ class Cutter:
             if rest is not inner:
                 inner.replace(rest)
         return select
+
+
+def _has_aggregates(select: exp.Select) -> bool:
+    """Whether a SELECT has aggregates without OVER, which need an end."""
+    calls = select.find_all(exp.AggFunc)
+    return any(call.find_ancestor(exp.Window, exp.Select) in (None, select) for call in calls)
 
 
 def below_merge(plan: Plan) -> Plan:

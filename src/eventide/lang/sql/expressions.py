@@ -24,6 +24,7 @@ from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.literals import data_type, is_timestamp, number, timestamp
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.spans import close_brackets, open_call, span_of, written
+from eventide.lang.sql.windows.numbering import LEAD, ROW_NUMBER
 from eventide.lang.sql.windows.over import frame_of, order_columns, window_of
 from eventide.plan.aggregates import DECAYED
 from eventide.plan.bind import suggestion
@@ -56,6 +57,11 @@ _OTHERS = {
 }
 """What to write for functions of other databases."""
 AROUND_HINT = "compute it in a SELECT around this one"
+_NUMBERING_HINT = (
+    "live, order by ts, or keep the first rows of each key in a window: SELECT … FROM (SELECT *, "
+    "ROW_NUMBER() OVER (PARTITION BY car ORDER BY speed DESC) AS place FROM cars [RANGE 1 HOUR]) "
+    "WHERE place <= 10"
+)
 _STANDING_HINT = "it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]"
 
 
@@ -280,6 +286,8 @@ class Translator:
     def over(self, node: exp.Window) -> Expression:
         """Return an aggregate over a frame of ours, or a value of an earlier row."""
         window = window_of(node, self.scope)
+        if isinstance(node.this, exp.RowNumber | exp.Lead | exp.Rank | exp.DenseRank):
+            return self.numbering(node, window)
         self._check_order(window)
         keys = tuple(self.translate(key) for key in window.args.get("partition_by") or ())
         if isinstance(node.this, exp.Lag):
@@ -308,14 +316,45 @@ class Translator:
         other = _NULL if default is None else self.translate(default)
         return self.call(node, "case", there, first, other)
 
+    def numbering(self, node: exp.Window, window: exp.Window) -> Expression:
+        """ROW_NUMBER, or LEAD(x, n, default), in order of time."""
+        call = node.this
+        name = call.sql_name()
+        if isinstance(call, exp.Rank | exp.DenseRank):
+            hint = "live, ROW_NUMBER() OVER (PARTITION BY … ORDER BY ts) numbers rows one by one"
+            refuse(f"{name} is beyond Eventide's own operators", node, hint)
+        if not self._in_time(window):
+            refuse(f"{name} in another order than that of time", node, _NUMBERING_HINT)
+        keys = tuple(self.translate(key) for key in window.args.get("partition_by") or ())
+
+        def found(function: str, *given: Expression, rows: int | None = None) -> Over:
+            argument = given[0] if given else None
+            called = Aggregate(function, argument, parameter=rows)
+            return Over(called, keys, RowsFrame(0), self.span(node))
+
+        if isinstance(call, exp.RowNumber):
+            return found(ROW_NUMBER)
+        offset = call.args.get("offset") or exp.Literal.number(1)
+        if not (isinstance(offset, exp.Literal) and offset.is_int and int(offset.name) > 0):
+            refuse("LEAD takes a constant number of rows", node, "write LEAD(x) or LEAD(x, 2)")
+        rows = int(offset.name)
+        value = found(LEAD, self.translate(call.this), rows=rows)
+        default = call.args.get("default")
+        if default is None:
+            return value
+        missing = self.call(node, "is null", found(LEAD, Column(TS), rows=rows))
+        return self.call(node, "case", missing, self.translate(default), value)
+
     def _check_order(self, window: exp.Window) -> None:
         """Refuse a frame of events that is not ordered by ts."""
-        names = [self.column(each) for each in order_columns(window)]
-        if [each.name if isinstance(each, Column) else "" for each in names] not in (
-            [TS],
-            [TS, SEQ],
-        ):
+        if not self._in_time(window):
             refuse("a frame of events is ordered by ts", window, "write ORDER BY ts")
+
+    def _in_time(self, window: exp.Window) -> bool:
+        """Whether a window is ordered by ts."""
+        names = [self.column(each) for each in order_columns(window)]
+        found = [each.name if isinstance(each, Column) else "" for each in names]
+        return found in ([TS], [TS, SEQ])
 
     def named_function(self, node: exp.Anonymous) -> Expression:
         """Return a function that sqlglot does not know."""

@@ -32,6 +32,7 @@ from eventide.plan.patterns.tree import (
     Pattern,
     Skip,
     Strategy,
+    Variable,
     can_be_empty,
     render_pattern,
     variables_of,
@@ -194,6 +195,11 @@ class MatchRecognize(OverKeys):
         rows, except where every match is wanted: there they are numbered.
         """
         below = self.source.timed()
+        if self.all_rows and isinstance(self.pattern, Variable):
+            (condition,) = self.defines
+            if condition.expression == ALWAYS:
+                # Every row is a match of its own, so they are in the order of the rows.
+                return replace(below, plan=replace(self, source=below.plan))
         taken = list(self.row)
         hidden: list[Named] = []
 
