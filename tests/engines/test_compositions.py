@@ -13,12 +13,14 @@ import pytest
 
 import eventide as ev
 from eventide.engines.live.engine import LiveEngine
+from eventide.engines.live.start import started
 from eventide.engines.standing.choice import best_plan
 from eventide.lang.sql import plan_sql
-from eventide.operators.columns import concat_batches
 from eventide.plan.standing.nodes import Standing
+from eventide.store import TableSource
 from tests.engines import engines
 from tests.engines.compositions import COMPOSITIONS, SCHEMAS, arrivals
+from tests.engines.live.arriving import arrived, in_pieces, in_steps, lived
 from tests.engines.scenarios import as_bag
 from tests.naive.windows import Event
 
@@ -85,28 +87,15 @@ def test_live(name: str) -> None:
     """Events as they arrive, some of several streams at once; dumped and loaded between steps."""
     case = BY_NAME[name]
     for seed in SEEDS:
-        streams, choose = arrivals(seed), random.Random(seed)
-        plan = best_plan(plan_sql(case.text, SCHEMAS), {})
-        engine = LiveEngine.of(plan, SCHEMAS, LATENESS_US)
-        state, found = engine.initial_state(), []
-        waiting = {name: list(streams[name]) for name in engine.streams}
-        while any(waiting.values()):
-            arrived = {}
-            for stream, events in waiting.items():
-                count = choose.choice([0, 1, 3, 20])
-                waiting[stream] = events[count:]
-                schema = engine.feed_schema(stream)
-                arrived[stream] = pa.Table.from_pylist(events[:count], schema=SCHEMAS[stream].arrow)
-                arrived[stream] = one_batch(arrived[stream].select(schema.names))
-            state, reported = engine.take(state, arrived)
-            found += engines.plain(pa.Table.from_batches([reported.rows]))
-            assert not any(rows.num_rows for rows in reported.late.values())
-            state = engine.load(engine.dump(state))
-        state, reported = engine.finish(state)
-        found += engines.plain(pa.Table.from_batches([reported.rows]))
-        if engine.tree.reporter is not None and engine.tree.reporter.report == "current":
-            found = engines.plain(pa.Table.from_batches([engine.current(state)]))
-        assert as_bag(found) == as_bag(case.answer(streams)), f"seed {seed}"
+        streams = arrivals(seed)
+        engine = live(case.text, LATENESS_US)
+        found = lived(engine, in_pieces(streams, random.Random(seed)), SCHEMAS)
+        assert not found.late
+        assert as_bag(found.rows) == as_bag(case.answer(streams)), f"seed {seed}"
+
+
+def live(text: str, lateness_us: int) -> LiveEngine:
+    return LiveEngine.of(best_plan(plan_sql(text, SCHEMAS), {}), SCHEMAS, lateness_us)
 
 
 @pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
@@ -114,33 +103,31 @@ def test_live(name: str) -> None:
 def test_late_events(name: str) -> None:
     """What is behind the watermark is handed over, and the answer is that over all others."""
     case, streams = BY_NAME[name], arrivals(7)
-    plan = best_plan(plan_sql(case.text, SCHEMAS), {})
-    engine = LiveEngine.of(plan, SCHEMAS, SHORT_US)
-    state, found, late = engine.initial_state(), [], set()
-    for place in range(0, 150, 25):
-        arrived = {}
-        for stream in engine.streams:
-            part = streams[stream][place : place + 25]
-            table = pa.Table.from_pylist(part, schema=SCHEMAS[stream].arrow)
-            arrived[stream] = one_batch(table.select(engine.feed_schema(stream).names))
-        state, reported = engine.take(state, arrived)
-        found += engines.plain(pa.Table.from_batches([reported.rows]))
-        for stream, rows in reported.late.items():
-            late |= {(stream, seq) for seq in rows.column("_seq").to_pylist()}
-    state, reported = engine.finish(state)
-    found += engines.plain(pa.Table.from_batches([reported.rows]))
-    if engine.tree.reporter is not None and engine.tree.reporter.report == "current":
-        found = engines.plain(pa.Table.from_batches([engine.current(state)]))
-    assert late, "a case without late events shows nothing"
-    accepted = {
-        stream: [event for event in events if (stream, event["_seq"]) not in late]
-        for stream, events in streams.items()
-    }
-    assert as_bag(found) == as_bag(case.answer(accepted))
+    found = lived(live(case.text, SHORT_US), in_steps(streams, 25), SCHEMAS)
+    assert found.late, "a case without late events shows nothing"
+    assert as_bag(found.rows) == as_bag(case.answer(found.on_time(streams)))
 
 
-def one_batch(table: pa.Table) -> pa.RecordBatch:
-    return concat_batches(table.to_batches(), table.schema)
+@pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
+@pytest.mark.parametrize("name", BY_NAME)
+def test_begun_with_history(name: str) -> None:
+    """A query that begins with what is stored reports what one reports that saw it arrive."""
+    case, streams, reports = BY_NAME[name], arrivals(5), 0
+    for place in (1, 60, 149):
+        engine = live(case.text, LATENESS_US)
+        past = {stream: events[:place] for stream, events in streams.items()}
+        future = {stream: events[place:] for stream, events in streams.items()}
+        sources = {
+            stream: TableSource(stream, SCHEMAS[stream], table.sort_by([("ts", "ascending")]))
+            for stream, table in tables(past).items()
+        }
+        begun = lived(engine, in_steps(future, 7), SCHEMAS, started(engine, sources))
+        state, _ = engine.take(engine.initial_state(), arrived(engine, past, SCHEMAS))
+        whole = lived(engine, in_steps(future, 7), SCHEMAS, state)
+        assert begun.told == whole.told, f"from {place} on"
+        assert as_bag(begun.rows) == as_bag(whole.rows)
+        reports += len(whole.told[-1][1])
+    assert reports, "a case without reports shows nothing"
 
 
 @pytest.mark.spark

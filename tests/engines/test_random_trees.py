@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 import eventide as ev
 from eventide.engines.live.engine import LiveEngine
 from eventide.lang.sql import plan_sql
-from eventide.operators.columns import concat_batches
 from eventide.plan.nodes import situations_of
 from eventide.plan.situations.nodes import Situations
 from tests.engines import engines
@@ -29,6 +28,7 @@ from tests.engines.compositions import (
     matched,
     without,
 )
+from tests.engines.live.arriving import in_pieces, lived
 from tests.engines.scenarios import as_bag
 from tests.naive import windows as naive
 from tests.naive.situations.runs import naive_situations
@@ -224,24 +224,5 @@ def test_trees_over_history_and_live(seed: int) -> None:
     expected = as_bag(without(query.events(streams), "ts"))
     found = engines.plain(ev.sql(query.text, **tables(streams)).to_arrow())
     assert as_bag(found) == expected, query.text
-    assert as_bag(lived(query.text, streams, choose)) == expected, query.text
-
-
-def lived(text: str, streams: Streams, choose: random.Random) -> list[Event]:
-    """The rows of a live query whose events arrive in any pieces; dumped and loaded in between."""
-    engine = LiveEngine.of(plan_sql(text, SCHEMAS), SCHEMAS, LATENESS_US)
-    state, found = engine.initial_state(), list[Event]()
-    waiting = {name: list(streams[name]) for name in engine.streams}
-    while any(waiting.values()):
-        arrived = {}
-        for name, events in waiting.items():
-            count = choose.choice([0, 1, 5, 40])
-            waiting[name] = events[count:]
-            table = pa.Table.from_pylist(events[:count], schema=SCHEMAS[name].arrow)
-            rows = table.select(engine.feed_schema(name).names)
-            arrived[name] = concat_batches(rows.to_batches(), rows.schema)
-        state, reported = engine.take(state, arrived)
-        found += engines.plain(pa.Table.from_batches([reported.rows]))
-        state = engine.load(engine.dump(state))
-    _, reported = engine.finish(state)
-    return found + engines.plain(pa.Table.from_batches([reported.rows]))
+    engine = LiveEngine.of(plan_sql(query.text, SCHEMAS), SCHEMAS, LATENESS_US)
+    assert as_bag(lived(engine, in_pieces(streams, choose), SCHEMAS).rows) == expected, query.text

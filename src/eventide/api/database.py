@@ -32,7 +32,6 @@ from eventide.engines.standing.choice import best_plan
 from eventide.errors import (
     SchemaError,
     UnboundedStateWarning,
-    UnsupportedError,
     pointing_into,
 )
 from eventide.interrupts import interruptible
@@ -265,10 +264,10 @@ class Database:
         but too late for this query, which counts and keeps them.
 
         A query whose state needs more than `max_state_bytes` ends with an error. A stream that is
-        more than `idle` behind another is not waited for. Standing queries, over windows that
-        slide, begin with the rows that relations have; with `from_history`, also with the stored
-        events that are in windows. What happened before is not reported, but `current()` has the
-        answer.
+        more than `idle` behind another is not waited for. Queries begin with the rows that
+        relations have; with `from_history`, also with the stored events, as if they had run from
+        the first one on. What was complete before is not reported; of a standing query, over
+        windows that slide, `current()` has the answer.
         """
         text = str(query)
         catalog = self.catalog()
@@ -282,9 +281,6 @@ class Database:
                 max_state_bytes=max_state_bytes,
                 idle_us=None if idle is None else duration_us(idle),
             )
-            if from_history and engine.tree.reporter is None:
-                message = "from_history is for queries over windows"
-                raise UnsupportedError(message, hint="write FROM stream [RANGE 10 MINUTES]")
         live = LiveQuery(engine, on_result, text=text)
         if not (from_history or any(feed.relation for feed in engine.feeds)):
             return self.delivery.add(live)

@@ -15,7 +15,7 @@ from eventide.api.result import Result
 from eventide.api.stream import Time, instant
 from eventide.engines.history.answer import Sources
 from eventide.engines.live.engine import LiveEngine, Reported
-from eventide.engines.standing.start import started, with_relations
+from eventide.engines.live.start import started, with_relations
 from eventide.errors import SchemaError, StateError, UnsupportedError, listed, pointing_into
 from eventide.instants import START_OF_TIME_US, TimeRange, moment
 from eventide.interrupts import STEPPED_AT_ONCE, interruptible, interruptible_if_long
@@ -92,16 +92,15 @@ class LiveQuery:
         """Delivers what an interrupted append left waiting."""
 
     def begin(self, stored: Sources, fresh: Mapping[str, int], from_history: bool) -> Self:
-        """Let a standing query see what is stored: rows of relations, and events if asked for.
+        """Let a query see what is stored: rows of relations, and events if asked for.
 
         `fresh` is the number of each stream's next event; earlier ones are not taken again.
         """
-        standing = self.standing("begun with what is stored")
         with pointing_into(self.text):
             begin = started if from_history else with_relations
-            self.state = begin(standing, stored)
+            self.state = begin(self.engine, stored)
         self.watermark_us = self.state.clock_us
-        seen = [feed.stream for feed in standing.feeds if from_history or feed.relation]
+        seen = [feed.stream for feed in self.engine.feeds if from_history or feed.relation]
         self.first_seq = {name: fresh[name] for name in seen}
         return self
 

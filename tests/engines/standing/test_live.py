@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import eventide as ev
 from eventide.api.live_query import LiveQuery
 from eventide.engines.live.engine import LiveEngine
+from eventide.engines.live.start import started
 from eventide.engines.standing.resume import resumed
-from eventide.engines.standing.start import started
 from eventide.errors import (
     SchemaError,
     StateError,
@@ -369,10 +369,8 @@ def test_a_state_belongs_to_the_plan_that_wrote_it() -> None:
         other.load(seal(other.owner, join_parts([b"nothing"])))
 
 
-def test_options_of_standing_queries_are_for_them(tmp_path: Path) -> None:
+def test_only_a_standing_query_has_an_answer_at_an_instant(tmp_path: Path) -> None:
     db = two_streams(tmp_path)
-    with pytest.raises(UnsupportedError, match="from_history is for queries over windows"):
-        db.subscribe("SELECT v FROM a", from_history=True)
     with pytest.raises(UnsupportedError, match="cannot be asked for its current answer"):
         db.subscribe("SELECT v FROM a").current()
 

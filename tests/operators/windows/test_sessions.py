@@ -20,6 +20,7 @@ from eventide.plan.expressions import Column, Named
 from eventide.plan.nodes import Scan
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import Sessions, WindowAggregate
+from tests.engines.live.arriving import in_steps, lived
 from tests.naive import windows as naive
 from tests.operators.windows.test_by_count import arrivals, cuts, keys
 from tests.operators.windows.test_windows import (
@@ -27,7 +28,6 @@ from tests.operators.windows.test_windows import (
     ALL_AGGREGATES,
     SCHEMA,
     event,
-    plain_rows,
     run,
     same_bag,
     to_batch,
@@ -65,18 +65,11 @@ def test_live_a_session_leaves_when_the_watermark_reaches_its_end(
     batch_size: int,
 ) -> None:
     engine = LiveEngine.of(session_plan(gap, keys), {"cars": SCHEMA}, lateness)
-    state, found, late, told = engine.initial_state(), [], set(), []
-    for start in range(0, len(arrived), batch_size):
-        state, arrival = engine.push(state, to_batch(arrived[start : start + batch_size]))
-        state = engine.load(engine.dump(state))
-        late |= {seq for rows in arrival.late.values() for seq in rows.column("_seq").to_pylist()}
-        found += plain_rows(arrival.rows)
-        told.append((arrival.watermark_us, list(found)))
-    state, arrival = engine.finish(state)
-    on_time = [row for row in arrived if row["_seq"] not in late]
+    found = lived(engine, in_steps({"cars": arrived}, batch_size), {"cars": SCHEMA})
+    on_time = found.on_time({"cars": arrived})["cars"]
     expected = naive.sessions(on_time, keys, gap, ALL_AGGREGATES)
-    same_bag(found + plain_rows(arrival.rows), expected)
-    for watermark_us, so_far in told:
+    same_bag(found.rows, expected)
+    for watermark_us, so_far in found.told:
         same_bag(so_far, [row for row in expected if row["window_end"] <= watermark_us])
 
 

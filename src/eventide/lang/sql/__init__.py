@@ -10,6 +10,7 @@ select_list.py   the items of any SELECT, their names, aggregates and groups
 indexed.py       SELECTs that the index of a stored stream answers
 ordering.py      ORDER BY, LIMIT and DISTINCT around a block
 expressions.py   scalar expressions; literals.py and intervals.py: their constants
+numbering.py     ROW_NUMBER and LEAD as row patterns
 ctes.py          a CTE that a clause of ours reads goes in its place
 relation_rows.py a relation in ordinary SQL; values.py: VALUES as events
 spans.py         where in the text something stands

@@ -10,6 +10,7 @@ from eventide.errors import UnsupportedError
 from eventide.lang.sql.expressions import Translator
 from eventide.lang.sql.names.columns import fresh
 from eventide.lang.sql.names.scope import Scope
+from eventide.lang.sql.numbering import NUMBERING, numbered_rows
 from eventide.lang.sql.select_list import (
     Grouping,
     SelectList,
@@ -17,7 +18,6 @@ from eventide.lang.sql.select_list import (
     refuse_aggregates,
 )
 from eventide.lang.sql.windows.group_by import is_windowed, window_and_keys
-from eventide.lang.sql.windows.numbering import NUMBERING, numbered_rows
 from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import (
     Aggregate,

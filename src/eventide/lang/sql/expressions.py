@@ -23,8 +23,8 @@ from eventide.lang.sql.functions.known import (
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.literals import data_type, is_timestamp, number, timestamp
 from eventide.lang.sql.names.scope import Scope, refuse
+from eventide.lang.sql.numbering import LEAD, ROW_NUMBER
 from eventide.lang.sql.spans import close_brackets, open_call, span_of, written
-from eventide.lang.sql.windows.numbering import LEAD, ROW_NUMBER
 from eventide.lang.sql.windows.over import frame_of, order_columns, window_of
 from eventide.plan.aggregates import DECAYED
 from eventide.plan.bind import suggestion
