@@ -244,7 +244,10 @@ class Database:
 
     def sources(self, plan: Plan) -> Sources:
         """Return the sources of a plan: snapshots of streams, and rows written in the query."""
-        return {**self.snapshots(plan), **written_sources(plan)}
+        stored = self.snapshots(plan)
+        if all(scan.written is None for scan in scans_of(plan)):
+            return stored
+        return {**stored, **written_sources(plan)}
 
     def subscribe(  # noqa: PLR0913 - an option each
         self,

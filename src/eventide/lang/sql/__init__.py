@@ -4,6 +4,7 @@ statement.py     what a text is: found once, with its tokens
 parse.py         a statement → sqlglot's syntax tree; its errors become ours
 parameters.py    the values of ? and $name become literals
 dialect.py       our grammar: DuckDB's, and what we add
+rewrites.py      what has to be rewritten before a query is cut
 cut.py           finds the blocks our operators can do, leaves the rest to DuckDB or Spark
 block.py         a SELECT over one stream → plan nodes
 select_list.py   the items of any SELECT, their names, aggregates and groups

@@ -15,18 +15,10 @@ from sqlglot import exp
 
 from eventide.errors import BindError, UnsupportedError
 from eventide.lang.sql.block import Block, plan_block
-from eventide.lang.sql.ctes import inline_ctes
-from eventide.lang.sql.functions.of_flink import apply_flink_functions
 from eventide.lang.sql.indexed import IndexReader
 from eventide.lang.sql.names.columns import fresh, identifier
-from eventide.lang.sql.names.lists import (
-    apply_lists,
-    read_short_lists,
-    refuse_ambiguous,
-)
-from eventide.lang.sql.names.qualifiers import check_qualifiers
 from eventide.lang.sql.names.scope import Scope, refuse, sources_of
-from eventide.lang.sql.ordering import OuterClauses, around_of, check_limits
+from eventide.lang.sql.ordering import OuterClauses, around_of
 from eventide.lang.sql.relation_rows import (
     as_input,
     is_of_rows,
@@ -36,14 +28,15 @@ from eventide.lang.sql.relation_rows import (
     rows_now,
 )
 from eventide.lang.sql.rest.text import rest_sql
+from eventide.lang.sql.rewrites import Syntax, rewrite
 from eventide.lang.sql.situations.period_conditions import Exists, find_exists
 from eventide.lang.sql.situations.period_join import keep_joined
+from eventide.lang.sql.situations.period_relations import PeriodRelation
 from eventide.lang.sql.sources import BLOCK_ARGS, Names, SourceReader, alias_of
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.standing.clause import report_of
-from eventide.lang.sql.standing.find import has_windows, inline_standing, is_standing
+from eventide.lang.sql.standing.find import has_windows, is_standing
 from eventide.lang.sql.windows.group_by import check_windowed, is_window, is_windowed
-from eventide.lang.sql.windows.table_functions import apply_window_tables
 from eventide.plan.bind import bind
 from eventide.plan.nodes import Filter, Project, Relational
 from eventide.plan.standing.nodes import Merge
@@ -63,8 +56,10 @@ def plan_query(
     """Return the plan of a parsed query, without types."""
     # A name that the query itself uses would hide our input of that name.
     prefix = fresh("eventide", re.findall(r"eventide(?:_\d+)*(?=_\d)", text, re.IGNORECASE))
-    cutter = Cutter(SourceReader(catalog, text), IndexReader(catalog, text, indexed), prefix)
-    query = prepared(query, catalog)
+    query = query.copy()
+    syntax = rewrite(query, catalog)
+    reader, index = SourceReader(catalog, text), IndexReader(catalog, text, indexed)
+    cutter = Cutter(reader, index, syntax, prefix)
     merged = cutter.union(query)
     if merged is not None:
         return merged
@@ -81,27 +76,13 @@ def plan_query(
     return Relational(tuple(cutter.inputs), duckdb_sql, spark, None, reason)
 
 
-def prepared(query: exp.Query, catalog: Mapping[str, Schema]) -> exp.Query:
-    """Return a query in the form in which it is planned: short forms written out, CTEs in place."""
-    query = query.copy()
-    apply_flink_functions(query)
-    apply_window_tables(query)
-    read_short_lists(query, catalog)
-    check_qualifiers(query)
-    check_limits(query)
-    refuse_ambiguous(query, catalog)
-    apply_lists(query, catalog)
-    inline_ctes(query)
-    inline_standing(query)
-    return query
-
-
 @dataclass
 class Cutter:
     """Walks a query, taking blocks out of it and numbering them."""
 
     reader: SourceReader
     index: IndexReader
+    syntax: Syntax
     prefix: str = "eventide"
     inputs: list[tuple[str, Plan]] = field(default_factory=list)
     reason: UnsupportedError | None = None
@@ -124,7 +105,7 @@ class Cutter:
     def cut(self, query: exp.Expr, ctes: Names, *, nested: bool = False) -> exp.Expr:
         """Return the rest of a query. `nested` queries may use columns of those around them."""
         ctes = self._cut_ctes(query, ctes)
-        standing = self._cut_standing(query, ctes)
+        standing = self._cut_standing(query, ctes) if self.syntax.standing else None
         if standing is not None:
             return standing
         match query:
@@ -175,8 +156,13 @@ class Cutter:
         return ctes
 
     def _cut_select(self, select: exp.Select, ctes: Names, *, nested: bool) -> exp.Expr:
-        matched = self.reader.find_matches(select, ctes) | self.reader.find_periods(select, ctes)
-        partners = [(each, self.reader.periods(each.side, ctes)) for each in find_exists(select)]
+        matched = self.reader.find_matches(select, ctes)
+        partners: list[tuple[Exists, Scope]] = []
+        if self.syntax.has(PeriodRelation):
+            matched |= self.reader.find_periods(select, ctes)
+            partners += [
+                (each, self.reader.periods(each.side, ctes)) for each in find_exists(select)
+            ]
         tables = list(sources_of(select))
         scope = self.reader.sole_scope(select, tables, ctes, matched, written=is_windowed(select))
         if is_windowed(select):

@@ -26,7 +26,8 @@ Parameters = Sequence[object] | Mapping[str, object] | None
 """The values of a query's parameters: in order for `?`, by name for `$name`."""
 
 _TYPES = "a number, a text, True, False, None, a datetime, a date, a timedelta or a Decimal"
-_SIGNS = (TokenType.PLACEHOLDER, TokenType.PARAMETER)
+SIGNS = (TokenType.PLACEHOLDER, TokenType.PARAMETER)
+"""The tokens that a parameter begins with; in a PATTERN they mean something else."""
 _NAMES = (TokenType.VAR, TokenType.NUMBER)
 
 
@@ -74,7 +75,7 @@ def _parameters(tokens: Sequence[Token]) -> Iterator[_Parameter]:
         if place >= pattern_end and _opens_pattern(tokens, place):
             pattern_end = _closing(tokens, place + 1)
         in_pattern = place < pattern_end and not _in_braces(tokens, place)
-        if token.token_type not in _SIGNS or in_pattern:
+        if token.token_type not in SIGNS or in_pattern:
             place += 1
             continue
         name, end = "", place + 1

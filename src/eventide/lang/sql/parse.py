@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import ParseError, Span, UnsupportedError
 from eventide.lang.sql.dialect import Eventide
-from eventide.lang.sql.parameters import substituted
+from eventide.lang.sql.parameters import SIGNS, substituted
 from eventide.lang.sql.situations.tokens import CLAUSES, readable
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.statement import QUERY_HINT, Statement
@@ -25,9 +25,10 @@ def parse(statement: Statement, params: object = None) -> exp.Query:
     if statement.explain is not None:
         kind = "EXPLAIN"
         raise _no_query(kind)
-    tokens = readable(
-        substituted(statement.tokens, params), is_statement=statement.kind == "tpstream"
-    )
+    given: Sequence[Token] = statement.tokens
+    if params is not None or any(each.token_type in SIGNS for each in given):
+        given = substituted(given, params)
+    tokens = readable(given, is_statement=statement.kind == "tpstream")
     try:
         statements = _statements(tokens, statement.text)
     except SqlglotParseError as error:

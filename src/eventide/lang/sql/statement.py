@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from eventide.errors import ParseError, Span, pointing_into
 from eventide.lang.sql.dialect import Eventide
 from eventide.lang.sql.situations.hints import wrong_statement
-from eventide.lang.sql.situations.tokens import is_clause, is_statement
+from eventide.lang.sql.situations.tokens import is_clause, is_statement, statement_start
 
 QUERY_HINT = "a query is SELECT … FROM stream [WHERE …] [GROUP BY …]"
 
@@ -68,6 +68,8 @@ def read_statement(text: str) -> Statement:
         tokens, explain = _tokens(text)
         _check_words(tokens)
         _refuse_endless(text, tokens)
+        if statement_start(tokens) == len(tokens):
+            return Statement(text, tokens, "query", explain)
         if is_statement(tokens):
             return Statement(text, tokens, "tpstream", explain)
         wrong = wrong_statement(tokens)

@@ -450,4 +450,7 @@ def forget(folder: Path) -> None:
 def opened(folder: Path) -> OpenStream:
     """Return the one `OpenStream` of a folder in this process."""
     with OPENING:
-        return OPENED.setdefault(folder, OpenStream(folder))
+        found = OPENED.get(folder)
+        if found is None:
+            found = OPENED[folder] = OpenStream(folder)
+        return found

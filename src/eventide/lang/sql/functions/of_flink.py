@@ -15,6 +15,7 @@ from eventide.errors import BindError
 from eventide.lang.sql.spans import span_of
 from eventide.schema import TS
 
+FLINK_FUNCTIONS = frozenset({"date_format", "split_index", "proctime"})
 _CODES = {
     "yyyy": "%Y",
     "yy": "%y",

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from eventide.errors import EventideError
-from eventide.lang.sql.cut import prepared
 from eventide.lang.sql.named.inline import in_brackets, with_named
 from eventide.lang.sql.named.texts import NamedTexts
 from eventide.lang.sql.names.columns import identifier
 from eventide.lang.sql.parse import parse
+from eventide.lang.sql.rewrites import rewrite
 from eventide.lang.sql.sources import SourceReader
 from eventide.lang.sql.spans import close_brackets
 from eventide.lang.sql.statement import read_statement, too_deep
@@ -43,7 +43,8 @@ def plan_stream(
         alias = exp.TableAlias(this=identifier(named.name))
         around.set("from_", exp.From(this=in_brackets(query, alias)))
         reader = SourceReader(catalog, texts.whole)
-        source = prepared(around, catalog).args["from_"].this
+        rewrite(around, catalog)
+        source = around.args["from_"].this
         scope = reader.events(source, frozenset(), "a stream")
         hidden = [name for name in (TS, START_TS) if name in scope.hidden]
         names = [*hidden, *(name for name in scope.fields if name not in scope.hidden)]

@@ -28,6 +28,8 @@ _LENGTHS = {"TUMBLE": 1, "HOP": 2, "SESSION": 1}
 _BOUNDS = (WINDOW_START, WINDOW_END)
 _STARTS = {f"{name.lower()}_start": name.lower() for name in _FORMS}
 _ENDS = {f"{name.lower()}_end": name.lower() for name in _FORMS}
+BOUND_FUNCTIONS = frozenset({*_STARTS, *_ENDS})
+"""The functions that name a bound of the window of GROUP BY."""
 
 
 class WindowTable(exp.Expression):
