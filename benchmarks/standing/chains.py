@@ -34,7 +34,8 @@ from eventide.engines.build import build_tree
 from eventide.plan.expressions import Expression
 from eventide.plan.standing.choose import choose_plan
 from eventide.plan.standing.join_order import JoinInput
-from eventide.plan.standing.nodes import Standing, WindowJoin
+from eventide.plan.standing.joins import WindowJoin
+from eventide.plan.standing.nodes import Standing
 from eventide.plan.tree import Plan
 
 STEP_S = 5

@@ -15,7 +15,8 @@ from eventide.ingest.coerce import inferred_table
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.expressions import Column, Named
 from eventide.plan.nodes import Project, Scan
-from eventide.plan.standing.nodes import RowsWindow, Standing, Windowed
+from eventide.plan.standing.nodes import Standing
+from eventide.plan.standing.windows import RowsWindow, Windowed
 from eventide.schema import DELETED, TS, Schema
 from eventide.store import Appended
 

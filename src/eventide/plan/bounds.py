@@ -16,16 +16,10 @@ from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.patterns.tree import Repeat, render_pattern, walk_pattern
 from eventide.plan.situations.nodes import TemporalPattern
 from eventide.plan.standing.edges import Circumstances, UpdatePattern
-from eventide.plan.standing.nodes import (
-    Difference,
-    Existence,
-    OuterJoin,
-    Standing,
-    Top,
-    Windowed,
-    WindowJoin,
-)
+from eventide.plan.standing.joins import Existence, OuterJoin, WindowJoin
+from eventide.plan.standing.nodes import Difference, Standing, Top
 from eventide.plan.standing.update_patterns import nodes_of, pattern_of, windows_of
+from eventide.plan.standing.windows import Windowed
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import CountWindow, SlidingAggregate, WindowAggregate
 

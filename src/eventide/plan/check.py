@@ -24,7 +24,7 @@ from eventide.plan.expressions import (
 from eventide.plan.functions import FUNCTIONS
 from eventide.plan.render import render
 from eventide.plan.tree import Plan, Row, Use
-from eventide.schema import BOOL, NULL
+from eventide.schema import BOOL, NULL, TS
 
 
 def check_plan(plan: Plan, *, after: str) -> Plan:
@@ -40,6 +40,9 @@ def check_plan(plan: Plan, *, after: str) -> Plan:
 def _check(plan: Plan) -> None:
     for source in plan.children:
         _check(source)
+    if plan.reads_time:
+        for source in plan.children:
+            require_columns(plan, source.row, TS)
     plan.check()
     require_unique(each.name for each in plan.computed)
     row_for = cache(plan.row_for)

@@ -14,13 +14,13 @@ from eventide.plan.expressions import Column, Expression, Named, NamedAggregate
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render, render_items
 from eventide.plan.situations.nodes import Situations, TemporalPattern
-from eventide.plan.standing.edges import FOREVER, Circumstances, Edge
+from eventide.plan.standing.edges import FOREVER, Edge
 from eventide.plan.times import format_range
 from eventide.plan.tree import (
     CONDITION,
     ChangeExpression,
     ChangePlan,
-    EdgeOf,
+    EdgesBelow,
     Keys,
     Names,
     OverOne,
@@ -29,7 +29,6 @@ from eventide.plan.tree import (
     Timed,
     below_items,
     changed_items,
-    every_column,
 )
 from eventide.schema import INT64, SEQ, START_TS, TIMESTAMP, TS, DataType, Schema
 
@@ -48,6 +47,8 @@ class Scan(Plan):
 
     Rows that stand for a derived stream are in order of (ts, the columns `order`, _seq).
     """
+
+    is_stream = True
 
     stream: str
     columns: tuple[tuple[str, DataType], ...] = ()
@@ -71,11 +72,6 @@ class Scan(Plan):
         wanted = self.columns or tuple(fields.items())
         names = [resolve(name, fields, span=self.span, what="column") for name, _ in wanted]
         return replace(self, stream=stream, columns=tuple((name, fields[name]) for name in names))
-
-    @property
-    def is_stream(self) -> bool:
-        """Events, in order."""
-        return True
 
     def check(self) -> None:
         """Every event has a time."""
@@ -106,11 +102,6 @@ class Filter(OverOne):
     source: Plan
     condition: Expression
 
-    @property
-    def row(self) -> Row:
-        """The columns of the output."""
-        return self.source.row
-
     def with_expressions(self, change: ChangeExpression) -> Filter:
         """Return the node with another condition."""
         return replace(self, condition=change(self.condition, CONDITION))
@@ -134,14 +125,16 @@ class Filter(OverOne):
         below = self.source.timed()
         return replace(below, plan=replace(self, source=below.plan))
 
-    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+    def edge(self, below: EdgesBelow) -> Edge:
         """Return the edge of the source: rows pass."""
-        return of(self.source)
+        return below.of(self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class Project(OverOne):
     """The named expressions, computed for every row."""
+
+    passes = False
 
     source: Plan
     items: tuple[Named, ...]
@@ -159,10 +152,6 @@ class Project(OverOne):
     def computed(self) -> tuple[Named | NamedAggregate, ...]:
         """The columns that the node computes: all of them."""
         return self.items
-
-    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
-        """Return the columns that expressions read."""
-        return self.read
 
     def only(self, wanted: Names) -> Project:
         """Return the node with fewer items, but one."""
@@ -194,9 +183,9 @@ class Project(OverOne):
         in_time = below.in_time and named == below.ts
         return Timed(Project(below.plan, tuple(items)), ts, start, order, in_time)
 
-    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+    def edge(self, below: EdgesBelow) -> Edge:
         """Return the edge of the source: rows pass."""
-        return of(self.source)
+        return below.of(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,11 +207,6 @@ class EndRows(OverOne):
             raise PlanError(message)
 
     @property
-    def row(self) -> Row:
-        """The columns of the output."""
-        return self.source.row
-
-    @property
     def line(self) -> str:
         """Its line in explain."""
         which, order = ("last", ", newest first") if self.last else ("first", "")
@@ -238,25 +222,18 @@ class DerivedStream(OverOne):
     nodes rely on that order as on the order of a scan.
     """
 
+    is_stream = True
+    reads_time = True
+
     source: Plan
     order: tuple[str, ...] = ()
     span: Span | None = field(default=None, compare=False)
     in_time: bool = True
     """Whether `ts` is the instant at which a row is certain, not another time of the query's."""
 
-    @property
-    def row(self) -> Row:
-        """The columns of the output."""
-        return self.source.row
-
-    @property
-    def is_stream(self) -> bool:
-        """Events, in order."""
-        return True
-
     def check(self) -> None:
         """Rows have a time, and the columns of their order."""
-        require_columns(self, self.row, TS, *self.order)
+        require_columns(self, self.row, *self.order)
         require(self.row[TS] == TIMESTAMP, f"{TS} is {self.row[TS]}, not a time")
 
     def needed(self, wanted: Names) -> tuple[Names, ...]:
@@ -284,7 +261,7 @@ class DerivedStream(OverOne):
         start = Column(START_TS, TIMESTAMP) if has_start else time
         return Timed(self, time, start, ordered_columns(self, *self.order))
 
-    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+    def edge(self, below: EdgesBelow) -> Edge:  # noqa: ARG002 - whatever is below
         """Events never go."""
         return FOREVER
 
@@ -297,6 +274,8 @@ class Relational(Plan):
     for the plans below. `spark_gap` says why Spark cannot run it, if it cannot; `reason` is the
     expression that our own operators cannot do, if it is just one.
     """
+
+    compares_rows = True
 
     inputs: tuple[tuple[str, Plan], ...]
     duckdb_sql: str
@@ -321,10 +300,6 @@ class Relational(Plan):
     def check(self) -> None:
         """Each input has a name of its own."""
         require_unique(name for name, _ in self.inputs)
-
-    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
-        """Return all columns."""
-        return every_column(self)
 
     @property
     def line(self) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self, TypeVar
 from typing import Literal as Choice
-from typing import Self, TypeVar
 
 from eventide.plan.expressions import (
     Aggregate,
@@ -19,7 +19,7 @@ from eventide.plan.expressions import (
     substituted,
 )
 from eventide.plan.standing.edges import FOREVER, Circumstances, Edge, UpdatePattern
-from eventide.schema import DataType, Schema
+from eventide.schema import TS, DataType, Schema
 
 Row = Mapping[str, DataType]
 """The columns of a node's output, in order."""
@@ -47,9 +47,6 @@ VALUE, ITEM, ORDER = Use(), Use("item"), Use("order")
 CONDITION, AGGREGATE = Use("condition"), Use("aggregate")
 ChangePlan = Callable[["Plan"], "Plan"]
 ChangeExpression = Callable[[Expression, Use], Expression]
-EdgeOf = Callable[["Plan"], Edge]
-
-
 P = TypeVar("P", bound="Plan")
 
 
@@ -61,6 +58,17 @@ class Plan(ABC):
     """
 
     __slots__ = ()
+
+    is_stream: ClassVar[bool] = False
+    """Whether the rows are events: each has a time `ts`, and they are in order of it."""
+    reads_time: ClassVar[bool] = False
+    """Whether the node needs the `ts` of the rows below."""
+    passes: ClassVar[bool] = True
+    """Whether columns of the children are columns of the output."""
+    compares_rows: ClassVar[bool] = False
+    """Whether all columns of the children count: rows that differ in any are different rows."""
+    keeps_rows: ClassVar[bool] = False
+    """Whether rows of the children wait in its state, so that each column takes memory."""
 
     @property
     @abstractmethod
@@ -113,11 +121,6 @@ class Plan(ABC):
         assert not keys
         return self
 
-    @property
-    def is_stream(self) -> bool:
-        """Whether the rows are events: each has a time `ts`, and they are in order of it."""
-        return False
-
     def with_names(self, catalog: Mapping[str, Schema]) -> Plan:  # noqa: ARG002 - there are none
         """Return the node with names outside of expressions spelled as the catalog has them."""
         return self
@@ -139,18 +142,16 @@ class Plan(ABC):
     def needed(self, wanted: Names) -> tuple[Names, ...]:
         """Return the columns of each child that are needed for some columns of the output.
 
-        Names that a child does not have count for nothing. By default, rows pass.
+        Names that a child does not have count for nothing.
         """
-        return tuple(wanted | read for read in self.read)
+        if self.compares_rows:
+            return tuple(frozenset(child.row) for child in self.children)
+        own = frozenset({TS} if self.reads_time else ()) | (wanted if self.passes else frozenset())
+        return tuple(own | read for read in self.read)
 
     def only(self, wanted: Names) -> Plan:  # noqa: ARG002 - rows pass as they are
         """Return the node without columns that nothing above wants, as far as it makes them."""
         return self
-
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether rows of the children wait in its state, so that each column takes memory."""
-        return False
 
     def timed(self) -> Timed:
         """Return the node with the time, the start and the order of its rows, which stay."""
@@ -163,26 +164,24 @@ class Plan(ABC):
 
         Without keys, all rows have to be in one place.
         """
-        return ()
+        return self.compared[0] if self.compared else ()
 
-    def keys_below(self, key: Expression) -> Keys | None:  # noqa: ARG002 - rows are new
-        """Return what a key over its rows is in each child; None if it is spread over several."""
-        return None
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return what a key over its rows is in each child, or None if that is not known."""
+        return next((equal for equal in zip(*self.compared, strict=True) if key in equal), None)
 
     @property
     def time_use(self) -> str | None:
         """The part of the query that needs the times of rows, as a user calls it."""
         return None
 
-    def edge(self, of: EdgeOf, circumstances: Circumstances) -> Edge:  # noqa: ARG002 - for windows
+    def edge(self, below: EdgesBelow) -> Edge:
         """Return how its tuples come and go, given the edges of its children.
 
         By default they may go at any time, unless none ever goes from a child.
         """
-        patterns = {of(child).pattern for child in self.children}
-        return (
-            FOREVER if patterns <= {UpdatePattern.MONOTONIC} else Edge(UpdatePattern.STRICT, None)
-        )
+        grows = all(below.of(each).pattern == UpdatePattern.MONOTONIC for each in self.children)
+        return FOREVER if grows else Edge(UpdatePattern.STRICT, None)
 
     @property
     def line(self) -> str:
@@ -204,6 +203,14 @@ class Plan(ABC):
 
 
 @dataclass(frozen=True, slots=True)
+class EdgesBelow:
+    """The edges below a node, and what edges depend on beside the nodes."""
+
+    of: Callable[[Plan], Edge]
+    circumstances: Circumstances
+
+
+@dataclass(frozen=True, slots=True)
 class Timed:
     """A plan, and the expressions over its rows for their time, their start and their order."""
 
@@ -222,19 +229,25 @@ class OverOne(Plan):
     source: Plan
 
     @property
+    def row(self) -> Row:
+        """The columns of the source, unless the node says otherwise."""
+        return self.source.row
+
+    @property
     def children(self) -> tuple[Plan, ...]:
         """The plans directly below."""
         return (self.source,)
 
     def with_children(self, change: ChangePlan) -> Self:
         """Return the node over a changed source."""
-        return _replaced(self, source=change(self.source))
+        return replaced(self, source=change(self.source))
 
 
 class OverKeys(OverOne):
     """A node with one source, and state for each of its keys, which are columns of its output."""
 
     __slots__ = ()
+    passes = False
     keys: tuple[Named, ...]
 
     @property
@@ -255,13 +268,18 @@ class OverTwo(Plan):
     right: Plan
 
     @property
+    def row(self) -> Row:
+        """The columns of the left source, unless the node says otherwise."""
+        return self.left.row
+
+    @property
     def children(self) -> tuple[Plan, ...]:
         """The plans directly below."""
         return (self.left, self.right)
 
     def with_children(self, change: ChangePlan) -> Self:
         """Return the node over changed sources."""
-        return _replaced(self, left=change(self.left), right=change(self.right))
+        return replaced(self, left=change(self.left), right=change(self.right))
 
 
 class OverSeveral(Plan):
@@ -271,16 +289,21 @@ class OverSeveral(Plan):
     sources: tuple[Plan, ...]
 
     @property
+    def row(self) -> Row:
+        """The columns of all sources side by side, unless the node says otherwise."""
+        return self.row_for(Use(child=None))
+
+    @property
     def children(self) -> tuple[Plan, ...]:
         """The plans directly below."""
         return self.sources
 
     def with_children(self, change: ChangePlan) -> Self:
         """Return the node over changed sources."""
-        return _replaced(self, sources=tuple(map(change, self.sources)))
+        return replaced(self, sources=tuple(map(change, self.sources)))
 
 
-def _replaced(plan: P, **changes: object) -> P:
+def replaced(plan: P, **changes: object) -> P:
     """Return a node with other values; all nodes are dataclasses."""
     changed: P = replace(plan, **changes)  # type: ignore[type-var]
     return changed
@@ -296,16 +319,6 @@ def below_items(key: Expression, items: Iterable[Named]) -> Keys | None:
     """Return a key over computed columns as it is below them, or None if it is over others."""
     known = {item.name: item.expression for item in items}
     return (substituted(key, known),) if columns_of(key) <= known.keys() else None
-
-
-def compared_below(key: Expression, compared: tuple[Keys, ...]) -> Keys | None:
-    """Return a key as it is in each source, if it is one of those that are compared."""
-    return next((equal for equal in zip(*compared, strict=True) if key in equal), None)
-
-
-def every_column(plan: Plan) -> tuple[Names, ...]:
-    """Return all columns of each child: rows that differ in any column are different rows."""
-    return tuple(frozenset(child.row) for child in plan.children)
 
 
 def changed_values(values: Keys, change: ChangeExpression, use: Use = VALUE) -> Keys:

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from eventide.engines.build import build_tree
 from eventide.engines.standing.build import StandingOptions
 from eventide.plan.standing.execution import EXECUTIONS
-from eventide.plan.standing.nodes import (
+from eventide.plan.standing.joins import WindowJoin
+from eventide.plan.standing.nodes import Standing
+from eventide.plan.standing.windows import (
     PeriodWindow,
     RangeWindow,
     SessionWindow,
-    Standing,
     StreamWindow,
     Windowed,
-    WindowJoin,
 )
 from eventide.plan.tree import Plan
 from tests.engines.standing.composed import composed

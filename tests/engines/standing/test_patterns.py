@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from eventide.engines.build import build_tree
 from eventide.plan.standing.edges import Edge, UpdatePattern
-from eventide.plan.standing.nodes import AsOfJoin, Standing, Windowed
+from eventide.plan.standing.joins import AsOfJoin
+from eventide.plan.standing.nodes import Standing
 from eventide.plan.standing.update_patterns import edges, pattern_of
+from eventide.plan.standing.windows import Windowed
 from eventide.plan.tree import Plan
 from tests.engines.standing import queries as ask
 from tests.engines.standing.queries import ANSWERED, PLAIN, history

@@ -24,7 +24,8 @@ from eventide.errors import StoreError
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.lang.sql import plan_sql
 from eventide.plan.expressions import Call, Column, Literal
-from eventide.plan.standing.nodes import Existence, Standing, WindowJoin
+from eventide.plan.standing.joins import Existence, WindowJoin
+from eventide.plan.standing.nodes import Standing
 from eventide.schema import BOOL, INT64, Schema
 from eventide.store.memory import TableSource
 from eventide.store.source import Where

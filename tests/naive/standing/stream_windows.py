@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventide.plan.standing.nodes import (
+from eventide.plan.standing.windows import (
     PeriodWindow,
     RangeWindow,
     RowsWindow,

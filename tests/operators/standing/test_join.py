@@ -18,7 +18,7 @@ from eventide.operators.standing.joins import room as join_room
 from eventide.operators.standing.joins.join import JoinSide, JoinWindows
 from eventide.plan.expressions import Call, Column, Expression, Literal
 from eventide.plan.standing.execution import EXECUTIONS, Execution
-from eventide.plan.standing.nodes import Band
+from eventide.plan.standing.joins import Band
 from eventide.schema import BOOL, INT64
 from tests.naive.standing.window_join import Life, lives_of_join
 from tests.operators.standing.lives import bag_at, before, changes_of

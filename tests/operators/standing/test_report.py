@@ -15,7 +15,8 @@ from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.answer.report import Reporter
 from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import EXECUTIONS, Execution
-from eventide.plan.standing.nodes import ANSWER_EXP, RangeWindow, Report, RowsWindow
+from eventide.plan.standing.nodes import ANSWER_EXP, Report
+from eventide.plan.standing.windows import RangeWindow, RowsWindow
 from tests.naive.standing import report as naive
 from tests.naive.standing.report import Result, Told
 

@@ -18,8 +18,8 @@ from eventide.operators.standing.windows.choice import WindowOperator, window_op
 from eventide.operators.standing.windows.times import expiries, rounded_up
 from eventide.plan.nodes import Scan
 from eventide.plan.standing.execution import EXECUTIONS, Execution
-from eventide.plan.standing.nodes import (
-    ANSWER_EXP,
+from eventide.plan.standing.nodes import ANSWER_EXP
+from eventide.plan.standing.windows import (
     PeriodWindow,
     RangeWindow,
     RowsWindow,

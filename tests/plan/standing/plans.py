@@ -20,21 +20,14 @@ from eventide.plan.expressions import (
     NamedAggregate,
 )
 from eventide.plan.nodes import Filter, Project, Scan
-from eventide.plan.standing.nodes import (
-    AsOfJoin,
-    Difference,
-    Distinct,
-    Existence,
-    GroupAggregate,
-    Merge,
-    OuterJoin,
+from eventide.plan.standing.joins import AsOfJoin, Existence, OuterJoin, WindowJoin
+from eventide.plan.standing.nodes import Difference, Distinct, GroupAggregate, Merge, Standing
+from eventide.plan.standing.windows import (
     RangeWindow,
     RowsWindow,
-    Standing,
     StreamWindow,
     Unbounded,
     Windowed,
-    WindowJoin,
 )
 from eventide.plan.tree import Plan
 from eventide.schema import BOOL, INT64, TIMESTAMP

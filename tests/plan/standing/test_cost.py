@@ -10,7 +10,7 @@ from eventide.plan.nodes import Filter
 from eventide.plan.standing.cost import cost_of, costs_of, locate_cost
 from eventide.plan.standing.execution import EXECUTIONS
 from eventide.plan.standing.flow import Flow, Flows
-from eventide.plan.standing.nodes import Distinct, RangeWindow, Standing
+from eventide.plan.standing.nodes import Distinct, Standing
 from eventide.plan.standing.statistics import (
     EQUAL,
     SOME,
@@ -19,6 +19,7 @@ from eventide.plan.standing.statistics import (
     Statistics,
     share_of,
 )
+from eventide.plan.standing.windows import RangeWindow
 from eventide.plan.tree import Plan
 from eventide.schema import BOOL
 from tests.plan.standing.plans import S, call, existence, join, latest, plans, window

@@ -16,7 +16,8 @@ from eventide.plan.passes.move_negation import moves_of_negation
 from eventide.plan.passes.narrow_rows import narrow_rows
 from eventide.plan.passes.push_selections import push_selections, takes_equal_for_one
 from eventide.plan.standing.choose import choose_plan
-from eventide.plan.standing.nodes import Difference, Distinct, Existence, Standing, Top, WindowJoin
+from eventide.plan.standing.joins import Existence, WindowJoin
+from eventide.plan.standing.nodes import Difference, Distinct, Standing, Top
 from eventide.plan.standing.statistics import ColumnValues, LeafStatistics
 from eventide.plan.standing.text import described_edges
 from eventide.plan.tree import Plan

@@ -8,7 +8,8 @@ import pytest
 
 from eventide.lang.sql import plan_sql
 from eventide.plan.standing.choose import choose_plan
-from eventide.plan.standing.nodes import Standing, WindowJoin
+from eventide.plan.standing.joins import WindowJoin
+from eventide.plan.standing.nodes import Standing
 from eventide.plan.standing.text import described_edges
 from eventide.plan.standing.unseen import unseen_share
 from eventide.plan.standing.update_patterns import nodes_of

@@ -9,21 +9,7 @@ from hypothesis import strategies as st
 from eventide.plan.expressions import OrderKey
 from eventide.plan.nodes import Filter
 from eventide.plan.standing.edges import Circumstances, Edge, UpdatePattern
-from eventide.plan.standing.nodes import (
-    Difference,
-    Distinct,
-    Merge,
-    PeriodWindow,
-    RangeWindow,
-    Report,
-    RowsWindow,
-    SessionWindow,
-    SinceWindow,
-    Standing,
-    StreamWindow,
-    Top,
-    Unbounded,
-)
+from eventide.plan.standing.nodes import Difference, Distinct, Merge, Report, Standing, Top
 from eventide.plan.standing.text import pattern_text
 from eventide.plan.standing.update_patterns import (
     edges,
@@ -31,6 +17,15 @@ from eventide.plan.standing.update_patterns import (
     pattern_of,
     structure_below,
     structure_of,
+)
+from eventide.plan.standing.windows import (
+    PeriodWindow,
+    RangeWindow,
+    RowsWindow,
+    SessionWindow,
+    SinceWindow,
+    StreamWindow,
+    Unbounded,
 )
 from eventide.plan.tree import Plan
 from tests.plan.standing.plans import (

@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping
 
 from eventide.plan.expressions import Column, Expression, PeriodPart, walk
 from eventide.plan.nodes import Scan, scans_of
-from eventide.plan.standing.nodes import AT, EXP, Windowed
+from eventide.plan.standing.nodes import AT, EXP
 from eventide.plan.standing.update_patterns import windows_of
+from eventide.plan.standing.windows import Windowed
 from eventide.plan.tree import Plan
 from eventide.schema import TIMESTAMP, TS, DataType
 

@@ -33,23 +33,18 @@ from eventide.plan.expressions import Column, Literal, Named
 from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.standing.edges import Circumstances, Edge
 from eventide.plan.standing.execution import Execution
+from eventide.plan.standing.joins import AsOfJoin, Existence, OuterJoin, WindowJoin
 from eventide.plan.standing.nodes import (
     ANSWER_EXP,
-    AsOfJoin,
     Difference,
     Distinct,
-    Existence,
     GroupAggregate,
     Merge,
-    OuterJoin,
-    RowsWindow,
     Standing,
     Top,
-    Unbounded,
-    Windowed,
-    WindowJoin,
 )
 from eventide.plan.standing.update_patterns import keeps_answer, pattern_of, windows_of
+from eventide.plan.standing.windows import RowsWindow, Unbounded, Windowed
 from eventide.plan.tree import Plan, Row
 from eventide.schema import INT64, SEQ, TIMESTAMP, TS
 

@@ -21,17 +21,16 @@ from eventide.operators.tree import OperatorStep, OperatorTree
 from eventide.plan.explain import describe
 from eventide.plan.nodes import scans_of
 from eventide.plan.standing.choose import Chosen
-from eventide.plan.standing.nodes import (
+from eventide.plan.standing.nodes import Standing, standing_of
+from eventide.plan.standing.text import described_edges
+from eventide.plan.standing.update_patterns import pattern_of, windows_of
+from eventide.plan.standing.windows import (
     RowsWindow,
     SessionWindow,
     SinceWindow,
-    Standing,
     Unbounded,
     Windowed,
-    standing_of,
 )
-from eventide.plan.standing.text import described_edges
-from eventide.plan.standing.update_patterns import pattern_of, windows_of
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan
 from eventide.store.source import EventSource

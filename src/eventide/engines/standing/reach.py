@@ -14,23 +14,21 @@ from eventide.engines.history.pruning import merged
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.expressions import Column, Expression, conjuncts, rebuild
 from eventide.plan.nodes import Filter, Project, Scan
-from eventide.plan.standing.nodes import (
-    Merge,
+from eventide.plan.standing.joins import WindowJoin
+from eventide.plan.standing.nodes import Merge, Standing, Top
+from eventide.plan.standing.update_patterns import (
+    nodes_of,
+    windows_of,
+)
+from eventide.plan.standing.windows import (
     PeriodWindow,
     RangeWindow,
     RowsWindow,
     SessionWindow,
     SinceWindow,
-    Standing,
     StreamWindow,
-    Top,
     Unbounded,
     Windowed,
-    WindowJoin,
-)
-from eventide.plan.standing.update_patterns import (
-    nodes_of,
-    windows_of,
 )
 from eventide.plan.tree import Plan
 from eventide.store.index.ranges import ValueRange

@@ -15,22 +15,18 @@ from eventide.errors import StoreError
 from eventide.plan.expressions import Column, Expression, columns_of, conjuncts, walk
 from eventide.plan.failing import can_fail
 from eventide.plan.nodes import Filter, Project, Scan
-from eventide.plan.standing.nodes import (
-    Difference,
-    Distinct,
-    Existence,
-    GroupAggregate,
+from eventide.plan.standing.joins import Existence, WindowJoin
+from eventide.plan.standing.nodes import Difference, Distinct, GroupAggregate, Standing
+from eventide.plan.standing.statistics import LeafStatistics, Statistics
+from eventide.plan.standing.update_patterns import nodes_of, windows_of
+from eventide.plan.standing.windows import (
     PeriodWindow,
     RangeWindow,
     RowsWindow,
     SessionWindow,
-    Standing,
     StreamWindow,
     Windowed,
-    WindowJoin,
 )
-from eventide.plan.standing.statistics import LeafStatistics, Statistics
-from eventide.plan.standing.update_patterns import nodes_of, windows_of
 from eventide.plan.tree import Plan
 from eventide.schema import TS
 from eventide.store.snapshot import Snapshot

@@ -13,14 +13,8 @@ from sqlglot import exp
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.plan.expressions import Column, Expression, Named, rebuild
 from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
-from eventide.plan.standing.nodes import (
-    CHANGE_COLUMNS,
-    Merge,
-    RowsWindow,
-    Standing,
-    Windowed,
-    standing_of,
-)
+from eventide.plan.standing.nodes import CHANGE_COLUMNS, Merge, Standing, standing_of
+from eventide.plan.standing.windows import RowsWindow, Windowed
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import SlidingAggregate
 from eventide.schema import DELETED, Schema

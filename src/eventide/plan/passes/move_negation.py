@@ -14,7 +14,8 @@ from eventide.plan.expressions import Column, Expression, columns_of, substitute
 from eventide.plan.failing import can_fail
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.passes.push_selections import takes_equal_for_one
-from eventide.plan.standing.nodes import Difference, Existence, WindowJoin
+from eventide.plan.standing.joins import Existence, WindowJoin
+from eventide.plan.standing.nodes import Difference
 from eventide.plan.tree import Plan
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from eventide.plan.expressions import Column, Named
 from eventide.plan.nodes import Project
-from eventide.plan.standing.nodes import Windowed
+from eventide.plan.standing.windows import Windowed
 from eventide.plan.tree import Names, Plan
 
 

@@ -22,17 +22,9 @@ from eventide.plan.expressions import (
 from eventide.plan.failing import can_fail
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.passes.push_down_time_range import conjoin
-from eventide.plan.standing.nodes import (
-    AsOfJoin,
-    Difference,
-    Distinct,
-    Existence,
-    GroupAggregate,
-    Merge,
-    OuterJoin,
-    Windowed,
-    WindowJoin,
-)
+from eventide.plan.standing.joins import AsOfJoin, Existence, OuterJoin, WindowJoin
+from eventide.plan.standing.nodes import Difference, Distinct, GroupAggregate, Merge
+from eventide.plan.standing.windows import Windowed
 from eventide.plan.tree import Plan
 
 _COMPARISONS = frozenset(

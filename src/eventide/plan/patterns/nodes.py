@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from eventide.errors import Span
 from eventide.plan.check import (
     require,
-    require_columns,
     require_local,
     require_type,
 )
@@ -64,6 +63,8 @@ class MatchRecognize(OverKeys):
     `order` is empty for the order of (ts, _seq). `defines` has the condition of every variable of
     the pattern, in the order of `variables`; `subsets` are names for several of them.
     """
+
+    reads_time = True
 
     source: Plan
     keys: tuple[Named, ...]
@@ -125,7 +126,6 @@ class MatchRecognize(OverKeys):
     def check(self) -> None:
         """Each variable has a condition, and expressions name no others."""
         row = self.source.row
-        require_columns(self, row, TS)
         defined = tuple(item.name for item in self.defines)
         require(defined == self.variables, f"conditions of {defined}, variables {self.variables}")
         known = {*self.variables, *(name for name, _ in self.subsets), None}

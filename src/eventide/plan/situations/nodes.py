@@ -32,9 +32,7 @@ from eventide.plan.times import format_duration
 from eventide.plan.tree import (
     CONDITION,
     ChangeExpression,
-    Names,
     OverKeys,
-    OverOne,
     OverTwo,
     Plan,
     Row,
@@ -43,7 +41,6 @@ from eventide.plan.tree import (
     changed_aggregates,
     changed_items,
     columns_named,
-    every_column,
 )
 from eventide.schema import BOOL, START_TS, STRING, TIMESTAMP, TS
 
@@ -68,6 +65,8 @@ class Situations(OverKeys):
     all its situations end that long after its last event. `aggregates` are over the events of the
     situation.
     """
+
+    reads_time = True
 
     source: Plan
     keys: tuple[Named, ...]
@@ -103,13 +102,9 @@ class Situations(OverKeys):
 
     def check(self) -> None:
         """Check what is followed, and that all columns have names of their own."""
-        _check_situations(self, self.situations)
+        _check_situations(self.situations)
         names = [each.name for each in self.computed]
         require_unique([*names, SITUATION, START_TS, END_TS])
-
-    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
-        """Return the columns that expressions read, and the time."""
-        return (self.read[0] | {TS},)
 
     @property
     def line(self) -> str:
@@ -147,6 +142,8 @@ class TemporalPattern(OverKeys):
     matches of a key at an instant, with one row for each instant. `limit` is how many matches of a
     key are reported, the first ones.
     """
+
+    reads_time = True
 
     source: Plan
     keys: tuple[Named, ...]
@@ -190,7 +187,7 @@ class TemporalPattern(OverKeys):
 
     def check(self) -> None:
         """Check what is followed, how it is related, and what is returned of it."""
-        _check_situations(self, self.situations)
+        _check_situations(self.situations)
         own = [CONFIRMED] if self.confirm else []
         require_unique([*(each.name for each in self.computed), TS, *own])
         require(self.within_us > 0, "a pattern fits into no time")
@@ -212,10 +209,6 @@ class TemporalPattern(OverKeys):
                     require_type(part)
                     for inner in part.plain.parts:
                         require_local(inner, self.source.row)
-
-    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
-        """Return the columns that expressions read, and the time."""
-        return (self.read[0] | {TS},)
 
     @property
     def line(self) -> str:
@@ -272,8 +265,7 @@ def _changed(situations: tuple[Situation, ...], change: ChangeExpression) -> tup
     return tuple(replace(item, condition=change(item.condition, CONDITION)) for item in situations)
 
 
-def _check_situations(node: OverOne, situations: tuple[Situation, ...]) -> None:
-    require_columns(node, node.source.row, TS)
+def _check_situations(situations: tuple[Situation, ...]) -> None:
     require_unique(item.name for item in situations)
     require(0 < len(situations) <= MOST_SITUATIONS, f"{len(situations)} situations")
     for item in situations:
@@ -293,6 +285,8 @@ class PeriodJoin(OverTwo):
     `columns` are those of the output. The node stands only below a `Relational` or another join of
     periods.
     """
+
+    compares_rows = True
 
     left: Plan
     right: Plan
@@ -327,10 +321,6 @@ class PeriodJoin(OverTwo):
         shown = left if self.kind in ("semi", "anti") else {**left, **right}
         require_columns(self, shown, *self.columns)
         require_unique(self.columns)
-
-    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
-        """Return all columns."""
-        return every_column(self)
 
     @property
     def line(self) -> str:

@@ -1,6 +1,7 @@
 """Standing queries.
 
-nodes.py            the nodes: windows of streams, joins, sets, groups
+nodes.py            the nodes: sets, groups, the query; joins.py: those that join
+windows.py          windows in brackets behind streams
 edges.py            how tuples come and go; update_patterns.py: how operators keep them
 choose.py           which of several plans is run; execution.py: the ways to execute one
 cost.py             what a plan costs; flow.py: how many tuples travel on each edge

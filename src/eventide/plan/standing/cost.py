@@ -23,20 +23,8 @@ from eventide.plan.standing.edges import Circumstances
 from eventide.plan.standing.execution import EXECUTIONS, Execution
 from eventide.plan.standing.flow import Flow, Flows
 from eventide.plan.standing.join_order import best_orders, cost_of_orders
-from eventide.plan.standing.nodes import (
-    AsOfJoin,
-    Difference,
-    Distinct,
-    Existence,
-    GroupAggregate,
-    OuterJoin,
-    RowsWindow,
-    SessionWindow,
-    Standing,
-    Top,
-    Windowed,
-    WindowJoin,
-)
+from eventide.plan.standing.joins import AsOfJoin, Existence, OuterJoin, WindowJoin
+from eventide.plan.standing.nodes import Difference, Distinct, GroupAggregate, Standing, Top
 from eventide.plan.standing.statistics import Statistics
 from eventide.plan.standing.update_patterns import (
     Structure,
@@ -44,6 +32,7 @@ from eventide.plan.standing.update_patterns import (
     structure_below,
     structure_of,
 )
+from eventide.plan.standing.windows import RowsWindow, SessionWindow, Windowed
 from eventide.plan.tree import Plan
 
 PARTITIONS = 50

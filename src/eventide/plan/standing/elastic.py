@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from eventide.errors import UnsupportedError
 from eventide.plan.nodes import Filter, Project
-from eventide.plan.standing.nodes import (
-    Merge,
-    RangeWindow,
-    Standing,
-    Windowed,
-    WindowJoin,
-    standing_of,
-)
+from eventide.plan.standing.joins import WindowJoin
+from eventide.plan.standing.nodes import Merge, Standing, standing_of
 from eventide.plan.standing.update_patterns import windows_of
+from eventide.plan.standing.windows import RangeWindow, Windowed
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan
 

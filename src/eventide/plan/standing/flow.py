@@ -13,23 +13,8 @@ from math import prod
 from eventide.plan.expressions import Column, Expression, columns_of, conjuncts
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.standing.join_order import JoinInput
-from eventide.plan.standing.nodes import (
-    AsOfJoin,
-    Difference,
-    Distinct,
-    Existence,
-    GroupAggregate,
-    Merge,
-    OuterJoin,
-    PeriodWindow,
-    RangeWindow,
-    RowsWindow,
-    SessionWindow,
-    StreamWindow,
-    Top,
-    Windowed,
-    WindowJoin,
-)
+from eventide.plan.standing.joins import AsOfJoin, Existence, OuterJoin, WindowJoin
+from eventide.plan.standing.nodes import Difference, Distinct, GroupAggregate, Merge, Top
 from eventide.plan.standing.statistics import (
     UNKNOWN,
     ColumnValues,
@@ -37,6 +22,14 @@ from eventide.plan.standing.statistics import (
     Shares,
     Statistics,
     share_of,
+)
+from eventide.plan.standing.windows import (
+    PeriodWindow,
+    RangeWindow,
+    RowsWindow,
+    SessionWindow,
+    StreamWindow,
+    Windowed,
 )
 from eventide.plan.tree import Plan
 

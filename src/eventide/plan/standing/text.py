@@ -11,20 +11,8 @@ from eventide.plan.nodes import Filter, Project, scans_of
 from eventide.plan.render import render
 from eventide.plan.standing.choose import Chosen
 from eventide.plan.standing.edges import Circumstances, Edge, UpdatePattern
-from eventide.plan.standing.nodes import (
-    AsOfJoin,
-    Difference,
-    Distinct,
-    Existence,
-    GroupAggregate,
-    OuterJoin,
-    RowsWindow,
-    SessionWindow,
-    Standing,
-    Top,
-    Windowed,
-    WindowJoin,
-)
+from eventide.plan.standing.joins import AsOfJoin, Existence, OuterJoin, WindowJoin
+from eventide.plan.standing.nodes import Difference, Distinct, GroupAggregate, Standing, Top
 from eventide.plan.standing.statistics import (
     DEFAULT_DISTINCT,
     DEFAULT_RATE,
@@ -42,6 +30,7 @@ from eventide.plan.standing.update_patterns import (
     structure_below,
     windows_of,
 )
+from eventide.plan.standing.windows import RowsWindow, SessionWindow, Windowed
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan
 

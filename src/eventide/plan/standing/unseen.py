@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from math import prod
 
 from eventide.plan.nodes import Filter, Project, Scan
-from eventide.plan.standing.nodes import RangeWindow, Windowed, WindowJoin
+from eventide.plan.standing.joins import WindowJoin
+from eventide.plan.standing.windows import RangeWindow, Windowed
 from eventide.plan.tree import Plan
 
 _MOMENTS = 64

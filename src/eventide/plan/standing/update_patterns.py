@@ -21,8 +21,10 @@ from eventide.plan.aggregates import (
 )
 from eventide.plan.expressions import Aggregate
 from eventide.plan.standing.edges import FOREVER, FREE, Circumstances, Edge, UpdatePattern, slid
-from eventide.plan.standing.nodes import AsOfJoin, GroupAggregate, Standing, Windowed, WindowJoin
-from eventide.plan.tree import Plan
+from eventide.plan.standing.joins import AsOfJoin, WindowJoin
+from eventide.plan.standing.nodes import GroupAggregate, Standing
+from eventide.plan.standing.windows import Windowed
+from eventide.plan.tree import EdgesBelow, Plan
 
 
 def pattern_of(plan: Plan, circumstances: Circumstances = FREE) -> Edge:
@@ -32,7 +34,8 @@ def pattern_of(plan: Plan, circumstances: Circumstances = FREE) -> Edge:
             return _answer(plan, kept=circumstances.kept)
     if _all_internal(plan, circumstances) and not circumstances.kept:
         return replace(FOREVER, internal=True)
-    return plan.edge(lambda source: pattern_of(source, circumstances), circumstances)
+    below = EdgesBelow(lambda source: pattern_of(source, circumstances), circumstances)
+    return plan.edge(below)
 
 
 def edges(plan: Plan, *, kept: bool = False) -> list[tuple[int, Plan, Edge]]:
@@ -184,6 +187,6 @@ def _all_internal(plan: Plan, circumstances: Circumstances) -> bool:
 
 def _answer(plan: Standing, *, kept: bool) -> Edge:
     if plan.output_window is not None:
-        return plan.output_window.edge(None)
+        return plan.output_window.edge
     edge = pattern_of(plan.source, Circumstances.of(plan, kept=kept))
     return slid(edge, plan.slide_us) if plan.restore else edge

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from eventide.errors import PlanError
-from eventide.plan.check import require_columns, require_unique
+from eventide.plan.check import require_unique
 from eventide.plan.events.timed import ordered_columns
 from eventide.plan.expressions import (
     Expression,
@@ -21,7 +21,6 @@ from eventide.plan.times import format_duration
 from eventide.plan.tree import (
     ChangeExpression,
     Keys,
-    Names,
     OverKeys,
     OverOne,
     Plan,
@@ -32,7 +31,7 @@ from eventide.plan.tree import (
     changed_values,
     columns_named,
 )
-from eventide.schema import TIMESTAMP, TS
+from eventide.schema import TIMESTAMP
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
@@ -128,6 +127,8 @@ class WindowAggregate(OverKeys):
     time is a window also if it has no event.
     """
 
+    reads_time = True
+
     source: Plan
     keys: tuple[Named, ...]
     window: Window | CountWindow | Sessions | CalendarWindow
@@ -154,13 +155,8 @@ class WindowAggregate(OverKeys):
         return (*self.keys, *self.aggregates)
 
     def check(self) -> None:
-        """Events have a time; no key or aggregate has the name of a bound."""
-        require_columns(self, self.source.row, TS)
+        """No key or aggregate has the name of a bound."""
         require_unique([*(each.name for each in self.computed), WINDOW_START, WINDOW_END])
-
-    def needed(self, wanted: Names) -> tuple[Names, ...]:  # noqa: ARG002 - whatever is wanted
-        """Return the columns that expressions read, and the time."""
-        return (self.read[0] | {TS},)
 
     @property
     def line(self) -> str:
@@ -183,6 +179,8 @@ class WindowAggregate(OverKeys):
 @dataclass(frozen=True, slots=True)
 class SlidingAggregate(OverOne):
     """Every event, with aggregates over its frame among the events of the same key."""
+
+    reads_time = True
 
     source: Plan
     keys: tuple[Expression, ...]
@@ -213,13 +211,8 @@ class SlidingAggregate(OverOne):
         return self.aggregates
 
     def check(self) -> None:
-        """Events have a time; no aggregate has the name of one of their columns."""
-        require_columns(self, self.source.row, TS)
+        """No aggregate has the name of one of their columns."""
         require_unique([*self.source.row, *(item.name for item in self.aggregates)])
-
-    def needed(self, wanted: Names) -> tuple[Names, ...]:
-        """Return the wanted columns, those that expressions read, and the time."""
-        return (wanted | self.read[0] | {TS},)
 
     @property
     def line(self) -> str:

@@ -7,21 +7,17 @@ import pytest
 from eventide.errors import BindError
 from eventide.lang.sql import plan_sql
 from eventide.plan.nodes import Filter, Project, Relational, Scan
-from eventide.plan.standing.nodes import (
-    AsOfJoin,
-    Band,
-    Existence,
-    GroupAggregate,
+from eventide.plan.standing.joins import AsOfJoin, Band, Existence, WindowJoin
+from eventide.plan.standing.nodes import GroupAggregate, Standing
+from eventide.plan.standing.windows import (
     PeriodWindow,
     RangeWindow,
     RowsWindow,
     SessionWindow,
     SinceWindow,
-    Standing,
     StreamWindow,
     Unbounded,
     Windowed,
-    WindowJoin,
 )
 from eventide.plan.tree import Plan
 from eventide.schema import FLOAT64, INT64, STRING

@@ -10,7 +10,9 @@ from eventide.lang.sql.standing.scope import Source
 from eventide.plan.expressions import Call, Column, Expression, columns_of
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.render import render
-from eventide.plan.standing.nodes import AsOfJoin, Merge, RowsWindow, Unbounded, Windowed
+from eventide.plan.standing.joins import AsOfJoin
+from eventide.plan.standing.nodes import Merge
+from eventide.plan.standing.windows import RowsWindow, Unbounded, Windowed
 from eventide.plan.tree import Plan
 from eventide.schema import TS
 

@@ -10,23 +10,18 @@ from eventide.lang.sql.standing.clause import ReportClause, WindowClause
 from eventide.lang.sql.standing.from_clause import Negation
 from eventide.plan.nodes import scans_of
 from eventide.plan.standing.edges import Circumstances, UpdatePattern
-from eventide.plan.standing.nodes import (
-    CHANGE_COLUMNS,
-    AsOfJoin,
-    Difference,
-    Existence,
-    GroupAggregate,
+from eventide.plan.standing.joins import AsOfJoin, Existence
+from eventide.plan.standing.nodes import CHANGE_COLUMNS, Difference, GroupAggregate, Standing, Top
+from eventide.plan.standing.update_patterns import pattern_of
+from eventide.plan.standing.windows import (
     PeriodWindow,
     RangeWindow,
     RowsWindow,
     SessionWindow,
     SinceWindow,
-    Standing,
-    Top,
     Unbounded,
     Windowed,
 )
-from eventide.plan.standing.update_patterns import pattern_of
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan
 

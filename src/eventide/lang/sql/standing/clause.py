@@ -35,10 +35,10 @@ from eventide.lang.sql.names.written import Name
 from eventide.lang.sql.situations.clause import Length, SituationParser
 from eventide.lang.sql.situations.period_relations import RelationParser
 from eventide.plan.bind import suggestion
-from eventide.plan.standing.nodes import (
+from eventide.plan.standing.nodes import Report
+from eventide.plan.standing.windows import (
     PeriodWindow,
     RangeWindow,
-    Report,
     RowsWindow,
     SessionWindow,
     SinceWindow,

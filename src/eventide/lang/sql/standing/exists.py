@@ -18,7 +18,7 @@ from eventide.lang.sql.standing.scope import JoinedScope, StandingTranslator
 from eventide.plan.bind import bind_condition, bind_expression
 from eventide.plan.expressions import Call, Expression, Literal, columns_of, conjuncts
 from eventide.plan.render import render
-from eventide.plan.standing.nodes import Existence
+from eventide.plan.standing.joins import Existence
 from eventide.plan.tree import Plan
 from eventide.schema import INT64, NULL
 

@@ -22,8 +22,8 @@ from eventide.lang.sql.standing.scope import JoinedScope, Merged, Source, Standi
 from eventide.plan.bind import bind, bind_condition, resolve
 from eventide.plan.expressions import Call, Column, Expression, conjuncts
 from eventide.plan.nodes import Scan
-from eventide.plan.standing.nodes import (
-    AT,
+from eventide.plan.standing.nodes import AT
+from eventide.plan.standing.windows import (
     RowsWindow,
     SessionWindow,
     StreamWindow,

@@ -14,7 +14,7 @@ from functools import reduce
 
 from eventide.plan.expressions import Call, Expression, Literal, columns_of
 from eventide.plan.nodes import Filter
-from eventide.plan.standing.nodes import Band, WindowJoin
+from eventide.plan.standing.joins import Band, WindowJoin
 from eventide.plan.tree import Plan
 from eventide.schema import BOOL
 

@@ -15,7 +15,7 @@ from eventide.lang.sql.standing.join import band_of, filtered
 from eventide.plan.bind import bind_expression
 from eventide.plan.expressions import ALWAYS, Call, Expression, Literal, columns_of
 from eventide.plan.render import render
-from eventide.plan.standing.nodes import OuterJoin
+from eventide.plan.standing.joins import OuterJoin
 from eventide.plan.tree import Plan, Row
 from eventide.schema import BOOL, INT64, NULL
 

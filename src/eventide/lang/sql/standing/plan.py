@@ -22,7 +22,8 @@ from eventide.lang.sql.standing.check import (
 from eventide.lang.sql.standing.clause import ReportClause, report_of
 from eventide.lang.sql.standing.select import Planned, StandingPlanner
 from eventide.plan.bind import bind
-from eventide.plan.standing.nodes import RangeWindow, RowsWindow, Standing
+from eventide.plan.standing.nodes import Standing
+from eventide.plan.standing.windows import RangeWindow, RowsWindow
 from eventide.schema import Schema
 
 

@@ -25,16 +25,8 @@ from eventide.operators.state import join_parts, read_rows, split_parts, write_r
 from eventide.operators.stateful import Stateful
 from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.nodes import (
-    ANSWER_EXP,
-    AT,
-    EXP,
-    LIVE,
-    SIGN,
-    RangeWindow,
-    Report,
-    RowsWindow,
-)
+from eventide.plan.standing.nodes import ANSWER_EXP, AT, EXP, LIVE, SIGN, Report
+from eventide.plan.standing.windows import RangeWindow, RowsWindow
 from eventide.schema import TIMESTAMP
 
 

@@ -38,7 +38,8 @@ from eventide.plan.expressions import Expression
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.join_order import JoinInput
 from eventide.plan.standing.join_statistics import Look, Observed, after_look, is_worth_a_look
-from eventide.plan.standing.nodes import ANSWER_EXP, Band
+from eventide.plan.standing.joins import Band
+from eventide.plan.standing.nodes import ANSWER_EXP
 
 ROOM = 1 << 16
 """This many results are found before they are put together as rows."""

@@ -7,7 +7,7 @@ from typing import assert_never
 from eventide.operators.standing.windows.keyed import LastRows, SessionRows
 from eventide.operators.standing.windows.time import TimeWindowRows
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.nodes import (
+from eventide.plan.standing.windows import (
     PeriodWindow,
     RangeWindow,
     RowsWindow,

@@ -34,7 +34,7 @@ from eventide.operators.standing.row_log import is_sparse
 from eventide.operators.standing.windows.leaf import LeafWindow
 from eventide.operators.standing.windows.log import TupleLog
 from eventide.operators.stateful import Stateful
-from eventide.plan.standing.nodes import RowsWindow, SessionWindow
+from eventide.plan.standing.windows import RowsWindow, SessionWindow
 from eventide.schema import TS
 
 

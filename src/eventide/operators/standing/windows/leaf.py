@@ -15,7 +15,8 @@ from eventide.operators.changes import NEVER, Changes
 from eventide.operators.standing.ids import leaf_ids
 from eventide.operators.standing.windows.log import EmittedTuples, TupleLog
 from eventide.plan.standing.execution import Execution
-from eventide.plan.standing.nodes import ANSWER_EXP, Windowed
+from eventide.plan.standing.nodes import ANSWER_EXP
+from eventide.plan.standing.windows import Windowed
 from eventide.schema import SEQ
 
 

@@ -16,7 +16,7 @@ from eventide.operators.standing.windows.leaf import LeafWindow
 from eventide.operators.standing.windows.log import TupleLog
 from eventide.operators.standing.windows.times import TimeWindow, expiries, members, rounded_up
 from eventide.operators.stateful import Stateful
-from eventide.plan.standing.nodes import PeriodWindow, RangeWindow
+from eventide.plan.standing.windows import PeriodWindow, RangeWindow
 from eventide.schema import TS
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.operators.changes import NEVER
-from eventide.plan.standing.nodes import PeriodWindow, RangeWindow, SinceWindow, Unbounded
+from eventide.plan.standing.windows import PeriodWindow, RangeWindow, SinceWindow, Unbounded
 
 TimeWindow = Unbounded | RangeWindow | PeriodWindow | SinceWindow
 """Windows in which each tuple knows its expiry when it arrives."""
