@@ -164,10 +164,9 @@ class Database:
         `params` are the values of parameters in the query: a list for `?`, a dict for `$name`. The
         other calls that take a query take it, too.
         """
-        wanted = named_request(str(query))
-        if wanted is not None:
-            return self.define(wanted)
         statement = read_statement(str(query))
+        if statement.kind in ("create", "drop"):
+            return self.define(named_request(statement))
         if statement.explain is not None:
             analyze = statement.explain == "analyze"
             return plan_rows(self.explained(statement.explained, params, analyze=analyze))

@@ -18,6 +18,10 @@ KINDS = {
     "SELECT * FROM cars TPSTREAM (DEFINE a AS speed > 1)": "query",
     TPSTREAM: "tpstream",
     f"WITH c AS (SELECT 1) {TPSTREAM}": "tpstream",
+    "CREATE OR REPLACE STORED STREAM c AS SELECT 1": "create",
+    f"create view c as {TPSTREAM}": "create",
+    "DROP VIEW c": "drop",
+    "CREATE TABLE view (a INT)": "query",
 }
 
 

@@ -158,10 +158,10 @@ class SparkDatabase:
 
         `params` are the values of parameters in the query: a list for `?`, a dict for `$name`.
         """
-        wanted = named_request(str(query))
-        if wanted is not None:
-            return self.define(wanted)
-        return self.answer(read_statement(str(query)), frames, params)
+        statement = read_statement(str(query))
+        if statement.kind in ("create", "drop"):
+            return self.define(named_request(statement))
+        return self.answer(statement, frames, params)
 
     def answer(
         self, statement: Statement, frames: dict[str, DataFrame], params: object

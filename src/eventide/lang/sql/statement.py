@@ -1,4 +1,4 @@
-"""What a text is: a query in SQL or a TPStream statement, perhaps with EXPLAIN before it.
+"""What a text is: a query, a TPStream statement, EXPLAIN of one, or CREATE or DROP of a named one.
 
 The text is cut into tokens here, once. Everything after this works with the `Statement`.
 """
@@ -6,7 +6,7 @@ The text is cut into tokens here, once. Everything after this works with the `St
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
@@ -19,6 +19,8 @@ from eventide.lang.sql.dialect import Eventide
 from eventide.lang.sql.situations.hints import wrong_statement
 from eventide.lang.sql.situations.tokens import is_clause, is_statement, statement_start
 
+Kind = Literal["query", "tpstream", "create", "drop"]
+
 QUERY_HINT = "a query is SELECT … FROM stream [WHERE …] [GROUP BY …]"
 
 _BEFORE = r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
@@ -26,6 +28,8 @@ _EXPLAIN = re.compile(
     rf"{_BEFORE}(EXPLAIN\b(?:{_BEFORE}(?P<analyze>ANALY[ZS]E\b|\(\s*ANALY[ZS]E\s*\)))?)",
     re.IGNORECASE | re.DOTALL,
 )
+_NAMED = frozenset({"STREAM", "STORED", "VIEW"})
+"""What stands behind CREATE or DROP of a named query."""
 _MOST_DIGITS = 1_000
 _NUL = "\0"
 _LONG = 10_000
@@ -48,7 +52,7 @@ class Statement:
 
     text: str
     tokens: tuple[Token, ...]
-    kind: Literal["query", "tpstream"]
+    kind: Kind
     explain: Literal["plan", "analyze"] | None = None
 
     @property
@@ -68,14 +72,7 @@ def read_statement(text: str) -> Statement:
         tokens, explain = _tokens(text)
         _check_words(tokens)
         _refuse_endless(text, tokens)
-        if statement_start(tokens) == len(tokens):
-            return Statement(text, tokens, "query", explain)
-        if is_statement(tokens):
-            return Statement(text, tokens, "tpstream", explain)
-        wrong = wrong_statement(tokens)
-        if wrong is not None:
-            raise wrong
-        return Statement(text, tokens, "query", explain)
+        return Statement(text, tokens, _kind(tokens), explain)
 
 
 def read_tpstream(text: object) -> Statement:
@@ -96,6 +93,23 @@ def read_tpstream(text: object) -> Statement:
             hint = f"{word.text.upper()} (…) is SQL: use sql, as in db.sql(…)"
             break
     raise ParseError("not a TPStream statement", span=span, hint=hint).located_in(text)
+
+
+def _kind(tokens: Sequence[Token]) -> Kind:
+    first = tokens[0].token_type if tokens else None
+    if first in (TokenType.CREATE, TokenType.DROP):
+        words = [each.text.upper() for each in tokens[1:4]]
+        named = words[2:] if words[:2] == ["OR", "REPLACE"] else words
+        if not _NAMED.isdisjoint(named[:1]):
+            return "create" if first == TokenType.CREATE else "drop"
+    if statement_start(tokens) == len(tokens):
+        return "query"
+    if is_statement(tokens):
+        return "tpstream"
+    wrong = wrong_statement(tokens)
+    if wrong is not None:
+        raise wrong
+    return "query"
 
 
 def _tokens(text: str) -> tuple[tuple[Token, ...], Literal["plan", "analyze"] | None]:

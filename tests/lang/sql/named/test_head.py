@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from eventide.errors import BindError, EventideError, ParseError
+from eventide.errors import BindError, EventideError, ParseError, UnsupportedError
 from eventide.lang.sql.named.head import CreateRequest, DropRequest, named_request
+from eventide.lang.sql.statement import read_statement
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ from eventide.lang.sql.named.head import CreateRequest, DropRequest, named_reque
 def test_what_is_created(
     text: str, kind: str, replace: bool, if_not_exists: bool, lateness_us: int
 ) -> None:
-    wanted = named_request(text)
+    wanted = named_request(read_statement(text))
     assert isinstance(wanted, CreateRequest)
     assert wanted.name == "fast"
     assert wanted.query == "SELECT 1"
@@ -47,14 +48,13 @@ def test_what_is_created(
     ],
 )
 def test_what_is_dropped(text: str, view: bool, if_exists: bool) -> None:
-    wanted = named_request(text)
+    wanted = named_request(read_statement(text))
     assert isinstance(wanted, DropRequest)
     assert (wanted.name, wanted.view, wanted.if_exists) == ("fast", view, if_exists)
 
 
 def test_a_name_in_quotes_keeps_its_letters() -> None:
-    wanted = named_request('CREATE VIEW "Two Words" AS SELECT 1')
-    assert wanted is not None
+    wanted = named_request(read_statement('CREATE VIEW "Two Words" AS SELECT 1'))
     assert wanted.name == "Two Words"
 
 
@@ -63,7 +63,12 @@ def test_a_name_in_quotes_keeps_its_letters() -> None:
     ["SELECT 1", "CREATE TABLE x (a INT)", "FROM create stream", "", "DROPPED", "CREATE STREAMS"],
 )
 def test_other_texts_are_no_such_statements(text: str) -> None:
-    assert named_request(text) is None
+    assert read_statement(text).kind == "query"
+
+
+def test_a_definition_is_not_explained() -> None:
+    with pytest.raises(UnsupportedError, match="EXPLAIN is for queries"):
+        named_request(read_statement("EXPLAIN CREATE VIEW fast AS SELECT 1"))
 
 
 MISTAKES: list[tuple[type[EventideError], str]] = [
@@ -154,5 +159,5 @@ hint: end it with '""",
 def test_a_mistake_is_explained(kind: type[EventideError], paragraph: str) -> None:
     text = paragraph.split("\n")[1].removeprefix("  ")
     with pytest.raises(kind) as caught:
-        named_request(text)
+        named_request(read_statement(text))
     assert str(caught.value) == paragraph

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
-from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from eventide.errors import BindError, EventideError, ParseError, Span
-from eventide.lang.sql.dialect import Eventide
+from eventide.errors import (
+    BindError,
+    EventideError,
+    ParseError,
+    Span,
+    UnsupportedError,
+    pointing_into,
+)
 from eventide.lang.sql.parameters import first_parameter
-from eventide.lang.sql.statement import token_error
+from eventide.lang.sql.statement import Statement
 from eventide.plan.named import NamedKind
 from eventide.plan.times import duration_us
 
-_BEFORE = r"(?:\s+|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
-_HEAD = re.compile(
-    rf"{_BEFORE}(?:CREATE{_BEFORE}(?:OR{_BEFORE}REPLACE{_BEFORE})?(?:STORED|STREAM|VIEW)"
-    rf"|DROP{_BEFORE}(?:STORED|STREAM|VIEW))\b",
-    re.IGNORECASE | re.DOTALL,
-)
 _CREATE = "CREATE [OR REPLACE] [STORED] STREAM [IF NOT EXISTS] name AS SELECT …"
 _CREATE_VIEW = "CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name AS SELECT …"
 _DROP = "DROP STREAM [IF EXISTS] name, or DROP VIEW [IF EXISTS] name"
@@ -86,23 +84,20 @@ class DropRequest(NamedRequest):
     if_exists: bool = False
 
 
-def named_request(text: str) -> CreateRequest | DropRequest | None:
-    """Return the statement about a named query that a text is, or None for any other text.
+def named_request(statement: Statement) -> CreateRequest | DropRequest:
+    """Return what a statement says about a named query.
 
-    >>> named_request("DROP VIEW IF EXISTS fast").if_exists
+    >>> from eventide.lang.sql.statement import read_statement
+    >>> named_request(read_statement("DROP VIEW IF EXISTS fast")).if_exists
     True
     """
-    if _HEAD.match(text) is None:
-        return None
-    try:
-        tokens = Eventide().tokenize(text)
-    except SqlglotError:
-        raise token_error(text).located_in(text) from None
-    try:
-        reader = _HeadReader(text, tokens)
+    if statement.explain is not None:
+        message = "EXPLAIN is for queries"
+        hint = "explain the query behind AS, or one that reads the name"
+        raise UnsupportedError(message, span=Span(0, 7), hint=hint).located_in(statement.text)
+    with pointing_into(statement.text):
+        reader = _HeadReader(statement.text, statement.tokens)
         return reader.create() if reader.takes("CREATE") else reader.drop()
-    except EventideError as error:
-        raise error.located_in(text) from None
 
 
 @dataclass
