@@ -92,7 +92,8 @@ def halo_of(plan: Plan) -> Halo | None:
         case MatchRecognize(within_us=int(within_us)):
             # Rows before the slice tell where to begin: see engines/history/patterns/slices.py.
             return Halo(SEARCHED_BACK * within_us, within_us) if halo == Halo() else None
-    return halo
+    # What other nodes remember may be of any age.
+    return halo if plan.state_keys is None else None
 
 
 def why_undivided(node: TemporalPattern | Situations) -> str | None:
