@@ -388,7 +388,45 @@ def lead_over_tumble(streams: Streams) -> list[Event]:
     return without(later(windows_of(streams, 5), "n", 1), "_seq", "start_ts", "top")
 
 
+# Ranks within windows
+
+
+def first_of_windows(streams: Streams) -> list[Event]:
+    found = []
+    rows = as_events(streams["cars"], "_seq")
+    for bucket in sorted({row["ts"] // (10 * SECOND) for row in rows}):
+        own = [row for row in rows if row["ts"] // (10 * SECOND) == bucket]
+        own.sort(key=lambda row: (row["speed"] is None, -(row["speed"] or 0.0)))
+        for place, row in enumerate(own[:2], 1):
+            end = (bucket + 1) * 10 * SECOND
+            found.append({**row, "window_end": end, "place": place})
+    return without(found, "_seq", "ts")
+
+
+def ranks_of_windows(streams: Streams) -> list[Event]:
+    found, rows = [], windows_of(streams, 5)
+    for row in rows:
+        beside = [each["n"] for each in rows if each["ts"] == row["ts"]]
+        more = [n for n in beside if n > row["n"]]
+        ranks = {"place": len(more) + 1, "step": len(set(more)) + 1}
+        found.append({"ts": row["ts"], "car": row["car"], **ranks})
+    return found
+
+
 COMPOSITIONS = (
+    Composition(
+        "first rows of TUMBLE",
+        "SELECT car, speed, window_end, place FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY"
+        " window_start, window_end ORDER BY speed DESC) AS place FROM TABLE(TUMBLE(TABLE cars,"
+        " DESCRIPTOR(ts), INTERVAL '10' SECOND))) WHERE place <= 2",
+        first_of_windows,
+    ),
+    Composition(
+        "RANK over TUMBLE",
+        "SELECT ts, car, RANK() OVER w AS place, DENSE_RANK() OVER w AS step"
+        f" FROM {WINDOWS} WINDOW w AS (PARTITION BY ts ORDER BY n DESC)",
+        ranks_of_windows,
+    ),
     Composition(
         "ROW_NUMBER",
         "SELECT car, speed, number FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY car ORDER BY ts)"

@@ -36,6 +36,8 @@ LATENESS_US = 20 * SECOND
 TEXTS = {
     **{f"window {name}": query.text for name, query in QUERIES.items()},
     "window count": COUNTED.text,
+    "window ranks": "SELECT car, place FROM (SELECT car, RANK() OVER (PARTITION BY window_end "
+    "ORDER BY speed) AS place FROM TUMBLE(cars, ts, INTERVAL '10' SECOND)) WHERE place < 9",
     **{f"pattern {name}": query.text for name, query in PATTERNS.items()},
     **{f"situations {name}": query.text for name, query in TEMPORAL.items()},
 }

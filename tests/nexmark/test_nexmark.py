@@ -136,7 +136,7 @@ def test_the_ten_highest_bids_are_the_published_ones_without_their_numbers(db: D
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["q5", "q11", "q21"])
+@pytest.mark.parametrize("name", NAMES)
 def test_on_spark(name: str, db: Database, spark: SparkSession) -> None:
     query: Query = queries()[name]
     found = ev.spark(spark, db.path).sql(query.text).collect()

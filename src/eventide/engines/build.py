@@ -26,6 +26,7 @@ from eventide.operators.union_rows import UnionRows
 from eventide.operators.windows.by_count import AggregateCountWindows
 from eventide.operators.windows.by_time import AggregateWindows
 from eventide.operators.windows.frames import AggregateFrames
+from eventide.operators.windows.ranks import RankWindowRows
 from eventide.operators.windows.sessions import AggregateSessions
 from eventide.plan.events.time_order import follows_time
 from eventide.plan.explain import describe
@@ -42,6 +43,7 @@ from eventide.plan.windows.nodes import (
     Sessions,
     SlidingAggregate,
     WindowAggregate,
+    WindowRanks,
 )
 
 
@@ -170,6 +172,11 @@ def _(node: WindowAggregate, how: Building) -> tuple[Operator[Any], ...]:
 @operators_of.register
 def _(node: SlidingAggregate, how: Building) -> tuple[Operator[Any], ...]:
     return (AggregateFrames(node, arrow_schema(node.row), how.owned),)
+
+
+@operators_of.register
+def _(node: WindowRanks, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
+    return (RankWindowRows(node, arrow_schema(node.row)),)
 
 
 @operators_of.register

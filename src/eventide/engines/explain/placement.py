@@ -37,7 +37,7 @@ from eventide.plan.render import render
 from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan, remembers
-from eventide.plan.windows.nodes import CountWindow, Sessions, WindowAggregate
+from eventide.plan.windows.nodes import CountWindow, Sessions, WindowAggregate, WindowRanks
 from eventide.visible import visible
 
 MOST_NODES_SHOWN = 16
@@ -189,6 +189,8 @@ def undivided(plan: Plan) -> str:
         return "in one slice, for the rows of a window are counted from the first"
     if node is None and gap_of(plan) is not None:
         return "in one slice, for a session can be of any length"
+    if node is None and ranks_rows(plan):
+        return "in one slice, for ranks are among all rows of a window"
     if node is None:
         return "in one slice, for a frame of rows can reach back any time"
     if node.keys:
@@ -202,6 +204,11 @@ def counts_rows(plan: Plan) -> bool:
     if isinstance(plan, WindowAggregate) and isinstance(plan.window, CountWindow):
         return True
     return any(map(counts_rows, plan.children))
+
+
+def ranks_rows(plan: Plan) -> bool:
+    """Whether a plan over one scan ranks the rows of windows."""
+    return isinstance(plan, WindowRanks) or any(map(ranks_rows, plan.children))
 
 
 def gap_of(plan: Plan) -> int | None:
@@ -275,6 +282,8 @@ def describe_state(plan: Plan) -> str:
     if halo is None and gap_of(plan) is not None:
         gap = format_duration(gap_of(plan) or 0)
         return f"remembering the open session of each key ({keys}), for {gap} after its last event"
+    if ranks_rows(plan):
+        return "remembering the rows of windows that are not complete"
     if halo is None:
         return f"remembering the last rows of every key ({keys}): state grows with the keys"
     if halo.before_us:

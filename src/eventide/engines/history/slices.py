@@ -25,6 +25,7 @@ from eventide.plan.windows.nodes import (
     SlidingAggregate,
     Window,
     WindowAggregate,
+    WindowRanks,
 )
 from eventide.store.source import EventSource
 
@@ -64,6 +65,7 @@ def halo_of(plan: Plan) -> Halo | None:
             return None  # the row before can be any time ago
         case (
             WindowAggregate(window=CountWindow() | Sessions() | CalendarWindow())
+            | WindowRanks()
             | Situations()
             | EndRows()
         ):

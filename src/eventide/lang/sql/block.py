@@ -10,7 +10,7 @@ from eventide.errors import UnsupportedError
 from eventide.lang.sql.expressions import Translator
 from eventide.lang.sql.names.columns import fresh
 from eventide.lang.sql.names.scope import Scope
-from eventide.lang.sql.numbering import NUMBERING, numbered_rows
+from eventide.lang.sql.numbering import NUMBERING, Ranked, numbered_rows, ranked_rows
 from eventide.lang.sql.select_list import (
     Grouping,
     SelectList,
@@ -166,14 +166,25 @@ class _Sliding:
     def stack(self, source: Plan) -> Plan:
         """Return the source below one node for each set of keys and frame."""
         groups: dict[tuple[tuple[Expression, ...], Frame], list[NamedAggregate]] = {}
-        ahead = [each for each in self.found if each[0].aggregate.function in NUMBERING]
+        ranked = [each for each in self.found if isinstance(each[0], Ranked)]
+        ahead = [
+            each
+            for each in self.found
+            if each[0].aggregate.function in NUMBERING and each not in ranked
+        ]
         for over, name in self.found:
-            if (over, name) in ahead:
+            if (over, name) in (*ahead, *ranked):
                 continue
             group = groups.setdefault((over.keys, over.frame), [])
             group.append(NamedAggregate(name, over.aggregate))
         for (keys, frame), aggregates in groups.items():
             source = SlidingAggregate(source, keys, frame, tuple(aggregates))
+        if ahead and ranked:
+            message = "ranks in order of time and in another one in one SELECT"
+            hint = "live, put one of them in a SELECT around the other"
+            raise UnsupportedError(message, span=ranked[0][0].span, hint=hint)
+        if ranked:
+            source = ranked_rows(source, ranked)
         if ahead:
             taken = [*self.taken, *(name for _, name in self.found)]
             source = numbered_rows(source, ahead, taken)

@@ -23,7 +23,7 @@ from eventide.lang.sql.functions.known import (
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.literals import data_type, is_timestamp, number, timestamp
 from eventide.lang.sql.names.scope import Scope, refuse
-from eventide.lang.sql.numbering import LEAD, ROW_NUMBER
+from eventide.lang.sql.numbering import LEAD, LIVE_HINT, ROW_NUMBER, Ranked
 from eventide.lang.sql.spans import close_brackets, open_call, span_of, written
 from eventide.lang.sql.windows.over import frame_of, order_columns, window_of
 from eventide.plan.aggregates import DECAYED
@@ -35,6 +35,7 @@ from eventide.plan.expressions import (
     Column,
     Expression,
     Literal,
+    OrderKey,
     Over,
     RowsFrame,
 )
@@ -57,11 +58,6 @@ _OTHERS = {
 }
 """What to write for functions of other databases."""
 AROUND_HINT = "compute it in a SELECT around this one"
-_NUMBERING_HINT = (
-    "live, order by ts, or keep the first rows of each key in a window: SELECT … FROM (SELECT *, "
-    "ROW_NUMBER() OVER (PARTITION BY car ORDER BY speed DESC) AS place FROM cars [RANGE 1 HOUR]) "
-    "WHERE place <= 10"
-)
 _STANDING_HINT = "it goes over a window in square brackets: FROM cars [RANGE 1 MINUTE]"
 
 
@@ -317,15 +313,15 @@ class Translator:
         return self.call(node, "case", there, first, other)
 
     def numbering(self, node: exp.Window, window: exp.Window) -> Expression:
-        """ROW_NUMBER, or LEAD(x, n, default), in order of time."""
+        """ROW_NUMBER, or LEAD(x, n, default), in order of time; or a rank within a window."""
         call = node.this
-        name = call.sql_name()
-        if isinstance(call, exp.Rank | exp.DenseRank):
-            hint = "live, ROW_NUMBER() OVER (PARTITION BY … ORDER BY ts) numbers rows one by one"
-            refuse(f"{name} is beyond Eventide's own operators", node, hint)
-        if not self._in_time(window):
-            refuse(f"{name} in another order than that of time", node, _NUMBERING_HINT)
         keys = tuple(self.translate(key) for key in window.args.get("partition_by") or ())
+        in_time = self._in_time(window)
+        if isinstance(call, exp.Lead) and not in_time:
+            hint = "live, write ORDER BY ts"
+            refuse("LEAD in another order than that of time", node, hint)
+        if not isinstance(call, exp.Lead) and not (in_time and isinstance(call, exp.RowNumber)):
+            return self.rank(node, window, keys)
 
         def found(function: str, *given: Expression, rows: int | None = None) -> Over:
             argument = given[0] if given else None
@@ -344,6 +340,24 @@ class Translator:
             return value
         missing = self.call(node, "is null", found(LEAD, Column(TS), rows=rows))
         return self.call(node, "case", missing, self.translate(default), value)
+
+    def rank(
+        self, node: exp.Window, window: exp.Window, keys: tuple[Expression, ...]
+    ) -> Expression:
+        """ROW_NUMBER, RANK or DENSE_RANK among the rows of a window."""
+        order = window.args.get("order")
+        if order is None or window.args.get("spec") or node.this.expressions:
+            refuse(f"{node.this.sql_name()} without an order, or with a frame", node, LIVE_HINT)
+        items = tuple(
+            OrderKey(
+                self.translate(item.this),
+                bool(item.args.get("desc")),
+                bool(item.args.get("nulls_first")),
+            )
+            for item in order.expressions
+        )
+        called = Aggregate(node.this.sql_name().lower(), None)
+        return Ranked(called, keys, RowsFrame(0), self.span(node), items)
 
     def _check_order(self, window: exp.Window) -> None:
         """Refuse a frame of events that is not ordered by ts."""

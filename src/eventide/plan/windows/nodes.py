@@ -1,4 +1,4 @@
-"""Plan nodes of windows: aggregates over periods, over numbers of events, over frames."""
+"""Plan nodes of windows: aggregates over periods, numbers of events and frames, ranks of rows."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from eventide.plan.expressions import (
     Frame,
     Named,
     NamedAggregate,
+    OrderKey,
     RangeFrame,
     RowsFrame,
 )
-from eventide.plan.render import render_computed, render_items, render_over
+from eventide.plan.render import render, render_computed, render_items, render_order, render_over
 from eventide.plan.times import format_duration
 from eventide.plan.tree import (
+    VALUE,
     ChangeExpression,
     Keys,
     OverKeys,
@@ -28,13 +30,15 @@ from eventide.plan.tree import (
     Timed,
     changed_aggregates,
     changed_items,
+    changed_order,
     changed_values,
     columns_named,
 )
-from eventide.schema import TIMESTAMP
+from eventide.schema import INT64, TIMESTAMP
 
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
+Rank = Literal["row_number", "rank", "dense_rank"]
 CalendarUnit = Literal["week", "month", "quarter", "year", "all"]
 
 
@@ -238,3 +242,60 @@ class SlidingAggregate(OverOne):
         """Return the rows with the times of those below."""
         below = self.source.timed()
         return replace(below, plan=replace(self, source=below.plan))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRanks(OverOne):
+    """The rows of complete windows, with their ranks in an order among those of the same key.
+
+    All rows of a key are known at the instant `end`, which is the same for each of them: the end of
+    the window that the keys name. Rows that are equal in the order are as their events came.
+    """
+
+    reads_time = True
+
+    source: Plan
+    keys: tuple[Expression, ...]
+    order: tuple[OrderKey, ...]
+    end: Expression
+    ranks: tuple[tuple[str, Rank], ...]
+
+    @property
+    def row(self) -> Row:
+        """The columns of the output."""
+        return {**self.source.row, **dict.fromkeys((name for name, _ in self.ranks), INT64)}
+
+    def with_expressions(self, change: ChangeExpression) -> WindowRanks:
+        """Return the node with other keys, another order and another end."""
+        keys, order = changed_values(self.keys, change), changed_order(self.order, change)
+        return replace(self, keys=keys, order=order, end=change(self.end, VALUE))
+
+    def check(self) -> None:
+        """No rank has the name of one of their columns."""
+        require_unique([*self.source.row, *(name for name, _ in self.ranks)])
+
+    @property
+    def line(self) -> str:
+        """Its line in explain."""
+        by = f"by {', '.join(map(render, self.keys))}"
+        ranks = ", ".join(f"{rank}() AS {name}" for name, rank in self.ranks)
+        return f"WindowRanks {by}, in order of {render_order(self.order)}: {ranks}"
+
+    @property
+    def state_keys(self) -> Keys:
+        """Its keys."""
+        return self.keys
+
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return the key, if it is one of its own."""
+        return (key,) if key in self.keys else None
+
+    @property
+    def time_use(self) -> str | None:
+        """The part of the query that needs times."""
+        return "a window of time"
+
+    def timed(self) -> Timed:
+        """Return the rows with the order of those below; each is certain when its window ends."""
+        below = self.source.timed()
+        return replace(below, plan=replace(self, source=below.plan), ts=self.end)

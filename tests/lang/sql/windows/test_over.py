@@ -95,7 +95,8 @@ def test_the_others_are_duckdbs_over_history_and_refused_live(value: str, tmp_pa
     ("value", "hint"),
     [
         ("ROW_NUMBER() OVER (PARTITION BY k ORDER BY x DESC)", "FROM cars [RANGE 1 HOUR]"),
-        (f"DENSE_RANK() OVER {WINDOW}", "ROW_NUMBER() OVER (PARTITION BY … ORDER BY ts)"),
+        (f"DENSE_RANK() OVER {WINDOW}", "ROW_NUMBER() OVER (PARTITION BY car ORDER BY ts)"),
+        ("RANK() OVER (PARTITION BY k ORDER BY x)", "PARTITION BY window_start, window_end"),
         (f"ROW_NUMBER() OVER {WINDOW} + ROW_NUMBER() OVER (ORDER BY ts)", "in a SELECT around"),
     ],
 )
