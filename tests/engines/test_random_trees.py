@@ -5,8 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,8 +37,11 @@ from tests.naive import windows as naive
 from tests.naive.situations.runs import naive_situations
 from tests.naive.windows import Event
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 DEPTH = 4
-LATENESS_US = 60 * SECOND
+LATENESS_US = 300 * SECOND
 """More than any event is behind those that came before it."""
 
 Events = Callable[[Streams], list[Event]]
@@ -168,6 +174,36 @@ def situated(below: Query, _: random.Random) -> Query:
     return Query(f"SELECT car, value FROM ({below.text}) AS q {clause}", events)
 
 
+def windowed(below: Query, choose: random.Random) -> Query:
+    """The rows that come into a window in brackets."""
+    seconds = choose.choice([1, 5])
+
+    def events(streams: Streams) -> list[Event]:
+        rows = [row for row in below.events(streams) if row["value"] is not None]
+        return without(as_events([r for r in rows if r["value"] > 20], "car", "value"), "_seq")
+
+    inner = f"SELECT q.car, q.value FROM ({below.text}) [RANGE {seconds} SECONDS] AS q"
+    return Query(f"SELECT car, value FROM ISTREAM ({inner} WHERE q.value > 20)", events)
+
+
+def growing(below: Query, _: random.Random) -> Query:
+    """The changes of an answer that is kept up: the greatest value of each car so far."""
+
+    def events(streams: Streams) -> list[Event]:
+        rows, most, found = below.events(streams), dict[object, float | None](), list[Event]()
+        for ts in sorted({row["ts"] for row in rows}):
+            before = dict(most)
+            for row in (each for each in rows if each["ts"] == ts):
+                known = [v for v in (most.get(row["car"]), row["value"]) if v is not None]
+                most[row["car"]] = max(known, default=None)
+            changed = [car for car in most if car not in before or before[car] != most[car]]
+            found += [{"ts": ts, "car": car, "value": most[car]} for car in changed]
+        return without(as_events(found, "car", "value"), "_seq")
+
+    inner = f"SELECT q.car, MAX(q.value) AS value FROM ({below.text}) [RANGE UNBOUNDED] AS q"
+    return Query(f"SELECT car, value FROM ISTREAM ({inner} GROUP BY q.car)", events)
+
+
 def computed(below: Query, choose: random.Random) -> Query:
     least, factor = choose.choice([10, 40]), choose.choice([1, 2])
 
@@ -192,7 +228,17 @@ def united(first: Query, second: Query) -> Query:
     return Query(f"{first.text} UNION ALL {second.text}", events)
 
 
-OPERATORS = [tumbling, matching, framed, ahead, counted, situated, computed]
+OPERATORS = [
+    tumbling,
+    matching,
+    framed,
+    ahead,
+    counted,
+    situated,
+    windowed,
+    growing,
+    computed,
+]
 
 
 def drawn(choose: random.Random, depth: int) -> Query:
@@ -212,17 +258,35 @@ def tables(streams: Streams) -> dict[str, pa.Table]:
     }
 
 
+def tree(choose: random.Random) -> Query:
+    """A query of the full depth at most, or a union of two."""
+    query = choose.choice(OPERATORS)(drawn(choose, DEPTH - 1), choose)
+    return united(query, drawn(choose, DEPTH - 1)) if choose.random() < 0.2 else query
+
+
 @pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 2**32))
 def test_trees_over_history_and_live(seed: int) -> None:
     choose = random.Random(seed)
-    query = choose.choice(OPERATORS)(drawn(choose, DEPTH - 1), choose)
-    if choose.random() < 0.2:
-        query = united(query, drawn(choose, DEPTH - 1))
-    streams = arrivals(seed, 80)
+    query, streams = tree(choose), arrivals(seed, 80)
     expected = as_bag(without(query.events(streams), "ts"))
     found = engines.plain(ev.sql(query.text, **tables(streams)).to_arrow())
     assert as_bag(found) == expected, query.text
     engine = LiveEngine.of(plan_sql(query.text, SCHEMAS), SCHEMAS, LATENESS_US)
-    assert as_bag(lived(engine, in_pieces(streams, choose), SCHEMAS).rows) == expected, query.text
+    live = lived(engine, in_pieces(streams, choose), SCHEMAS)
+    assert not live.late
+    assert as_bag(live.rows) == expected, query.text
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("seed", range(4))
+def test_trees_in_a_spark_job(seed: int, tmp_path: Path, spark: SparkSession) -> None:
+    """Both streams are DataFrames in several partitions, in no order."""
+    query, streams = tree(random.Random(seed)), arrivals(seed, 80)
+    frames = {}
+    for name, table in tables(streams).items():
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        frames[name] = spark.read.parquet(str(tmp_path / f"{name}.parquet")).repartition(3)
+    found = engines.collected(ev.spark(spark).sql(query.text, **frames))
+    assert as_bag(found) == as_bag(without(query.events(streams), "ts")), query.text
