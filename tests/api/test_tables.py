@@ -83,7 +83,7 @@ def test_an_appended_frame_has_the_names_of_its_index(tmp_path: Path) -> None:
 # Columns that are not read.
 
 ODD: dict[str, object] = {
-    "lists": [[1], [2], []],
+    "lists of structs": [[{"a": 1}], [{"a": 2}], []],
     "mixed": [1, "a", None],
     "structs": [{"a": 1}, {"a": 2}, None],
     "objects": [object(), object(), object()],
@@ -109,11 +109,17 @@ def test_columns_that_are_not_read_may_be_anything(odd: str, kind: str) -> None:
 
 
 def test_columns_of_arrow_and_polars_that_are_not_read() -> None:
-    table = pa.table({"ts": [0, 1], "x": [1, 2], "lists": [[1], []]})
+    table = pa.table({"ts": [0, 1], "x": [1, 2], "structs": [{"a": 1}, {"a": 2}]})
     assert found("SELECT x FROM t", t=table) == {"x": [1, 2]}
     assert found("SELECT x FROM t", t=pl.DataFrame(table)) == {"x": [1, 2]}
-    with pytest.raises(BindError, match="column 'lists' of t has type"):
+    with pytest.raises(BindError, match="column 'structs' of t has type"):
         ev.sql("SELECT * FROM t", t=pl.DataFrame(table))
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_lists_are_read_as_they_are(kind: Any) -> None:
+    table = kind({"ts": [0, 1, 2], "lists": [[1], [2, 3], []]})
+    assert found("SELECT lists FROM t", t=table) == {"lists": [[1], [2, 3], []]}
 
 
 def test_columns_that_join_using_does_not_name_are_not_read() -> None:

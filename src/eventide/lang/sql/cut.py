@@ -309,7 +309,7 @@ class Cutter:
 def _has_aggregates(select: exp.Select) -> bool:
     """Whether a SELECT has aggregates without OVER, which need an end."""
     calls = select.find_all(exp.AggFunc)
-    return any(call.find_ancestor(exp.Window, exp.Select) in (None, select) for call in calls)
+    return any(call.find_ancestor(exp.Window, exp.Select) is select for call in calls)
 
 
 def below_merge(plan: Plan) -> Plan:
