@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def test_columns_of_arrow_and_polars_that_are_not_read() -> None:
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table, dict])
-def test_lists_are_read_as_they_are(kind: Any) -> None:
+def test_lists_are_read_as_they_are(kind: Callable[[object], object]) -> None:
     table = kind({"ts": [0, 1, 2], "lists": [[1], [2, 3], []]})
     assert found("SELECT lists FROM t", t=table) == {"lists": [[1], [2, 3], []]}
 

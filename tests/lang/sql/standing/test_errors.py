@@ -484,9 +484,9 @@ hint: compute it in a SELECT around this one""",
     (
         UnsupportedError,
         """\
-ARRAY_AGG(x) is beyond Eventide's own operators
-  SELECT list(x) FROM cars [ROWS 3]
-         ^^^^^^^
+KURTOSIS(x) is beyond Eventide's own operators
+  SELECT kurtosis(x) FROM cars [ROWS 3]
+         ^^^^^^^^^^^
 hint: compute it in a SELECT around this one""",
     ),
     (
