@@ -566,3 +566,8 @@ def test_a_sum_that_does_not_fit_is_pointed_at() -> None:
 def test_half_a_character_is_refused() -> None:
     with pytest.raises(ParseError, match="half a character"):
         plan_sql("SELECT '\ud800' AS x FROM cars", CATALOG)
+
+
+def test_many_blanks_before_a_query_take_no_time() -> None:
+    """A rule that tries all ways to divide the blanks would not come to an end."""
+    assert plan_sql(" " * 10_000 + "SELECT car FROM cars", CATALOG).row.keys() == {"car"}
