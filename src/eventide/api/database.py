@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from threading import RLock
 from time import perf_counter, time_ns
 
 import pyarrow as pa
@@ -16,11 +18,12 @@ from eventide.api.delivery import Delivery
 from eventide.api.explanation import Explanation
 from eventide.api.live_query import LiveQuery, OnResult
 from eventide.api.matches import Matches
-from eventide.api.named import NamedQueries, StreamName, names_of
+from eventide.api.named import NamedQueries, StreamName, names_of, reached_names
 from eventide.api.relation import Relation
 from eventide.api.replay import Replay, replay_merged, replay_queries
 from eventide.api.replay.pace import Speed, speed_of
 from eventide.api.result import Result
+from eventide.api.running import RunningStream
 from eventide.api.stream import Stream, Time, forward_range, options_from
 from eventide.api.tables import Times, plan_tables, sources_for, tables_of, written_sources
 from eventide.engines.explain.explained import explained
@@ -37,9 +40,11 @@ from eventide.errors import (
 from eventide.interrupts import interruptible
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.named.head import CreateRequest, DropRequest, named_request
+from eventide.lang.sql.named.stream import plan_stream
 from eventide.lang.sql.named.texts import NamedTexts
 from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import Statement, read_statement, read_tpstream
+from eventide.plan.named import NamedQuery
 from eventide.plan.nodes import scans_of
 from eventide.plan.times import Duration, duration_us
 from eventide.plan.tree import Plan
@@ -68,6 +73,8 @@ class Database:
         self.store = Store.open(path, create=create)
         self.named = NamedQueries(self.store)
         self.delivery = Delivery()
+        self.starting = RLock()
+        """Held while a live query starts, so that what it shares with others starts once."""
 
     @property
     def path(self) -> Path:
@@ -236,9 +243,10 @@ class Database:
         self.weights.save(self.path)
         return self.weights
 
-    def snapshots(self, plan: Plan) -> dict[str, Snapshot]:
-        """Return a snapshot of every stream that a plan reads."""
-        names = {scan.stream for scan in scans_of(plan) if scan.written is None}
+    def snapshots(self, plan: Plan, without: Collection[str] = ()) -> dict[str, Snapshot]:
+        """Return a snapshot of every stream that a plan reads, `without` derived ones that run."""
+        read = {scan.stream for scan in scans_of(plan) if scan.written is None}
+        names = read.difference(without)
         return {name: self.store.stream(name).snapshot() for name in names}
 
     def sources(self, plan: Plan) -> Sources:
@@ -266,33 +274,82 @@ class Database:
         but too late for this query, which counts and keeps them.
 
         A query whose state needs more than `max_state_bytes` ends with an error. A stream that is
-        more than `idle` behind another is not waited for. Queries begin with the rows that
-        relations have; with `from_history`, also with the stored events, as if they had run from
-        the first one on. What was complete before is not reported; of a standing query, over
-        windows that slide, `current()` has the answer.
+        more than `idle` behind another is not waited for. A derived stream that the query reads by
+        name runs once, however many queries read it, and with a lateness of its own.
+
+        Queries begin with the rows that relations have; with `from_history`, also with the stored
+        events, as if they had run from the first one on. What was complete before is not reported;
+        of a standing query, over windows that slide, `current()` has the answer.
         """
         text = str(query)
-        catalog = self.catalog()
-        plan = self.plan(text, params)
-        with self.pointing(text):
-            refuse_written(plan)
-            engine = LiveEngine.of(
-                best_plan(plan, self.snapshots(plan)),
-                catalog,
-                duration_us(lateness),
-                max_state_bytes=max_state_bytes,
-                idle_us=None if idle is None else duration_us(idle),
-            )
-        live = LiveQuery(engine, on_result, text=text)
-        if not (from_history or any(feed.relation for feed in engine.feeds)):
+        with self.starting:
+            shared = {} if from_history else self.running_below(text, params)
+            catalog = self.catalog() | {name: each.schema for name, each in shared.items()}
+            plan = plan_sql(text, catalog, params, indexed=catalog, named=self.named.inlined())
+            try:
+                with self.pointing(text):
+                    refuse_written(plan)
+                    engine = LiveEngine.of(
+                        best_plan(plan, self.snapshots(plan, shared)),
+                        catalog,
+                        duration_us(lateness),
+                        max_state_bytes=max_state_bytes,
+                        idle_us=None if idle is None else duration_us(idle),
+                    )
+                live = LiveQuery(engine, on_result, text=text)
+                return self.begun(live, plan, shared, from_history=from_history)
+            finally:
+                # Derived streams that were started for a query that cannot run.
+                self.delivery.sweep()
+
+    def begun(
+        self,
+        live: LiveQuery,
+        plan: Plan,
+        shared: Mapping[str, RunningStream],
+        *,
+        from_history: bool = False,
+    ) -> LiveQuery:
+        """Add a live query that reads derived streams that run; it begins with what it needs."""
+        live.sources = {name: each for name, each in shared.items() if name in live.streams}
+        if not (from_history or any(feed.relation for feed in live.engine.feeds)):
             return self.delivery.add(live)
 
         def begun() -> LiveQuery:
-            stored = self.snapshots(plan)
+            stored = self.snapshots(plan, shared)
             fresh = {name: each.view.next_seq for name, each in stored.items()}
-            return live.begin(stored, fresh, from_history)
+            nothing = {name: each.nothing() for name, each in live.sources.items()}
+            return live.begin({**stored, **nothing}, fresh, from_history)
 
         return self.delivery.join(begun)
+
+    def running_below(
+        self, query: str | Statement, params: Parameters = None
+    ) -> dict[str, RunningStream]:
+        """Return the derived streams that a live query may read, each running once, by name."""
+        known = self.named.all()
+        found: dict[str, RunningStream] = {}
+        for name in sorted(reached_names(query, known, params)):
+            if known[name].kind == "stream":
+                found[known[name].name] = self.running(known[name])
+        return found
+
+    def running(self, named: NamedQuery) -> RunningStream:
+        """Return a derived stream that runs; start it unless it does."""
+        for each in self.delivery.queries:
+            if isinstance(each, RunningStream) and each.definition == named and not each.finished:
+                return each
+        shared = self.running_below(named.text)
+        catalog = self.catalog() | {name: each.schema for name, each in shared.items()}
+        plan = plan_stream(named, catalog, self.named.inlined())
+        with self.pointing(named.text):
+            chosen = best_plan(plan, self.snapshots(plan, shared))
+            engine = LiveEngine.of(chosen, catalog, named.lateness_us)
+        schema = replace(named, columns=tuple(plan.row.items())).schema
+        live = RunningStream(named, schema, engine)
+        found = self.begun(live, plan, shared)
+        assert isinstance(found, RunningStream)
+        return found
 
     def replay(  # noqa: PLR0913 - an option each
         self,

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from textwrap import shorten
 from threading import Lock
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from eventide.api.result import Result
 from eventide.api.stream import Time, instant
 from eventide.engines.history.answer import Sources
-from eventide.engines.live.engine import LiveEngine, Reported
+from eventide.engines.live.engine import NOTHING_REACHED, LiveEngine, Reported
 from eventide.engines.live.start import started, with_relations
 from eventide.errors import SchemaError, StateError, UnsupportedError, listed, pointing_into
 from eventide.instants import START_OF_TIME_US, TimeRange, moment
@@ -22,6 +22,9 @@ from eventide.interrupts import STEPPED_AT_ONCE, interruptible, interruptible_if
 from eventide.operators.operator import Size
 from eventide.plan.times import Duration, duration_us
 from eventide.schema import SEQ, TS
+
+if TYPE_CHECKING:
+    from eventide.api.running import EmittedRows, RunningStream
 
 LATE_ROWS_KEPT = 100_000
 """Late events are always counted; this many of the newest are kept."""
@@ -34,6 +37,18 @@ QUERY_SHOWN = 80
 
 OnResult = Callable[[Result], None]
 Step = Callable[[], tuple[Any, Reported]]
+
+
+class Upstream(Protocol):
+    """What moves the derived streams that a live query reads."""
+
+    def advance(self, query: LiveQuery, until_us: int, stream: str | None) -> Result | None:
+        """Move the streams of a query on; return its results, None if they come later."""
+        ...
+
+    def leave(self, query: LiveQuery) -> Mapping[str, EmittedRows]:
+        """Deliver nothing more to a query; return how its derived streams would end, by name."""
+        ...
 
 
 class LateEvents:
@@ -90,6 +105,10 @@ class LiveQuery:
         """The number of the last arrival that the database handed over."""
         self.catch_up: Callable[[], None] = lambda: None
         """Delivers what an interrupted append left waiting."""
+        self.sources: Mapping[str, RunningStream] = {}
+        """The derived streams that it reads, by name, as they run for all their readers."""
+        self.upstream: Upstream | None = None
+        """How it moves and leaves these streams."""
 
     def begin(self, stored: Sources, fresh: Mapping[str, int], from_history: bool) -> Self:
         """Let a query see what is stored: rows of relations, and events if asked for.
@@ -145,11 +164,30 @@ class LiveQuery:
         fresh = {stream: self.unseen(stream, rows) for stream, rows in arrived.items()}
         return self.go_on(long_step(lambda: self.engine.take(self.state, fresh, clock_us), fresh))
 
-    def deliver(self, number: int, arrived: Mapping[str, pa.RecordBatch]) -> None:
-        """Take an arrival of the database, once: a second delivery of it does nothing."""
-        if number > self.delivered:
-            fresh = {stream: self.unseen(stream, rows) for stream, rows in arrived.items()}
-            self.go_on(long_step(lambda: self.engine.take(self.state, fresh), fresh), number)
+    def deliver(
+        self,
+        number: int,
+        arrived: Mapping[str, pa.RecordBatch],
+        reached: Mapping[str, int] = NOTHING_REACHED,
+    ) -> Result | None:
+        """Take an arrival of the database, once: a second delivery of it does nothing.
+
+        `reached` are instants before which all events of a stream have come, by stream.
+        """
+        if number <= self.delivered:
+            return None
+        fresh = {stream: self.unseen(stream, rows) for stream, rows in arrived.items()}
+
+        def step() -> tuple[Any, Reported]:
+            return self.engine.take(self.state, fresh, None, reached)
+
+        return self.go_on(long_step(step, fresh), number)
+
+    def fail(self, why: BaseException) -> None:
+        """End the query because a derived stream that it reads has failed."""
+        with self.stepping:
+            if not self.finished:
+                self.finished, self.failure = True, why
 
     def finish(self) -> Result:
         """Complete all that is open, as if the streams had ended.
@@ -157,7 +195,15 @@ class LiveQuery:
         Later calls of `push` and `advance` are ignored.
         """
         self.catch_up()
-        return self.go_on(interruptible(lambda: self.engine.finish(self.state)), last=True)
+        parts: list[pa.Table] = []
+        if self.upstream is not None and not self.finished:
+            ended = self.upstream.leave(self)
+            rows = {name: each.rows for name, each in ended.items()}
+            newest = {name: each.reached_us for name, each in ended.items()}
+            step = interruptible(lambda: self.engine.take_last(self.state, rows, newest))
+            parts.append(self.go_on(step).to_arrow())
+        last = self.go_on(interruptible(lambda: self.engine.finish(self.state)), last=True)
+        return Result(pa.concat_tables([*parts, last.to_arrow()]))
 
     def advance(self, to: Time, stream: str | None = None) -> Result:
         """Declare that no event before a time will come, of one stream or of all.
@@ -165,8 +211,14 @@ class LiveQuery:
         Results that become complete are reported without any event: windows end, silences are over,
         rows expire. Events that come nevertheless are late. A query that is finished ignores the
         call: as for `push`, the result is empty.
+
+        A derived stream that the query reads is moved on too, for all its readers.
         """
         until_us = instant(to)
+        if self.upstream is not None:
+            self.catch_up()
+            found = self.upstream.advance(self, until_us, stream)
+            return Result(self.output_schema.empty_table()) if found is None else found
         if stream is not None:
             self.engine.check_stream(stream)
         self.catch_up()

@@ -273,6 +273,20 @@ def refuse_circle(named: NamedQuery, known: Named, request: NamedRequest) -> Non
                 paths.append((*path, name))
 
 
+def reached_names(query: str | Statement, known: Named, params: object = None) -> set[str]:
+    """Return the named queries that a query reads, itself or through views."""
+    found: set[str] = set()
+    waiting = list(names_read(query, params) & known.keys()) if known else []
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if known[name].kind == "view":
+            waiting += names_read(known[name].text) & known.keys()
+    return found
+
+
 def direct_readers(name: str, known: Named) -> list[str]:
     """Return the named queries whose text reads a name."""
     return [each for each, named in known.items() if name in names_read(named.text)]

@@ -178,6 +178,14 @@ class OperatorTree(Stateful[States]):
                     self.watch(OperatorStep(number, operator, state_after, inputs, output, seconds))
         return tuple(after), edges[-1]
 
+    def reached(self, state: States, until_us: int) -> int:
+        """Return the instant before which the results are complete, after a step to `until_us`."""
+        reached = [until_us] * len(self.leaves)
+        for placed, own in zip(self.placed, state, strict=True):
+            least_us = min(reached[each] for each in placed.inputs)
+            reached.append(placed.operator.reached(own, least_us))
+        return reached[-1]
+
     def current(self, state: States, sooner_us: int = 0) -> pa.RecordBatch:
         """Return the answer at the last instant before the last `until_us`.
 

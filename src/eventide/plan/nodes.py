@@ -92,7 +92,10 @@ class Scan(Plan):
     def timed(self) -> Timed:
         """Return the scan: events have a time and a place in arrival order."""
         time = Column(TS, TIMESTAMP)
-        return Timed(self, time, time, (Column(SEQ, INT64),))
+        # The events of a derived stream say where they began.
+        has_start = self.row.get(START_TS) == TIMESTAMP
+        start = Column(START_TS, TIMESTAMP) if has_start else time
+        return Timed(self, time, start, (Column(SEQ, INT64),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ HOW_TO_RESUME = (
 
 Arrived = Mapping[str, pa.RecordBatch]
 """Events that have arrived, by stream."""
+NOTHING_REACHED: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,20 +191,46 @@ class LiveEngine(Stateful[LiveState]):
         return self.take(state, {self.stream: arrived}, clock_us)
 
     def take(
-        self, state: LiveState, arrived: Arrived, clock_us: int | None = None
+        self,
+        state: LiveState,
+        arrived: Arrived,
+        clock_us: int | None = None,
+        reached: Mapping[str, int] = NOTHING_REACHED,
     ) -> tuple[LiveState, Reported]:
         """Take events of some streams that have arrived together.
 
-        `clock_us` is the time that all streams have reached, where they share a clock. Events that
-        arrive together do not make each other late.
+        `clock_us` is the time that all streams have reached, where they share a clock. `reached`
+        are instants before which all events of a stream have come, by stream. Events that arrive
+        together do not make each other late.
         """
-        by_feed = {
+        reached_us = START_OF_TIME_US if clock_us is None else clock_us - self.lateness_us
+        state = self.moved(state, reached_us)
+        for stream, until_us in reached.items():
+            state = self.moved(state, until_us, stream)
+        return self.take_by_feed(state, self.by_feed(arrived), {})
+
+    def take_last(
+        self, state: LiveState, arrived: Arrived, newest_us: Mapping[str, int]
+    ) -> tuple[LiveState, Reported]:
+        """Take the last events of some streams, and the newest time of any event below them."""
+        newest = {
+            number: newest_us[feed.stream]
+            for number, feed in enumerate(self.feeds)
+            if feed.stream in newest_us
+        }
+        return self.take_by_feed(state, self.by_feed(arrived), newest)
+
+    def by_feed(self, arrived: Arrived) -> dict[int, pa.RecordBatch]:
+        """Return events by the number of their feed, with the columns that are read."""
+        return {
             number: arrived[feed.stream].select(checked_names(feed, arrived[feed.stream].schema))
             for number, feed in enumerate(self.feeds)
             if feed.stream in arrived
         }
-        reached_us = START_OF_TIME_US if clock_us is None else clock_us - self.lateness_us
-        return self.take_by_feed(self.moved(state, reached_us), by_feed, {})
+
+    def complete_until(self, state: LiveState) -> int:
+        """Return the instant before which all rows of the query have been reported."""
+        return self.tree.reached(state.operators, state.clock_us)
 
     def take_by_feed(
         self,

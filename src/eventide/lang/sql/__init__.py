@@ -73,7 +73,7 @@ def plan_sql(
     text = statement.text
     texts = NamedTexts.of(text, named)
     try:
-        parsed = with_named(parse(statement, params), texts)
+        parsed = with_named(parse(statement, params), texts, catalog)
         plan = plan_query(parsed, catalog, texts.whole, indexed)
         return optimise(bind(plan, catalog))
     except RecursionError:

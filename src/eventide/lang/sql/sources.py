@@ -45,7 +45,7 @@ from eventide.plan.standing.edges import UpdatePattern
 from eventide.plan.standing.nodes import Merge
 from eventide.plan.standing.update_patterns import pattern_of
 from eventide.plan.tree import Plan
-from eventide.schema import TS, Schema
+from eventide.schema import START_TS, TIMESTAMP, TS, Schema
 
 Names = frozenset[str]
 
@@ -134,7 +134,13 @@ class SourceReader:
             if written:
                 raise
             return None  # it may be SQL for the engine, or refer to a query around it
-        return scope_over(table.alias, block)
+        scope = scope_over(table.alias, block)
+        if scope is None or START_TS not in scope.hidden:
+            return scope
+        if self.catalog[scan.stream].types.get(START_TS) != TIMESTAMP:
+            return scope
+        # The events of a derived stream have a start of their own.
+        return replace(scope, meanings={**scope.meanings, START_TS: Column(START_TS)})
 
     def find_matches(self, select: exp.Select, ctes: Names) -> dict[int, Scope]:
         """Replace every row pattern in FROM by a table; return the scope of each."""

@@ -20,14 +20,18 @@ from eventide.lang.sql.standing.clause import report_of, window_of_table
 from eventide.lang.sql.statement import Statement, read_statement
 from eventide.lang.sql.windows.table_functions import apply_window_tables
 from eventide.plan.named import NamedQuery
+from eventide.schema import TIMESTAMP, TS
 
 _READ = frozenset({"this", "alias", "joins", "stream_window"})
 
 
-def with_named(query: exp.Query, texts: NamedTexts) -> exp.Query:
-    """Replace names of queries in FROM by these queries, in brackets; return the query."""
+def with_named(query: exp.Query, texts: NamedTexts, catalog: Collection[str]) -> exp.Query:
+    """Replace names of queries in FROM by these queries, in brackets; return the query.
+
+    A name in the catalog is a stream that is there already: its query runs elsewhere.
+    """
     if texts.named:
-        _Inliner(texts).inline(query)
+        _Inliner(texts, frozenset(name.lower() for name in catalog)).inline(query)
     return query
 
 
@@ -55,6 +59,8 @@ class _Inliner:
     """Replaces names; `open` are those of the definitions around, outermost first."""
 
     texts: NamedTexts
+    streams: frozenset[str]
+    """The names that are streams, in lower case."""
     open: tuple[str, ...] = ()
     known: dict[str, exp.Query] = field(default_factory=dict)
     """Definitions that were read before, by name."""
@@ -67,7 +73,11 @@ class _Inliner:
         for table in list(query.find_all(exp.Table)):
             name = table.name.lower()
             called = isinstance(table.this, exp.Identifier) and not table.db
-            if called and name in named and not is_shadowed(table):
+            if not called or name not in named or is_shadowed(table):
+                continue
+            # The columns of a stream begin with `ts`.
+            as_it_is = name in self.streams and named[name].columns[:1] == ((TS, TIMESTAMP),)
+            if not as_it_is:
                 table.replace(self.brackets(table, named[name]))
 
     def brackets(self, table: exp.Table, named: NamedQuery) -> exp.Subquery:
@@ -76,10 +86,14 @@ class _Inliner:
         alias = table.args.get("alias")
         if alias is None:
             alias = exp.TableAlias(this=table.this.copy())
-        query = self.definition(named, span_of(table.this))
-        if named.kind == "stream":
-            query = _with_times(query, named)
-        found = in_brackets(query, alias)
+        if named.name.lower() in self.streams:
+            found = in_brackets(_listed(exp.Table(this=table.this.copy()), named), alias)
+        else:
+            query = self.definition(named, span_of(table.this))
+            if named.kind == "stream":
+                inside = exp.TableAlias(this=identifier(named.name))
+                query = _listed(in_brackets(query, inside), named)
+            found = in_brackets(query, alias)
         found.set("joins", table.args.get("joins"))
         found.set("stream_window", window_of_table(table))
         return found
@@ -94,7 +108,7 @@ class _Inliner:
             raise BindError(message, span=span, hint="leave one of these names out")
         if name not in self.known:
             query = parse(read_statement(self.texts.placed(name)))
-            inner = _Inliner(self.texts, (*self.open, name), self.known)
+            inner = _Inliner(self.texts, self.streams, (*self.open, name), self.known)
             inner.inline(query)
             for table in query.find_all(exp.Table):
                 # Where the query goes, CTEs may be visible that have nothing to do with it.
@@ -122,12 +136,11 @@ def is_shadowed(table: exp.Table) -> bool:
     return False
 
 
-def _with_times(query: exp.Query, named: NamedQuery) -> exp.Select:
-    """Return the SELECT of all columns of a stream, with those times that its query hides."""
+def _listed(source: exp.Expr, named: NamedQuery) -> exp.Select:
+    """Return the SELECT of all columns of a stream, also of the times that its query hides."""
     columns: list[exp.Expr] = [exp.column(identifier(name)) for name, _ in named.columns]
     select = exp.Select(expressions=columns)
-    alias = exp.TableAlias(this=identifier(named.name))
-    select.set("from_", exp.From(this=in_brackets(query, alias)))
+    select.set("from_", exp.From(this=source))
     return select
 
 

@@ -38,7 +38,7 @@ def plan_stream(
     """
     texts = NamedTexts.of(named.text, others)
     try:
-        query = with_named(parse(read_statement(named.text)), texts)
+        query = with_named(parse(read_statement(named.text)), texts, catalog)
         around = exp.Select(expressions=[exp.Star()])
         alias = exp.TableAlias(this=identifier(named.name))
         around.set("from_", exp.From(this=in_brackets(query, alias)))
