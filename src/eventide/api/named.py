@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from eventide.api.result import Result
-from eventide.errors import BindError, EventideError, StoreError, listed
+from eventide.errors import BindError, EventideError, StoreError, UnsupportedError, listed
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.named.head import CreateRequest, DropRequest, NamedRequest
 from eventide.lang.sql.named.inline import names_read
@@ -109,6 +109,10 @@ class NamedQueries:
 
     def create(self, request: CreateRequest) -> Result:
         """Define a query by name; its text is checked first."""
+        if request.kind == "stored stream":
+            message = "the rows of a query cannot be kept as a stored stream yet"
+            hint = "write CREATE STREAM; to keep rows, append what a live query reports to a stream"
+            raise UnsupportedError(message, span=request.span, hint=hint).located_in(request.text)
         with request.pointing(), write_lock(self.store.path):
             known = dict(self.all())
             name = request.name.lower()

@@ -137,13 +137,7 @@ class SparkDatabase:
         """Create or drop a named query of the database."""
         if self.named is None:
             raise no_database()
-        stored = "stored stream"
         if isinstance(wanted, CreateRequest):
-            if wanted.kind == stored:
-                message = "a stored stream is made and kept up to date by the embedded database"
-                hint = "write ev.open(path).sql(…); on Spark it is read like any stored stream"
-                error = UnsupportedError(message, span=wanted.span, hint=hint)
-                raise error.located_in(wanted.text)
             said = self.named.create(wanted)
         else:
             said = self.named.drop(wanted)
