@@ -39,6 +39,15 @@ def test_a_text_is_read_once(text: str, before: str, explain: str | None) -> Non
     assert statement.explained.tokens == statement.tokens
 
 
+@pytest.mark.parametrize("before", [" ", "\n\t", "/**/", "-- x\n", "/* x */ \n"])
+def test_much_may_stand_before_a_query(before: str) -> None:
+    """Tried in every division, these would never end."""
+    for word, explain in (("SELECT 1", None), ("EXPLAIN SELECT 1", "plan")):
+        statement = read_statement(before * 2_000 + word)
+        assert (statement.kind, statement.explain) == ("query", explain)
+        assert len(statement.tokens) == 2
+
+
 def test_a_statement_is_planned_as_its_text() -> None:
     for text in (
         "SELECT car FROM cars WHERE speed > ?",

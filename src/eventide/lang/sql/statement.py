@@ -23,7 +23,7 @@ Kind = Literal["query", "tpstream", "create", "drop"]
 
 QUERY_HINT = "a query is SELECT … FROM stream [WHERE …] [GROUP BY …]"
 
-_BEFORE = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+_BEFORE = r"(?:\s|--[^\n]*(?:\n|$)|/\*(?:[^*]|\*(?!/))*\*/)*+"
 _EXPLAIN = re.compile(
     rf"{_BEFORE}(EXPLAIN\b(?:{_BEFORE}(?P<analyze>ANALY[ZS]E\b|\(\s*ANALY[ZS]E\s*\)))?)",
     re.IGNORECASE | re.DOTALL,
