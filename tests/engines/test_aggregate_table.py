@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +13,9 @@ import eventide as ev
 from eventide.api.database import Database
 from eventide.errors import EventideError
 from eventide.plan.aggregates import AGGREGATES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COLUMNS = {
     "v": "float64",
@@ -37,6 +41,11 @@ ROWS = [
 ]
 END = {**ROWS[0], "ts": "2026-01-01T00:00:10", "i": 100}
 """The event that ends a situation."""
+APART = [
+    *(each for row in ROWS for each in (row, {**row, "ts": f"{row['ts']}.5", "i": 100})),
+    {**ROWS[0], "ts": "2026-01-01T00:00:20", "i": 200},
+]
+"""Each event is a situation of its own, and then something else begins."""
 
 CONTEXTS = {
     "tumble": "SELECT {} AS x FROM s GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE)",
@@ -51,8 +60,26 @@ CONTEXTS = {
     "slide": "SELECT {} AS x FROM s [RANGE 1 MINUTE SLIDE 1 SECOND]",
     "measures": "SELECT x FROM s MATCH_RECOGNIZE (ORDER BY ts MEASURES {} AS x PATTERN (A+) "
     "DEFINE A AS true)",
+    "all": "SELECT {} AS x FROM s",
+    "all that": "SELECT {} AS x FROM s WHERE i > -1",
+    "by key": "SELECT i < 100 AS k, {} AS x FROM s GROUP BY k",
     "situations": "SELECT x FROM ended SITUATIONS (DEFINE a AS i < 100 RETURN {} AS x)",
+    "return": "SELECT x FROM ended TPSTREAM (DEFINE a AS i < 100, c AS i < 100 PATTERN a equals c "
+    "WITHIN 1 HOUR RETURN {} AS x)",
+    "matches": "SELECT x FROM apart TPSTREAM (DEFINE a AS i < 100, c AS i = 200 PATTERN a before c "
+    "WITHIN 1 HOUR RETURN {} AS x)",
 }
+_COLUMN = re.compile(r"\b(ts|[vwibtd])\b")
+
+
+def asked(written: str, context: str) -> str:
+    """The query of a cell: RETURN names columns of a situation, or one value of each match."""
+    if context == "return":
+        written = _COLUMN.sub(r"a.\1", written).replace("(*)", "(a.*)")
+    if context == "matches":
+        written = _COLUMN.sub(r"FIRST(a.\1)", written)
+    return CONTEXTS[context].format(written)
+
 
 TABLE: dict[str, Any] = {
     "count(*)": 6,
@@ -117,6 +144,13 @@ TABLE: dict[str, Any] = {
 
 REFUSED = {("last(w) FILTER (WHERE w > 5)", "measures"): "choose rows with a variable's condition"}
 """In a match FIRST and LAST name rows."""
+ORDERED = ("first(", "last(", "arg_", "max_by(", "string_agg(", "listagg(", "array_agg(", "list(")
+REFUSED |= {
+    (written, "matches"): "ORDER BY inside" if "ORDER BY ts" in written else "have no order"
+    for written in TABLE
+    if written.startswith(ORDERED)
+}
+"""Matches of one instant have no order."""
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +158,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Database:
     opened = ev.open(tmp_path_factory.mktemp("table"))
     opened.create_stream("s", COLUMNS).append(ROWS)
     opened.create_stream("ended", COLUMNS).append([*ROWS, END])
+    opened.create_stream("apart", COLUMNS).append(APART)
     return opened
 
 
@@ -132,7 +167,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Database:
 def test_an_aggregate_has_one_value_in_every_context(
     db: Database, written: str, context: str
 ) -> None:
-    query, why = CONTEXTS[context].format(written), REFUSED.get((written, context))
+    query, why = asked(written, context), REFUSED.get((written, context))
     if why is not None:
         with pytest.raises(EventideError, match=why):
             db.sql(query)
@@ -166,11 +201,6 @@ def test_a_pair_without_a_meaning_says_why(db: Database, query: str, why: str) -
         db.sql(query)
 
 
-def test_without_a_window_a_quantile_means_the_same(db: Database) -> None:
-    rows = db.sql("SELECT QUANTILE(w, 0.5) AS x, EVERY(b) AS b FROM s WHERE i < 4").rows()
-    assert rows == [{"x": 6.0, "b": False}]
-
-
 def test_aggregates_of_a_stream_are_the_same(db: Database) -> None:
     stream = db.stream("s")
     found = stream.aggregate(*TABLE, every="1 min").to_arrow()
@@ -198,3 +228,23 @@ def test_conditions_aggregate_the_match_so_far(
         f"DEFINE A AS {condition})"
     )
     assert [row["n"] for row in db.sql(query).rows()] == matched
+
+
+@pytest.mark.spark
+def test_without_a_window_spark_has_the_same_values(db: Database, spark: SparkSession) -> None:
+    wanted = [each for each in TABLE if not each.startswith(("sum(DISTINCT", "approx_top"))]
+    listed = ", ".join(f"{each} AS x{place}" for place, each in enumerate(wanted))
+    for query in (
+        f"SELECT i < 100 AS k, {listed} FROM s GROUP BY k",
+        f"SELECT {listed} FROM s WHERE i > -1",
+    ):
+        found = ev.spark(spark, db.path).sql(query).toArrow().to_pylist()
+        assert len(found) == 1
+        (row,) = db.sql(query).rows()
+        for place, each in enumerate(wanted):
+            value, here = found[0][f"x{place}"], row[f"x{place}"]
+            if isinstance(value, datetime):
+                value = value.replace(tzinfo=None)
+            assert value == here, each
+    nothing = ev.spark(spark, db.path).sql("SELECT SUM(v) AS x, COUNT(*) AS n FROM s WHERE i > 100")
+    assert nothing.toArrow().to_pylist() == [{"x": None, "n": 0}]

@@ -23,6 +23,7 @@ from eventide.operators.situations.derive import DeriveSituations
 from eventide.operators.situations.match import MatchSituations
 from eventide.operators.tree import OperatorTree
 from eventide.operators.union_rows import UnionRows
+from eventide.operators.windows.all_time import AggregateAllTime
 from eventide.operators.windows.by_count import AggregateCountWindows
 from eventide.operators.windows.by_time import AggregateWindows
 from eventide.operators.windows.frames import AggregateFrames
@@ -93,6 +94,8 @@ def build_live_tree(
     for operator in tree.operators:
         if isinstance(operator, OrderRows) and not operator.in_time:
             raise out_of_time(operator.order[0].expression.span)
+        if isinstance(operator, AggregateAllTime):
+            raise refusal(operator.node)
     return tree
 
 
@@ -164,6 +167,8 @@ def _(node: WindowAggregate, how: Building) -> tuple[Operator[Any], ...]:
             return (AggregateCountWindows(node, schema),)
         case Sessions():
             return (AggregateSessions(node, schema),)
+        case CalendarWindow(unit="all"):
+            return (AggregateAllTime(node, schema),)
         case CalendarWindow():
             raise refusal(node)
     return (AggregateWindows(node, schema, how.owned),)

@@ -37,7 +37,13 @@ from eventide.plan.render import render
 from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan, remembers
-from eventide.plan.windows.nodes import CountWindow, Sessions, WindowAggregate, WindowRanks
+from eventide.plan.windows.nodes import (
+    CalendarWindow,
+    CountWindow,
+    Sessions,
+    WindowAggregate,
+    WindowRanks,
+)
 from eventide.visible import visible
 
 MOST_NODES_SHOWN = 16
@@ -191,6 +197,8 @@ def undivided(plan: Plan) -> str:
         return "in one slice, for a session can be of any length"
     if node is None and ranks_rows(plan):
         return "in one slice, for ranks are among all rows of a window"
+    if node is None and is_over_all(plan):
+        return "in one slice, for it is over all of time"
     if node is None:
         return "in one slice, for a frame of rows can reach back any time"
     if node.keys:
@@ -209,6 +217,13 @@ def counts_rows(plan: Plan) -> bool:
 def ranks_rows(plan: Plan) -> bool:
     """Whether a plan over one scan ranks the rows of windows."""
     return isinstance(plan, WindowRanks) or any(map(ranks_rows, plan.children))
+
+
+def is_over_all(plan: Plan) -> bool:
+    """Whether a plan over one scan aggregates all of time."""
+    if isinstance(plan, WindowAggregate) and isinstance(plan.window, CalendarWindow):
+        return True
+    return any(map(is_over_all, plan.children))
 
 
 def gap_of(plan: Plan) -> int | None:

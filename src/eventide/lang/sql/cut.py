@@ -171,6 +171,8 @@ class Cutter:
             assert block is not None
             return self._replace(select, *block)
         aggregates = None if scope is None else self.index.aggregates(select, scope)
+        if aggregates is None and scope is not None:
+            aggregates = self.index.over_all(select, scope)
         if aggregates is not None:
             return self._replace(select, *aggregates)
         timed = self.reader.timed(select, tables, ctes, scope)

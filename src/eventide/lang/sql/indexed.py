@@ -29,7 +29,7 @@ from eventide.plan.expressions import (
     Literal,
     Named,
 )
-from eventide.plan.nodes import EndRows, Filter, Project, Scan
+from eventide.plan.nodes import EndRows, Filter, Project, Scan, scans_of
 from eventide.plan.passes import narrowed
 from eventide.plan.render import render
 from eventide.plan.times import UNIT_US
@@ -80,6 +80,23 @@ class IndexReader:
             return None  # SQL may do it, or has a better message
         return (block, in_order_of_time(block, around)) if self._is_of_time(block) else None
 
+    def over_all(self, select: exp.Select, scope: Scope) -> tuple[Block, OuterClauses] | None:
+        """Return aggregates over all events that only our operators compute, or None."""
+        others = {key for key, value in select.args.items() if value} - _ARGS
+        if others or not self._is_stream(scope.source):
+            return None
+        try:
+            block = whole_block(select, scope, self.text)
+            around = around_of(select, block.columns)
+            plan = bind(block.plan, self.catalog)
+        except EventideError:
+            return None  # SQL may do it, or has a better message
+        while isinstance(plan, Filter | Project):
+            plan = plan.source
+        assert isinstance(plan, WindowAggregate)
+        ours = any(means_something_else(item.aggregate) for item in plan.aggregates)
+        return (block, around) if ours else None
+
     def ended(self, block: Block, around: OuterClauses) -> tuple[Block, OuterClauses]:
         """Return a block and what is around it; rows at one end of time are all of it."""
         if not self._has_index(block.plan):
@@ -87,13 +104,18 @@ class IndexReader:
         found = end_block(block, around)
         return (block, around) if found is None else (found, OuterClauses())
 
-    def _has_index(self, plan: Plan) -> bool:
-        """Whether a plan chooses and computes with events of a stream that has an index."""
+    def _is_stream(self, plan: Plan) -> bool:
+        """Whether a plan chooses and computes with events of a stream, not with rows that go."""
         while isinstance(plan, Filter | Project):
             plan = plan.source
         if not isinstance(plan, Scan) or plan.written is not None:
             return False
-        return plan.stream in self.indexed and not self.catalog[plan.stream].key
+        known = self.catalog[plan.stream]
+        return known.timed and not known.key
+
+    def _has_index(self, plan: Plan) -> bool:
+        """Whether a plan chooses and computes with events of a stream that has an index."""
+        return self._is_stream(plan) and all(scan.stream in self.indexed for scan in scans_of(plan))
 
     def _is_of_time(self, block: Block) -> bool:
         """Whether a block needs nothing of its stream but a period."""
@@ -102,6 +124,42 @@ class IndexReader:
         except EventideError:
             return False
         return reads_only_time(plan) or reads_only_time(narrowed(plan))
+
+
+def whole_block(select: exp.Select, scope: Scope, text: str) -> Block:
+    """Return the plan of aggregates by any keys over all events."""
+    translator = Translator(scope, text)
+    columns = read_list(select, translator)
+    having = select.args.get("having")
+    keys = _keys(select, translator, [item.expression for item in columns.shown])
+    grouping = Grouping.by(keys, columns.items, scope)
+    grouping = replace(grouping, taken=(WINDOW_START, WINDOW_END))
+    source = filtered_scan(select, scope, text)
+    plan = grouping.plan(
+        columns.items,
+        None if having is None else translator.translate(having.this),
+        lambda named, found: WindowAggregate(source, named, CalendarWindow("all"), found),
+    )
+    if not grouping.aggregates:
+        message = "there is no aggregate"
+        raise UnsupportedError(message)
+    return Block(plan, columns)
+
+
+def means_something_else(aggregate: Aggregate) -> bool:
+    """Whether the SQL around the streams would compute another value than our operators.
+
+    It lacks some aggregates of ours, sums floats with an error, and takes values in any order.
+    """
+    argument = aggregate.argument
+    if argument is None or aggregate.function in ("count", "min", "max", "bool_and", "bool_or"):
+        return False
+    match aggregate.function:
+        case "sum":
+            return argument.type.kind == "float64"
+        case "avg" | "median" | "quantile_cont":
+            return argument.type.kind != "int64"
+    return aggregate.function != "quantile_disc"
 
 
 def aggregate_block(select: exp.Select, scope: Scope, text: str) -> Block:
@@ -127,17 +185,29 @@ def aggregate_block(select: exp.Select, scope: Scope, text: str) -> Block:
     return Block(plan, columns)
 
 
+def _keys(
+    select: exp.Select, translator: Translator, items: Sequence[Expression]
+) -> list[Expression]:
+    """Return the keys of GROUP BY; `UnsupportedError` for sets of keys."""
+    group = select.args.get("group")
+    if group is None:
+        return []
+    if any(group.args.get(each) for each in _EXTENSIONS):
+        message = "there are several sets of keys"
+        raise UnsupportedError(message)
+    if group.args.get("all"):
+        return [item for item in items if not has_aggregate(item)]
+    return [translator.translate(meant_key(each, select)) for each in group.expressions]
+
+
 def _key(
     select: exp.Select, translator: Translator, items: Sequence[Expression]
 ) -> Expression | None:
     """Return the only key of GROUP BY, or None if there is no GROUP BY."""
-    group = select.args.get("group")
-    if group is None:
+    if select.args.get("group") is None:
         return None
-    keys = [translator.translate(meant_key(each, select)) for each in group.expressions]
-    if group.args.get("all"):
-        keys = [item for item in items if not has_aggregate(item)]
-    if any(group.args.get(each) for each in _EXTENSIONS) or len(keys) != 1:
+    keys = _keys(select, translator, items)
+    if len(keys) != 1:
         message = "there is a key beside the time"
         raise UnsupportedError(message)
     return keys[0]

@@ -111,7 +111,7 @@ class Sessions:
 class CalendarWindow:
     """The weeks (from Monday on), months, quarters or years in UTC, or all of time as one window.
 
-    Such windows come from the index of a stored stream; no operator computes them from events.
+    Weeks to years come from the index of a stored stream; no operator computes them from events.
     """
 
     unit: CalendarUnit

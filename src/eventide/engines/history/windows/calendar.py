@@ -20,7 +20,7 @@ from eventide.errors import EvaluationError
 from eventide.instants import TimeRange
 from eventide.kernels.compiled import Int64s
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
-from eventide.plan.expressions import Column, columns_of
+from eventide.plan.expressions import Aggregate, Column, columns_of
 from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import (
@@ -46,12 +46,30 @@ Partials = Callable[[Snapshot, AggregateQuestion, Sequence[int]], pa.RecordBatch
 
 
 def calendar_of(plan: Plan) -> WindowAggregate | None:
-    """Return the windows of the calendar that a block aggregates over, if it does."""
+    """Return the windows of the calendar that a block aggregates over, if the index has them."""
     while isinstance(plan, Filter | Project):
         plan = plan.source
     if isinstance(plan, WindowAggregate) and isinstance(plan.window, CalendarWindow):
-        return plan
+        return plan if is_indexed(plan) else None
     return None
+
+
+def is_indexed(node: WindowAggregate) -> bool:
+    """Whether the index has all aggregates of a node, which has no keys and no condition."""
+    if node.keys or not isinstance(node.source, Scan):
+        return False
+    names = {name: name for name in node.source.row}
+    return all(
+        isinstance(call_of(item.aggregate, names), AggregateCall) or _is_end(item.aggregate)
+        for item in node.aggregates
+    )
+
+
+def _is_end(aggregate: Aggregate) -> bool:
+    """Whether an aggregate is the first or the last time."""
+    if aggregate.condition is not None or aggregate.function not in ("min", "max"):
+        return False
+    return isinstance(aggregate.argument, Column) and aggregate.argument.name == TS
 
 
 @dataclass(frozen=True)
