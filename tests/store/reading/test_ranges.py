@@ -169,4 +169,4 @@ def test_conditions_as_callers_write_them() -> None:
 
 def test_a_column_that_no_attribute_can_have_is_refused() -> None:
     with pytest.raises(SchemaError, match="no attribute has type"):
-        ValueRange(1).mask(pa.array([[1]]))
+        ValueRange(1).mask(pa.array([{"a": 1}]))

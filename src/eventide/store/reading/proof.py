@@ -91,29 +91,6 @@ def doubtful(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Bo
     return found
 
 
-def any_doubtful(snapshot: Snapshot, question: AggregateQuestion, partials: pa.RecordBatch) -> bool:
-    """Whether a sum that is asked for is not proven."""
-    return any(doubtful(snapshot, name, partials).any() for name in summed(question))
-
-
-def not_finite(attribute: str, partials: pa.RecordBatch) -> bool:
-    """Whether a sum of an attribute is not finite."""
-    return not np.isfinite(floats(partials.column(f"{attribute}.sum.high"))).all()
-
-
-def moved_sums(
-    snapshot: Snapshot, attributes: Sequence[str], partials: pa.RecordBatch, sign: int
-) -> pa.RecordBatch:
-    """Return partials with the least (sign -1) or largest (1) sums that they may stand for."""
-    for attribute in attributes:
-        place = partials.schema.get_field_index(f"{attribute}.sum.low")
-        error = error_of(snapshot, attribute, partials)
-        moved = np.nextafter(floats(partials.column(place)) + sign * error, sign * np.inf)
-        moved = np.where(error == 0.0, floats(partials.column(place)), moved)
-        partials = partials.set_column(place, partials.schema.field(place), pa.array(moved))
-    return partials
-
-
 def high_is_wrong(attribute: str, partials: pa.RecordBatch, high: Floats) -> Bools:
     """Return which sums are not finite although their values do not say so."""
     smallest, largest = (floats(partials.column(f"{attribute}.{part}")) for part in ("min", "max"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,9 +21,7 @@ from eventide.plan.windows.nodes import (
 )
 from eventide.schema import SEQ, TS
 from eventide.store.index.summaries import partials_of
-from eventide.store.reading.proof import moved_sums, not_finite, summed
 from eventide.store.reading.question import ROWS, AggregateCall, AggregateQuestion
-from eventide.store.snapshot import Snapshot
 
 ANSWERED = frozenset({"count", "sum", "avg", "min", "max", "stddev"})
 
@@ -36,37 +34,6 @@ class Asked:
     window: Window | CountWindow
     scan: Scan
     calls: tuple[AggregateCall, ...]
-
-    def is_proven(
-        self,
-        source: Snapshot,
-        question: AggregateQuestion,
-        entries: pa.RecordBatch,
-        windows: Sequence[pa.RecordBatch],
-        again: Callable[[pa.RecordBatch], Sequence[pa.RecordBatch]],
-    ) -> bool:
-        """Whether sums of floats in windows of several entries are correctly rounded.
-
-        `again` puts windows together from other entries. Sums that are the same from the least and
-        from the largest sums that entries may have are proven.
-        """
-        attributes = summed(question)
-        names = [
-            item.name
-            for item, call in zip(self.node.aggregates, self.calls, strict=True)
-            if call.attribute in attributes and call.function in ("sum", "avg")
-        ]
-        if not names or not entries.num_rows:
-            return True
-        if any(not_finite(name, entries) for name in attributes):
-            return False
-        found = pa.Table.from_batches(windows).select(names)
-        for sign in (-1, 1):
-            moved = moved_sums(source, attributes, entries, sign)
-            other = pa.Table.from_batches(again(moved)).select(names)
-            if not other.equals(found):
-                return False
-        return True
 
     def partials(
         self,

@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.engines.history.access import Cost, StopWatch
-from eventide.engines.history.replay import replay
 from eventide.engines.history.weights import Weights
 from eventide.engines.history.windows.above import AboveWindows
 from eventide.engines.history.windows.calls import Asked, asked_of
@@ -40,7 +39,7 @@ from eventide.plan.windows.nodes import CalendarWindow, CountWindow, Window, Win
 from eventide.store.reading.borders import PeriodPartials
 from eventide.store.reading.cuts import EvenCuts
 from eventide.store.reading.periods import Cover, covers_of, merged_by_period, read_covers
-from eventide.store.reading.proof import any_doubtful
+from eventide.store.reading.proof import proven
 from eventide.store.reading.question import AggregateQuestion, question_of
 from eventide.store.snapshot import Snapshot
 
@@ -137,31 +136,27 @@ class WindowIndex:
         if self.window.is_tumbling or self.cuts.gaps or 2 * distinct(found) < len(found.periods):
             found = merged_by_period(self.question, found, self.cuts)
         watch.step("merge what lies in one slice", len(found.periods))
+        if self.window.is_tumbling or self.cuts.gaps:
+            found = self.proven(found)
         above = AboveWindows.of(self.plan, AggregateWindows)
         windows = self.windows_of(above.operator, self.as_panes(above.operator, found))
         watch.step("put windows together", sum(part.num_rows for part in windows))
-        if not self.is_proven(above.operator, found, windows):
-            rows_read = replay(self.plan, self.source)
-            watch.step("read the events, for a sum that the index does not prove", 1)
-            return rows_read, Cost(watch.total, rows_in(self.source, self.times), steps=watch.steps)
         results = list(above.run(windows))
         watch.step("what is above", sum(part.num_rows for part in results))
         rows = sum(int(cover.border.rows.sum()) for cover in self.covers)
         blocks = sum(cover.border.entries.num_rows for cover in self.covers)
         return results, Cost(watch.total, rows, blocks, 0, distinct(found), watch.steps)
 
-    def is_proven(
-        self, operator: AggregateWindows, found: PeriodPartials, windows: list[pa.RecordBatch]
-    ) -> bool:
-        """Whether all sums of floats are correctly rounded."""
-        if self.window.is_tumbling:
-            return not any_doubtful(self.source, self.question, found.entries)
+    def proven(self, found: PeriodPartials) -> PeriodPartials:
+        """Return slices that are windows, with sums of floats that are correctly rounded."""
+        starts = self.cuts.starts_of(found.periods)
 
-        def again(entries: pa.RecordBatch) -> list[pa.RecordBatch]:
-            panes = self.as_panes(operator, PeriodPartials(found.periods, entries))
-            return self.windows_of(operator, panes)
+        def period_of(row: int) -> list[TimeRange]:
+            start_us = int(starts[row])
+            return [TimeRange(start_us, start_us + self.window.size_us).intersect(self.times)]
 
-        return self.asked.is_proven(self.source, self.question, found.entries, windows, again)
+        entries = proven(self.source, self.question, found.entries, period_of)
+        return PeriodPartials(found.periods, entries)
 
     def as_panes(self, operator: AggregateWindows, found: PeriodPartials) -> pa.RecordBatch:
         """Return the partials of slices as the operator keeps those of panes."""
