@@ -23,7 +23,7 @@ def spelled(value: object) -> str:
     >>> from eventide.plan.expressions import Column
     >>> from eventide.errors import Span
     >>> spelled(Column("speed", span=Span(7, 12)))
-    "Column(name='speed', type=DataType(kind='null', precision=0, scale=0))"
+    "Column(name='speed', type=DataType(kind='null', precision=0, scale=0, element=None))"
     """
     match value:
         case Enum():
