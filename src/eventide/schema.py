@@ -59,8 +59,8 @@ ALIASES: Mapping[str, Kind] = {
 class DataType:
     """A type of value. `interval`, `null` and lists exist in queries only, never in a stream.
 
-    >>> DataType.parse("decimal(10,2)")
-    DataType(kind='decimal', precision=10, scale=2)
+    >>> DataType.parse("decimal(10,2)").scale
+    2
     >>> str(DataType.parse("double"))
     'float64'
     >>> str(DataType("list", element=DataType("string")))
