@@ -24,6 +24,7 @@ from eventide.api.replay import Replay, replay_merged, replay_queries
 from eventide.api.replay.pace import Speed, speed_of
 from eventide.api.result import Result
 from eventide.api.running import RunningStream
+from eventide.api.stored import DerivedStream, StoredQueries
 from eventide.api.stream import Stream, Time, forward_range, options_from
 from eventide.api.tables import Times, plan_tables, sources_for, tables_of, written_sources
 from eventide.engines.explain.explained import explained
@@ -75,6 +76,8 @@ class Database:
         self.delivery = Delivery()
         self.starting = RLock()
         """Held while a live query starts, so that what it shares with others starts once."""
+        self.stored = StoredQueries(self.named, self.delivery)
+        self.stored.go_on()
 
     @property
     def path(self) -> Path:
@@ -84,9 +87,10 @@ class Database:
     def streams(self) -> tuple[StreamName, ...]:
         """Return the names of the streams, then those of named queries; each has its `kind`.
 
-        The kind is "stream", "relation", "derived stream", "stored derived stream" or "view".
+        The kind is "stream", "relation", "derived stream", "stored derived stream" or "view". The
+        `failure` of a stored derived stream says why its query has stopped, if it has.
         """
-        return names_of(self.store, self.named.all())
+        return names_of(self.store, self.named.all(), self.stored.failures())
 
     def create_stream(
         self, name: str, attributes: Mapping[str, str | DataType] | pa.Schema, **options: object
@@ -108,7 +112,7 @@ class Database:
         """
         schema = Schema.of(attributes)
         stored = self.store.create_stream(name, schema, options_from(options))
-        return Stream(stored, self.delivery.publish)
+        return Stream(stored, self.publish)
 
     def drop_stream(self, name: str) -> None:
         """Delete a stream and all its events, for good; refuse one that named queries read."""
@@ -117,7 +121,17 @@ class Database:
 
     def stream(self, name: str) -> Stream:
         """Return a stream by its name."""
-        return Stream(self.store.stream(name), self.delivery.publish)
+        stored = self.store.stream(name)
+        named = self.named.all().get(name.lower())
+        kind = Stream if named is None or named.kind != "stored stream" else DerivedStream
+        return kind(stored, self.publish)
+
+    def publish(self, stream: str, events: pa.RecordBatch, first_seq: int) -> None:
+        """Hand events that have been appended to live queries, and to those that store rows."""
+        try:
+            self.delivery.publish(stream, events, first_seq)
+        finally:
+            self.stored.follow(stream, events, first_seq)
 
     def create_relation(
         self,
@@ -188,9 +202,18 @@ class Database:
 
     def define(self, wanted: CreateRequest | DropRequest) -> Result:
         """Create or drop a named query."""
-        if isinstance(wanted, CreateRequest):
-            return self.named.create(wanted)
-        return self.named.drop(wanted)
+        if isinstance(wanted, DropRequest):
+            return self.named.drop(wanted)
+        known = self.named.all()
+        said = self.named.create(wanted)
+        if wanted.kind == "stored stream" and wanted.name.lower() not in known:
+            try:
+                with wanted.pointing():
+                    self.stored.begin(wanted.name)
+            except BaseException:
+                self.named.drop(DropRequest(wanted.text, wanted.name, wanted.span, view=False))
+                raise
+        return said
 
     def pointing(self, text: str) -> AbstractContextManager[None]:
         """Let errors that are raised inside point into a query, or into what it reads by name."""
@@ -226,7 +249,11 @@ class Database:
         with self.pointing(statement.text):
             run = interruptible(explained)
             seen = run(plan, self.sources(plan), self.weights, analyze=analyze)
-            return Explanation.of(statement.text, seen, self.named.explained(statement, params))
+            return Explanation.of(statement.text, seen, self.shown(statement, params))
+
+    def shown(self, statement: Statement, params: Parameters) -> str:
+        """Return the plans of the named queries that a statement reads, as text."""
+        return self.named.explained(statement, params, self.stored.failures())
 
     @cached_property
     def weights(self) -> Weights:

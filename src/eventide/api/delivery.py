@@ -103,21 +103,36 @@ class Delivery:
 
     def queue(self, make: Callable[[int], DeliveredEvents | Advance]) -> DeliveredEvents | Advance:
         """Queue an arrival and deliver it, unless a callback has to return first."""
+        entry = self.enqueue(make)
+        self.deliver_owed()
+        return entry
+
+    def put(self, stream: str, events: pa.RecordBatch, first_seq: int) -> None:
+        """Queue new events, in their place among others; `deliver_owed` hands them over."""
+        self.enqueue(lambda number: DeliveredEvents(number, stream, events, first_seq))
+
+    def enqueue(
+        self, make: Callable[[int], DeliveredEvents | Advance]
+    ) -> DeliveredEvents | Advance:
+        """Queue an arrival, with the next number."""
         with self.queueing:
             # The number comes first: an interrupt here loses a number, but never gives one out
             # twice.
             self.queued += 1
             entry = make(self.queued)
             self.arrivals.append(entry)
+            return entry
+
+    def deliver_owed(self) -> None:
+        """Deliver what is queued, unless a callback has to return first."""
         if self.in_callback():
             # The callback that appends has to return first; the delivery that called it
             # continues here.
             self.owed = self.queued
-            return entry
+            return
         with self.delivering:
             failures = self.deliver_queued()
         raise_first(failures)
-        return entry
 
     def catch_up(self) -> None:
         """Deliver what an interrupt left in the queue, unless another thread is delivering."""

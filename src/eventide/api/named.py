@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from eventide.api.result import Result
-from eventide.errors import BindError, EventideError, StoreError, UnsupportedError, listed
+from eventide.errors import BindError, EventideError, StoreError, listed
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.named.head import CreateRequest, DropRequest, NamedRequest
 from eventide.lang.sql.named.inline import names_read
@@ -31,6 +31,7 @@ from eventide.store.store import STREAM_NAME
 
 Named = Mapping[str, NamedQuery]
 """Named queries by their names in lower case."""
+NO_FAILURES: Mapping[str, str] = {}
 
 KINDS: Mapping[str, NamedKind] = {
     "stream": "stream",
@@ -48,25 +49,32 @@ LISTED: Mapping[NamedKind, str] = {
 class StreamName(str):
     """The name of a stream or of a named query, and what kind it is."""
 
-    __slots__ = ("kind",)
+    __slots__ = ("failure", "kind")
 
     kind: str
+    failure: str | None
+    """Why the query of a stored derived stream has stopped, if it has."""
 
     @classmethod
-    def of(cls, name: str, kind: str) -> StreamName:
+    def of(cls, name: str, kind: str, failure: str | None = None) -> StreamName:
         """Return a name with its kind."""
         self = cls(name)
         self.kind = kind
+        self.failure = failure
         return self
 
 
-def names_of(store: Store, known: Named) -> tuple[StreamName, ...]:
-    """Return the names of streams, then those of named queries, each with its kind."""
+def names_of(store: Store, known: Named, failures: Mapping[str, str]) -> tuple[StreamName, ...]:
+    """Return the names of streams, then those of named queries, each with its kind.
+
+    `failures` say why stored derived streams have stopped, by name in lower case.
+    """
     found = []
     for name in store.streams():
         named = known.get(name.lower())
         kind = "relation" if store.stream(name).schema.key else "stream"
-        found.append(StreamName.of(name, kind if named is None else LISTED[named.kind]))
+        listed_as = kind if named is None else LISTED[named.kind]
+        found.append(StreamName.of(name, listed_as, failures.get(name.lower())))
     rest = sorted(each.name for each in known.values() if each.kind != "stored stream")
     found += [StreamName.of(name, LISTED[known[name.lower()].kind]) for name in rest]
     return tuple(found)
@@ -108,11 +116,10 @@ class NamedQueries:
         return {name: self.store.stream(name).schema for name in self.store.streams()}
 
     def create(self, request: CreateRequest) -> Result:
-        """Define a query by name; its text is checked first."""
-        if request.kind == "stored stream":
-            message = "the rows of a query cannot be kept as a stored stream yet"
-            hint = "write CREATE STREAM; to keep rows, append what a live query reports to a stream"
-            raise UnsupportedError(message, span=request.span, hint=hint).located_in(request.text)
+        """Define a query by name; its text is checked first.
+
+        A stored stream is not made here: who runs its query does that.
+        """
         with request.pointing(), write_lock(self.store.path):
             known = dict(self.all())
             name = request.name.lower()
@@ -139,8 +146,12 @@ class NamedQueries:
         if name in known and not request.replace:
             message = f"{known[name].name} exists already: it is a {known[name].kind}"
             hint = "write CREATE OR REPLACE, or drop it first"
+            if "stored stream" in (request.kind, known[name].kind):
+                hint = "drop it first, or choose another name"
             raise StoreError(message, span=request.span, hint=hint)
-        if name in stored:
+        if name in stored or (
+            request.replace and request.kind == "stored stream" and name in known
+        ):
             message = f"the stream {request.name!r} exists already"
             hint = "choose another name: a stream that holds events is not replaced"
             raise StoreError(message, span=request.span, hint=hint)
@@ -155,6 +166,9 @@ class NamedQueries:
             return replace(named, columns=())
         plan = plan_stream(named, catalog, others)
         found = replace(named, columns=tuple(plan.row.items()))
+        if named.kind == "stored stream":
+            # Not every type can be stored.
+            _ = found.schema
         # What reads it reads it in brackets.
         reading = f'SELECT * FROM "{named.name}"'  # noqa: S608 - names have no quotes
         plan_sql(reading, catalog, named={**others, named.name.lower(): found})
@@ -162,6 +176,9 @@ class NamedQueries:
 
     def still_works(self, named: NamedQuery, known: Named, request: CreateRequest) -> NamedQuery:
         """Return a query that reads a name that is replaced, with its new columns."""
+        if named.kind == "stored stream":
+            message = f"{named.name} stores the rows of a query that reads {request.name}"
+            raise BindError(message, span=request.span, hint=f"drop {named.name} first")
         try:
             found = self.checked(named, known)
         except EventideError as error:
@@ -169,24 +186,31 @@ class NamedQueries:
             message = f"{named.name} reads {request.name}, and would no longer work: {why}"
             hint = f"keep the columns that it reads, or drop {named.name} first"
             raise BindError(message, span=request.span, hint=hint) from None
-        if named.kind == "stored stream" and found.columns != named.columns:
-            message = f"{named.name} stores rows of {request.name}, and its columns would change"
-            raise BindError(message, span=request.span, hint=f"drop {named.name} first")
         return found
 
     def drop(self, request: DropRequest) -> Result:
-        """Forget a named query."""
-        with request.pointing(), write_lock(self.store.path):
+        """Forget a named query; a stored stream is deleted with its rows."""
+        with request.pointing():
+            named = self.forgotten(request)
+            if named is None:
+                return said(request.name, "view" if request.view else "stream", "is not there")
+            if named.kind == "stored stream" and named.name in self.store.streams():
+                self.store.drop_stream(named.name)
+            return said(named.name, named.kind, "dropped")
+
+    def forgotten(self, request: DropRequest) -> NamedQuery | None:
+        """Remove a definition and return it; None if it may be missing, and is."""
+        with write_lock(self.store.path):
             known = dict(self.all())
             named = known.get(request.name.lower())
             if named is None or request.view != (named.kind == "view"):
                 if named is None and request.if_exists and not self.is_stored(request.name):
-                    return said(request.name, "view" if request.view else "stream", "is not there")
+                    return None
                 raise self.not_there(request, named)
             self.refuse_read(named.name, known, request)
             del known[named.name.lower()]
             write_named(self.store.path, known)
-            return said(named.name, named.kind, "dropped")
+            return named
 
     def is_stored(self, name: str) -> bool:
         """Whether a stream of the store has a name."""
@@ -225,21 +249,29 @@ class NamedQueries:
             raise StoreError(message, hint=f'write db.sql("DROP {word} {named.name}")')
         self.refuse_read(name, known)
 
-    def explained(self, query: str | Statement, params: object = None) -> str:
-        """Return the plans of the named queries that a query reads, as text."""
+    def explained(
+        self,
+        query: str | Statement,
+        params: object = None,
+        failures: Mapping[str, str] = NO_FAILURES,
+    ) -> str:
+        """Return the plans of the named queries that a query reads, as text.
+
+        `failures` say why stored derived streams have stopped, by name in lower case.
+        """
         known = self.all()
         shown: list[str] = []
         waiting = sorted(names_read(query, params) & known.keys()) if known else []
         done = set(waiting)
         while waiting:
             named = known[waiting.pop(0)]
-            shown.append(self.explained_one(named))
+            shown.append(self.explained_one(named, failures.get(named.name.lower())))
             below = sorted((names_read(named.text) & known.keys()) - done)
             done.update(below)
             waiting += below
         return "\n\n".join(shown)
 
-    def explained_one(self, named: NamedQuery) -> str:
+    def explained_one(self, named: NamedQuery, failure: str | None = None) -> str:
         """Return the plan of a named query as text."""
         catalog, others = self.catalog(), self.inlined([named.name])
         if named.kind == "view":
@@ -248,7 +280,8 @@ class NamedQueries:
             plan = plan_stream(named, catalog, others)
         word = {"view": "View", "stream": "Stream", "stored stream": "Stored stream"}[named.kind]
         lines = (f"  {line}" for line in explain(plan).splitlines())
-        return "\n".join((f"{word} {named.name} (named query)", *lines))
+        stopped = [] if failure is None else [f"  failed: {failure.splitlines()[0]}"]
+        return "\n".join((f"{word} {named.name} (named query)", *stopped, *lines))
 
     def readers(self, name: str, known: Named) -> list[str]:
         """Return the names that read a name, directly or not; each after what it reads."""

@@ -148,6 +148,7 @@ def stream_for(
     store: Store, name: str, schema: Schema, *, declared: bool
 ) -> Iterator[StoredStream]:
     """Lend the stream. One that was not there is created, and gone again after an error."""
+    store.refuse_derived(name)
     if name in store.streams():
         stream = store.stream(name)
         if declared and stream.schema != schema:

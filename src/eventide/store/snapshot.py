@@ -185,6 +185,17 @@ class Snapshot:
         )
         return Snapshot(self.path, view)
 
+    def since(self, seq: int) -> Snapshot:
+        """Return the snapshot without segments that have only events numbered below `seq`."""
+        recent = [each for each in self.segments if each.seq_offset + each.seq_max >= seq]
+        sealed = tuple(each for each in recent if each is not self.view.segment)
+        view = replace(
+            self.view,
+            manifest=replace(self.manifest, segments=sealed),
+            segment=self.view.segment if len(sealed) < len(recent) else None,
+        )
+        return Snapshot(self.path, view)
+
     def found(self, question: Hashable, find: Callable[[], T]) -> T:
         """Return the result of `find`; later calls return the same until the stream has grown."""
         asked = (self.manifest.stream_id, question)

@@ -5,6 +5,7 @@ DB/lock                    held while a stream is created or dropped
 DB/definitions.json        the named queries, if there are any
 DB/weights.json            the cost of steps of queries on this machine, if it was measured
 DB/streams/<name>/         one stream: manifest and segment files, and its own lock
+DB/streams/<name>/query/   how far the query is whose rows the stream stores; see progress.py
 DB/dropped-<id>/           a dropped stream that is being deleted
 DB/reads/                  snapshots that tasks of Spark have agreed on
 """
@@ -16,20 +17,28 @@ import json
 import re
 import shutil
 import uuid
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from eventide.errors import StoreError, listed
 from eventide.local_path import local_path
 from eventide.schema import Schema
-from eventide.store.definitions import defined_names, read_definitions, write_definitions
+from eventide.store.definitions import (
+    Definition,
+    defined_names,
+    read_definitions,
+    write_definitions,
+)
 from eventide.store.files import disk
 from eventide.store.files.disk import sync_folder, write_atomically
 from eventide.store.files.json_text import read_json, whole
 from eventide.store.files.lock import write_lock
 from eventide.store.options import StreamOptions
+from eventide.store.progress import QUERY_FOLDER, copy_progress
 from eventide.store.segments.manifest import Manifest, versions_in, write_manifest
 from eventide.store.segments.segment import SEGMENT_NAME
+from eventide.store.snapshot import Snapshot
 from eventide.store.stream import StoredStream
 from eventide.store.upkeep.backup import Advance, backup_stream
 from eventide.store.writing.log import RecordKind, create_log
@@ -40,6 +49,8 @@ FORMAT = 3
 MARKER = "eventide.json"
 STREAMS = "streams"
 DROPPED = "dropped-"
+STORED_KIND = "stored stream"
+"""The kind of a definition whose rows are stored."""
 STREAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 
 
@@ -89,15 +100,21 @@ class Store:
             raise StoreError(message, hint="check the disk and the permissions") from error
 
     def create_stream(
-        self, name: str, schema: Schema, options: StreamOptions | None = None
+        self,
+        name: str,
+        schema: Schema,
+        options: StreamOptions | None = None,
+        *,
+        defined: bool = False,
     ) -> StoredStream:
-        """Make a new, empty stream."""
+        """Make a new, empty stream; one that is `defined` is for the query of that name."""
         options = (options or StreamOptions()).checked(schema)
         if not isinstance(name, str) or not STREAM_NAME.fullmatch(name):
             message = f"{name!r} is not a stream name"
             raise StoreError(message, hint="use up to 100 letters, digits, _ and -")
         with write_lock(self.path):
-            refuse_defined(self.path, name)
+            if not defined:
+                refuse_defined(self.path, name)
             for existing in self.streams():
                 # Some file systems, and SQL, do not tell names apart by case.
                 if existing.lower() == name.lower():
@@ -144,13 +161,12 @@ class Store:
             raise StoreError(message, hint="a backup goes into a folder of its own")
         for folder in self.folders():
             check_listed(folder)
-        snapshots = [self.stream(name).snapshot() for name in self.streams()]
+        definitions = read_definitions(self.path)
         partial = target.with_name(f"{target.name}.{uuid.uuid4().hex}.partial")
         try:
             copy = Store.open(partial)
-            for snapshot in snapshots:
+            for snapshot in self.backup_snapshots(definitions, copy):
                 backup_stream(snapshot, copy.path / STREAMS / snapshot.name, advance)
-            definitions = read_definitions(self.path)
             if definitions:
                 write_definitions(copy.path, definitions)
             # The name appears once all of it is there.
@@ -164,6 +180,32 @@ class Store:
                 raise cannot_back_up(self.path, target, failure) from error
             raise
         return Store(target)
+
+    def backup_snapshots(self, definitions: Sequence[Definition], copy: Store) -> list[Snapshot]:
+        """Return snapshots of all streams; copy how far the queries of derived ones are.
+
+        The rows that a query stores are copied before the streams that it reads, so the copy has
+        every event that the query had read. A definition stands behind those that it reads.
+        """
+        there = self.streams()
+        derived = [each for each in reversed(stored_names(definitions)) if each in there]
+        snapshots = []
+        for name in derived:
+            while True:
+                snapshot = self.stream(name).snapshot()
+                source, target = (
+                    each / STREAMS / name / QUERY_FOLDER for each in (self.path, copy.path)
+                )
+                if copy_progress(source, target, snapshot.view.next_seq):
+                    break
+            snapshots.append(snapshot)
+        rest = (name for name in there if name not in derived)
+        return [*snapshots, *(self.stream(name).snapshot() for name in rest)]
+
+    def refuse_derived(self, name: str) -> None:
+        """Refuse to append by hand to a stream whose events come from its query."""
+        if name.lower() in {each.lower() for each in stored_names(read_definitions(self.path))}:
+            raise not_by_hand(name)
 
     def drop_stream(self, name: str) -> None:
         """Delete a stream and all its events. Snapshots of it can no longer be read."""
@@ -189,6 +231,17 @@ def refuse_defined(folder: Path, name: str) -> None:
     if known is not None:
         message = f"{known!r} is the name of a query"
         raise StoreError(message, hint="choose another name, or drop that one first")
+
+
+def not_by_hand(name: str) -> StoreError:
+    """Return the error for events that are not those of a stream's query."""
+    message = f"{name} stores the rows of a query: events come from nowhere else"
+    return StoreError(message, hint="append to the streams that its query reads")
+
+
+def stored_names(definitions: Sequence[Definition]) -> list[str]:
+    """Return the names of the queries whose rows are stored."""
+    return [str(each["name"]) for each in definitions if each.get("kind") == STORED_KIND]
 
 
 def check_listed(folder: Path) -> None:

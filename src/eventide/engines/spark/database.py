@@ -138,6 +138,10 @@ class SparkDatabase:
         if self.named is None:
             raise no_database()
         if isinstance(wanted, CreateRequest):
+            if wanted.kind == "stored stream":
+                message = "Spark does not run the query of a stored stream"
+                hint = "create it with ev.open(path).sql(...): Spark then reads its rows"
+                raise UnsupportedError(message, span=wanted.span, hint=hint).located_in(wanted.text)
             said = self.named.create(wanted)
         else:
             said = self.named.drop(wanted)

@@ -19,12 +19,12 @@ Advance = Callable[[int], None]
 
 
 def backup_stream(snapshot: Snapshot, target: Path, advance: Advance = lambda _: None) -> Manifest:
-    """Copy what a snapshot sees into an empty folder, which is then a stream of its own.
+    """Copy what a snapshot sees into a folder without a stream, which is then a stream of its own.
 
     Files only grow, and those that are replaced stay for an hour, so nothing has to wait: the copy
     has the part of the open segment that the snapshot knows, and a new log.
     """
-    target.mkdir(parents=True)
+    target.mkdir(parents=True, exist_ok=True)
     for segment in snapshot.segments:
         copy_part(snapshot.path / segment.file, target / segment.file, segment.bytes, advance)
         for index in segment.indexes:

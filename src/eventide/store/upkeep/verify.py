@@ -16,6 +16,7 @@ from eventide.instants import moment
 from eventide.schema import SEQ, TS
 from eventide.store.files.lock import LOCK_FILE
 from eventide.store.order import int64_view
+from eventide.store.progress import QUERY_FOLDER
 from eventide.store.segments.manifest import (
     LOG_NAME,
     MANIFEST_NAME,
@@ -117,7 +118,7 @@ def check_manifests(folder: Path) -> Iterator[Finding]:
 
 def check_files(folder: Path, view: StreamView) -> Iterator[Finding]:
     """Yield the files that no reader needs."""
-    needed = view.files | {LOCK_FILE}
+    needed = view.files | {LOCK_FILE, QUERY_FOLDER}
     for path in sorted(folder.iterdir()):
         if path.name not in needed and not MANIFEST_NAME.fullmatch(path.name):
             yield Finding(path.name, None, "not part of the stream: staged, or left over", "info")

@@ -152,6 +152,7 @@ class EventideSource(ds.DataSource):
         wanted = stream_options(self.options)
         attributes = attributes_of(schema)
         store, name = self.database(create=True), self.options["stream"]
+        store.refuse_derived(name)
         if name in store.streams():
             return store.stream(name)
         kept = replace(wanted, zoneless=tuple(sorted(zoneless_in(schema))))
