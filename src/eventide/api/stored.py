@@ -169,7 +169,8 @@ class StoredQuery:
                     self.take_new(arrived)
                 return self.memory is not None and self.memory.emitted != before
             except BusyError:
-                # Another process runs it. The next step takes what is left.
+                # Another process runs it, or writes. The next step takes what is left.
+                self.forget()
                 return False
             except Exception as error:
                 self.fail(error)
@@ -217,6 +218,8 @@ class StoredQuery:
             memory = self.load()
         elif place_of(self.folder, memory.number)[1] != memory.journal.end:
             steps, end = read_steps(memory.journal.path, memory.journal.end)
+            # Opened again, the file shows what a crash of the other process has left behind.
+            memory.journal.close()
             memory.journal.end = end
             self.retake(memory, steps)
 
@@ -448,12 +451,9 @@ class StoredQueries:
         if known is self.known or not (known or self.queries):
             return self.queries
         with self.changing:
-            kept = {query.named: query for query in self.queries}
-            self.queries = [
-                kept.get(each) or self.made(each, known)
-                for each in known.values()
-                if each.kind == "stored stream"
-            ]
+            # A stream may have been dropped and made again: what is remembered of it is void.
+            stored = [each for each in known.values() if each.kind == "stored stream"]
+            self.queries = [self.made(each, known) for each in stored]
             self.known = known
             return self.queries
 
@@ -474,7 +474,7 @@ class StoredQueries:
         if queries:
             for query in queries:
                 query.step()
-            self.delivery.deliver_owed()
+            self.deliver()
 
     def follow(self, stream: str, events: pa.RecordBatch, first_seq: int) -> None:
         """Let queries take events that have just been appended, and others the rows of those."""
@@ -487,8 +487,7 @@ class StoredQueries:
                 continue
             if query.step((stream, events, first_seq)):
                 moved.add(query.name)
-        if len(moved) > 1:
-            self.delivery.deliver_owed()
+        self.deliver()
 
     def begin(self, name: str) -> None:
         """Let a new query take what is stored; raise why it cannot."""
@@ -498,7 +497,12 @@ class StoredQueries:
                 query.step()
                 if query.failure is not None:
                     raise query.failure
-        self.delivery.deliver_owed()
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Hand the rows that were stored to the live queries that read them."""
+        if self.delivery.arrivals:
+            self.delivery.deliver_owed()
 
 
 def below(named: NamedQuery, others: Named) -> set[str]:

@@ -342,12 +342,6 @@ def test_streams_and_names_share_one_name_space(db: ev.Database) -> None:
         db.drop_stream("fast")
 
 
-def test_rows_of_a_query_are_not_kept(db: ev.Database) -> None:
-    with pytest.raises(UnsupportedError, match="cannot be kept as a stored stream yet"):
-        db.sql("CREATE STORED STREAM kept AS SELECT car FROM cars")
-    assert "kept" not in db.streams()
-
-
 @pytest.mark.parametrize(
     "change",
     [
