@@ -1,0 +1,200 @@
+"""Stored derived streams when processes are killed, and when several append at a time."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import eventide as ev
+from eventide.api import stored
+from tests.api.named.test_stored import (
+    QUERIES,
+    SECOND,
+    Oracle,
+    failure_of,
+    new_database,
+    often,
+    rows_of,
+    sorted_rows,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
+
+ROOT = Path(__file__).parents[3]
+KILLS = 14
+APPENDS = 150
+
+APPEND_UNTIL_KILLED = """
+import os, signal, sys
+from eventide.store.files.disk import Disk
+from tests.api.named.test_stored_processes import append_from, opened_often
+
+left = int(sys.argv[2])
+
+def dying(name):
+    done = getattr(Disk, name)
+    def die_or_do(*args, **how):
+        global left
+        left -= 1
+        # Half of the bytes may be there.
+        if left == 0 and name == "write" and int(sys.argv[2]) % 2:
+            disk, descriptor, buffers, offset = args
+            done(disk, descriptor, [bytes(memoryview(buffers[0]))[:9]], offset)
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done(*args, **how)
+    setattr(Disk, name, die_or_do)
+
+for name in ("open", "write", "sync", "sync_folder", "rename", "truncate", "unlink"):
+    dying(name)
+append_from(opened_often(sys.argv[1]))
+"""
+APPEND_WHEN_ASKED = """
+import sys
+from tests.api.named.test_stored_processes import append_one, opened_often
+db = opened_often(sys.argv[1])
+print("open", flush=True)
+for line in sys.stdin:
+    append_one(db, int(line))
+    print(line.strip(), flush=True)
+"""
+APPEND_MANY = """
+import sys
+from tests.api.named.test_stored_processes import append_many, opened_often
+db = opened_often(sys.argv[1])
+print("open", flush=True)
+sys.stdin.readline()
+append_many(db, sys.argv[2])
+"""
+
+
+def opened_often(folder: str) -> ev.Database:
+    """Open a database whose queries write checkpoints after few steps."""
+    stored.STEPS_BETWEEN = 7
+    return ev.open(folder)
+
+
+def events_of(number: int) -> tuple[str, pa.Table]:
+    """Return the events of an append: some of the same time, some late."""
+    choose = random.Random(number)
+    stream = "trucks" if number % 3 == 2 else "cars"
+    ts = [max(0, number + choose.randint(-5, 2)) * SECOND for _ in range(3)]
+    columns = {"ts": pa.array(ts, pa.timestamp("us")), "car": [choose.choice("ab") for _ in ts]}
+    values = [choose.randint(0, 100) for _ in ts]
+    if stream == "cars":
+        return stream, pa.table({**columns, "speed": pa.array(map(float, values))})
+    return stream, pa.table({**columns, "load": pa.array(values, pa.int64())})
+
+
+def append_one(db: ev.Database, number: int) -> None:
+    stream, events = events_of(number)
+    db.stream(stream).append(events)
+
+
+def appended(db: ev.Database) -> int:
+    """Return how many appends are stored; each has three events."""
+    return sum(db.store.stream(name).current().next_seq for name in ("cars", "trucks")) // 3
+
+
+def append_from(db: ev.Database, until: int = APPENDS) -> None:
+    for number in range(appended(db), until):
+        append_one(db, number)
+
+
+def append_many(db: ev.Database, name: str) -> None:
+    for second in range(30):
+        db.stream("cars").append([{"ts": second * SECOND, "car": name, "speed": float(second)}])
+
+
+def started(script: str, *words: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *map(str, words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+def new_streams(folder: Path, *, two: bool) -> tuple[ev.Database, list[tuple[str, Oracle]]]:
+    """Return a database with stored streams, and the same queries live."""
+    db = new_database(folder)
+    queries = {"kept": QUERIES[3 if two else 1], "found": QUERIES[2]}
+    for name, text in queries.items():
+        db.sql(f"CREATE STORED STREAM {name} AS {text}")
+    return db, [(name, Oracle(db, text, "0 s")) for name, text in queries.items()]
+
+
+def check(db: ev.Database, oracles: list[tuple[str, Oracle]], appends: int) -> None:
+    for name, oracle in oracles:
+        for number in range(appends):
+            oracle.append(*events_of(number))
+            oracle.step()
+        assert failure_of(db, name) is None
+        assert sorted_rows(rows_of(db, name)) == sorted_rows(oracle.found)
+        assert oracle.found
+
+
+def test_rows_are_stored_once_when_processes_are_killed(tmp_path: Path) -> None:
+    """At any write, sync, rename or removal; also while the next one mends what was left."""
+    choose = random.Random(17)
+    db, oracles = new_streams(tmp_path / "db", two=True)
+    killed = 0
+    for _ in range(KILLS):
+        process = started(APPEND_UNTIL_KILLED, db.path, choose.randint(1, 60))
+        process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+    assert killed == KILLS
+    with often(7, 10**6):
+        db = ev.open(db.path)
+        done = appended(db)
+        assert 0 < done < APPENDS
+        append_from(db, done + 20)
+    check(db, oracles, done + 20)
+
+
+def test_processes_take_turns(tmp_path: Path) -> None:
+    """Each goes on where the other is."""
+    db, oracles = new_streams(tmp_path / "db", two=True)
+    with started(APPEND_WHEN_ASKED, db.path) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+        for number in range(40):
+            if number % 5 < 3:
+                append_one(db, number)
+                continue
+            other.stdin.write(f"{number}\n")
+            other.stdin.flush()
+            assert other.stdout.readline() == f"{number}\n"
+        other.stdin.close()
+    # The other process may have had the last word.
+    check(ev.open(db.path), oracles, 40)
+
+
+def test_processes_append_at_the_same_time(tmp_path: Path) -> None:
+    db = new_database(tmp_path / "db")
+    text = "SELECT car, speed FROM cars WHERE speed >= 5"
+    db.sql(f"CREATE STORED STREAM kept WITH (lateness = '1 hour') AS {text}")
+    others = [started(APPEND_MANY, db.path, name) for name in "xy"]
+    for other in others:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "open\n"
+    for other in others:
+        assert other.stdin is not None
+        other.stdin.write("go\n")
+        other.stdin.flush()
+    append_many(db, "z")
+    for other in others:
+        other.communicate()
+        assert other.returncode == 0
+    db.stream("cars").append([{"ts": 10**10, "car": "last", "speed": 1.0}])
+    assert failure_of(db) is None
+    found = [(row["car"], row["speed"]) for row in rows_of(db)]
+    assert sorted(found) == [(name, float(speed)) for name in "xyz" for speed in range(5, 30)]
