@@ -84,7 +84,22 @@ def test_names_in_a_spark_stream(
 
 
 def test_what_spark_refuses(spark: SparkSession, db: ev.Database) -> None:
-    with pytest.raises(UnsupportedError, match="cannot be kept as a stored stream yet"):
+    with pytest.raises(UnsupportedError, match="Spark does not run the query of a stored stream"):
         ev.spark(spark, db.path).sql("CREATE STORED STREAM fast AS SELECT car FROM cars")
+    assert "fast" not in db.streams()
     with pytest.raises(StoreError):
         ev.spark(spark).sql("CREATE STREAM fast AS SELECT car FROM cars")
+
+
+def test_spark_reads_what_a_query_has_stored(spark: SparkSession, db: ev.Database) -> None:
+    db.sql("CREATE STORED STREAM fast AS SELECT car, speed FROM cars WHERE speed > 50")
+    on_spark = ev.spark(spark, db.path)
+    text = "SELECT car, MAX(speed) AS top FROM fast GROUP BY car"
+    rows = [row.asDict() for row in on_spark.sql(text).collect()]
+    assert sorted(rows, key=repr) == sorted(db.sql(text).rows(), key=repr)
+    assert rows
+    frame = on_spark.sql("SELECT ts, start_ts, car, speed FROM fast")
+    with pytest.raises(Exception, match="events come from nowhere else"):
+        frame.write.format("eventide").option("stream", "fast").mode("append").save(str(db.path))
+    on_spark.sql("DROP STREAM fast")
+    assert "fast" not in db.streams()
