@@ -24,7 +24,7 @@ from eventide.api.replay import Replay, replay_merged, replay_queries
 from eventide.api.replay.pace import Speed, speed_of
 from eventide.api.result import Result
 from eventide.api.running import RunningStream
-from eventide.api.stored import DerivedStream, StoredQueries
+from eventide.api.stored import StoredDerivedStream, StoredQueries
 from eventide.api.stream import Stream, Time, forward_range, options_from
 from eventide.api.tables import Times, plan_tables, sources_for, tables_of, written_sources
 from eventide.engines.explain.explained import explained
@@ -123,7 +123,7 @@ class Database:
         """Return a stream by its name."""
         stored = self.store.stream(name)
         named = self.named.all().get(name.lower())
-        kind = Stream if named is None or named.kind != "stored stream" else DerivedStream
+        kind = Stream if named is None or named.kind != "stored stream" else StoredDerivedStream
         return kind(stored, self.publish)
 
     def publish(self, stream: str, events: pa.RecordBatch, first_seq: int) -> None:

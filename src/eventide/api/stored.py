@@ -41,7 +41,7 @@ from eventide.store.progress import (
     QUERY_FOLDER,
     Checkpoint,
     Journal,
-    Step,
+    TakenStep,
     place_of,
     read_progress,
     read_steps,
@@ -64,7 +64,7 @@ Rows = Mapping[str, pa.RecordBatch]
 """Events by stream."""
 
 
-class DerivedStream(Stream):
+class StoredDerivedStream(Stream):
     """A stream that stores the rows of a query; nothing else is appended to it."""
 
     def append(
@@ -247,7 +247,7 @@ class StoredQuery:
         self.retake(memory, progress.steps)
         return memory
 
-    def retake(self, memory: Memory, steps: Sequence[Step]) -> None:
+    def retake(self, memory: Memory, steps: Sequence[TakenStep]) -> None:
         """Take steps that are in the journal."""
         if not steps:
             return self.check_rows(memory)
@@ -298,7 +298,7 @@ class StoredQuery:
         if until:
             given = self.given(memory, until, arrived)
             if given is not None:
-                step = Step(until, sum(rows.num_rows for rows in given.values()))
+                step = TakenStep(until, sum(rows.num_rows for rows in given.values()))
                 memory.journal.add(step)
                 self.run(memory, step, [given])
             else:
@@ -312,7 +312,7 @@ class StoredQuery:
         count = sum(end - memory.next_seqs[name] for name, end in until.items())
         if count <= EVENTS_AT_ONCE:
             rows = self.rows_until(memory, sources, until)
-            step = Step(until, sum(each.num_rows for each in rows.values()))
+            step = TakenStep(until, sum(each.num_rows for each in rows.values()))
             memory.journal.add(step)
             self.run(memory, step, [rows])
             return
@@ -321,7 +321,7 @@ class StoredQuery:
             for name in until
             for piece in sources[name].slices(ALL_TIME, EVENTS_AT_ONCE)
         }
-        step = Step(until, None, tuple(sorted(cuts)))
+        step = TakenStep(until, None, tuple(sorted(cuts)))
         memory.journal.add(step)
         self.run(memory, step, self.parts(memory, step, sources))
         self.save(memory)
@@ -369,7 +369,7 @@ class StoredQuery:
         return found
 
     def parts(
-        self, memory: Memory, step: Step, sources: Mapping[str, Snapshot]
+        self, memory: Memory, step: TakenStep, sources: Mapping[str, Snapshot]
     ) -> Iterator[dict[str, pa.RecordBatch]]:
         """Yield the events of a step in parts, one period after the other.
 
@@ -380,7 +380,7 @@ class StoredQuery:
             if start < end:
                 yield self.rows_until(memory, sources, step.until, TimeRange(start, end))
 
-    def run(self, memory: Memory, step: Step, parts: Iterable[Rows]) -> None:
+    def run(self, memory: Memory, step: TakenStep, parts: Iterable[Rows]) -> None:
         """Take a step that the journal has, and store its rows."""
         assert self.engine is not None
         count = 0

@@ -47,7 +47,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TakenStep:
     """The events that a query takes together."""
 
     until: Mapping[str, int]
@@ -59,11 +59,11 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class QueryProgress:
     """What the files say: a checkpoint, the steps since, and where the journal ends."""
 
     checkpoint: Checkpoint
-    steps: tuple[Step, ...]
+    steps: tuple[TakenStep, ...]
     journal_end: int
 
 
@@ -118,15 +118,15 @@ def parsed_checkpoint(path: Path, content: bytes) -> Checkpoint:
     )
 
 
-def read_progress(folder: Path) -> Progress | None:
+def read_progress(folder: Path) -> QueryProgress | None:
     """Return how far a query is, None if it has not begun."""
     checkpoint = read_checkpoint(folder)
     if checkpoint is None:
         return None
-    return Progress(checkpoint, *read_steps(folder / f"{JOURNAL}{checkpoint.number}"))
+    return QueryProgress(checkpoint, *read_steps(folder / f"{JOURNAL}{checkpoint.number}"))
 
 
-def read_steps(path: Path, start: int = 0) -> tuple[tuple[Step, ...], int]:
+def read_steps(path: Path, start: int = 0) -> tuple[tuple[TakenStep, ...], int]:
     """Return the steps of a journal from a place on, and where the last whole one ends."""
     try:
         with path.open("rb") as file:
@@ -137,7 +137,7 @@ def read_steps(path: Path, start: int = 0) -> tuple[tuple[Step, ...], int]:
     except OSError as error:
         message = f"cannot read {path}: {error.strerror or error}"
         raise StoreError(message, hint="check the disk and the permissions") from error
-    steps: list[Step] = []
+    steps: list[TakenStep] = []
     end = start
     lines = content.splitlines(keepends=True)
     for place, line in enumerate(lines):
@@ -152,14 +152,14 @@ def read_steps(path: Path, start: int = 0) -> tuple[tuple[Step, ...], int]:
     return tuple(steps), end
 
 
-def parsed_step(line: bytes) -> Step | None:
+def parsed_step(line: bytes) -> TakenStep | None:
     """Return the step of a line, None if the line is not whole."""
     checksum, _, text = line.removesuffix(b"\n").partition(b" ")
     if not line.endswith(b"\n") or checksum != _checksum(text):
         return None
     entry = read_json(text)
     rows = entry["rows"]
-    return Step(
+    return TakenStep(
         {str(name): whole(seq) for name, seq in entry["until"].items()},
         None if rows is None else whole(rows),
         tuple(whole(each) for each in entry["cuts"]),
@@ -175,7 +175,7 @@ class Journal:
         self.file: AppendFile | None = None
         self.synced = True
 
-    def add(self, step: Step) -> None:
+    def add(self, step: TakenStep) -> None:
         """Write a step at the end."""
         entry = {"until": dict(step.until), "rows": step.rows, "cuts": list(step.cuts)}
         text = json.dumps(entry, separators=(",", ":")).encode()

@@ -19,6 +19,7 @@ from eventide.api import stored
 from eventide.api.database import live_query
 from eventide.api.live_query import LiveQuery
 from eventide.api.stream import with_seq_from
+from eventide.engines.live.engine import LiveEngine
 from eventide.errors import BindError, SchemaError, StoreError
 from eventide.lang.sql.named.stream import plan_stream
 from eventide.plan.named import NamedQuery
@@ -245,7 +246,7 @@ def test_a_failing_query_does_not_disturb_producers(db: ev.Database) -> None:
     def truck(second: int, load: int) -> list[dict[str, object]]:
         return [{"ts": second * SECOND, "car": "a", "load": load}]
 
-    with patch.object(stored.LiveEngine, "take", side_effect=ArithmeticError("no answer")):
+    with patch.object(LiveEngine, "take", side_effect=ArithmeticError("no answer")):
         trucks.append(truck(1, 1))
     trucks.append(truck(2, 2))
     assert failure_of(db) == "no answer"
@@ -260,7 +261,7 @@ def test_a_failing_query_does_not_disturb_producers(db: ev.Database) -> None:
 def test_what_cannot_be_kept_is_not_created(db: ev.Database) -> None:
     with pytest.raises(SchemaError):
         db.sql("CREATE STORED STREAM kept AS SELECT ts - start_ts AS took FROM quick")
-    with patch.object(stored.LiveEngine, "take", side_effect=ArithmeticError("no answer")):
+    with patch.object(LiveEngine, "take", side_effect=ArithmeticError("no answer")):
         db.stream("cars").append(car(1))
         with pytest.raises(ArithmeticError):
             db.sql(f"CREATE STORED STREAM kept AS {FAST}")
@@ -284,7 +285,7 @@ def test_an_interrupted_step_is_taken_again(db: ev.Database) -> None:
     db.sql(f"CREATE STORED STREAM kept AS {FAST}")
     db.stream("cars").append(car(1))
     with (
-        patch.object(stored.LiveEngine, "take", side_effect=KeyboardInterrupt),
+        patch.object(LiveEngine, "take", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
         db.stream("cars").append(car(2))
