@@ -446,8 +446,16 @@ class StoredQueries:
         self.queries: list[StoredQuery] = []
 
     def present(self) -> list[StoredQuery]:
-        """Return the queries that are defined now, each behind those that it reads."""
-        known = self.named.all()
+        """Return the queries that are defined now, each behind those that it reads.
+
+        If the definitions cannot be read, those that were defined last: producers go on, and who
+        asks for a name is told.
+        """
+        try:
+            known = self.named.all()
+        except StoreError as error:
+            log.warning("stored streams may be out of date: %s", error.message)
+            return self.queries
         if known is self.known or not (known or self.queries):
             return self.queries
         with self.changing:

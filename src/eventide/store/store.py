@@ -49,6 +49,8 @@ FORMAT = 3
 MARKER = "eventide.json"
 STREAMS = "streams"
 DROPPED = "dropped-"
+COPY_ATTEMPTS = 100
+"""How often rows are looked at again because their query has gone on meanwhile."""
 STORED_KIND = "stored stream"
 """The kind of a definition whose rows are stored."""
 STREAM_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")

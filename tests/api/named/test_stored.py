@@ -18,7 +18,7 @@ import eventide as ev
 from eventide.api import stored
 from eventide.api.database import live_query
 from eventide.api.live_query import LiveQuery
-from eventide.api.stream import with_seq_from
+from eventide.api.stream import Stream, with_seq_from
 from eventide.engines.live.engine import LiveEngine
 from eventide.errors import BindError, SchemaError, StoreError
 from eventide.lang.sql.named.stream import plan_stream
@@ -319,3 +319,33 @@ def test_a_step_that_was_cut_short_is_not_taken(db: ev.Database) -> None:
     db.stream("cars").append(car(3))
     assert failure_of(db) is None
     assert [row["ts"] for row in rows_of(db)] == [SECOND, 2 * SECOND]
+
+
+def test_it_reads_relations(db: ev.Database) -> None:
+    owners = db.create_relation("owners", {"car": "string", "owner": "string"}, key=["car"])
+    owners.upsert([{"car": "a", "owner": "Ada"}], at=0)
+    text = """ISTREAM (SELECT c.speed, o.owner FROM cars [RANGE 5 SECONDS] AS c
+              JOIN owners AS o ON o.car = c.car)"""
+    db.stream("cars").append(car(1, 10.0) + car(2, 20.0))
+    db.sql(f"CREATE STORED STREAM kept AS {text}")
+    owners.upsert([{"car": "a", "owner": "Bob"}], at=4 * SECOND)
+    db = ev.open(db.path)
+    db.stream("cars").append(car(6, 30.0))
+    db.stream("cars").append(car(7, 40.0))
+    found = [(row["ts"], row["speed"], row["owner"]) for row in rows_of(db)]
+    history = [(row["ts"], row["speed"], row["owner"]) for row in history_of(db, text)]
+    assert sorted(found) == sorted(row for row in history if row[0] < 7 * SECOND)
+    assert (4 * SECOND, 20.0, "Bob") in found
+
+
+def history_of(db: ev.Database, text: str) -> list[Event]:
+    """Return the rows of a query over history, as events."""
+    return engines.plain(db.sql(f"SELECT ts, speed, owner FROM ({text}) AS q").to_arrow())
+
+
+def test_damaged_definitions_do_not_disturb_producers(db: ev.Database) -> None:
+    db.sql(f"CREATE STORED STREAM kept AS {FAST}")
+    (db.path / "definitions.json").write_text("{}")
+    db = ev.open(db.path)
+    cars = Stream(db.store.stream("cars"), db.publish)
+    assert cars.append(car(1)).rows == 1

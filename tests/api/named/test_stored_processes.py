@@ -30,10 +30,10 @@ ROOT = Path(__file__).parents[3]
 KILLS = 14
 APPENDS = 150
 
-APPEND_UNTIL_KILLED = """
+DYING = """
 import os, signal, sys
 from eventide.store.files.disk import Disk
-from tests.api.named.test_stored_processes import append_from, opened_often
+from tests.api.named.test_stored_processes import append_from, create_in_parts, opened_often
 
 left = int(sys.argv[2])
 
@@ -53,8 +53,9 @@ def dying(name):
 
 for name in ("open", "write", "sync", "sync_folder", "rename", "truncate", "unlink"):
     dying(name)
-append_from(opened_often(sys.argv[1]))
 """
+APPEND_UNTIL_KILLED = f"{DYING}append_from(opened_often(sys.argv[1]))"
+CREATE_UNTIL_KILLED = f"{DYING}create_in_parts(opened_often(sys.argv[1]))"
 APPEND_WHEN_ASKED = """
 import sys
 from tests.api.named.test_stored_processes import append_one, opened_often
@@ -107,6 +108,12 @@ def append_from(db: ev.Database, until: int = APPENDS) -> None:
         append_one(db, number)
 
 
+def create_in_parts(db: ev.Database) -> None:
+    """Create a stored stream over history that is read in several parts."""
+    with often(7, 10):
+        db.sql(f"CREATE STORED STREAM IF NOT EXISTS kept AS {QUERIES[0]}")
+
+
 def append_many(db: ev.Database, name: str) -> None:
     for second in range(30):
         db.stream("cars").append([{"ts": second * SECOND, "car": name, "speed": float(second)}])
@@ -157,6 +164,24 @@ def test_rows_are_stored_once_when_processes_are_killed(tmp_path: Path) -> None:
         assert 0 < done < APPENDS
         append_from(db, done + 20)
     check(db, oracles, done + 20)
+
+
+@pytest.mark.parametrize("place", [9, 15, 20, 23])
+def test_rows_are_stored_once_when_killed_over_history(tmp_path: Path, place: int) -> None:
+    db = new_database(tmp_path / "db")
+    oracle = Oracle(db, QUERIES[0], "0 s")
+    for number in range(40):
+        append_one(db, number)
+        oracle.append(*events_of(number))
+    oracle.step()
+    process = started(CREATE_UNTIL_KILLED, db.path, place)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    db = ev.open(db.path)
+    create_in_parts(db)
+    assert failure_of(db) is None
+    assert sorted_rows(rows_of(db)) == sorted_rows(oracle.found)
+    assert oracle.found
 
 
 def test_processes_take_turns(tmp_path: Path) -> None:
