@@ -125,7 +125,7 @@ def test_any_point_of_a_delivery_can_be_interrupted(db: eventide.Database) -> No
             # the end of a block and that of its `with`, nor at `try`. What is not queued is
             # nobody's yet.
             calling_back = "calls_back" in frame.f_locals
-            queueing = frame.f_code.co_name in ("publish", "queue", "<lambda>")
+            queueing = frame.f_code.co_name in ("publish", "queue", "enqueue", "<lambda>")
             queueing = queueing and not db.delivery.arrivals
             source = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
             leaving = source.startswith(("with ", "try:"))
