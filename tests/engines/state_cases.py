@@ -15,8 +15,10 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from eventide.engines.buckets import to_bytes
+from eventide.engines.build import build_tree
 from eventide.engines.live.engine import LiveEngine
 from eventide.engines.spark.stream import BucketEvents, Going, StreamProcessor
+from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.lang.sql import plan_sql
 from eventide.operators import key_layers
 from eventide.operators.standing.answer.report import Reporter
@@ -70,6 +72,7 @@ STANDING = {
     "kept rows": "SELECT g, MODE(k) AS m, LAST(v) AS last, SUM(DISTINCT f) AS s, "
     "ARG_MAX(k, v) AS best FROM a [RANGE 8 SECONDS] GROUP BY g",
 }
+ALL_TIME = "SELECT car, SUM(speed) AS total, ARRAY_AGG(speed) AS speeds FROM cars GROUP BY car"
 EXECUTED: tuple[tuple[str, Execution], ...] = tuple(
     (name, execution)
     for name in ("filter", "join", "distinct", "except_all", "group", "holistic", "top", "tumble")
@@ -117,7 +120,7 @@ def case_names() -> list[str]:
     standing = [f"standing {name}" for name in STANDING]
     executed = [f"standing {name} {execution}" for name, execution in EXECUTED]
     spark = ["spark window tumbling", "spark standing join"]
-    return [*live, *standing, *executed, *spark]
+    return [*live, *standing, *executed, *spark, "history all time"]
 
 
 @contextmanager
@@ -142,6 +145,8 @@ def made(name: str) -> Case:
         warnings.simplefilter("ignore")
         if kind == "live":
             return live_case(name, TEXTS[rest])
+        if kind == "history":
+            return history_case(name, ALL_TIME)
         if name == "spark window tumbling":
             return spark_case(name, TEXTS["window tumbling"])
         if name == "spark standing join":
@@ -187,6 +192,35 @@ def live_case(name: str, text: str) -> Case:
         return [plain(rows) for rows in (*told, arrival.rows)]
 
     return Case(name, engine, earlier, state, levels, go_on)
+
+
+def history_case(name: str, text: str) -> Case:
+    """A tree that only history runs: its rows leave when time is over."""
+    tree = build_tree(plan_sql(text, CARS))
+    batches = [rows.select(tree.leaves[0].schema.names) for rows in car_batches()]
+    one, two, *rest = batches
+
+    def taken(held: Any, rows: pa.RecordBatch, until_us: int) -> tuple[Any, pa.RecordBatch]:  # noqa: ANN401
+        return tree.step(held, (rows,), until_us)
+
+    earlier, _ = taken(tree.initial_state(), one, START_OF_TIME_US)
+    state, _ = taken(earlier, two, START_OF_TIME_US)
+
+    def levels(held: Any) -> Iterator[Level]:  # noqa: ANN401
+        for place, operator in enumerate(tree.operators):
+
+            def put(part: object, place: int = place) -> object:
+                return replaced(held, place, part)
+
+            yield Level(operator, held[place], put)  # type: ignore[arg-type]
+
+    def go_on(held: Any) -> object:  # noqa: ANN401
+        for batch in rest:
+            held, _ = taken(held, batch, START_OF_TIME_US)
+        _, rows = taken(tree.load(tree.dump(held)), rest[-1].slice(0, 0), END_OF_TIME_US)
+        return plain(rows)
+
+    return Case(name, tree, earlier, state, levels, go_on)
 
 
 def arrivals(name: str) -> dict[str, list[dict[str, Any]]]:

@@ -15,7 +15,7 @@ from eventide.accumulators import Accumulator, Groups
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import frozen
 from eventide.operators.aggregate import accumulator_of, lift
-from eventide.operators.checking import require
+from eventide.operators.checking import filled, require, require_keys, require_within
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.operator import Size
@@ -125,4 +125,7 @@ class AggregateAllTime(Stateful[KeptPartials]):
         partials, facts = read_rows(type(self).__name__, written, self.partial_schema)
         merged = facts["merged"]
         require(0 <= merged <= partials.num_rows, f"{merged} of {partials.num_rows} partials")
+        sizes = filled(partials.column("rows"), "numbers of events")
+        require_within(sizes, 1, 1 << 62, "numbers of events")
+        require_keys(partials.slice(0, merged).columns[: len(self.node.keys)], merged)
         return KeptPartials(partials, merged)
