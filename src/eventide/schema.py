@@ -300,6 +300,11 @@ def arrow_schema(schema: Schema) -> pa.Schema:
     return pa.schema([(name, data_type.arrow) for name, data_type in schema.fields()])
 
 
+def row_schema(row: Mapping[str, DataType]) -> pa.Schema:
+    """Return the Arrow schema of rows with some columns."""
+    return pa.schema([(name, data_type.arrow) for name, data_type in row.items()])
+
+
 def is_name(name: object) -> bool:
     """Whether a value is text that can be a name in a query, and in a file."""
     if not isinstance(name, str) or not name or any(char in name for char in '"\n\r\0'):

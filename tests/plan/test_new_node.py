@@ -19,7 +19,6 @@ from eventide.engines.history import replay
 from eventide.engines.history.answer import run_history
 from eventide.engines.live.engine import LiveEngine
 from eventide.engines.partitioning import leaf_keys
-from eventide.engines.placing import arrow_schema
 from eventide.errors import BindError, PlanError
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.operator import Operator, Size
@@ -38,7 +37,7 @@ from eventide.plan.standing.update_patterns import pattern_of
 from eventide.plan.standing.windows import RangeWindow, Unbounded, Windowed
 from eventide.plan.tree import ChangeExpression, Keys, OverOne, Plan, Timed, changed_values
 from eventide.plan.windows.nodes import Window, WindowAggregate
-from eventide.schema import FLOAT64, INT64, STRING, TIMESTAMP, Schema
+from eventide.schema import FLOAT64, INT64, STRING, TIMESTAMP, Schema, row_schema
 from eventide.store import TableSource
 from tests.engines.engines import plain, to_table
 from tests.engines.live.arriving import lived
@@ -118,7 +117,7 @@ class TakeEveryNth(Stateful[dict[str, int]]):
 
 @operators_of.register
 def _(node: EveryNth, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
-    return (TakeEveryNth(node, arrow_schema(node.row)),)
+    return (TakeEveryNth(node, row_schema(node.row)),)
 
 
 def third(source: Plan, *keys: Expression) -> EveryNth:

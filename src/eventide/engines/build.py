@@ -11,7 +11,6 @@ from functools import singledispatch
 from typing import Any
 
 from eventide.engines.live.refusals import out_of_time, refusal
-from eventide.engines.placing import TreeBuilder, arrow_schema
 from eventide.engines.standing.build import DEFAULT, StandingOptions, add_standing
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.operators.filter_project import FilterRows, ProjectRows
@@ -21,7 +20,7 @@ from eventide.operators.order_rows import OrderRows, begins_with_time
 from eventide.operators.patterns.match import MatchRows
 from eventide.operators.situations.derive import DeriveSituations
 from eventide.operators.situations.match import MatchSituations
-from eventide.operators.tree import OperatorTree
+from eventide.operators.tree import OperatorTree, TreeBuilder
 from eventide.operators.union_rows import UnionRows
 from eventide.operators.windows.all_time import AggregateAllTime
 from eventide.operators.windows.by_count import AggregateCountWindows
@@ -46,6 +45,7 @@ from eventide.plan.windows.nodes import (
     WindowAggregate,
     WindowRanks,
 )
+from eventide.schema import row_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +103,13 @@ def add_plan(builder: TreeBuilder, plan: Plan, how: Building = WHOLE) -> int:
     """Place the operators of a plan; return the number of the uppermost."""
     match plan:
         case Scan():
-            return builder.leaf(plan, arrow_schema(plan.row))
+            return builder.leaf(plan, row_schema(plan.row))
         case Standing():
             return add_standing(builder, plan, add_events, how.standing, inside=how.inside)
         case Merge(sources=sources):
             within = replace(how, owned=ALL_TIME, inside=True)
             numbers = tuple(add_plan(builder, each, within) for each in sources)
-            return builder.place(UnionRows(arrow_schema(plan.row)), describe(plan), numbers)
+            return builder.place(UnionRows(row_schema(plan.row)), describe(plan), numbers)
         case DerivedStream():
             return add_derived(builder, plan)
     operators = operators_of(plan, how)
@@ -133,7 +133,7 @@ def add_derived(builder: TreeBuilder, plan: DerivedStream, *, numbered: bool = F
     if not plan.in_time:
         raise out_of_time(plan.span)
     source = add_plan(builder, plan.source, replace(WHOLE, inside=True))
-    operator = OrderEvents(plan.order, arrow_schema(plan.row), numbered)
+    operator = OrderEvents(plan.order, row_schema(plan.row), numbered)
     return builder.place(operator, describe(plan), (source,))
 
 
@@ -151,17 +151,17 @@ def operators_of(node: Plan, how: Building) -> tuple[Operator[Any], ...]:  # noq
 
 @operators_of.register
 def _(node: Filter, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
-    return (FilterRows(node.condition, arrow_schema(node.row)),)
+    return (FilterRows(node.condition, row_schema(node.row)),)
 
 
 @operators_of.register
 def _(node: Project, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
-    return (ProjectRows(node.items, arrow_schema(node.row)),)
+    return (ProjectRows(node.items, row_schema(node.row)),)
 
 
 @operators_of.register
 def _(node: WindowAggregate, how: Building) -> tuple[Operator[Any], ...]:
-    schema = arrow_schema(node.row)
+    schema = row_schema(node.row)
     match node.window:
         case CountWindow():
             return (AggregateCountWindows(node, schema),)
@@ -176,28 +176,28 @@ def _(node: WindowAggregate, how: Building) -> tuple[Operator[Any], ...]:
 
 @operators_of.register
 def _(node: SlidingAggregate, how: Building) -> tuple[Operator[Any], ...]:
-    return (AggregateFrames(node, arrow_schema(node.row), how.owned),)
+    return (AggregateFrames(node, row_schema(node.row), how.owned),)
 
 
 @operators_of.register
 def _(node: WindowRanks, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
-    return (RankWindowRows(node, arrow_schema(node.row)),)
+    return (RankWindowRows(node, row_schema(node.row)),)
 
 
 @operators_of.register
 def _(node: MatchRecognize, how: Building) -> tuple[Operator[Any], ...]:
-    matcher = MatchRows(node, arrow_schema(node.row), how.owned, how.threads)
+    matcher = MatchRows(node, row_schema(node.row), how.owned, how.threads)
     if not node.order:
         return (matcher,)
     in_time = begins_with_time(node.order) and follows_time(node.source)
-    return (OrderRows(node.order, arrow_schema(node.source.row), in_time), matcher)
+    return (OrderRows(node.order, row_schema(node.source.row), in_time), matcher)
 
 
 @operators_of.register
 def _(node: Situations, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
-    return (DeriveSituations(node, arrow_schema(node.row)),)
+    return (DeriveSituations(node, row_schema(node.row)),)
 
 
 @operators_of.register
 def _(node: TemporalPattern, how: Building) -> tuple[Operator[Any], ...]:
-    return (MatchSituations(node, arrow_schema(node.row), how.owned),)
+    return (MatchSituations(node, row_schema(node.row), how.owned),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -33,6 +33,9 @@ class Operator(Protocol[State]):
     that it is given to, which returns the state to go on with: to come back to a state later, dump
     it. Results do not depend on how the events were divided into steps.
     """
+
+    reads_blocks: ClassVar[bool]
+    """Whether it takes less time for a few large batches than for many small ones."""
 
     @property
     def output_schema(self) -> pa.Schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -31,6 +31,9 @@ class Stateful(ABC, Generic[State]):
     An object made of others, such as a tree, writes what these `write`; only the outermost one
     seals it. The fields of such a dataclass identify the owner of its state.
     """
+
+    reads_blocks: ClassVar[bool] = False
+    """Whether it takes less time for a few large batches than for many small ones."""
 
     @cached_property
     def owner(self) -> Owner:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
@@ -50,6 +50,14 @@ class Placed:
     inputs: tuple[int, ...]
     ends: bool = False
     """Whether nothing follows its output once the leaves have ended, though its input goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreeStep:
+    """The events of each leaf before `until_us` that were in no step before."""
+
+    rows: tuple[pa.RecordBatch, ...]
+    until_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +186,17 @@ class OperatorTree(Stateful[States]):
                     self.watch(OperatorStep(number, operator, state_after, inputs, output, seconds))
         return tuple(after), edges[-1]
 
+    def run(self, steps: Iterable[TreeStep]) -> Iterator[pa.RecordBatch]:
+        """Yield the results of all steps; of an answer that changes, the last state of it."""
+        states = self.initial_state()
+        changes = self.reporter is not None and self.reporter.report == "current"
+        for step in steps:
+            states, rows = self.step(states, step.rows, step.until_us)
+            if rows.num_rows and not changes:
+                yield rows
+        if changes:
+            yield self.current(states)
+
     def reached(self, state: States, until_us: int) -> int:
         """Return the instant before which the results are complete, after a step to `until_us`."""
         reached = [until_us] * len(self.leaves)
@@ -223,3 +242,44 @@ def chain(
     """Return a tree in which each operator reads the one below it."""
     numbered = (replace(each, inputs=(place,)) for place, each in enumerate(placed))
     return OperatorTree((leaf,), tuple(numbered), watch)
+
+
+@dataclass
+class TreeBuilder:
+    """Places operators, each after those that feed it; leaves are numbered first."""
+
+    leaves: list[TreeLeaf] = field(default_factory=list)
+    placed: list[Placed] = field(default_factory=list)
+
+    def tree(self) -> OperatorTree:
+        """Return the tree; until all are known, leaves have numbers below zero."""
+        count = len(self.leaves)
+        placed = tuple(
+            replace(
+                each,
+                inputs=tuple(
+                    -1 - number if number < 0 else number + count for number in each.inputs
+                ),
+            )
+            for each in self.placed
+        )
+        return OperatorTree(tuple(self.leaves), placed)
+
+    def leaf(self, scan: Scan, schema: pa.Schema, *, relation: bool = False) -> int:
+        """Add a leaf; return its number."""
+        self.leaves.append(TreeLeaf(scan, schema, relation))
+        return -len(self.leaves)
+
+    def place(
+        self,
+        operator: Operator[Any],
+        line: str,
+        inputs: tuple[int, ...],
+        *,
+        name: str = "",
+        ends: bool = False,
+    ) -> int:
+        """Add an operator; return its number. Without a name, it has the first word of its line."""
+        name = name or line.split(" ", maxsplit=1)[0].rstrip(",")
+        self.placed.append(Placed(operator, name, line, inputs, ends))
+        return len(self.placed) - 1

@@ -227,6 +227,7 @@ class DerivedStream(OverOne):
 
     is_stream = True
     reads_time = True
+    in_chain = False
 
     source: Plan
     order: tuple[str, ...] = ()
@@ -279,6 +280,7 @@ class Relational(Plan):
     """
 
     compares_rows = True
+    in_chain = False
 
     inputs: tuple[tuple[str, Plan], ...]
     duckdb_sql: str
@@ -320,6 +322,15 @@ def scans_of(plan: Plan) -> tuple[Scan, ...]:
     if isinstance(plan, Scan):
         return (plan,)
     return tuple(scan for source in plan.children for scan in scans_of(source))
+
+
+def is_chain(plan: Plan) -> bool:
+    """Whether a plan is a chain of operators over one scan: one block, without windows in FROM."""
+    while not isinstance(plan, Scan):
+        if not plan.in_chain or len(plan.children) != 1:
+            return False
+        (plan,) = plan.children
+    return True
 
 
 def match_of(plan: Plan) -> MatchRecognize | None:

@@ -69,6 +69,8 @@ class Plan(ABC):
     """Whether all columns of the children count: rows that differ in any are different rows."""
     keeps_rows: ClassVar[bool] = False
     """Whether rows of the children wait in its state, so that each column takes memory."""
+    in_chain: ClassVar[bool] = True
+    """Whether its operator is one of a chain over a scan, if there is one scan below it."""
 
     @property
     @abstractmethod

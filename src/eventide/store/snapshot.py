@@ -126,6 +126,16 @@ class Snapshot:
             return NO_TIME
         return TimeRange(min(s.start_us for s in periods), max(s.end_us for s in periods))
 
+    def rows_in(self, time_range: TimeRange) -> int:
+        """Return about how many events a time range has, if segments are evenly filled."""
+        total = 0.0
+        for segment in self.segments:
+            own = segment.time_range
+            inside = own.intersect(time_range)
+            share = max(0, inside.end_us - inside.start_us) / (own.end_us - own.start_us)
+            total += 0 if segment.thinned else segment.rows * share
+        return round(total) + self.view.logged_rows
+
     def check_whole(self, time_range: TimeRange) -> None:
         """Refuse to read events of a period that has been thinned to aggregates."""
         for segment in self.segments:

@@ -25,13 +25,13 @@ from eventide.engines.history.rest import run_rest
 from eventide.engines.history.situations.joined import named_inputs, run_input
 from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.engines.history.weights import Weights
-from eventide.engines.placing import arrow_schema
 from eventide.engines.standing.explained import ExplainedStanding, explain_standing
 from eventide.plan.nodes import DerivedStream, Relational, Scan, scans_of
 from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.standing.nodes import Merge
 from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.tree import Plan
+from eventide.schema import row_schema
 from eventide.store.reading.hits import Reach, reach_of, reach_of_one
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource
@@ -251,14 +251,14 @@ class Explainer:
                 name, block, self.sources, until_us, analyze=self.analyze
             )
             self.standing.append(query)
-            return arrow_schema(block.row).empty_table() if table is None else table
+            return row_schema(block.row).empty_table() if table is None else table
         (scan,) = scans_of(block)
         source = self.sources[scan.stream]
         started = perf_counter()
         found = ways(block, source, self.weights)
         planning = WorkStep("Plan", perf_counter() - started, 0)
         seen = ExplainedBlock(name, block, source, found, planning, self.weights)
-        rows: pa.Table = arrow_schema(block.row).empty_table()
+        rows: pa.Table = row_schema(block.row).empty_table()
         if self.analyze:
             batches, cost = run_timed(block, source, found.best)
             rows = table_of(block, batches)

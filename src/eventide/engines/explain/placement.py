@@ -11,6 +11,7 @@ from eventide.engines.explain.explained import Explained, ExplainedBlock
 from eventide.engines.explain.situations import kept_text, matcher_lines
 from eventide.engines.explain.text import aligned, block_lines, seconds_text
 from eventide.engines.history.access import WorkStep
+from eventide.engines.history.choice import calendar_of
 from eventide.engines.history.ends import has_filter
 from eventide.engines.history.patterns.slices import matcher_of
 from eventide.engines.history.pruning import value_ranges
@@ -18,7 +19,6 @@ from eventide.engines.history.replay import SLICE_ROWS
 from eventide.engines.history.situations.joined import describe_join, joins_of, named_blocks
 from eventide.engines.history.situations.slices import temporal_matcher
 from eventide.engines.history.slices import halo_of, slices_of, why_undivided
-from eventide.engines.history.windows.calendar import calendar_of
 from eventide.engines.partitioning import keys_of_scan, spread_line
 from eventide.engines.standing.explained import (
     ExplainedStanding,

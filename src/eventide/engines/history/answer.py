@@ -13,15 +13,13 @@ from eventide.engines.history.merged import newest_of, run_merged
 from eventide.engines.history.rest import run_rest
 from eventide.engines.history.situations.joined import run_input
 from eventide.engines.history.weights import DEFAULTS, Weights
-from eventide.engines.placing import arrow_schema
 from eventide.engines.standing.choice import best_plan
 from eventide.operators.columns import concat_batches
 from eventide.operators.order_events import in_order
-from eventide.plan.nodes import DerivedStream, Relational, scans_of
+from eventide.plan.nodes import DerivedStream, Relational, is_chain, scans_of
 from eventide.plan.standing.nodes import Merge
-from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.tree import Plan
-from eventide.schema import TS, Attribute, Schema
+from eventide.schema import TS, Attribute, Schema, row_schema
 from eventide.store import TableSource
 from eventide.store.source import EventSource
 
@@ -30,6 +28,8 @@ Sources = Mapping[str, EventSource]
 
 def run_history(plan: Plan, sources: Sources, weights: Weights = DEFAULTS) -> pa.Table:
     """Return the rows of a plan over all that is stored."""
+    if is_chain(plan):
+        return run_block(plan, sources, None, weights)
     return HistoryAnswer.of(plan, sources, weights).rows(plan)
 
 
@@ -74,7 +74,7 @@ class HistoryAnswer:
 
 def source_of(name: str, stream: DerivedStream, table: pa.Table) -> TableSource:
     """Return the rows of a derived stream as a source, in order."""
-    schema = arrow_schema(stream.row)
+    schema = row_schema(stream.row)
     rows = concat_batches(table.to_batches(), schema)
     ordered = in_order(rows, stream.order)
     return TableSource(name, schema_of(stream), pa.Table.from_batches([ordered], schema))
@@ -95,7 +95,7 @@ def run_block(
     plan: Plan, sources: Sources, until_us: int | None, weights: Weights = DEFAULTS
 ) -> pa.Table:
     """Return the rows of a plan over scans: over one scan, the cheapest way."""
-    if windows_of(plan):
+    if not is_chain(plan):
         return table_of(plan, run_merged(best_plan(plan, sources), sources, until_us))
     (scan,) = scans_of(plan)
     rows, _ = ways(plan, sources[scan.stream], weights).best.run()
@@ -104,4 +104,4 @@ def run_block(
 
 def table_of(plan: Plan, rows: Sequence[pa.RecordBatch]) -> pa.Table:
     """Return the rows of a block; if there are none, with the columns of its plan."""
-    return pa.Table.from_batches(rows, rows[0].schema if rows else arrow_schema(plan.row))
+    return pa.Table.from_batches(rows, rows[0].schema if rows else row_schema(plan.row))

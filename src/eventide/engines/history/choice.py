@@ -13,13 +13,13 @@ from eventide.engines.history.ends import EndsAccess
 from eventide.engines.history.patterns.ways import pattern_ways
 from eventide.engines.history.replay import replay
 from eventide.engines.history.weights import Weights
-from eventide.engines.history.windows.calendar import CalendarIndex, calendar_of
-from eventide.engines.history.windows.costs import rows_in
+from eventide.engines.history.windows.calendar import CalendarIndex, is_indexed
 from eventide.engines.history.windows.index import replay_seconds as window_seconds
 from eventide.engines.history.windows.index import window_access
-from eventide.plan.nodes import EndRows, match_of, scans_of, situations_of
+from eventide.plan.nodes import EndRows, Filter, Project, match_of, scans_of, situations_of
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.tree import Plan, remembers
+from eventide.plan.windows.nodes import CalendarWindow, WindowAggregate
 from eventide.store.snapshot import Snapshot
 from eventide.store.source import EventSource
 
@@ -88,6 +88,15 @@ def ways(plan: Plan, source: EventSource, weights: Weights) -> Ways:
     return Ways(sorted(every, key=lambda each: each.estimate.seconds))
 
 
+def calendar_of(plan: Plan) -> WindowAggregate | None:
+    """Return the windows of the calendar that a block aggregates over, if the index has them."""
+    while isinstance(plan, Filter | Project):
+        plan = plan.source
+    if isinstance(plan, WindowAggregate) and isinstance(plan.window, CalendarWindow):
+        return plan if is_indexed(plan) else None
+    return None
+
+
 def asked_of_index(
     plan: Plan, source: Snapshot, weights: Weights
 ) -> tuple[Sequence[Access], float] | str:
@@ -103,7 +112,7 @@ def asked_of_index(
     if isinstance(patterns, str):
         return patterns
     (scan,) = scans_of(plan)
-    rows = rows_in(source, scan.time_range)
+    rows = source.rows_in(scan.time_range)
     return patterns, rows * patterns[0].question.row_seconds(weights)
 
 
@@ -112,7 +121,7 @@ def only_replay(plan: Plan, source: Snapshot, weights: Weights, refused: str | N
     (scan,) = scans_of(plan)
     node = situations_of(plan)
     row_seconds = weights.replay_event if node is None else situation_seconds(node, weights)
-    seconds = rows_in(source, scan.time_range) * row_seconds
+    seconds = source.rows_in(scan.time_range) * row_seconds
     return Ways([replay_of(plan, source, seconds)], refused)
 
 
@@ -125,7 +134,7 @@ def situation_seconds(node: Situations | TemporalPattern, weights: Weights) -> f
 def replay_of(plan: Plan, source: Snapshot, seconds: float) -> ReplayWay:
     """Return replay as a way."""
     (scan,) = scans_of(plan)
-    rows = rows_in(source, scan.time_range)
+    rows = source.rows_in(scan.time_range)
     share = rows / max(1, source.row_count)
     blocks = round(share * sum(segment.leaves for segment in source.segments))
     return ReplayWay(plan, source, Cost(seconds, rows, blocks, 0, 1))

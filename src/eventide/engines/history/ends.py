@@ -16,11 +16,11 @@ import pyarrow as pa
 from eventide.engines.history.access import Cost, StopWatch
 from eventide.engines.history.replay import SLICE_ROWS, replay, run_slice
 from eventide.engines.history.slices import Slice
-from eventide.engines.placing import arrow_schema
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.operators.columns import concat_batches
 from eventide.plan.nodes import EndRows, Filter, Scan, scans_of
 from eventide.plan.tree import Plan
+from eventide.schema import row_schema
 from eventide.store.reading.ends import end_of
 from eventide.store.snapshot import Snapshot
 
@@ -83,7 +83,7 @@ class EndsAccess:
     def run(self) -> tuple[list[pa.RecordBatch], Cost]:
         """Return the rows, and the measured cost."""
         watch = StopWatch()
-        schema = arrow_schema(self.node.row)
+        schema = row_schema(self.node.row)
         parts: list[pa.RecordBatch] = []
         found = 0
         for times, events in self.periods():

@@ -6,7 +6,7 @@ at the last instant is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ from eventide.engines.build import build_tree
 from eventide.engines.standing.reach import conditions_of, needed_ranges
 from eventide.ingest.merging import EventCursor, TimeMerge
 from eventide.instants import TimeRange
-from eventide.operators.tree import OperatorTree
+from eventide.operators.tree import OperatorTree, TreeStep
 from eventide.plan.nodes import scans_of
 from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.tree import Plan
@@ -37,14 +37,6 @@ class Reading:
     where: Mapping[str, ValueRange]
 
 
-@dataclass(frozen=True, slots=True)
-class TreeStep:
-    """The events of each leaf before `until_us` that were in no step before."""
-
-    rows: tuple[pa.RecordBatch, ...]
-    until_us: int
-
-
 def run_merged(
     plan: Plan,
     sources: Mapping[str, EventSource],
@@ -59,19 +51,7 @@ def run_merged(
         return []
     tree = build_tree(plan) if tree is None else tree
     steps = steps_of(tree, readings(plan, tree, until_us - 1), sources, until_us)
-    return list(run_steps(tree, steps))
-
-
-def run_steps(tree: OperatorTree, steps: Iterable[TreeStep]) -> Iterator[pa.RecordBatch]:
-    """Yield what a tree makes of all steps; of an answer that changes, the last state of it."""
-    states = tree.initial_state()
-    changes = tree.reporter is not None and tree.reporter.report == "current"
-    for step in steps:
-        states, rows = tree.step(states, step.rows, step.until_us)
-        if rows.num_rows and not changes:
-            yield rows
-    if changes:
-        yield tree.current(states)
+    return list(tree.run(steps))
 
 
 def newest_of(plan: Plan, sources: Mapping[str, EventSource]) -> int | None:

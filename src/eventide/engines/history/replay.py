@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from eventide.engines.build import build_tree
-from eventide.engines.history.merged import TreeStep, run_steps
 from eventide.engines.history.patterns.slices import (
     NoEntryError,
     finds_matches,
@@ -18,14 +17,13 @@ from eventide.engines.history.patterns.slices import (
 )
 from eventide.engines.history.pruning import value_ranges
 from eventide.engines.history.situations.slices import (
-    follows_situations,
     rows_of_slice,
     temporal_matcher,
 )
 from eventide.engines.history.slices import Slice, slices_of
 from eventide.instants import ALL_TIME, END_OF_TIME_US, TimeRange
 from eventide.operators.columns import in_blocks
-from eventide.operators.tree import OperatorTree
+from eventide.operators.tree import OperatorTree, TreeStep
 from eventide.plan.nodes import scans_of
 from eventide.plan.tree import Plan
 from eventide.schema import TS
@@ -44,11 +42,12 @@ Build = Callable[[Plan, TimeRange, int], OperatorTree]
 def replay(plan: Plan, source: EventSource, build: Build = build_tree) -> list[pa.RecordBatch]:
     """Return the rows of a plan over one scan; every event is read."""
     (scan,) = scans_of(plan)
-    slices = slices_of(plan, scan, source, SLICE_ROWS)
+    whole = Slice(ALL_TIME, scan.time_range, source.row_count)
+    if source.row_count <= SLICE_ROWS:
+        return run_slices(plan, source, [whole], build)
     try:
-        return run_slices(plan, source, slices, build)
+        return run_slices(plan, source, slices_of(plan, scan, source, SLICE_ROWS), build)
     except NoEntryError:
-        whole = Slice(ALL_TIME, scan.time_range, source.row_count)
         return run_slices(plan, source, [whole], build)
 
 
@@ -86,26 +85,26 @@ def run_slice(
     tree = build(plan, part.owned, threads)
     if part.read.is_empty:
         return list(run_chain(tree, iter(())))
-    if part.owned != ALL_TIME and finds_matches(tree):
-        within_us = matcher_of(tree).node.within_us
-        furthest_us = furthest * within_us if furthest and within_us else END_OF_TIME_US
-        return run_match_slice(tree, source, part.owned, value_ranges(plan), furthest_us)
-    temporal = temporal_matcher(tree)
-    if part.owned != ALL_TIME and temporal is not None:
-        within_us = temporal.node.within_us
-        rows = rows_of_slice(tree, within_us, source, part.owned, value_ranges(plan))
-        above = tree.above(len(tree.stateless))
-        return list(run_chain(above, in_blocks(rows, SLICE_ROWS)))
+    where = value_ranges(plan) if tree.filters else {}
+    searches = any(each.reads_blocks for each in tree.operators)
+    if searches and part.owned != ALL_TIME:
+        if finds_matches(tree):
+            within_us = matcher_of(tree).node.within_us
+            furthest_us = furthest * within_us if furthest and within_us else END_OF_TIME_US
+            return run_match_slice(tree, source, part.owned, where, furthest_us)
+        temporal = temporal_matcher(tree)
+        if temporal is not None:
+            rows = rows_of_slice(tree, temporal.node.within_us, source, part.owned, where)
+            above = tree.above(len(tree.stateless))
+            return list(run_chain(above, in_blocks(rows, SLICE_ROWS)))
     names = [name for name, _ in tree.scan.columns]
-    batches = source.scan(names, part.read, value_ranges(plan))
-    if finds_matches(tree) or follows_situations(tree):
-        batches = in_blocks(batches, SLICE_ROWS)
-    return list(run_chain(tree, batches))
+    batches = source.scan(names, part.read, where)
+    return list(run_chain(tree, in_blocks(batches, SLICE_ROWS) if searches else batches))
 
 
 def run_chain(tree: OperatorTree, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the results of events of the only leaf that come in order and have an end."""
-    return run_steps(tree, chain_steps(tree, batches))
+    return tree.run(chain_steps(tree, batches))
 
 
 def chain_steps(tree: OperatorTree, batches: Iterator[pa.RecordBatch]) -> Iterator[TreeStep]:

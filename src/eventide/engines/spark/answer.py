@@ -20,7 +20,6 @@ from eventide.engines.history.weights import Weights
 from eventide.engines.history.windows.calendar import CalendarIndex
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex
-from eventide.engines.placing import arrow_schema
 from eventide.engines.spark.aggregate import IndexAnswers
 from eventide.engines.spark.frames import over_frame, over_store_by_key, over_streams_stored
 from eventide.engines.spark.history import over_ends, over_store
@@ -40,7 +39,7 @@ from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.standing.nodes import Merge
 from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.tree import Plan
-from eventide.schema import Schema
+from eventide.schema import Schema, row_schema
 from eventide.store import Snapshot
 
 MOST_ON_DRIVER = 200_000
@@ -133,7 +132,7 @@ class SparkAnswer:
             isinstance(best, WindowIndex | CountIndex) and best.estimate.intervals <= MOST_ON_DRIVER
         ):
             rows, _ = best.run()
-            schema = rows[0].schema if rows else arrow_schema(plan.row)
+            schema = rows[0].schema if rows else row_schema(plan.row)
             whole = concat_batches(rows, schema)
             table = pa.Table.from_batches([to_the_border(whole, zoneless)])
             return self.session.createDataFrame(table, spark_schema(schema, zoneless))

@@ -20,7 +20,6 @@ from eventide.engines.explain.placement import MOST_READERS
 from eventide.engines.history.pruning import value_ranges
 from eventide.engines.history.replay import run_chain
 from eventide.engines.live.feeds import within
-from eventide.engines.placing import arrow_schema
 from eventide.engines.spark.history import slice_rows
 from eventide.engines.spark.prefilter import prefiltered, prefiltered_by_time
 from eventide.engines.spark.session import cores
@@ -33,7 +32,7 @@ from eventide.instants import END_OF_TIME_US, TimeRange
 from eventide.operators.columns import in_blocks
 from eventide.operators.tree import OperatorTree
 from eventide.plan.tree import Plan, remembers
-from eventide.schema import SEQ, TIMESTAMP, TS, Schema
+from eventide.schema import SEQ, TIMESTAMP, TS, Schema, row_schema
 from eventide.store import Snapshot
 
 SEQ_BITS = 33
@@ -181,7 +180,7 @@ def shuffled(
         return spread.unpack(batches, newest_us)
 
     together = packed.repartitionById(spread.buckets, f.col("bucket"))
-    return mapped(together, run, arrow_schema(spread.plan.row), zoneless)
+    return mapped(together, run, row_schema(spread.plan.row), zoneless)
 
 
 def shuffle_partitions(spark: SparkSession) -> int:

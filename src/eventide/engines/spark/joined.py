@@ -15,13 +15,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from eventide.engines.buckets import from_bytes
-from eventide.engines.placing import arrow_schema
 from eventide.engines.spark.frames import shuffle_partitions
 from eventide.engines.spark.spread import BLOCK_ROWS, Batches, blocks
 from eventide.engines.spark.types import from_the_border, mapped
 from eventide.operators.columns import in_blocks
 from eventide.operators.situations.period_join import join_periods
 from eventide.plan.situations.nodes import PeriodJoin
+from eventide.schema import row_schema
 
 PACKED = "bucket int, payload binary, side int"
 LEFT, RIGHT = 0, 1
@@ -32,8 +32,8 @@ def joined_frame(
 ) -> DataFrame:
     """Return the pairs of the rows of two DataFrames; without keys, one worker has all rows."""
     count = shuffle_partitions(left.sparkSession) if node.keys else 1
-    schemas = arrow_schema(node.left.row), arrow_schema(node.right.row)
-    schema = arrow_schema(node.row)
+    schemas = row_schema(node.left.row), row_schema(node.right.row)
+    schema = row_schema(node.row)
     one = packed(left, schemas[LEFT], [name for name, _ in node.keys], LEFT, count)
     other = packed(right, schemas[RIGHT], [name for _, name in node.keys], RIGHT, count)
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from eventide.engines.buckets import buckets_of, from_bytes, split_by_bucket, to_bytes
 from eventide.engines.build import build_tree
 from eventide.engines.derived import numbered
-from eventide.engines.history.merged import TreeStep, cut, merged_steps, run_steps
+from eventide.engines.history.merged import cut, merged_steps
 from eventide.engines.history.replay import chain_steps
 from eventide.engines.live.feeds import within
 from eventide.engines.partitioning import Keys, leaf_keys
@@ -30,7 +30,7 @@ from eventide.ingest.ordering import in_order, in_order_by_block, times
 from eventide.instants import END_OF_TIME_US, TimeRange
 from eventide.operators.columns import BLOCK_BYTES, concat_batches, in_blocks
 from eventide.operators.expressions.evaluate import evaluate
-from eventide.operators.tree import OperatorTree
+from eventide.operators.tree import OperatorTree, TreeStep
 from eventide.operators.windows.by_time import AggregateWindows
 from eventide.plan.nodes import scans_of
 from eventide.plan.standing.update_patterns import windows_of
@@ -177,7 +177,7 @@ class Spread:
         if self.windows is not None:
             yield from self.combined(self.windows, payloads[0])
             return
-        for rows in run_steps(self.above, self.steps(payloads, newest_us)):
+        for rows in self.above.run(self.steps(payloads, newest_us)):
             yield plain(rows)
 
     def combined(self, windows: AggregateWindows, payloads: list[bytes]) -> Batches:

@@ -9,7 +9,6 @@ from typing import Literal as Choice
 
 import pyarrow as pa
 
-from eventide.engines.placing import TreeBuilder
 from eventide.errors import PlanError
 from eventide.operators.align_rows import AlignRows
 from eventide.operators.operator import Operator
@@ -28,6 +27,7 @@ from eventide.operators.standing.sets.distinct import Form, distinct_operator
 from eventide.operators.standing.sets.existence import ExistenceOperator
 from eventide.operators.standing.sets.merge import MergeOperator
 from eventide.operators.standing.windows.choice import window_operator
+from eventide.operators.tree import TreeBuilder
 from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Literal, Named
 from eventide.plan.nodes import Filter, Project, Scan

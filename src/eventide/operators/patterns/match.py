@@ -95,6 +95,8 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
     batches of many keys are shared among `threads`.
     """
 
+    reads_blocks = True
+
     node: MatchRecognize
     output_schema: pa.Schema
     owned: TimeRange = ALL_TIME

@@ -38,6 +38,8 @@ class SituationState:
 class DeriveSituations(Stateful[SituationState]):
     """One row for each situation: its key, name, period and aggregates."""
 
+    reads_blocks = True
+
     node: Situations
     output_schema: pa.Schema
     derivation: Derivation = field(init=False)

@@ -81,6 +81,8 @@ class MatchSituations(Stateful[PatternState]):
     neither changes an answer.
     """
 
+    reads_blocks = True
+
     node: TemporalPattern
     output_schema: pa.Schema
     owned: TimeRange = ALL_TIME

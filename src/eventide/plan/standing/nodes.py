@@ -254,6 +254,7 @@ class Standing(OverOne):
     """
 
     compares_rows = True
+    in_chain = False
 
     source: Plan
     report: Report = "current"

@@ -195,6 +195,7 @@ class Windowed(OverOne):
     """
 
     reads_time = True
+    in_chain = False
 
     source: Plan
     alias: str

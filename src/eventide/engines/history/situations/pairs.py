@@ -8,9 +8,9 @@ from time import perf_counter
 
 import pyarrow as pa
 
-from eventide.engines.placing import arrow_schema
 from eventide.operators.situations.period_join import join_periods
 from eventide.plan.situations.nodes import PeriodJoin
+from eventide.schema import row_schema
 
 
 class PeriodPairs:
@@ -23,7 +23,7 @@ class PeriodPairs:
 
     def __init__(self, node: PeriodJoin, left: pa.Table, right: pa.Table) -> None:
         self.node, self.left, self.right = node, left, right
-        self.schema = arrow_schema(node.row)
+        self.schema = row_schema(node.row)
         self.seconds = 0.0
         """The time of joining so far."""
         self.rows = 0

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.operators.situations.derive import DeriveSituations
 from eventide.operators.situations.match import MatchSituations
 from eventide.operators.tree import OperatorTree
 from eventide.store.index.ranges import ValueRange
@@ -23,12 +22,6 @@ LOOKED_AT = 64
 """About this many events are searched first for the last one before a slice."""
 FURTHER_BACK = 4
 """How many times as many are searched next, until one is found."""
-
-
-def follows_situations(tree: OperatorTree) -> bool:
-    """Whether a tree follows situations."""
-    kinds = MatchSituations | DeriveSituations
-    return any(isinstance(each, kinds) for each in tree.operators)
 
 
 def temporal_matcher(tree: OperatorTree) -> MatchSituations | None:

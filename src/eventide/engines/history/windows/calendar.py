@@ -45,15 +45,6 @@ Partials = Callable[[Snapshot, AggregateQuestion, Sequence[int]], pa.RecordBatch
 """Returns the partials of the periods between cuts."""
 
 
-def calendar_of(plan: Plan) -> WindowAggregate | None:
-    """Return the windows of the calendar that a block aggregates over, if the index has them."""
-    while isinstance(plan, Filter | Project):
-        plan = plan.source
-    if isinstance(plan, WindowAggregate) and isinstance(plan.window, CalendarWindow):
-        return plan if is_indexed(plan) else None
-    return None
-
-
 def is_indexed(node: WindowAggregate) -> bool:
     """Whether the index has all aggregates of a node, which has no keys and no condition."""
     if node.keys or not isinstance(node.source, Scan):

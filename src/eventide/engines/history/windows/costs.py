@@ -12,7 +12,6 @@ from eventide.engines.history.replay import SLICE_ROWS
 from eventide.engines.history.weights import Weights
 from eventide.instants import TimeRange
 from eventide.plan.windows.nodes import CountWindow, Window
-from eventide.store.snapshot import Snapshot
 
 BOUNDS = 2
 """The ends of a window by count are two more aggregates: the times of two events."""
@@ -82,14 +81,3 @@ def count_replay_seconds(
     kept = rows / pane * weights.replay_pane + rows / window.slide * weights.window
     event = weights.replay_event + columns * weights.replay_value
     return rows * event + kept * columns * SIDE_BY_SIDE
-
-
-def rows_in(source: Snapshot, times: TimeRange) -> int:
-    """Return about how many events a time range has, if segments are evenly filled."""
-    total = 0.0
-    for segment in source.segments:
-        own = segment.time_range
-        inside = own.intersect(times)
-        share = max(0, inside.end_us - inside.start_us) / (own.end_us - own.start_us)
-        total += 0 if segment.thinned else segment.rows * share
-    return round(total) + source.view.logged_rows

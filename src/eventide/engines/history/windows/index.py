@@ -25,7 +25,6 @@ from eventide.engines.history.windows.calls import Asked, asked_of
 from eventide.engines.history.windows.costs import (
     IndexWork,
     count_replay_seconds,
-    rows_in,
     time_replay_seconds,
     window_count,
 )
@@ -110,7 +109,7 @@ class WindowIndex:
     def estimate(self) -> Cost:
         """The expected cost."""
         borders = [cover.border.entries for cover in self.covers]
-        windows = window_count(self.window, rows_in(self.source, self.times), self.times)
+        windows = window_count(self.window, self.source.rows_in(self.times), self.times)
         work = IndexWork(
             entries=sum(cover.whole.num_rows for cover in self.covers),
             leaves=sum(entries.num_rows for entries in borders),
@@ -200,7 +199,7 @@ def replay_seconds(plan: Plan, source: Snapshot, weights: Weights) -> float:
     node = next(each for each in below(plan) if isinstance(each, WindowAggregate))
     scan = next(each for each in below(plan) if isinstance(each, Scan))
     times = scan.time_range.intersect(source.time_range)
-    rows, aggregates = rows_in(source, times), len(node.aggregates)
+    rows, aggregates = source.rows_in(times), len(node.aggregates)
     assert not isinstance(node.window, CalendarWindow), "such windows are never replayed"
     if isinstance(node.window, CountWindow):
         return count_replay_seconds(node.window, aggregates, rows, weights)
