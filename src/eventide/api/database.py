@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +34,7 @@ from eventide.engines.history.weights import DEFAULTS, Weights
 from eventide.engines.live.engine import LiveEngine
 from eventide.engines.standing.choice import best_plan
 from eventide.errors import (
+    EventideError,
     SchemaError,
     UnboundedStateWarning,
     pointing_into,
@@ -215,9 +216,14 @@ class Database:
                 raise
         return said
 
-    def pointing(self, text: str) -> AbstractContextManager[None]:
+    @contextmanager
+    def pointing(self, text: str) -> Iterator[None]:
         """Let errors that are raised inside point into a query, or into what it reads by name."""
-        return NamedTexts.of(text, self.named.inlined()).pointing()
+        try:
+            yield
+        except EventideError as error:
+            NamedTexts.of(text, self.named.inlined()).locate(error)
+            raise
 
     def tpstream(self, text: str, params: Parameters = None) -> Matches:
         """Answer a TPStream statement: find situations whose periods lie in time as a pattern says.

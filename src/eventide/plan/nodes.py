@@ -105,6 +105,11 @@ class Filter(OverOne):
     source: Plan
     condition: Expression
 
+    @property
+    def in_order(self) -> bool:
+        """Whether rows are in order of time: if those below are."""
+        return self.source.in_order
+
     def with_expressions(self, change: ChangeExpression) -> Filter:
         """Return the node with another condition."""
         return replace(self, condition=change(self.condition, CONDITION))
@@ -146,6 +151,18 @@ class Project(OverOne):
     def row(self) -> Row:
         """The columns of the output."""
         return {item.name: item.type for item in self.items}
+
+    @property
+    def in_order(self) -> bool:
+        """Whether rows are in order of time: if those below are, and `ts` is theirs."""
+        return self.origin(TS) == TS and self.source.in_order
+
+    def origin(self, name: str) -> str | None:
+        """Return the column below that an item repeats, or None if it is computed."""
+        for item in self.items:
+            if item.name == name and isinstance(item.expression, Column):
+                return item.expression.name
+        return None
 
     def with_expressions(self, change: ChangeExpression) -> Project:
         """Return the node with other items."""

@@ -83,6 +83,11 @@ class Plan(ABC):
         return ()
 
     @property
+    def in_order(self) -> bool:
+        """Whether rows come in order of (ts, _seq), `ts` being that of the events."""
+        return self.is_stream
+
+    @property
     def changes(self) -> bool:
         """Whether its rows may go again: the edge above it is not append-only."""
         return any(source.changes for source in self.children)

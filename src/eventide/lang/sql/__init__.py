@@ -71,14 +71,18 @@ def plan_sql(
     """
     statement = read_statement(query) if isinstance(query, str) else query
     text = statement.text
-    texts = NamedTexts.of(text, named)
     try:
-        parsed = with_named(parse(statement, params), texts, catalog)
-        plan = plan_query(parsed, catalog, texts.whole, indexed)
+        parsed = parse(statement, params)
+        whole = text
+        if named:
+            texts = NamedTexts.of(text, named)
+            parsed, whole = with_named(parsed, texts, catalog), texts.whole
+        plan = plan_query(parsed, catalog, whole, indexed)
         return optimise(bind(plan, catalog))
     except RecursionError:
         raise too_deep().located_in(text) from None
     except EventideError as error:
+        texts = NamedTexts.of(text, named)
         error.span = None if error.span is None else close_brackets(error.span, texts.whole)
         texts.locate(error)
         raise error from None

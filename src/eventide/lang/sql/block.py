@@ -18,7 +18,6 @@ from eventide.lang.sql.select_list import (
     refuse_aggregates,
 )
 from eventide.lang.sql.windows.group_by import is_windowed, window_and_keys
-from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import (
     Aggregate,
     Cast,
@@ -129,7 +128,7 @@ def _row_plan(parts: _Parts) -> Plan:
     hidden = [part.name for part in read if isinstance(part, Column)]
     sliding = _Sliding([], [*scope.fields, *hidden])
     items = tuple(Named(item.name, sliding.lift(item.expression)) for item in parts.items)
-    if sliding.found and not in_order(scope.source):
+    if sliding.found and not scope.source.in_order:
         over = sliding.found[0][0]
         message = "a frame goes over the events of a stream"
         raise UnsupportedError(message, span=over.span, hint="put it in a SELECT around this one")

@@ -6,15 +6,12 @@ from sqlglot import exp
 
 from eventide.lang.sql.names.columns import identifier
 from eventide.lang.sql.names.derived import times_named
-from eventide.lang.sql.names.scope import sources_of
+from eventide.lang.sql.names.scope import NO_CTE, sources_of
 from eventide.lang.sql.patterns.clause import RowPattern
 from eventide.lang.sql.situations.clause import SituationTable
 from eventide.lang.sql.situations.period_relations import sides_of_relations
 from eventide.lang.sql.standing.clause import window_of_table
 from eventide.lang.sql.windows.group_by import is_windowed
-
-NO_CTE = "no_cte"
-"""The key under which a table remembers that it is not the CTE of its name."""
 
 
 def inline_ctes(query: exp.Expr) -> None:

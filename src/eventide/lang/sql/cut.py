@@ -18,7 +18,7 @@ from eventide.lang.sql.block import Block, plan_block
 from eventide.lang.sql.indexed import IndexReader
 from eventide.lang.sql.names.columns import fresh, identifier
 from eventide.lang.sql.names.scope import Scope, refuse, sources_of
-from eventide.lang.sql.ordering import OuterClauses, around_of
+from eventide.lang.sql.ordering import NOTHING_AROUND, OuterClauses, around_of
 from eventide.lang.sql.relation_rows import (
     as_input,
     is_of_rows,
@@ -91,7 +91,7 @@ class Cutter:
     def add(self, plan: Plan) -> exp.Table:
         """Add a plan as an input, and return the table that stands for it in the rest."""
         name = f"{self.prefix}_{len(self.inputs)}"
-        self.inputs.append((name, as_input(plan)))
+        self.inputs.append((name, as_input(plan) if plan.changes else plan))
         return exp.to_table(name)
 
     def union(self, query: exp.Expr) -> Plan | None:
@@ -227,7 +227,8 @@ class Cutter:
             refuse(what, select, _OUTER_HINT)
         try:
             block = plan_block(select, scope, self.reader.text)
-            around = around_of(select, block.columns)
+            ordered = any(select.args.get(key) for key in _AROUND_ARGS)
+            around = around_of(select, block.columns) if ordered else NOTHING_AROUND
         except UnsupportedError as error:
             if windowed:
                 raise
@@ -240,7 +241,7 @@ class Cutter:
             if nested and not windowed:
                 return None
             raise
-        if reads_relation(block.plan) and not is_of_rows(block.plan):
+        if block.plan.changes and reads_relation(block.plan) and not is_of_rows(block.plan):
             return None
         return block, around
 
@@ -274,10 +275,11 @@ class Cutter:
         rest = exp.Select(expressions=[exp.column(identifier(name)) for name in names])
         rest.set("from_", exp.From(this=table))
         rest.set("with_", select.args.get("with_"))
-        around.put(rest)
-        if not around.is_empty or rest.args.get("with_"):
+        if around is not NOTHING_AROUND:
+            around.put(rest)
+        if rest.args.keys() & _AROUND_ARGS or rest.args.get("with_"):
             return rest
-        rest.meta["is_input"] = may_change(block.plan, names)
+        rest.meta["is_input"] = not block.plan.changes or may_change(block.plan, names)
         return rest
 
     def _keep(

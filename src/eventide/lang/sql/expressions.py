@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from eventide.errors import BindError, EventideError, Span, UnsupportedError
 from eventide.lang.sql.functions.aggregates import aggregate_name, read_aggregate
+from eventide.lang.sql.functions.arguments import unread
 from eventide.lang.sql.functions.known import (
     ANONYMOUS,
     DATE_PARTS,
@@ -18,7 +19,6 @@ from eventide.lang.sql.functions.known import (
     READ,
     WITH_CONSTANTS,
     is_ours,
-    unread,
 )
 from eventide.lang.sql.intervals import interval_us
 from eventide.lang.sql.literals import data_type, is_timestamp, number, timestamp

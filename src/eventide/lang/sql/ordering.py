@@ -41,6 +41,9 @@ class OuterClauses:
             rest.set("order", exp.Order(expressions=items))
 
 
+NOTHING_AROUND = OuterClauses()
+
+
 def around_of(select: exp.Select, columns: SelectList) -> OuterClauses:
     """Return the clauses around a block with some columns."""
     clauses = {

@@ -20,8 +20,7 @@ from eventide.lang.sql.names.derived import (
     times_named,
 )
 from eventide.lang.sql.names.lists import RENAMED_STREAM
-from eventide.lang.sql.names.scope import Scope, refuse, scope_of, sources_of
-from eventide.lang.sql.names.streams import stream_named
+from eventide.lang.sql.names.scope import Scope, refuse, scope_of, sources_of, stream_named
 from eventide.lang.sql.patterns.clause import RowPattern
 from eventide.lang.sql.patterns.hints import hint_before_match
 from eventide.lang.sql.patterns.plan import plan_match
@@ -37,7 +36,6 @@ from eventide.lang.sql.values import written_scope
 from eventide.lang.sql.windows.group_by import check_windowed, is_windowed
 from eventide.plan.bind import bind
 from eventide.plan.events.derived import as_events, merged_events
-from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import Column, Named
 from eventide.plan.nodes import Project, Scan
 from eventide.plan.patterns.nodes import MatchRecognize
@@ -246,7 +244,7 @@ class SourceReader:
 
     def in_time(self, scope: Scope, span: Span | None) -> Scope:
         """Return a scope whose rows are in order of their times, and have them."""
-        if in_order(scope.source):
+        if scope.source.in_order:
             return scope
         names = scope.starred
         items = tuple(Named(name, scope.means(name)) for name in names)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eventide.errors import BindError, Span
-from eventide.plan.events.time_order import in_order
 from eventide.plan.events.timed import time_name
 from eventide.plan.expressions import Column, Expression, Literal, Named
 from eventide.plan.nodes import DerivedStream, Project
@@ -31,7 +30,7 @@ def as_events(plan: Plan, span: Span | None = None, *, always: bool = False) -> 
     found = _projected(plan).timed()
     shown = _checked(found, span).plan
     assert isinstance(shown, Project)
-    if in_order(shown) and not always:
+    if shown.in_order and not always:
         names = {*plan.row, TS, START_TS}
         return Project(shown.source, tuple(item for item in shown.items if item.name in names))
     _refuse_numbers(shown, span)

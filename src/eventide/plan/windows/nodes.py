@@ -204,6 +204,11 @@ class SlidingAggregate(OverOne):
         added = {item.name: item.aggregate.type for item in self.aggregates}
         return {**self.source.row, **added}
 
+    @property
+    def in_order(self) -> bool:
+        """Whether rows are in order of time: if those below are."""
+        return self.source.in_order
+
     def with_expressions(self, change: ChangeExpression) -> SlidingAggregate:
         """Return the node with other keys and aggregates."""
         keys = changed_values(self.keys, change)

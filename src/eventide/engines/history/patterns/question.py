@@ -21,7 +21,6 @@ from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools
 from eventide.operators.patterns.match import MatchRows
 from eventide.operators.tree import OperatorTree
-from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import MatchNumber, walk
 from eventide.plan.nodes import Filter, Project, Scan, match_of, scans_of
 from eventide.plan.patterns.nodes import MatchRecognize
@@ -46,7 +45,7 @@ def why_replay(node: MatchRecognize) -> str | None:
     expressions = [item.expression for item in (*node.defines, *node.measures)]
     numbered = any(isinstance(p, MatchNumber) for each in expressions for p in walk(each))
     reasons = {
-        "rows are in an order of their own": bool(node.order) or not in_order(node.source),
+        "rows are in an order of their own": bool(node.order) or not node.source.in_order,
         "what is below the pattern remembers rows": not is_plain(node.source),
         "a match can last any time without WITHIN": node.within_us is None,
         "^ and $ ask for the ends of the partition": any(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from eventide.errors import BindError, Span
-from eventide.lang.sql.functions.known import unread
+from eventide.lang.sql.functions.arguments import unread
 from eventide.lang.sql.names.scope import refuse
 from eventide.lang.sql.spans import span_of, written
 from eventide.plan.aggregates import AGGREGATES

@@ -117,3 +117,15 @@ class ArgumentParser(DuckDBParser):
             elif kind == TokenType.L_PAREN:
                 return self._tokens[place - 1]
         return None
+
+
+def unread(node: exp.Expr, *keys: str) -> exp.Expr | None:
+    """Return the first argument of a node that is under none of the given keys, if there is one.
+
+    sqlglot also keeps arguments that only other dialects know: FLOOR(x, 2), FIRST(x, 2).
+    """
+    for key, value in node.args.items():
+        for each in value if isinstance(value, list) else [value]:
+            if key not in keys and isinstance(each, exp.Expr):
+                return each
+    return None

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from eventide.lang.sql.functions.arguments import unread
+
 _BINARY = ("this", "expression")
 _UNARY = ("this",)
 
@@ -171,18 +173,6 @@ def is_ours(node: exp.Expr, text: exp.Expr | None, number: exp.Expr | None) -> b
             counted = isinstance(number, exp.Literal) and number.is_int and int(number.name) < 10
             return number is None or counted
     return False
-
-
-def unread(node: exp.Expr, *keys: str) -> exp.Expr | None:
-    """Return the first argument of a node that is under none of the given keys, if there is one.
-
-    sqlglot also keeps arguments that only other dialects know: FLOOR(x, 2), FIRST(x, 2).
-    """
-    for key, value in node.args.items():
-        for each in value if isinstance(value, list) else [value]:
-            if key not in keys and isinstance(each, exp.Expr):
-                return each
-    return None
 
 
 def has_more(aggregate: exp.Expr) -> bool:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from eventide.errors import BindError, Span
-from eventide.lang.sql.ctes import NO_CTE
 from eventide.lang.sql.functions.of_flink import apply_flink_functions
 from eventide.lang.sql.named.texts import NamedTexts
 from eventide.lang.sql.names.columns import identifier
 from eventide.lang.sql.names.lists import read_short_lists
-from eventide.lang.sql.names.scope import refuse
+from eventide.lang.sql.names.scope import NO_CTE, refuse
 from eventide.lang.sql.parse import parse
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.standing.clause import report_of, window_of_table

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from sqlglot import exp
 
 from eventide.errors import BindError
-from eventide.lang.sql.ctes import NO_CTE, visible_cte
+from eventide.lang.sql.ctes import visible_cte
 from eventide.lang.sql.names.columns import identifier, item_name
-from eventide.lang.sql.names.scope import sources_of
+from eventide.lang.sql.names.scope import NO_CTE, sources_of
 from eventide.lang.sql.patterns.clause import RowPattern
 from eventide.lang.sql.rest.remainder import own_nodes
 from eventide.lang.sql.situations.clause import SituationTable

@@ -19,7 +19,6 @@ from eventide.lang.sql.patterns.names import MatchTranslator, Variables
 from eventide.lang.sql.patterns.pattern import PatternText
 from eventide.lang.sql.select_list import refuse_aggregates
 from eventide.lang.sql.spans import span_of
-from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import (
     ALWAYS,
     At,
@@ -100,7 +99,7 @@ class _MatchPlanner:
         """Return ORDER BY; empty where it is the order that events have anyway."""
         found = [self.order_key(item) for item in self.clause.order]
         arrival = [OrderKey(Column(TS)), OrderKey(Column(SEQ))]
-        if not in_order(self.scope.source):
+        if not self.scope.source.in_order:
             found = found or arrival[:1]
         elif found in ([], arrival[:1], arrival):
             return ()

@@ -10,9 +10,9 @@ from sqlglot.errors import SqlglotError
 from sqlglot.errors import UnsupportedError as SqlglotUnsupportedError
 
 from eventide.errors import Span, UnsupportedError
+from eventide.lang.sql.functions.arguments import unread
 from eventide.lang.sql.functions.formats import as_codes, read_letters
 from eventide.lang.sql.functions.kinds import Kinds, column_kinds, kind_of
-from eventide.lang.sql.functions.known import unread
 from eventide.lang.sql.functions.on_spark.rewrites import in_sparks_words
 from eventide.lang.sql.literals import is_timestamp, timestamp
 from eventide.lang.sql.rest.outside import refuse_outside

@@ -19,7 +19,6 @@ from eventide.lang.sql.situations.names import (
     ReturnTranslator,
     outside_aggregates,
 )
-from eventide.plan.events.time_order import in_order
 from eventide.plan.expressions import (
     Aggregate,
     Column,
@@ -45,7 +44,7 @@ from eventide.schema import START_TS, TS
 
 def plan_situations(clause: SituationClause, scope: Scope, text: str) -> Plan:
     """Return the plan of a clause over the source of `scope`, without types."""
-    if not in_order(scope.source):
+    if not scope.source.in_order:
         message = f"{clause.kind} reads events in order of time, and these rows are not"
         hint = "read a stream, or a SELECT of its events with their ts; store others as a stream"
         raise UnsupportedError(message, span=clause.span, hint=hint)

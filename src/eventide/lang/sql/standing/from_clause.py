@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from eventide.errors import BindError, Span
-from eventide.lang.sql.names.scope import Scope, refuse
-from eventide.lang.sql.names.streams import stream_named
+from eventide.lang.sql.names.scope import Scope, refuse, stream_named
 from eventide.lang.sql.relation_rows import relation_window
 from eventide.lang.sql.select_list import refuse_aggregates
 from eventide.lang.sql.spans import span_of, union, written

@@ -9,8 +9,8 @@ import sqlglot
 from sqlglot import exp
 
 from eventide.errors import UnsupportedError
+from eventide.lang.sql.functions.arguments import unread
 from eventide.lang.sql.functions.kinds import Kinds
-from eventide.lang.sql.functions.known import unread
 from eventide.lang.sql.spans import span_of, written
 
 EMBEDDED_HINT = "run this query without Spark, or compute it on the DataFrame"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from eventide.lang.sql.functions.arguments import unread
 from eventide.lang.sql.functions.kinds import Kinds, kind_of
-from eventide.lang.sql.functions.known import unread
 from eventide.lang.sql.functions.on_spark.templates import beyond_spark, filled, filled_integer
 from eventide.lang.sql.spans import written
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from eventide.errors import UnsupportedError
+from eventide.lang.sql.functions.arguments import unread
 from eventide.lang.sql.functions.formats import FormatPart, read_codes
 from eventide.lang.sql.functions.kinds import Kinds, kind_of
-from eventide.lang.sql.functions.known import DATE_PARTS, PART_ALIASES, unread
+from eventide.lang.sql.functions.known import DATE_PARTS, PART_ALIASES
 from eventide.lang.sql.functions.on_spark.templates import (
     EMBEDDED_HINT,
     beyond_spark,
