@@ -29,7 +29,6 @@ from eventide.operators.windows.frames import AggregateFrames
 from eventide.operators.windows.ranks import RankWindowRows
 from eventide.operators.windows.sessions import AggregateSessions
 from eventide.plan.events.time_order import follows_time
-from eventide.plan.explain import describe
 from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
@@ -109,7 +108,7 @@ def add_plan(builder: TreeBuilder, plan: Plan, how: Building = WHOLE) -> int:
         case Merge(sources=sources):
             within = replace(how, owned=ALL_TIME, inside=True)
             numbers = tuple(add_plan(builder, each, within) for each in sources)
-            return builder.place(UnionRows(row_schema(plan.row)), describe(plan), numbers)
+            return builder.place(UnionRows(row_schema(plan.row)), plan, numbers)
         case DerivedStream():
             return add_derived(builder, plan)
     operators = operators_of(plan, how)
@@ -117,15 +116,15 @@ def add_plan(builder: TreeBuilder, plan: Plan, how: Building = WHOLE) -> int:
     below = replace(how, owned=how.owned if plan.state_keys is None else ALL_TIME, inside=True)
     number = add_plan(builder, source, below)
     for operator in operators:
-        number = builder.place(operator, line_of(plan, operator), (number,))
+        number = builder.place(operator, plan, (number,), line=line_of(operator))
     return number
 
 
-def line_of(plan: Plan, operator: Operator[Any]) -> str:
-    """Return the line of an operator, as `explain` has it."""
+def line_of(operator: Operator[Any]) -> str:
+    """Return the line of an operator that has another than its node; else nothing."""
     if isinstance(operator, OrderRows):
         return f"Order by {', '.join(render(key.expression) for key in operator.order)}"
-    return describe(plan)
+    return ""
 
 
 def add_derived(builder: TreeBuilder, plan: DerivedStream, *, numbered: bool = False) -> int:
@@ -134,7 +133,7 @@ def add_derived(builder: TreeBuilder, plan: DerivedStream, *, numbered: bool = F
         raise out_of_time(plan.span)
     source = add_plan(builder, plan.source, replace(WHOLE, inside=True))
     operator = OrderEvents(plan.order, row_schema(plan.row), numbered)
-    return builder.place(operator, describe(plan), (source,))
+    return builder.place(operator, plan, (source,))
 
 
 def add_events(builder: TreeBuilder, plan: Plan) -> int:

@@ -14,10 +14,12 @@ from eventide.plan.render import render
 def accumulator_of(aggregate: Aggregate) -> Accumulator:
     """Return the accumulator of a bound aggregate, with errors that point at it."""
     argument, second = aggregate.argument, aggregate.second
+    # Only a sum of whole numbers may not fit.
+    exact = argument is not None and argument.type.kind in ("int64", "decimal")
     found = accumulator_for(
         aggregate.function,
         None if argument is None else argument.type,
-        render(aggregate),
+        render(aggregate) if exact else "",
         aggregate.span,
         Details(
             None if second is None else second.type,

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from eventide.errors import StateError
 from eventide.operators.envelope import QUERY, Owner, seal, unsealed_for
-from eventide.plan.explain import describe
 from eventide.plan.meaning import digest_of
 
 State = TypeVar("State")
@@ -39,7 +38,7 @@ class Stateful(ABC, Generic[State]):
     def owner(self) -> Owner:
         """The owner of the state: what the state depends on."""
         node, schema = getattr(self, "node", None), getattr(self, "output_schema", None)
-        facts = {} if node is None else {QUERY: describe(node)}
+        facts = {} if node is None else {QUERY: node.line}
         if schema is not None:
             facts["columns"] = columns_text(schema)
         return Owner(type(self).__name__, digest_of(self), facts)

@@ -19,9 +19,9 @@ from eventide.operators.operator import Edge, Operator, Size
 from eventide.operators.standing.answer.report import Reporter
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
-from eventide.plan.explain import describe
 from eventide.plan.meaning import digest_of
 from eventide.plan.nodes import Scan
+from eventide.plan.tree import Plan
 
 States = tuple[Any, ...]
 """The state of each operator of a tree, in order."""
@@ -39,17 +39,30 @@ class TreeLeaf:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An operator in a tree: its name and line for people, and the edges that it reads.
+    """An operator in a tree, the node that it is for, and the edges that it reads.
 
     Edges are numbered: first those of the leaves, then those of the operators, in order.
     """
 
     operator: Operator[Any]
-    name: str
-    line: str
+    node: Plan
     inputs: tuple[int, ...]
     ends: bool = False
     """Whether nothing follows its output once the leaves have ended, though its input goes on."""
+    called: str = ""
+    """Its name for people, unless it is the first word of its line."""
+    described: str = ""
+    """Its line for people, unless it is that of the node."""
+
+    @property
+    def line(self) -> str:
+        """Its line for people."""
+        return self.described or self.node.line
+
+    @property
+    def name(self) -> str:
+        """Its name for people."""
+        return self.called or self.line.split(" ", maxsplit=1)[0].rstrip(",")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,7 @@ class OperatorTree(Stateful[States]):
     def owner(self) -> Owner:
         """The owner of the state: what the state depends on."""
         lines = [placed.line for placed in reversed(self.placed)]
-        lines += [describe(leaf.scan) for leaf in self.leaves]
+        lines += [leaf.scan.line for leaf in self.leaves]
         # Lines for people spell names as the query does, which does not matter.
         placed = [(each.operator, each.inputs, each.ends) for each in self.placed]
         return Owner("OperatorTree", digest_of(self.leaves, placed), {QUERY: "\n".join(lines)})
@@ -273,13 +286,13 @@ class TreeBuilder:
     def place(
         self,
         operator: Operator[Any],
-        line: str,
+        node: Plan,
         inputs: tuple[int, ...],
         *,
         name: str = "",
+        line: str = "",
         ends: bool = False,
     ) -> int:
-        """Add an operator; return its number. Without a name, it has the first word of its line."""
-        name = name or line.split(" ", maxsplit=1)[0].rstrip(",")
-        self.placed.append(Placed(operator, name, line, inputs, ends))
+        """Add an operator; return its number. Name and line are those of the node, if not given."""
+        self.placed.append(Placed(operator, node, inputs, ends, name, line))
         return len(self.placed) - 1

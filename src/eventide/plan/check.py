@@ -54,8 +54,9 @@ def _check(plan: Plan) -> None:
 
 def _check_use(expression: Expression, use: Use, row: Row) -> None:
     """Check that an expression fits its use."""
-    if use.role == "condition":
-        require(expression.type == BOOL, f"{render(expression)} is no condition")
+    if use.role == "condition" and expression.type != BOOL:
+        message = f"{render(expression)} is no condition"
+        raise PlanError(message)
     if isinstance(expression, Aggregate) and use.role in ("aggregate", "aging aggregate"):
         _check_aggregate(expression, row, ages=use.role == "aging aggregate")
     elif use.local:
@@ -68,8 +69,9 @@ def _check_aggregate(aggregate: Aggregate, row: Row, *, ages: bool) -> None:
     known = function is not None and (ages or name not in DECAYED)
     require(known, f"{name} has no place here")
     wanted = function is not None and function.parameter is not None
-    given = aggregate.parameter is not None
-    require(given == wanted, f"{render(aggregate)} has a wrong parameter")
+    if wanted != (aggregate.parameter is not None):
+        message = f"{render(aggregate)} has a wrong parameter"
+        raise PlanError(message)
     require_type(aggregate)
     for part in aggregate.parts:
         require_local(part, row)
@@ -113,8 +115,10 @@ def require_local(expression: Expression, row: Row) -> None:
     for part in walk(expression):
         match part:
             case Column(name=name, type=data_type):
-                require(name in row, f"no column {name!r}")
-                require(row[name] == data_type, f"{name} is {row[name]}, not {data_type}")
+                if row.get(name) != data_type:
+                    require(name in row, f"no column {name!r}")
+                    message = f"{name} is {row[name]}, not {data_type}"
+                    raise PlanError(message)
             case Call(function=function):
                 require(function in FUNCTIONS, f"no function {function!r}")
                 require_type(part)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.tree import Plan
 from eventide.visible import visible
 
@@ -23,25 +22,10 @@ def explain(plan: Plan) -> str:
 
 
 def _lines(plan: Plan, depth: int) -> Iterator[str]:
-    yield "  " * depth + describe(plan)
+    yield "  " * depth + plan.line
     for detail in plan.details:
         yield "  " * (depth + 2) + detail
     for label, child in plan.labelled:
         if label:
             yield "  " * (depth + 1) + f"{label}:"
         yield from _lines(child, depth + (2 if label else 1))
-
-
-def describe(plan: Plan) -> str:
-    """Return the line of one node, without what is below it."""
-    return plan.line
-
-
-def related_text(node: PeriodJoin) -> str:
-    """Return as text which relations a join of periods allows."""
-    return node.related_text
-
-
-def keys_text(node: PeriodJoin) -> str:
-    """Return as text which columns have to be equal for a join of periods."""
-    return node.equal_text

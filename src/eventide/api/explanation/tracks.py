@@ -22,7 +22,6 @@ from eventide.engines.history.windows.calendar import CalendarIndex
 from eventide.engines.history.windows.count_index import CountIndex
 from eventide.engines.history.windows.index import WindowIndex
 from eventide.kernels.compiled import Bools, Int64s
-from eventide.plan.explain import describe
 from eventide.plan.nodes import EndRows, Scan
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import Situations, TemporalPattern
@@ -85,7 +84,7 @@ def heading(block: ExplainedBlock) -> str:
         if isinstance(plan, HEADED):
             break
         (plan,) = plan.children
-    return f"{describe(plan)}, over {plural(block.source.row_count, 'event')}"
+    return f"{plan.line}, over {plural(block.source.row_count, 'event')}"
 
 
 def tracks_of(block: ExplainedBlock) -> Iterator[Track]:

@@ -30,7 +30,7 @@ from eventide.engines.standing.explained import (
 from eventide.errors import UnsupportedError
 from eventide.operators.patterns.entry import why_whole
 from eventide.plan.bounds import kept_of_every_key, unbounded_reason, unbounded_reasons
-from eventide.plan.explain import describe, explain, keys_text, related_text
+from eventide.plan.explain import explain
 from eventide.plan.nodes import EndRows, Relational, derived_in, match_of, scans_of, situations_of
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
@@ -84,7 +84,7 @@ def describe_plan(seen: Explained) -> str:
 def describe_embedded(seen: Explained) -> str:
     """Return how a plan runs here: over history, and live if it can."""
     lines: list[str] = []
-    lines += [f"{name}: {describe(stream)}" for name, stream in seen.derived.items()]
+    lines += [f"{name}: {stream.line}" for name, stream in seen.derived.items()]
     for block in seen.blocks:
         lines += describe_matcher(block.plan)
         derived = block.scan.stream in seen.derived
@@ -258,8 +258,8 @@ def describe_spark(plan: Plan, frames: frozenset[str], cores: int) -> str:
             place = "slices of time, read and computed in Python workers, nothing shuffled"
         lines.append(f"spark: {scan.stream}: {place}")
     for node in joins_of(plan):
-        spread = f"shuffled once by {keys_text(node)}" if node.keys else "in one partition: no key"
-        lines.append(f"spark: {related_text(node)}: both sides {spread}, joined in Python workers")
+        spread = f"shuffled once by {node.equal_text}" if node.keys else "in one partition: no key"
+        lines.append(f"spark: {node.related_text}: both sides {spread}, joined in Python workers")
     if isinstance(plan, Relational):
         lines.append("spark: Spark SQL does the rest")
     return "\n".join(lines)

@@ -18,7 +18,6 @@ from eventide.operators.operator import Edge
 from eventide.operators.situations.match import MatchSituations
 from eventide.operators.situations.plan import Statistics
 from eventide.operators.tree import OperatorStep, OperatorTree
-from eventide.plan.explain import describe
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.tree import Plan
@@ -154,4 +153,4 @@ def step_names(plan: Plan) -> Iterator[str]:
         yield from step_names(below)
     if isinstance(plan, MatchRecognize) and plan.order:
         yield f"Order by {', '.join(render(key.expression) for key in plan.order)}"
-    yield describe(plan)
+    yield plan.line

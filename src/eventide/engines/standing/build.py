@@ -28,7 +28,6 @@ from eventide.operators.standing.sets.existence import ExistenceOperator
 from eventide.operators.standing.sets.merge import MergeOperator
 from eventide.operators.standing.windows.choice import window_operator
 from eventide.operators.tree import TreeBuilder
-from eventide.plan.explain import describe
 from eventide.plan.expressions import Column, Literal, Named
 from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.standing.edges import Circumstances, Edge
@@ -99,7 +98,7 @@ def add_standing(
         sources = [
             builder.place(
                 AlignRows(event_schema(each)),
-                describe(each),
+                each,
                 (own, *others_of([*sources, *leaves], own)),
                 name=f"events {each.alias}",
             )
@@ -126,7 +125,7 @@ def add_standing(
         is_settled(plan.source)
         and within.ends_in(AggregateGroups, AggregateSlides, RecomputedGroups),
     )
-    return builder.place(reporter, describe(plan), (number,), name="answer", ends=waits)
+    return builder.place(reporter, plan, (number,), name="answer", ends=waits)
 
 
 def _source(builder: TreeBuilder, window: Windowed, add_events: AddEvents) -> int:
@@ -213,14 +212,13 @@ class _Inside:
         )
         self.windows += 1
         name = f"window {plan.alias}"
-        return self.builder.place(operator, describe(plan), (source,), name=name)
+        return self.builder.place(operator, plan, (source,), name=name)
 
     def _place(
         self, operator: Operator[Any], plan: Plan, inputs: tuple[int, ...], role: str = ""
     ) -> int:
-        line = describe(plan)
-        name = line.split(" ")[0].rstrip(",") + role
-        return self.builder.place(operator, line, inputs, name=name)
+        name = plan.line.split(" ")[0].rstrip(",") + role if role else ""
+        return self.builder.place(operator, plan, inputs, name=name)
 
     def _operator(
         self,

@@ -18,7 +18,6 @@ from eventide.engines.standing.reach import why_whole
 from eventide.instants import ALL_TIME, TimeRange, moment
 from eventide.operators.operator import Size
 from eventide.operators.tree import OperatorStep, OperatorTree
-from eventide.plan.explain import describe
 from eventide.plan.nodes import scans_of
 from eventide.plan.standing.choose import Chosen
 from eventide.plan.standing.nodes import Standing, standing_of
@@ -123,7 +122,7 @@ def edge_lines(seen: ExplainedStanding) -> list[str]:
     lines: list[str] = []
     above = seen.block
     while above.children and standing_of(above) is not above:
-        lines.append("  " * len(lines) + describe(above))
+        lines.append("  " * len(lines) + above.line)
         (above,) = above.children
     depth = len(lines)
     return [*lines, *("  " * depth + line for line in described_edges(seen.plan, seen.chosen))]

@@ -50,7 +50,8 @@ def evaluate(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
     >>> evaluate(Call("+", (Column("x", INT64), integer(1)), INT64), rows).to_pylist()
     [2, None]
     """
-    return as_array(_compute(expression, rows), rows.num_rows)
+    found = _compute(expression, rows)
+    return found if isinstance(found, pa.Array) else as_array(found, rows.num_rows)
 
 
 def evaluate_predicate(condition: Expression, rows: pa.RecordBatch) -> pa.BooleanArray:

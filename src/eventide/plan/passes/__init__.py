@@ -1,10 +1,16 @@
-"""Rewrites of a plan, one a file, in the order below. None of them changes an answer."""
+"""Rewrites of a plan, one a file, in the order below. None of them changes an answer.
+
+Each is about some nodes and expressions. What a plan has is found in one walk, and a plan without
+them does not go through the pass.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from eventide.plan.check import check_plan
+from eventide.plan.expressions import Call, Cast, walk
+from eventide.plan.nodes import DerivedStream, Filter
 from eventide.plan.passes.drop_order import drop_order
 from eventide.plan.passes.fold_constants import fold_constants
 from eventide.plan.passes.merge_filters import merge_filters
@@ -22,6 +28,14 @@ PASSES: tuple[Pass, ...] = (
     prune_columns,  # last, because moved bounds no longer need their columns
 )
 
+_ABOUT: Mapping[Pass, frozenset[type]] = {
+    drop_order: frozenset({DerivedStream}),
+    fold_constants: frozenset({Call, Cast, Filter}),
+    merge_filters: frozenset({Filter}),
+    push_down_time_range: frozenset({Filter}),
+}
+"""The nodes and expressions without which a pass changes nothing."""
+
 
 def narrowed(plan: Plan) -> Plan:
     """Return a bound plan whose scans have the period that its conditions leave."""
@@ -31,6 +45,18 @@ def narrowed(plan: Plan) -> Plan:
 def optimise(plan: Plan, passes: Sequence[Pass] = PASSES) -> Plan:
     """Return the plan after all passes, checked after each."""
     plan = check_plan(plan, after="bind")
+    kinds = frozenset(_kinds(plan))
     for rewrite in passes:
+        if rewrite in _ABOUT and kinds.isdisjoint(_ABOUT[rewrite]):
+            continue
         plan = check_plan(rewrite(plan), after=getattr(rewrite, "__name__", str(rewrite)))
     return plan
+
+
+def _kinds(plan: Plan) -> Iterator[type]:
+    """Yield the kinds of nodes and expressions that a plan has."""
+    yield type(plan)
+    for expression, _ in plan.expressions:
+        yield from map(type, walk(expression))
+    for child in plan.children:
+        yield from _kinds(child)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from eventide.plan.aggregates import DECAYED
-from eventide.plan.explain import describe
 from eventide.plan.nodes import Filter, Project, scans_of
 from eventide.plan.render import render
 from eventide.plan.standing.choose import Chosen
@@ -50,7 +49,7 @@ def described_edges(plan: Standing, chosen: Chosen) -> list[str]:
 def _line(depth: int, node: Plan, edge: Edge, remembered: _Remembered) -> str:
     parts = remembered.state(node)
     state = f"; state: {', '.join(parts)}" if parts else ""
-    return f"{'  ' * depth}{describe(node)}: {pattern_text(edge)}{remembered.unseen(node)}{state}"
+    return f"{'  ' * depth}{node.line}: {pattern_text(edge)}{remembered.unseen(node)}{state}"
 
 
 def pattern_text(edge: Edge) -> str:

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from eventide.engines.derived import parts_of
 from eventide.engines.history.situations.pairs import PeriodPairs
-from eventide.plan.explain import keys_text, related_text
 from eventide.plan.nodes import Relational
 from eventide.plan.situations.nodes import PeriodJoin
 from eventide.plan.tree import Plan
@@ -82,5 +81,5 @@ def run_input(
 
 def describe_join(node: PeriodJoin) -> str:
     """Return how the pairs of a join are found."""
-    by = f"by {keys_text(node)}, then " if node.keys else ""
-    return f"{related_text(node)}: looked up {by}by search among sorted bounds"
+    by = f"by {node.equal_text}, then " if node.keys else ""
+    return f"{node.related_text}: looked up {by}by search among sorted bounds"
