@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import ParseError, Span, UnsupportedError
 from eventide.lang.sql.dialect import Eventide
+from eventide.lang.sql.functions.arguments import ArgumentParser
 from eventide.lang.sql.parameters import SIGNS, substituted
 from eventide.lang.sql.situations.tokens import CLAUSES, readable
 from eventide.lang.sql.spans import span_of
@@ -28,9 +29,11 @@ def parse(statement: Statement, params: object = None) -> exp.Query:
     given: Sequence[Token] = statement.tokens
     if params is not None or any(each.token_type in SIGNS for each in given):
         given = substituted(given, params)
-    tokens = readable(given, is_statement=statement.kind == "tpstream")
+    tokens = list(given)
+    if not statement.plain:
+        tokens = readable(given, is_statement=statement.kind == "tpstream")
     try:
-        statements = _statements(tokens, statement.text)
+        statements = _statements(tokens, statement)
     except SqlglotParseError as error:
         raise _pattern_in_window(statement.text) or _error(error, statement.text, tokens) from None
     except SqlglotError as error:
@@ -53,12 +56,14 @@ def _several(span: Span | None) -> ParseError:
     return ParseError("more than one statement", span=span, hint="run them one at a time")
 
 
-def _statements(tokens: list[Token], text: str) -> list[exp.Expr]:
+def _statements(tokens: list[Token], statement: Statement) -> list[exp.Expr]:
+    dialect = Eventide()
+    parser = ArgumentParser(dialect=dialect) if statement.plain else dialect.parser()
     # sqlglot logs a warning about statements it does not know; they become errors of ours.
     logger, level = logging.getLogger("sqlglot"), logging.getLogger("sqlglot").level
     logger.setLevel(logging.ERROR)
     try:
-        parsed = Eventide().parser().parse(tokens, text)
+        parsed = parser.parse(tokens, statement.text)
     finally:
         logger.setLevel(level)
     return [each for each in parsed if each is not None]

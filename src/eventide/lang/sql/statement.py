@@ -17,7 +17,16 @@ from sqlglot.tokenizer_core import Token, TokenType
 from eventide.errors import ParseError, Span, pointing_into
 from eventide.lang.sql.dialect import Eventide
 from eventide.lang.sql.situations.hints import wrong_statement
-from eventide.lang.sql.situations.tokens import is_clause, is_statement, statement_start
+from eventide.lang.sql.situations.tokens import (
+    CLAUSES,
+    PARTS,
+    is_clause,
+    is_statement,
+    statement_start,
+)
+from eventide.lang.sql.standing.clause import REPORTS, WINDOW_WORDS
+from eventide.lang.sql.windows.table_functions import WINDOW_TABLES
+from eventide.plan.situations.allen import WORDS
 
 Kind = Literal["query", "tpstream", "create", "drop"]
 
@@ -44,6 +53,23 @@ _LINKS = frozenset(
     }
 )
 _SETS = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
+_OUR_TOKENS = frozenset(
+    {
+        *(TokenType.SELECT, TokenType.WITH, TokenType.TABLE),
+        *(TokenType.L_BRACKET, TokenType.MATCH_RECOGNIZE),
+    }
+)
+_OUR_WORDS = frozenset((*CLAUSES, *REPORTS))
+_IN_BRACKETS = PARTS | {*WINDOW_WORDS}
+"""Words that begin a clause of ours behind a round bracket, perhaps by mistake."""
+_RELATIONS = frozenset(word.split()[0].upper() for word in WORDS)
+_CONDITIONS = frozenset(
+    {
+        *(TokenType.WHERE, TokenType.ON, TokenType.HAVING),
+        *(TokenType.AND, TokenType.OR, TokenType.NOT),
+    }
+)
+"""Keywords that a name may follow in a condition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +80,8 @@ class Statement:
     tokens: tuple[Token, ...]
     kind: Kind
     explain: Literal["plan", "analyze"] | None = None
+    plain: bool = False
+    """Whether it is a SELECT without anything that our grammar adds to SQL's."""
 
     @property
     def explained(self) -> Statement:
@@ -72,7 +100,7 @@ def read_statement(text: str) -> Statement:
         tokens, explain = _tokens(text)
         _check_words(tokens)
         _refuse_endless(text, tokens)
-        return Statement(text, tokens, _kind(tokens), explain)
+        return Statement(text, tokens, _kind(tokens), explain, _is_plain(tokens))
 
 
 def read_tpstream(text: object) -> Statement:
@@ -102,7 +130,7 @@ def _kind(tokens: Sequence[Token]) -> Kind:
         named = words[2:] if words[:2] == ["OR", "REPLACE"] else words
         if not _NAMED.isdisjoint(named[:1]):
             return "create" if first == TokenType.CREATE else "drop"
-    if statement_start(tokens) == len(tokens):
+    if first not in (TokenType.FROM, TokenType.WITH) or statement_start(tokens) == len(tokens):
         return "query"
     if is_statement(tokens):
         return "tpstream"
@@ -110,6 +138,39 @@ def _kind(tokens: Sequence[Token]) -> Kind:
     if wrong is not None:
         raise wrong
     return "query"
+
+
+def _is_plain(tokens: Sequence[Token]) -> bool:
+    """Whether a text is one SELECT in which no clause, window or relation of ours can stand.
+
+    In doubt it is not: our grammar reads what SQL's own does, only through more rules.
+    """
+    if not tokens or tokens[0].token_type != TokenType.SELECT:
+        return False
+    in_from = in_condition = False
+    for word, following in pairwise(tokens):
+        kind, said = following.token_type, following.text.upper()
+        if kind in _OUR_TOKENS or said in _OUR_WORDS:
+            return False
+        if word.token_type == TokenType.L_PAREN and said.split(" ")[0] in _IN_BRACKETS:
+            return False
+        if in_from and said in WINDOW_TABLES:
+            return False
+        named = kind == TokenType.VAR or said.replace("_", " ").split(" ")[0] in _RELATIONS
+        if in_condition and named and _is_word(word):
+            return False
+        if kind in (TokenType.FROM, TokenType.JOIN):
+            in_from = True
+        elif kind in (TokenType.WHERE, TokenType.GROUP_BY):
+            in_from = False
+        in_condition = in_condition or kind in (TokenType.WHERE, TokenType.ON)
+    return True
+
+
+def _is_word(token: Token) -> bool:
+    """Whether a token may be the name in front of a relation."""
+    quoted = token.token_type == TokenType.IDENTIFIER
+    return quoted or (token.text.isidentifier() and token.token_type not in _CONDITIONS)
 
 
 def _tokens(text: str) -> tuple[tuple[Token, ...], Literal["plan", "analyze"] | None]:

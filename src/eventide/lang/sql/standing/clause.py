@@ -47,14 +47,25 @@ from eventide.plan.standing.windows import (
 )
 from eventide.plan.times import parse_timestamp
 
-_WORDS = ("RANGE", "NOW", "ROWS", "PARTITION", "LATEST", "TUMBLE", "LANDMARK", "SINCE", "SESSION")
+WINDOW_WORDS = (
+    "RANGE",
+    "NOW",
+    "ROWS",
+    "PARTITION",
+    "LATEST",
+    "TUMBLE",
+    "LANDMARK",
+    "SINCE",
+    "SESSION",
+)
 _ENDS = frozenset(("JUMP", "SLIDE", "INTERNAL", "UNTIL"))
-_REPORTS: dict[str, Report] = {
+REPORTS: dict[str, Report] = {
     "ISTREAM": "istream",
     "DSTREAM": "dstream",
     "RSTREAM": "rstream",
     "WSTREAM": "current",
 }
+"""The words around a query, and the report that each asks for."""
 _QUERY_STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM)
 _SHAPE = "write [RANGE 60 SECONDS], [ROWS 10], [LATEST BY car], [TUMBLE 1 HOUR] or [SESSION 30 s]"
 _MOST_ROWS = 10**12
@@ -90,7 +101,7 @@ class ReportClause:
     @property
     def report(self) -> Report:
         """The report that is wanted of the answer."""
-        return _REPORTS[self.word]
+        return REPORTS[self.word]
 
 
 def window_of_table(table: exp.Expr) -> WindowClause | None:
@@ -114,7 +125,7 @@ class StandingParser(RelationParser):
 
     def _parse_statement(self) -> exp.Expr | None:
         word, following = self._curr, self._next
-        named = word.token_type == TokenType.VAR and word.text.upper() in _REPORTS
+        named = word.token_type == TokenType.VAR and word.text.upper() in REPORTS
         if named and following.token_type in _QUERY_STARTS:
             name = word.text.upper()
             self._fail(f"{name} has no brackets", word, f"write {name} (SELECT …)")
@@ -218,7 +229,7 @@ class StandingParser(RelationParser):
     def _at_report(self) -> bool:
         """Whether ISTREAM ( … ) or one of its like begins here."""
         word = self._curr
-        if word.token_type != TokenType.VAR or word.text.upper() not in _REPORTS:
+        if word.token_type != TokenType.VAR or word.text.upper() not in REPORTS:
             return False
         place = self._index + 1
         ahead = self._tokens[place : place + 1]
@@ -230,7 +241,7 @@ class StandingParser(RelationParser):
         inside = self._tokens[place : place + 1]
         if place == first or not inside:
             return False
-        return inside[0].token_type in _QUERY_STARTS or inside[0].text.upper() in _REPORTS
+        return inside[0].token_type in _QUERY_STARTS or inside[0].text.upper() in REPORTS
 
     def _reported(self) -> exp.Subquery:
         word = self._curr
@@ -278,8 +289,8 @@ class StandingParser(RelationParser):
 
     def _window_kind(self, kind: str) -> StreamWindow:
         word = self._curr
-        if kind not in _WORDS:
-            hint = suggestion(kind, list(_WORDS), "window") if kind.isidentifier() else _SHAPE
+        if kind not in WINDOW_WORDS:
+            hint = suggestion(kind, list(WINDOW_WORDS), "window") if kind.isidentifier() else _SHAPE
             hint = hint if hint.startswith("did") else _SHAPE
             self._fail(f"no window {word.text!r}", word, hint)
         self._advance()

@@ -24,6 +24,8 @@ _FORMS = {
     "HOP": "HOP(cars, ts, INTERVAL '5' SECOND, INTERVAL '10' SECOND): how often, then how long",
     "SESSION": "SESSION(cars, ts, INTERVAL '30' SECOND)",
 }
+WINDOW_TABLES = frozenset({*_FORMS, "CUMULATE"})
+"""The functions that are windows in FROM."""
 _LENGTHS = {"TUMBLE": 1, "HOP": 2, "SESSION": 1}
 _BOUNDS = (WINDOW_START, WINDOW_END)
 _STARTS = {f"{name.lower()}_start": name.lower() for name in _FORMS}
@@ -85,7 +87,7 @@ class WindowTableParser(ArgumentParser):
         if word is None or opening is None or opening.token_type != TokenType.L_PAREN:
             return False
         named = word.token_type != TokenType.IDENTIFIER
-        return named and word.text.upper() in (*_FORMS, "CUMULATE")
+        return named and word.text.upper() in WINDOW_TABLES
 
     def _window_table(self) -> WindowTable:
         word = self._curr
