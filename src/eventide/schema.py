@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Literal, get_args
@@ -288,6 +288,14 @@ class Schema:
             message = f"no attribute {name!r}"
             raise SchemaError(message, hint=f"there are {listed((TS, SEQ, *self.names))}")
         return found
+
+    def check_scanned(self, columns: Sequence[str]) -> None:
+        """Refuse to scan columns that the stream does not have, and none at all."""
+        if not columns:
+            message = "a scan needs at least one column"
+            raise SchemaError(message, hint="scan ts to count rows")
+        for column in columns:
+            self.type_of(column)
 
     def to_json(self) -> dict[str, str]:
         """Return what `of` reads back."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import eventide as ev
-from eventide.plan.column_names import unique_names
+from eventide.lang.sql.names.columns import unique_names
 from tests.engines import engines
 from tests.engines.scenarios import SCENARIOS, as_bag
 

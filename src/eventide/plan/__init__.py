@@ -8,7 +8,7 @@ aggregates.py   the aggregates a window may compute, with their types
 types.py        how types mix, and which casts exist
 constants.py    casts of constants; times.py reads and prints times and durations
 failing.py      which expressions may fail for some values
-written.py      VALUES as events; column_names.py: numbers for columns of the same name
+written.py      VALUES as events
 bounds.py       whether the state of a live query is bounded, and what it keeps
 bind.py         names become typed columns; bind_hints.py: hints where types do not fit
 check.py        what must hold for every plan

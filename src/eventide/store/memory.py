@@ -18,7 +18,6 @@ from eventide.store.source import (
     SCAN_ROWS,
     TimeSlice,
     Where,
-    check_columns,
 )
 
 SMALL_CHUNK_ROWS = 1 << 18
@@ -71,7 +70,7 @@ class TableSource:
         where: Where | None = None,  # noqa: ARG002 - a table has no index to skip rows by
     ) -> Iterator[pa.RecordBatch]:
         """Yield the events of a time range in order of (ts, _seq), in batches, none empty."""
-        check_columns(self.schema, columns)
+        self.schema.check_scanned(columns)
         start, end = self.rows_in(time_range)
         part = self.table.select(list(columns)).slice(start, max(0, end - start))
         return (batch for batch in part.to_batches(max_chunksize=SCAN_ROWS) if batch.num_rows)

@@ -20,7 +20,7 @@ from eventide.store.reading.scan import StreamColumns, Wanted, chosen, scan_part
 from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place, touching
-from eventide.store.source import NO_TIME, TimeSlice, Where, balanced_slices, check_columns
+from eventide.store.source import NO_TIME, TimeSlice, Where, balanced_slices
 from eventide.store.writing.open_stream import opened
 from eventide.store.writing.view import StreamView
 
@@ -158,7 +158,7 @@ class Snapshot:
         With `where`, only those whose attributes meet every condition; leaves that cannot have
         such events are not read.
         """
-        check_columns(self.schema, columns)
+        self.schema.check_scanned(columns)
         self.check_whole(time_range)
         wanted = self.wanted(columns, time_range, where or {})
         if where:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide.errors import SchemaError
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.schema import Schema
 
@@ -76,15 +75,6 @@ class EventSource(Protocol):
         Together they hold every event of the range; their row counts are estimates.
         """
         ...
-
-
-def check_columns(schema: Schema, columns: Sequence[str]) -> None:
-    """Refuse columns the stream does not have, and none at all."""
-    if not columns:
-        message = "a scan needs at least one column"
-        raise SchemaError(message, hint="scan ts to count rows")
-    for column in columns:
-        schema.type_of(column)
 
 
 def balanced_slices(

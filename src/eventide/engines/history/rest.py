@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from eventide.engines.history.situations.pairs import PeriodPairs
 from eventide.errors import BindError
-from eventide.plan.column_names import unique_names
+from eventide.lang.sql.names.columns import unique_names
 
 # A query text can reach only its inputs: no files, no network, no other variables of the
 # process, no settings.

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventide.engines.spark.session import is_connect
 from eventide.errors import BindError, UnsupportedError
-from eventide.plan.column_names import unique_names
+from eventide.lang.sql.names.columns import unique_names
 
 ZONE = "spark.sql.session.timeZone"
 UTC = "UTC"

@@ -13,11 +13,10 @@ from sqlglot import exp
 
 from eventide.errors import BindError, EventideError, UnsupportedError
 from eventide.lang.sql.expressions import Translator
-from eventide.lang.sql.names.columns import fresh, identifier, item_name
+from eventide.lang.sql.names.columns import fresh, identifier, item_name, unique_names
 from eventide.lang.sql.names.qualifiers import check_left_out
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.lang.sql.spans import span_of
-from eventide.plan.column_names import unique_names
 from eventide.plan.expressions import (
     Aggregate,
     Column,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlglot import ErrorLevel, exp
 
@@ -52,3 +52,22 @@ def fresh(name: str, used: Iterable[str]) -> str:
         count += 1
         candidate = f"{name}_{count}"
     return candidate
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return the names, with a number behind each that occurred before; case does not matter.
+
+    >>> unique_names(["v", "V", "v_1", "v"])
+    ['v', 'V_2', 'v_1', 'v_3']
+    """
+    taken = {name.lower() for name in names}
+    seen: set[str] = set()
+    unique: list[str] = []
+    for name in names:
+        found, count = name, 0
+        while found.lower() in seen or (count and found.lower() in taken):
+            count += 1
+            found = f"{name}_{count}"
+        seen.add(found.lower())
+        unique.append(found)
+    return unique

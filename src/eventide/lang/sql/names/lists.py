@@ -13,14 +13,13 @@ from sqlglot import exp
 
 from eventide.errors import BindError
 from eventide.lang.sql.ctes import visible_cte
-from eventide.lang.sql.names.columns import identifier, item_name
+from eventide.lang.sql.names.columns import identifier, item_name, unique_names
 from eventide.lang.sql.names.scope import NO_CTE, sources_of
 from eventide.lang.sql.patterns.clause import RowPattern
 from eventide.lang.sql.rest.remainder import own_nodes
 from eventide.lang.sql.situations.clause import SituationTable
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.standing.clause import window_of_table
-from eventide.plan.column_names import unique_names
 from eventide.schema import DELETED, SEQ, Schema
 
 Catalog = Mapping[str, Schema]

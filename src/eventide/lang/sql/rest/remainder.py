@@ -8,13 +8,12 @@ from sqlglot import exp
 
 from eventide.errors import BindError, EventideError
 from eventide.lang.sql.expressions import Translator, conjoin
-from eventide.lang.sql.names.columns import identifier, item_name
+from eventide.lang.sql.names.columns import identifier, item_name, unique_names
 from eventide.lang.sql.names.qualifiers import check_left_out
 from eventide.lang.sql.names.scope import Scope, column_hint
 from eventide.lang.sql.select_list import refuse_aggregates
 from eventide.lang.sql.spans import span_of
 from eventide.plan.bind import suggestion
-from eventide.plan.column_names import unique_names
 from eventide.plan.expressions import Expression, Named
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.tree import Plan
