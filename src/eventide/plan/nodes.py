@@ -124,6 +124,11 @@ class Filter(OverOne):
         """No state."""
         return None
 
+    @property
+    def reach_us(self) -> int:
+        """No state."""
+        return 0
+
     def keys_below(self, key: Expression) -> Keys:
         """Return the key: rows pass."""
         return (key,)
@@ -187,6 +192,11 @@ class Project(OverOne):
     def state_keys(self) -> None:
         """No state."""
         return None
+
+    @property
+    def reach_us(self) -> int:
+        """No state."""
+        return 0
 
     def keys_below(self, key: Expression) -> Keys | None:
         """Return the key over the columns that its items are computed from."""

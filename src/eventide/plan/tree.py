@@ -173,6 +173,11 @@ class Plan(ABC):
         """
         return self.compared[0] if self.compared else ()
 
+    @property
+    def reach_us(self) -> int | None:
+        """How old a row below may be and still count for its state; None for any age."""
+        return None
+
     def keys_below(self, key: Expression) -> Keys | None:
         """Return what a key over its rows is in each child, or None if that is not known."""
         return next((equal for equal in zip(*self.compared, strict=True) if key in equal), None)

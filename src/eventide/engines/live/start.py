@@ -7,16 +7,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from eventide.engines.history.merged import Reading, readings, steps_of
+from eventide.engines.history.merged import readings, steps_of
 from eventide.engines.live.engine import LiveEngine, LiveState
 from eventide.instants import ALL_TIME, START_OF_TIME_US
 from eventide.operators.columns import concat_batches
-from eventide.plan.expressions import RangeFrame
-from eventide.plan.nodes import Filter, Project, Scan
-from eventide.plan.standing.nodes import Standing
-from eventide.plan.standing.update_patterns import windows_of
-from eventide.plan.tree import Plan
-from eventide.plan.windows.nodes import SlidingAggregate, Window, WindowAggregate
 from eventide.store.source import EventSource
 
 
@@ -32,46 +26,12 @@ def started(live: LiveEngine, sources: Mapping[str, EventSource]) -> LiveState:
     tree = live.tree
     if clock_us != START_OF_TIME_US:
         operators = state.operators
-        for step in steps_of(tree, needed(live, clock_us), sources, clock_us):
+        read = readings(live.plan, tree, clock_us - 1, continuing=True)
+        for step in steps_of(tree, read, sources, clock_us):
             operators, _ = tree.step(operators, step.rows, step.until_us)
         state = replace(state, clock_us=clock_us, operators=operators)
     live.check_size(state)
     return with_waiting(live, state, sources, everything)
-
-
-def needed(live: LiveEngine, clock_us: int) -> tuple[Reading, ...]:
-    """Return the stored events that the state at a time depends on."""
-    plan = live.plan
-    windows = windows_of(plan) if isinstance(plan, Standing) else ()
-    if isinstance(plan, Standing) and all(isinstance(each.source, Scan) for each in windows):
-        return readings(plan, live.tree, clock_us - 1, continuing=True)
-    since = replace(ALL_TIME, start_us=needed_since(plan, clock_us))
-    return tuple(
-        Reading(
-            leaf.scan.stream,
-            (number,),
-            tuple(leaf.schema.names),
-            leaf.scan.time_range.intersect(since),
-            {},
-        )
-        for number, leaf in enumerate(live.tree.leaves)
-    )
-
-
-def needed_since(plan: Plan, clock_us: int) -> int:
-    """Return an instant before which no event of a plan over one scan matters at a later time."""
-    match plan:
-        case Scan():
-            return clock_us
-        case Filter(source=source) | Project(source=source):
-            return needed_since(source, clock_us)
-        case WindowAggregate(window=Window(size_us=size_us), source=source):
-            back_us = size_us
-        case SlidingAggregate(frame=RangeFrame(preceding_us=back_us), source=source):
-            pass
-        case _:
-            return START_OF_TIME_US
-    return max(START_OF_TIME_US, needed_since(source, clock_us) - back_us)
 
 
 def with_relations(live: LiveEngine, sources: Mapping[str, EventSource]) -> LiveState:

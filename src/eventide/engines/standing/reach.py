@@ -1,4 +1,4 @@
-"""How far back the answer to a standing query looks, so what has to be read of each stream.
+"""How far back a query looks, so what has to be read of each stream.
 
 The answer at an instant depends on the contents of windows then, and a window of time holds nothing
 older than its length. So events before that need not be read, nor those that a condition right
@@ -11,9 +11,9 @@ from dataclasses import replace
 from itertools import chain
 
 from eventide.engines.history.pruning import merged
-from eventide.instants import ALL_TIME, TimeRange
+from eventide.instants import ALL_TIME, START_OF_TIME_US, TimeRange
 from eventide.plan.expressions import Column, Expression, conjuncts, rebuild
-from eventide.plan.nodes import Filter, Project, Scan
+from eventide.plan.nodes import Filter, Project, Scan, scans_of
 from eventide.plan.standing.joins import WindowJoin
 from eventide.plan.standing.nodes import Merge, Standing, Top
 from eventide.plan.standing.update_patterns import (
@@ -47,12 +47,25 @@ def needed_ranges(plan: Plan, now_us: int, *, continuing: bool = False) -> tuple
     are as if it had seen everything.
     """
     match plan:
-        case Scan(time_range=time_range):
-            return (time_range,)
-        case Standing():
+        case Standing() if all(isinstance(each.source, Scan) for each in windows_of(plan)):
             return _held_by_windows(plan, now_us, continuing=continuing)
-    below = (needed_ranges(each, now_us, continuing=continuing) for each in plan.children)
-    return tuple(chain.from_iterable(below))
+        case Scan(time_range=time_range) if not continuing:
+            return (time_range,)
+    if continuing:
+        kept = since(needed_since(plan, now_us + 1))
+        return tuple(scan.time_range.intersect(kept) for scan in scans_of(plan))
+    return tuple(chain.from_iterable(needed_ranges(each, now_us) for each in plan.children))
+
+
+def needed_since(plan: Plan, clock_us: int) -> int:
+    """Return an instant before which no event of a plan matters from a later one on."""
+    reach_us = 0
+    while plan.children:
+        if plan.reach_us is None or len(plan.children) != 1:
+            return START_OF_TIME_US
+        reach_us += plan.reach_us
+        (plan,) = plan.children
+    return clock_us - reach_us
 
 
 def _held_by_windows(plan: Standing, now_us: int, *, continuing: bool) -> tuple[TimeRange, ...]:
@@ -122,11 +135,11 @@ def conditions_of(plan: Plan) -> tuple[dict[str, ValueRange], ...]:
     """Return for each scan the ranges of attributes outside of which no event can matter."""
     match plan:
         case Scan() | Windowed():
-            return ({},)
-        case Filter(source=Windowed(window=RowsWindow() | SessionWindow())):
+            return tuple({} for _ in scans_of(plan))
+        case Filter(source=Windowed(window=RowsWindow() | SessionWindow()) as window):
             # There, an event that does not pass itself may still push another out, or keep it.
-            return ({},)
-        case Filter(source=Windowed(alias=alias), condition=condition):
+            return conditions_of(window)
+        case Filter(source=Windowed(source=Scan(), alias=alias), condition=condition):
             return (dict(merged(unaliased(each, alias) for each in conjuncts(condition))),)
     return tuple(found for source in plan.children for found in conditions_of(source))
 

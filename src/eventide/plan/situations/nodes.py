@@ -55,8 +55,26 @@ PairKind = Choice["inner", "left", "semi", "anti"]
 Detection = Choice["early", "final"]
 
 
+class FollowsSituations(OverKeys):
+    """A node that follows situations of each key."""
+
+    __slots__ = ()
+    reads_time = True
+    situations: tuple[Situation, ...]
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        """The conditions."""
+        return tuple(each.text for each in self.situations)
+
+    @property
+    def time_use(self) -> str:
+        """The part of the query that needs times."""
+        return "a situation"
+
+
 @dataclass(frozen=True, slots=True)
-class Situations(OverKeys):
+class Situations(FollowsSituations):
     """The periods in which conditions hold, of each key: [start_ts, end_ts), when they are over.
 
     A situation covers consecutive events of a key on which its condition is true. It begins with
@@ -65,8 +83,6 @@ class Situations(OverKeys):
     all its situations end that long after its last event. `aggregates` are over the events of the
     situation.
     """
-
-    reads_time = True
 
     source: Plan
     keys: tuple[Named, ...]
@@ -113,16 +129,6 @@ class Situations(OverKeys):
         names = ", ".join(each.name for each in self.situations)
         return f"Situations {by}{names}{_silence(self.gap_us)}{render_computed(self.aggregates)}"
 
-    @property
-    def details(self) -> tuple[str, ...]:
-        """The conditions."""
-        return tuple(each.text for each in self.situations)
-
-    @property
-    def time_use(self) -> str:
-        """The part of the query that needs times."""
-        return "a situation"
-
     def timed(self) -> Timed:
         """Return the node: a situation is certain when it ends."""
         order = ordered_columns(self, START_TS, *(key.name for key in self.keys), SITUATION)
@@ -131,7 +137,7 @@ class Situations(OverKeys):
 
 
 @dataclass(frozen=True, slots=True)
-class TemporalPattern(OverKeys):
+class TemporalPattern(FollowsSituations):
     """Situations of a key, one of each kind, whose periods have the required relations.
 
     Every such combination is a match. `early` reports it at the first event after which it is
@@ -142,8 +148,6 @@ class TemporalPattern(OverKeys):
     matches of a key at an instant, with one row for each instant. `limit` is how many matches of a
     key are reported, the first ones.
     """
-
-    reads_time = True
 
     source: Plan
     keys: tuple[Named, ...]
@@ -227,16 +231,6 @@ class TemporalPattern(OverKeys):
             parts.append(f"at most {self.limit:,} a key")
         described = f"TemporalPattern {', '.join(parts)}{_silence(self.gap_us)}"
         return described + render_computed(self.returns)
-
-    @property
-    def details(self) -> tuple[str, ...]:
-        """The conditions."""
-        return tuple(each.text for each in self.situations)
-
-    @property
-    def time_use(self) -> str:
-        """The part of the query that needs times."""
-        return "a situation"
 
     def timed(self) -> Timed:
         """Return the matches, with their earliest start as a hidden item."""

@@ -148,6 +148,11 @@ class WindowAggregate(OverKeys):
             **{item.name: item.aggregate.type for item in self.aggregates},
         }
 
+    @property
+    def reach_us(self) -> int | None:
+        """How long a window of time lasts."""
+        return self.window.size_us if isinstance(self.window, Window) else None
+
     def with_expressions(self, change: ChangeExpression) -> WindowAggregate:
         """Return the node with other keys and aggregates."""
         keys = changed_items(self.keys, change)
@@ -180,11 +185,26 @@ class WindowAggregate(OverKeys):
         return Timed(self, end, start, order)
 
 
-@dataclass(frozen=True, slots=True)
-class SlidingAggregate(OverOne):
-    """Every event, with aggregates over its frame among the events of the same key."""
+class BesideRows(OverOne):
+    """A node whose rows pass, each with something computed from rows of the same key."""
 
+    __slots__ = ()
     reads_time = True
+    keys: Keys
+
+    @property
+    def state_keys(self) -> Keys:
+        """Its keys."""
+        return self.keys
+
+    def keys_below(self, key: Expression) -> Keys | None:
+        """Return the key, if it is one of its own."""
+        return (key,) if key in self.keys else None
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingAggregate(BesideRows):
+    """Every event, with aggregates over its frame among the events of the same key."""
 
     source: Plan
     keys: tuple[Expression, ...]
@@ -230,13 +250,9 @@ class SlidingAggregate(OverOne):
         return f"SlidingAggregate {over}{render_computed(self.aggregates)}"
 
     @property
-    def state_keys(self) -> Keys:
-        """Its keys."""
-        return self.keys
-
-    def keys_below(self, key: Expression) -> Keys | None:
-        """Return the key, if it is one of its own."""
-        return (key,) if key in self.keys else None
+    def reach_us(self) -> int | None:
+        """How far a frame of time reaches."""
+        return self.frame.preceding_us if isinstance(self.frame, RangeFrame) else None
 
     @property
     def time_use(self) -> str | None:
@@ -250,14 +266,12 @@ class SlidingAggregate(OverOne):
 
 
 @dataclass(frozen=True, slots=True)
-class WindowRanks(OverOne):
+class WindowRanks(BesideRows):
     """The rows of complete windows, with their ranks in an order among those of the same key.
 
     All rows of a key are known at the instant `end`, which is the same for each of them: the end of
     the window that the keys name. Rows that are equal in the order are as their events came.
     """
-
-    reads_time = True
 
     source: Plan
     keys: tuple[Expression, ...]
@@ -285,15 +299,6 @@ class WindowRanks(OverOne):
         by = f"by {', '.join(map(render, self.keys))}"
         ranks = ", ".join(f"{rank}() AS {name}" for name, rank in self.ranks)
         return f"WindowRanks {by}, in order of {render_order(self.order)}: {ranks}"
-
-    @property
-    def state_keys(self) -> Keys:
-        """Its keys."""
-        return self.keys
-
-    def keys_below(self, key: Expression) -> Keys | None:
-        """Return the key, if it is one of its own."""
-        return (key,) if key in self.keys else None
 
     @property
     def time_use(self) -> str | None:
