@@ -236,20 +236,29 @@ class AggregateWindows(Stateful[WindowState]):
         codes, distinct, count = encode_keys(keys, len(panes))
         order, offsets = np.empty(len(panes), np.int64), np.zeros(count + 1, np.int64)
         order_by_key(codes, offsets, order)
-        window = self.window
-        limits = (window.size_us, window.slide_us, starts.start_us, starts.end_us)
-        inputs = (frozen(panes[order]), frozen(offsets), limits)
-        none = np.empty(0, np.int64)
-        found = window_frames(*inputs, none, none, none, none)
-        window_starts, key_of, left, right = (np.empty(found, np.int64) for _ in range(4))
-        window_frames(*inputs, window_starts, key_of, left, right)
-        frames = Frames(frozen(left), frozen(right))
+        window_starts, key_of, frames = self.frames(panes[order], offsets, starts)
         in_order = pa.array(order)
         answers = [
             accumulator.of_frames([part.take(in_order) for part in parts], frames)
             for accumulator, parts in zip(self.accumulators, columns, strict=True)
         ]
         return self.rows([key.take(pa.array(key_of)) for key in distinct], window_starts, answers)
+
+    def frames(
+        self, panes: Int64s, offsets: Int64s, starts: TimeRange
+    ) -> tuple[Int64s, Int64s, Frames]:
+        """Return the windows that start in `starts`: their starts, keys, and frames of panes.
+
+        The panes of key k are those from offsets[k] to offsets[k + 1].
+        """
+        window = self.window
+        limits = (window.size_us, window.slide_us, starts.start_us, starts.end_us)
+        inputs = (frozen(panes), frozen(offsets), limits)
+        none = np.empty(0, np.int64)
+        found = window_frames(*inputs, none, none, none, none)
+        window_starts, key_of, left, right = (np.empty(found, np.int64) for _ in range(4))
+        window_frames(*inputs, window_starts, key_of, left, right)
+        return window_starts, key_of, Frames(frozen(left), frozen(right))
 
     def rows(self, keys: list[pa.Array], starts: Int64s, answers: list[pa.Array]) -> pa.RecordBatch:
         """Return the rows of windows, from their keys, starts and aggregates."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.store.reading.cuts import ListedCuts
+from eventide.store.reading.exact import SummedPeriods
 from eventide.store.reading.periods import dense, period_partials_of, thinned_away
 from eventide.store.reading.proof import proven
 from eventide.store.reading.question import ROWS, AggregateCall, AggregateQuestion, question_of
@@ -70,9 +71,13 @@ def answers_of(
 ) -> pa.RecordBatch:
     """Return the answers from the partials of each period: a row for each, or for each group."""
 
-    def periods_of(row: int) -> Iterator[TimeRange]:
-        periods = [row] if groups is None else np.flatnonzero(groups == row).tolist()
-        return (TimeRange(cuts[period], cuts[period + 1]) for period in periods)
+    def periods_of(rows: Int64s) -> SummedPeriods:
+        places, owners = rows, np.arange(len(rows))
+        if groups is not None:
+            places = np.flatnonzero(np.isin(groups, rows))
+            owners = np.searchsorted(rows, groups[places])
+        bounds = np.array(cuts, np.int64)
+        return SummedPeriods(bounds[places], bounds[places + 1], owners)
 
     if groups is not None:
         order = np.argsort(groups, kind="stable")

@@ -22,10 +22,12 @@ import pyarrow as pa
 
 from eventide.instants import START_OF_TIME_US, TimeRange
 from eventide.kernels.compiled import Bools, Int64s
+from eventide.kernels.ordering import ranges
 from eventide.schema import TS
 from eventide.store.order import int64_view
 from eventide.store.reading.aggregate import aggregate
 from eventide.store.reading.cuts import EvenCuts
+from eventide.store.reading.exact import SummedRuns, summed_runs
 from eventide.store.reading.leaf_sums import LeafRuns, Leaves
 from eventide.store.reading.leaves import Units, leaf_entries
 from eventide.store.reading.periods import FEW_GROUPS, THREADS
@@ -198,6 +200,31 @@ class CountedUnits:
                 parts.append(Counted(begin + starts, ts[starts], ts[ends - 1], kept))
             begin += rows.num_rows
         return joined(self.question, parts)
+
+    def exact_sums(self, attribute: str, numbers: Int64s) -> list[pa.Array]:
+        """Return the exact sums of the slices that begin with these events, which ascend."""
+        return summed_runs(self.events_of(attribute, numbers), len(numbers))
+
+    def events_of(self, attribute: str, numbers: Int64s) -> Iterator[SummedRuns]:
+        """Yield the events of slices that begin with these events."""
+        ends = self.cuts.starts_of(self.cuts.periods_of(numbers) + 1)
+        ends = np.minimum(ends, self.cuts.times.end_us)
+        first = np.searchsorted(self.ends, numbers, "right")
+        last = np.searchsorted(self.begins, ends)
+        units = np.unique(ranges(first, last - first))
+        for own in np.split(units, np.flatnonzero(np.diff(units) > 1) + 1):
+            begin = int(self.begins[own[0]])
+            for rows in self.units.batches(own, [TS, attribute]):
+                end = begin + rows.num_rows
+                here = slice(
+                    int(np.searchsorted(ends, begin, "right")), int(np.searchsorted(numbers, end))
+                )
+                low = np.maximum(numbers[here], begin) - begin
+                high = np.minimum(ends[here], end) - begin
+                yield SummedRuns(
+                    rows.column(attribute), low, high, np.arange(here.start, here.stop)
+                )
+                begin = end
 
     def runs(self, begins: Int64s, rows: Int64s) -> LeafRuns:
         """Return the runs of leaves that lie in one slice each, from the numbers of first events.

@@ -3,23 +3,22 @@
 The index has a sum as a pair of doubles. A pair is added up without loss but for its second half,
 whose rounding errors have a bound: it follows from the count, the squares and the extremes, which
 the index has too. A sum is proven if it rounds to the same double anywhere within that bound.
-Others are rare: their values cancel out, all but a millionth of them. For these the events are
-read.
+Others are rare: their values cancel out, all but a millionth of them, or their sum is halfway
+between two doubles. For these the events are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import floats, int64s
-from eventide.accumulators.contract import Groups
 from eventide.accumulators.sums import FLOAT_SUM
-from eventide.instants import TimeRange
-from eventide.kernels.compiled import Bools, Floats, frozen
+from eventide.kernels.compiled import Bools, Floats, Int64s
 from eventide.store.index.aggregates import find_registered
+from eventide.store.reading.exact import SummedPeriods, exact_sums
 from eventide.store.reading.question import AggregateQuestion
 from eventide.store.segments.segment_writer import LEAF_ROWS
 from eventide.store.snapshot import Snapshot
@@ -27,6 +26,8 @@ from eventide.store.snapshot import Snapshot
 HALF_STEP_SQUARED = 2.0**-106
 LEVELS = 8
 """More levels than an index has, with those that merge segments and periods."""
+SURE_SQUARES = 2.0**-900
+"""Smaller sums of squares may have lost what a double is too small for."""
 
 
 def summed(question: AggregateQuestion) -> list[str]:
@@ -51,44 +52,52 @@ def _needs_sum(function: str) -> bool:
 def error_of(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Floats:
     """Return how far the sum of each row of partials may be from its pair.
 
+    It is infinite if a sum overflows that need not, and a NaN if a value is not finite: then the
+    sum follows from the extremes.
+
     The second half of a pair is at most c u S if c numbers were added, where S is the sum of their
-    absolute values and u is 2^-53. Each addition to it is off by u times as much.
+    absolute values and u is 2^-53. Each addition to it is off by u times as much. The pair of two
+    numbers is exact.
     """
     longest = max([LEAF_ROWS, *(rows.num_rows for rows in snapshot.memory)])
     entries = len(snapshot.memory) + sum(1 + segment.leaves for segment in snapshot.segments)
     most = longest + LEVELS * entries
     additions = 2.0 * longest * longest + 2.0 * LEVELS * entries * most
-    found: Floats = additions * HALF_STEP_SQUARED * _absolute(attribute, partials)
-    return found
+    counts = int64s(partials.column(f"{attribute}.count"))
+    error: Floats = additions * HALF_STEP_SQUARED * _absolute(attribute, partials, counts)
+    error[counts <= 2] = 0.0
+    high = floats(partials.column(f"{attribute}.sum.high"))
+    endless = np.flatnonzero(~np.isfinite(high))
+    if len(endless):
+        wrong = high_is_wrong(attribute, partials.take(pa.array(endless)), high[endless])
+        error[endless] = np.where(wrong, np.inf, np.nan)
+    return error
 
 
-def _absolute(attribute: str, partials: pa.RecordBatch) -> Floats:
+def _absolute(attribute: str, partials: pa.RecordBatch, counts: Int64s) -> Floats:
     """Return a bound of the sum of absolute values."""
-    counts = int64s(partials.column(f"{attribute}.count")).astype(np.float64)
     squares = floats(partials.column(f"{attribute}.squares.high"))
-    smallest, largest = (
-        np.abs(floats(partials.column(f"{attribute}.{part}"))) for part in ("min", "max")
-    )
+    smallest, largest = (floats(partials.column(f"{attribute}.{part}")) for part in ("min", "max"))
     with np.errstate(over="ignore", invalid="ignore"):
-        by_extremes = counts * np.maximum(smallest, largest)
-        by_squares = np.sqrt(counts) * np.sqrt(np.abs(squares)) * (1.0 + 2.0**-20)
-    bound: Floats = np.fmin(by_extremes, by_squares)
+        by_extremes = counts * np.maximum(-smallest, largest)
+        by_squares = np.sqrt(counts) * np.sqrt(squares) * (1.0 + 2.0**-20)
+    bound: Floats = np.fmin(by_extremes, np.where(squares > SURE_SQUARES, by_squares, np.inf))
     return bound
+
+
+def unsure(high: Floats, low: Floats, error: Floats | float) -> Bools:
+    """Return which sums high + low do not round to the same double anywhere within an error."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        least = high + np.nextafter(low - error, -np.inf)
+        most = high + np.nextafter(low + error, np.inf)
+    found: Bools = (least != most) & (error > 0.0)
+    return found
 
 
 def doubtful(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Bools:
     """Return which sums of an attribute are not proven to be correctly rounded."""
     high, low = (floats(partials.column(f"{attribute}.sum.{half}")) for half in ("high", "low"))
-    error = error_of(snapshot, attribute, partials)
-    with np.errstate(invalid="ignore", over="ignore"):
-        least = high + np.nextafter(low - error, -np.inf)
-        most = high + np.nextafter(low + error, np.inf)
-    uncertain = (least != most) & (error != 0.0)
-    endless = ~np.isfinite(high)
-    if endless.any():
-        uncertain = np.where(endless, high_is_wrong(attribute, partials, high), uncertain)
-    found: Bools = uncertain & (int64s(partials.column(f"{attribute}.count")) > 0)
-    return found
+    return unsure(high, low, error_of(snapshot, attribute, partials))
 
 
 def high_is_wrong(attribute: str, partials: pa.RecordBatch, high: Floats) -> Bools:
@@ -106,9 +115,9 @@ def proven(
     snapshot: Snapshot,
     question: AggregateQuestion,
     partials: pa.RecordBatch,
-    periods_of: Callable[[int], Iterable[TimeRange]],
+    periods_of: Callable[[Int64s], SummedPeriods],
 ) -> pa.RecordBatch:
-    """Return partials whose sums of floats round correctly; row i is of the periods that it is of.
+    """Return partials whose sums of floats round correctly; `periods_of` some rows is asked for.
 
     Where events were thinned to aggregates, their sums stay as they are.
     """
@@ -116,31 +125,25 @@ def proven(
         rows = np.flatnonzero(doubtful(snapshot, attribute, partials))
         if not len(rows):
             continue
-        names = [f"{attribute}.sum.{half}" for half in ("high", "low")]
-        halves = [floats(partials.column(name)).copy() for name in names]
-        for row in rows.tolist():
-            exact = _from_events(snapshot, attribute, list(periods_of(row)))
-            if exact is not None:
-                halves[0][row], halves[1][row] = exact
-        for name, half in zip(names, halves, strict=True):
-            place = partials.schema.get_field_index(name)
-            partials = partials.set_column(place, partials.schema.field(place), pa.array(half))
+        periods = periods_of(rows)
+        whole = ~np.isin(np.arange(len(rows)), periods.owners[are_thinned(snapshot, periods)])
+        exact = exact_sums(snapshot, attribute, periods.of(whole), len(rows))
+        high, low = FLOAT_SUM.pairs(exact)[0]
+        # A rest that is just half a step away may round the other way once more.
+        low = np.where(high + low == high, low, np.nextafter(low, 0.0))
+        for half, sums in (("high", high), ("low", low)):
+            place = partials.schema.get_field_index(f"{attribute}.sum.{half}")
+            column = floats(partials.column(place)).copy()
+            column[rows[whole]] = sums[whole]
+            partials = partials.set_column(place, partials.schema.field(place), pa.array(column))
     return partials
 
 
-def _from_events(
-    snapshot: Snapshot, attribute: str, periods: Sequence[TimeRange]
-) -> tuple[float, float] | None:
-    """Return a sum, rounded once, and what rounding left out; None if some events are gone."""
-    thinned = [segment.time_range for segment in snapshot.segments if segment.thinned]
-    if any(period.overlaps(gone) for period in periods for gone in thinned):
-        return None
-    found: list[list[pa.Array]] = []
-    for period in periods:
-        for rows in snapshot.scan([attribute], period):
-            one = Groups(frozen(np.zeros(rows.num_rows, np.int64)), 1)
-            found.append(FLOAT_SUM.by_group(FLOAT_SUM.lift(rows.column(attribute)), one))
-    together = [pa.concat_arrays(parts) for parts in zip(*found, strict=True)]
-    total = FLOAT_SUM.by_group(together, Groups(frozen(np.zeros(len(found), np.int64)), 1))
-    ((high, low),) = FLOAT_SUM.pairs(total)
-    return float(high[0]), float(low[0])
+def are_thinned(snapshot: Snapshot, periods: SummedPeriods) -> Bools:
+    """Return which periods have events that were thinned to aggregates."""
+    gone: Bools = np.zeros(len(periods.owners), np.bool_)
+    for segment in snapshot.segments:
+        if segment.thinned:
+            times = segment.time_range
+            gone |= (periods.starts < times.end_us) & (periods.ends > times.start_us)
+    return gone

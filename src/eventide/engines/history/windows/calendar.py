@@ -32,6 +32,7 @@ from eventide.plan.windows.nodes import (
 from eventide.schema import TS
 from eventide.store.reading.aggregate import partials_of_index, period_partials
 from eventide.store.reading.ends import first_and_last
+from eventide.store.reading.exact import SummedPeriods
 from eventide.store.reading.proof import proven
 from eventide.store.reading.question import ROWS, AggregateCall, AggregateQuestion, question_of
 from eventide.store.snapshot import Snapshot
@@ -133,16 +134,16 @@ class CalendarIndex:
     def run(self) -> tuple[list[pa.RecordBatch], Cost]:
         """Return the rows, and the measured cost."""
         watch = StopWatch()
-        clipped = np.clip(self.cuts, self.times.start_us, self.times.end_us).tolist()
+        clipped = np.clip(self.cuts, self.times.start_us, self.times.end_us)
         # To go down the index twice takes less time than a look at the entries of all leaves.
         here = partials_of_index if self.unit == "all" else period_partials
-        partials = (self.partials or here)(self.source, self.question, clipped)
+        partials = (self.partials or here)(self.source, self.question, clipped.tolist())
         watch.step("look up periods in the index", partials.num_rows)
 
-        def period_of(row: int) -> list[TimeRange]:
-            return [TimeRange(clipped[row], clipped[row + 1])]
+        def periods_of(rows: Int64s) -> SummedPeriods:
+            return SummedPeriods(clipped[rows], clipped[rows + 1], np.arange(len(rows)))
 
-        partials = proven(self.source, self.question, partials, period_of)
+        partials = proven(self.source, self.question, partials, periods_of)
         rows = above(self.plan, self.node, self.windows(partials))
         watch.step("what is above", rows.num_rows)
         return [rows], Cost(watch.total, intervals=partials.num_rows, steps=watch.steps)

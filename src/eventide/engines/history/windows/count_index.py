@@ -22,7 +22,8 @@ from eventide.engines.history.weights import Weights
 from eventide.engines.history.windows.above import AboveWindows
 from eventide.engines.history.windows.calls import Asked
 from eventide.engines.history.windows.costs import BOUNDS, IndexWork
-from eventide.kernels.compiled import frozen
+from eventide.engines.history.windows.pane_sums import PaneSums, aggregates_of, pane_sums, some
+from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.windows.by_count import AggregateCountWindows
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import CountWindow
@@ -105,7 +106,7 @@ class CountIndex:
         found = counted.partials()
         watch.step("count events, read leaves that are cut", len(found.numbers))
         above = AboveWindows.of(self.plan, AggregateCountWindows)
-        windows = self.windows_of(above.operator, self.as_panes(above.operator, found))
+        windows = self.windows_of(above.operator, found)
         watch.step("put windows together", sum(part.num_rows for part in windows))
         results = list(above.run(windows))
         watch.step("what is above", sum(part.num_rows for part in results))
@@ -121,10 +122,17 @@ class CountIndex:
         arrays = [keys, pa.array(found.numbers), *bounds, *columns]
         return pa.RecordBatch.from_arrays(arrays, schema=operator.partial_schema)
 
-    def windows_of(
-        self, operator: AggregateCountWindows, panes: pa.RecordBatch
-    ) -> list[pa.RecordBatch]:
+    def pane_sums(self, found: Counted) -> list[PaneSums | None]:
+        """Return how far the slices of each sum of floats may be off, and how to read them."""
+
+        def read(attribute: str, rows: Int64s) -> list[pa.Array]:
+            return self.counted.exact_sums(attribute, found.numbers[rows])
+
+        return pane_sums(self.source, self.question, found.entries, read)
+
+    def windows_of(self, operator: AggregateCountWindows, found: Counted) -> list[pa.RecordBatch]:
         """Return the windows merged from panes, in parallel if there are many."""
+        panes, sums = self.as_panes(operator, found), self.pane_sums(found)
         size, slide, cuts = self.window.size, self.window.slide, self.counted.cuts
         # Every slice has events, so those of a window are consecutive.
         step = 1 if cuts.gaps else cuts.per_slide
@@ -132,8 +140,12 @@ class CountIndex:
 
         def put_together(first: int, last: int) -> pa.RecordBatch:
             left = np.arange(last - first, dtype=np.int64) * step
-            own = panes.slice(first * step, max(0, (last - first - 1) * step + length))
-            arrays = operator.put_together(own, Frames(frozen(left), frozen(left + length)))
+            rows = max(0, (last - first - 1) * step + length)
+            frames = Frames(frozen(left), frozen(left + length))
+            columns = operator.split(panes.slice(first * step, rows))
+            own = [None] * BOUNDS + some(sums, first * step, first * step + rows)
+            parts = zip(operator.accumulators, columns, own, strict=True)
+            arrays = [aggregates_of(each, partials, frames, its) for each, partials, its in parts]
             return pa.RecordBatch.from_arrays(arrays, schema=operator.output_schema)
 
         count = self.window_count

@@ -9,7 +9,7 @@ reduced events to them itself, so the rows are those of a replay.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -29,16 +29,19 @@ from eventide.engines.history.windows.costs import (
     window_count,
 )
 from eventide.engines.history.windows.count_index import CountIndex
-from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.operators.windows.by_time import AggregateWindows
+from eventide.engines.history.windows.pane_sums import PaneSums, aggregates_of, pane_sums, some
+from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
+from eventide.kernels.compiled import Int64s
+from eventide.operators.windows.by_time import FAR_US, AggregateWindows
 from eventide.plan.nodes import Scan
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import CalendarWindow, CountWindow, Window, WindowAggregate
 from eventide.store.reading.borders import PeriodPartials
 from eventide.store.reading.cuts import EvenCuts
+from eventide.store.reading.exact import SummedPeriods, exact_sums
 from eventide.store.reading.periods import Cover, covers_of, merged_by_period, read_covers
-from eventide.store.reading.proof import proven
+from eventide.store.reading.proof import proven, summed
 from eventide.store.reading.question import AggregateQuestion, question_of
 from eventide.store.snapshot import Snapshot
 
@@ -132,13 +135,15 @@ class WindowIndex:
         watch = StopWatch()
         found = read_covers(self.source, self.question, self.cuts, self.covers)
         watch.step("read leaves that are cut", len(found.periods))
-        if self.window.is_tumbling or self.cuts.gaps or 2 * distinct(found) < len(found.periods):
+        alone = self.window.is_tumbling or self.cuts.gaps
+        if alone or summed(self.question) or 2 * distinct(found) < len(found.periods):
             found = merged_by_period(self.question, found, self.cuts)
         watch.step("merge what lies in one slice", len(found.periods))
-        if self.window.is_tumbling or self.cuts.gaps:
+        if alone:
             found = self.proven(found)
+        sums = [None] * len(self.asked.calls) if alone else self.pane_sums(found)
         above = AboveWindows.of(self.plan, AggregateWindows)
-        windows = self.windows_of(above.operator, self.as_panes(above.operator, found))
+        windows = self.windows_of(above.operator, self.as_panes(above.operator, found), sums)
         watch.step("put windows together", sum(part.num_rows for part in windows))
         results = list(above.run(windows))
         watch.step("what is above", sum(part.num_rows for part in results))
@@ -148,14 +153,27 @@ class WindowIndex:
 
     def proven(self, found: PeriodPartials) -> PeriodPartials:
         """Return slices that are windows, with sums of floats that are correctly rounded."""
-        starts = self.cuts.starts_of(found.periods)
 
-        def period_of(row: int) -> list[TimeRange]:
-            start_us = int(starts[row])
-            return [TimeRange(start_us, start_us + self.window.size_us).intersect(self.times)]
+        def periods_of(rows: Int64s) -> SummedPeriods:
+            return self.periods_of(found.periods[rows])
 
-        entries = proven(self.source, self.question, found.entries, period_of)
+        entries = proven(self.source, self.question, found.entries, periods_of)
         return PeriodPartials(found.periods, entries)
+
+    def pane_sums(self, found: PeriodPartials) -> list[PaneSums | None]:
+        """Return how far the slices of each sum of floats may be off, and how to read them."""
+
+        def read(attribute: str, rows: Int64s) -> list[pa.Array]:
+            periods = self.periods_of(found.periods[rows])
+            return exact_sums(self.source, attribute, periods, len(rows))
+
+        return pane_sums(self.source, self.question, found.entries, read)
+
+    def periods_of(self, slices: Int64s) -> SummedPeriods:
+        """Return the periods of slices."""
+        times = self.times.start_us, self.times.end_us
+        starts, ends = (self.cuts.starts_of(each).clip(*times) for each in (slices, slices + 1))
+        return SummedPeriods(starts, ends, np.arange(len(slices)))
 
     def as_panes(self, operator: AggregateWindows, found: PeriodPartials) -> pa.RecordBatch:
         """Return the partials of slices as the operator keeps those of panes."""
@@ -164,27 +182,50 @@ class WindowIndex:
         schema = operator.partial_schema
         return pa.RecordBatch.from_arrays([pa.array(starts), *columns], schema=schema)
 
-    def windows_of(self, operator: AggregateWindows, panes: pa.RecordBatch) -> list[pa.RecordBatch]:
+    def windows_of(
+        self,
+        operator: AggregateWindows,
+        panes: pa.RecordBatch,
+        sums: Sequence[PaneSums | None],
+    ) -> list[pa.RecordBatch]:
         """Return the windows merged from panes, in parallel if there are many."""
         window = self.window
         threads = THREADS
         count = (self.times.end_us - self.times.start_us + window.size_us) // window.slide_us
         if threads == 1 or min(count, panes.num_rows) < LEAST_WINDOWS:
-            return [operator.close(panes, START_OF_TIME_US, END_OF_TIME_US)]
+            return [put_together(operator, panes, sums, ALL_TIME)]
         first = self.times.start_us - window.size_us
         step = -(-(self.times.end_us - first) // threads // window.slide_us) * window.slide_us
         cuts = [first + step * turn for turn in range(1, threads)]
         starts = panes.column("pane").to_numpy()
 
-        def put_together(owned: TimeRange) -> pa.RecordBatch:
+        def part(owned: TimeRange) -> pa.RecordBatch:
             end_us = min(owned.end_us, self.times.end_us) + window.size_us
-            low, high = np.searchsorted(starts, [owned.start_us, end_us])
+            low, high = np.searchsorted(starts, [owned.start_us, end_us]).tolist()
             own = panes.slice(low, high - low)
-            return replace(operator, owned=owned).close(own, START_OF_TIME_US, END_OF_TIME_US)
+            return put_together(operator, own, some(sums, low, high), owned)
 
         owned = [TimeRange(*pair) for pair in pairwise([START_OF_TIME_US, *cuts, END_OF_TIME_US])]
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(put_together, owned))
+            return list(pool.map(part, owned))
+
+
+def put_together(
+    operator: AggregateWindows,
+    panes: pa.RecordBatch,
+    sums: Sequence[PaneSums | None],
+    owned: TimeRange,
+) -> pa.RecordBatch:
+    """Return the windows that start in a time range, merged from panes."""
+    if not any(sums):
+        owner = replace(operator, owned=owned)
+        return owner.close(panes, START_OF_TIME_US, END_OF_TIME_US)
+    _, starts, columns = operator.split(panes)
+    inside = owned.intersect(TimeRange(-FAR_US, FAR_US))
+    window_starts, _, frames = operator.frames(starts, np.array([0, len(starts)]), inside)
+    parts = zip(operator.accumulators, columns, sums, strict=True)
+    answers = [aggregates_of(each, partials, frames, own) for each, partials, own in parts]
+    return operator.rows([], window_starts, answers)
 
 
 def distinct(found: PeriodPartials) -> int:
