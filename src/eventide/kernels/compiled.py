@@ -68,6 +68,8 @@ def kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Retur
 # half of the time, and most of the time of compiling. The caller of a lean kernel holds the arrays
 # meanwhile.
 _LEAN: dict[str, Any] = {"nogil": True, "_nrt": False}
+# Only kernels call their pieces: what Python and C would need to call them is not compiled.
+_PIECE: dict[str, Any] = {**_LEAN, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def lean_kernel(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
@@ -88,7 +90,7 @@ def inline(function: Callable[Arguments, Returned]) -> Callable[Arguments, Retur
 
 def inline_lean(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """Put the machine code of a lean function into its callers, for it takes too many arrays."""
-    compiled: Callable[Arguments, Returned] = numba.njit(forceinline=True, **_LEAN)(function)
+    compiled: Callable[Arguments, Returned] = numba.njit(forceinline=True, **_PIECE)(function)
     return compiled
 
 
@@ -97,7 +99,7 @@ def call_lean(function: Callable[Arguments, Returned]) -> Callable[Arguments, Re
 
     A callee is optimised again in every function that calls it: have few of them, not in layers.
     """
-    compiled: Callable[Arguments, Returned] = numba.njit(**_LEAN)(function)
+    compiled: Callable[Arguments, Returned] = numba.njit(**_PIECE)(function)
     return compiled
 
 

@@ -92,6 +92,15 @@ SELECT * FROM cars MATCH_RECOGNIZE (
   DEFINE B AS speed >= A.speed, C AS speed < AVG(B.speed) AND COUNT(*) < 9
 )"""
 
+MEDIANS = """
+SELECT * FROM cars MATCH_RECOGNIZE (
+  PARTITION BY car
+  MEASURES A._seq AS began, LAST(_seq) AS ended, MEDIAN(B.speed) AS middle, COUNT(*) AS n
+  PATTERN (A B+ C) WITHIN INTERVAL '40' SECOND
+  DEFINE B AS speed >= MEDIAN(B.speed) AND VAR_POP(B.speed) >= 0,
+    C AS speed < QUANTILE_DISC(B.speed, 0.5) OR ARG_MAX(B.lane, B.speed) < MODE(lane)
+)"""
+
 PERMUTED = """
 SELECT * FROM cars MATCH_RECOGNIZE (
   MEASURES FIRST(_seq) AS began, LAST(_seq) AS ended, FIRST(CLASSIFIER()) AS led, A.car AS car
@@ -171,6 +180,7 @@ PATTERNS = {
     "row_local": PatternQuery(ROW_LOCAL, bounded=False),
     "all_rows": PatternQuery(ALL_ROWS, bounded=False),
     "match_state": PatternQuery(MATCH_STATE, bounded=False),
+    "medians": PatternQuery(MEDIANS, bounded=False),
     "permuted": PatternQuery(PERMUTED),
     "unmatched": PatternQuery(UNMATCHED, bounded=False),
     "absence": PatternQuery(ABSENCE),

@@ -27,6 +27,7 @@ LOOSE = ("spread",)
 # All that a pattern may need of an engine.
 IN_DEPTH = [
     "match_state",
+    "medians",
     "permuted",
     "unmatched",
     "absence",

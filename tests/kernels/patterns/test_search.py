@@ -42,7 +42,7 @@ def no_code(automaton: PatternAutomaton) -> Code:
     empty = frozen(np.empty((0, 5), np.int64))
     return Code(
         instructions=empty,
-        updates=frozen(np.empty((0, 8), np.int64)),
+        updates=frozen(np.empty((0, 10), np.int64)),
         keys=empty,
         by_variable=frozen(np.zeros((len(automaton.variables) + 1, 2), np.int64)),
         by_node=frozen(np.tile(np.array([0, 1]), (len(automaton.nodes) + 1, 1))),
@@ -51,7 +51,7 @@ def no_code(automaton: PatternAutomaton) -> Code:
         of_floats=frozen(np.empty(0, np.int64)),
         thresholds=frozen(np.empty(0, np.int64)),
         float_registers=0,
-        keeps_distinct=False,
+        keeps_counts=False,
     )
 
 
@@ -62,6 +62,7 @@ def no_tables(rows: int) -> Tables:
         frozen(np.empty((0, rows + 1), np.bool_)),
         frozen(np.empty((0, rows), np.int64)),
         frozen(np.zeros(1, np.int64)),
+        frozen(np.empty(0, np.int64)),
         frozen(np.empty((0, 2), np.int64)),
         frozen(np.empty(0)),
     )

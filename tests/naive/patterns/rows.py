@@ -42,8 +42,9 @@ from eventide.plan.patterns.tree import (
 )
 from eventide.plan.tree import Plan
 from eventide.schema import DataType
+from tests.naive.aggregates import aggregate, distinct
 from tests.naive.expressions import order, value_of
-from tests.naive.windows import Event, aggregate, in_order
+from tests.naive.windows import Event, in_order
 
 MOST_TESTS = 20_000
 
@@ -618,12 +619,14 @@ def value_of_aggregate(item: MatchAggregate, view: View) -> Any:  # noqa: ANN401
     if item.argument is None:
         assert item.function == "count"
         return len(group)
+    parts = [part for part in (item.argument, item.second) if part is not None]
     values = [
-        of_row(item.argument, view.rows[each.row], each.variable, view.number) for each in group
+        tuple(of_row(part, view.rows[each.row], each.variable, view.number) for part in parts)
+        for each in group
     ]
     if item.distinct:
-        values = list({None if value is None else order(value): value for value in values}.values())
-    return aggregate(item.function, values)
+        values = [(value,) for value in distinct([value for (value,) in values])]
+    return aggregate(item.function, values, item.parameter)
 
 
 def members_of(node: MatchRecognize, name: str) -> tuple[str, ...]:

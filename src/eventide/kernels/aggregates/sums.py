@@ -200,6 +200,37 @@ def subtract_integers(
         out_high[frame] = high[right[frame]] - high[left[frame]] - borrow
 
 
+@inline
+def co_deviation(
+    count: int,
+    first: tuple[float, float],
+    second: tuple[float, float],
+    products: tuple[float, float],
+) -> float:
+    """Return the sum of (x - mean of x)(y - mean of y); x and y may be the same.
+
+    Sum (x - m)(y - k) = P - mY - kX + nmk for any m and k, with the sums X, Y and P of x, y and
+    xy. With the rounded means and pairs throughout, the terms that cancel have 106 bits, so large
+    means with small deviations lose nothing. It is a NaN where a sum is not finite.
+    """
+    rows = float(max(count, 1))
+    mean = (first[0] + first[1]) / rows
+    other = (second[0] + second[1]) / rows
+    one, one_low = two_product(-mean, second[0])
+    one_low += -mean * second[1]
+    two, two_low = two_product(-other, first[0])
+    two_low += -other * first[1]
+    square, square_low = two_product(mean, other)
+    scaled, scaled_low = two_product(rows, square)
+    scaled_low += rows * square_low
+    total, lost = two_sum(products[0], one)
+    total, lost_too = two_sum(total, two)
+    total, lost_again = two_sum(total, scaled)
+    lost += lost_too + lost_again
+    total += lost + products[1] + one_low + two_low + scaled_low
+    return total if np.isfinite(total) else np.nan
+
+
 @kernel
 def co_deviations(
     counts: Int64s,
@@ -208,26 +239,11 @@ def co_deviations(
     products: tuple[Floats, Floats],
     out: Floats,
 ) -> None:
-    """Write the sum of (x - mean of x)(y - mean of y) of each group; x and y may be the same.
-
-    Sum (x - m)(y - k) = P - mY - kX + nmk for any m and k, with the sums X, Y and P of x, y and
-    xy. With the rounded means and pairs throughout, the terms that cancel have 106 bits, so large
-    means with small deviations lose nothing. A NaN is written where a sum is not finite.
-    """
+    """Write the sum of (x - mean of x)(y - mean of y) of each group."""
     for group in range(len(counts)):
-        count = float(max(counts[group], 1))
-        mean = (first[0][group] + first[1][group]) / count
-        other = (second[0][group] + second[1][group]) / count
-        one, one_low = two_product(-mean, second[0][group])
-        one_low += -mean * second[1][group]
-        two, two_low = two_product(-other, first[0][group])
-        two_low += -other * first[1][group]
-        square, square_low = two_product(mean, other)
-        scaled, scaled_low = two_product(count, square)
-        scaled_low += count * square_low
-        total, lost = two_sum(products[0][group], one)
-        total, lost_too = two_sum(total, two)
-        total, lost_again = two_sum(total, scaled)
-        lost += lost_too + lost_again
-        total += lost + products[1][group] + one_low + two_low + scaled_low
-        out[group] = total if np.isfinite(total) else np.nan
+        out[group] = co_deviation(
+            counts[group],
+            (first[0][group], first[1][group]),
+            (second[0][group], second[1][group]),
+            (products[0][group], products[1][group]),
+        )

@@ -10,5 +10,6 @@ every.py       the search for all matches; node_sets.py: where a path can be; co
 remembered.py  states of a search that are known to fail
 code.py        conditions as instructions; machine.py runs them
 registers.py   what conditions can read of a match; numbers.py: comparison and arithmetic
+kept.py        aggregates of a match that registers alone do not hold
 entry.py       where searches meet that began at different rows
 """

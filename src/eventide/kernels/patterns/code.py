@@ -20,7 +20,8 @@ class Code(NamedTuple):
     The program of variable v is the `instructions` from `by_variable[v, PROGRAM]` on, each one
     (operation, four operands). Taking a row as v does the `updates` from `by_variable[v, UPDATE]`
     on, each one (operation, value column, column of its validity or -1, register, float register,
-    second register block or -1, distinct table or -1, width or code column). The `keys` from
+    second register block, register of the picked row, second value column or -1, distinct table or
+    -1, width or code column, tree or -1, code column of the tree). The `keys` from
     `by_node[q, SEEN]` on are what conditions behind node q can still read, each one (kind,
     register, value column, shift, register of the variable). `registers` are those before the first
     row; `of_registers` and `of_floats` say which variables each of them belongs to. Between two
@@ -37,22 +38,24 @@ class Code(NamedTuple):
     of_floats: Int64s
     thresholds: Int64s
     float_registers: int
-    keeps_distinct: bool
+    keeps_counts: bool
 
 
 class Tables(NamedTuple):
     """The values conditions read, by column and row; the last row stands for a missing row.
 
-    `valid` has the float columns first, then the others. `codes` number equal values of DISTINCT
-    aggregates, `distinct` says where the counts of each such aggregate start. `constants` are
-    (value, whether it is not null).
+    `valid` has the float columns first, then the others. `codes` number equal values of aggregates
+    that count each value; `starts` says where the counts of each such aggregate start. Some of them
+    are trees, with codes in the order of values: then `ranked` has the value of each code, from the
+    same place on. `constants` are (value, whether it is not null).
     """
 
     floats: Floats
     ints: Int64s
     valid: Bools
     codes: Int64s
-    distinct: Int64s
+    starts: Int64s
+    ranked: Int64s
     constants: Int64s
     constant_floats: Floats
 
@@ -107,8 +110,10 @@ class Place(NamedTuple):
     HITS,
     BUDGET,
     HELD,
-) = range(17)
-KEY = 17
+    GAP,
+    LATE_SET,
+) = range(19)
+KEY = 19
 
 # Columns of Work.frames.
 (
@@ -148,9 +153,11 @@ SEEN, REMEMBERED = range(2)
     AVG_I,  # registers as SUM_I, nothing, constant to divide by
     SUM_F,  # register of the count, float register
     AVG_F,
-    DEVIATION,  # register of the count, float registers of sums and squares
     BEST_I,  # registers seen, value
     BEST_F,  # register seen, float register
+    MOMENT,  # register of the count, float registers of sums and squares, form
+    SHARE,  # register of the count, tree, constant, form
+    FREQUENT,  # register of the count, tree, nothing, 1 if the value is no float
     ADD_I,
     SUBTRACT_I,
     MULTIPLY_I,
@@ -186,21 +193,28 @@ SEEN, REMEMBERED = range(2)
     JUMP_IF_VALID,
     JUMP_UNLESS,  # to, taking the value away
     POP,
-) = range(51)
+) = range(53)
 
 # Updates.
 (
     LAST,
     FIRST,
     COUNT,
+    COUNT_RANKS,  # in a tree of sums
+    COUNT_EQUALS,  # in a tree of maxima
     ADD_INTS,
     ADD_FLOATS,
     ADD_SQUARES,
+    ADD_PRODUCTS,
     LEAST_I,
     GREATEST_I,
     LEAST_F,
     GREATEST_F,
-) = range(10)
+) = range(13)
+
+# Forms of moments and of shares.
+STDDEV, STDDEV_POP, VARIANCE, VAR_POP, COVAR_SAMP, COVAR_POP, CORR, REGR_SLOPE = range(8)
+BETWEEN, ONE_FLOAT, ONE_INTEGER, BUCKET = range(4)
 
 # Kinds of what a remembered state consists of.
 (
@@ -213,7 +227,8 @@ SEEN, REMEMBERED = range(2)
     KEY_COUNT,  # a count, as far as it makes a difference: up to what stands for the column
     KEY_LEVEL,  # the number of the match, as far as it makes a difference
     KEY_LABEL,  # the variable of the row a register stands for, so many rows on
-) = range(9)
+    KEY_EXACT,  # nothing, if the register is 0; otherwise the state cannot be remembered
+) = range(10)
 
 # The row that needs no register, and how a variable is found without one.
 CURRENT = -1

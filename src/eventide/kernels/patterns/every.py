@@ -69,6 +69,8 @@ def _set_key(code: Code, tables: Tables, work: Work, sets: Sets, place: Place, d
             return 0
         work.info[KEY + length] = node
         length = write_key(code, tables, work, place, depth, node, length + 1)
+        if length == 0:
+            return 0
     return length
 
 
@@ -121,7 +123,7 @@ def _every(  # noqa: PLR0912 - one loop over a stack
                 if length > 0:
                     work.info[KEEPING] = remember(work, length, work.info[KEEPING])
         depth -= 1
-        if code.keeps_distinct:
+        if code.keeps_counts:
             give_back(code, tables, work, depth)
 
 

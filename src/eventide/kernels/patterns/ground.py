@@ -21,10 +21,12 @@ from eventide.kernels.patterns.code import (
     FRAME_ROW,
     FRAME_STEP,
     FRAME_VIOLATED,
+    GAP,
     HELD,
     HITS,
     KEEPING,
     KEY_AT,
+    LATE_SET,
     MATCHES,
     PATH_ROW,
     PENDING,
@@ -202,7 +204,7 @@ def violates(
             and accepts(code, tables, work, place, depth, row, variable)
         ):
             found |= np.int64(1) << variable
-            if code.keeps_distinct:
+            if code.keeps_counts:
                 give_back(code, tables, work, depth)
     return int(found)
 
@@ -253,12 +255,17 @@ def was_there(
     for register in range(len(code.of_floats)):
         of = gap if code.of_floats[register] & ~late else depth
         work.float_registers[bare, register] = work.float_registers[of, register]
+    work.info[GAP], work.info[LATE_SET] = gap + 1, late
+    found = False
     for row in range(work.frames[gap, FRAME_FROM], work.frames[gap, PATH_ROW]):
-        if spend(time, work, place):
-            return True
-        if violates(code, tables, work, place, bare, row, asked, time.masks) != 0:
-            return True
-    return False
+        found = (
+            spend(time, work, place)
+            or violates(code, tables, work, place, bare, row, asked, time.masks) != 0
+        )
+        if found:
+            break
+    work.info[GAP] = 0
+    return found
 
 
 @inline_lean

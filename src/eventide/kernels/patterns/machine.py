@@ -22,10 +22,10 @@ from eventide.kernels.patterns.code import (
     CONST_F,
     CONST_I,
     COUNTED,
-    DEVIATION,
     DISTINCT_I,
     DIVIDE_F,
     F_TO_I,
+    FREQUENT,
     I_TO_BOOL,
     I_TO_F,
     IS_NULL_I,
@@ -52,17 +52,16 @@ from eventide.kernels.patterns.code import (
     SUBTRACT_F,
     SUBTRACT_I,
     SUM_I,
-    TO,
     Code,
     Place,
     Tables,
     Work,
     fail,
 )
+from eventide.kernels.patterns.kept import exact_sum, kept_value
 from eventide.kernels.patterns.numbers import (
     compare_floats,
     compare_ints,
-    deviation,
     divide_rounded,
     integer_remainder,
     product,
@@ -122,12 +121,11 @@ def _float_arithmetic(work: Work, operation: int, top: int) -> None:
 
 
 @inline_lean
-def _aggregated(
-    tables: Tables, work: Work, operation: int, operands: tuple[int, int, int], at: int, top: int
-) -> None:
+def _aggregated(code: Code, tables: Tables, work: Work, depth: int, at: int, top: int) -> None:
     """Push the value of an aggregate; `top` is the place."""
-    register, first, constant = operands
-    to = work.info[TO]
+    operation, register = code.instructions[at, 0], code.instructions[at, 1]
+    first, constant = code.instructions[at, 2], code.instructions[at, 3]
+    to = depth + 1
     values, floats = work.frames[to], work.float_registers[to]
     stack, stack_floats, valid = work.stack, work.stack_floats, work.stack_valid
     if operation == COUNTED:
@@ -147,22 +145,22 @@ def _aggregated(
     elif operation <= AVG_F:
         count = values[register]
         total = floats[first]
-        if np.isfinite(total):
+        if values[register + 1] != 0:
+            total = exact_sum(code, tables, work, depth, first)
+        elif np.isfinite(total):
             total += floats[first + 1]
         valid[top] = count > 0
         stack_floats[top] = total
         if operation == AVG_F and count > 0:
             stack_floats[top] = total / np.float64(count)
-    elif operation == DEVIATION:
-        valid[top] = values[register] > 1
-        if values[register] > 1:
-            stack_floats[top] = deviation(values[register], floats[first : first + 4])
     elif operation == BEST_I:
         valid[top] = values[register] > 0
         stack[top] = values[register + 1]
-    else:
+    elif operation == BEST_F:
         valid[top] = values[register] > 0
         stack_floats[top] = floats[first]
+    else:
+        kept_value(code, tables, work, depth, at, top)
 
 
 @inline_lean
@@ -313,15 +311,9 @@ def run(code: Code, tables: Tables, work: Work, place: Place, depth: int, variab
         if operation <= NUMBER:
             top += 1
             _loaded(code, tables, work, place, depth, at, top)
-        elif operation <= BEST_F:
+        elif operation <= FREQUENT:
             top += 1
-            operands = (
-                code.instructions[at, 1],
-                code.instructions[at, 2],
-                code.instructions[at, 3],
-            )
-            work.info[TO] = depth + 1
-            _aggregated(tables, work, operation, operands, at, top)
+            _aggregated(code, tables, work, depth, at, top)
         elif COMPARE_I <= operation <= BETTER_F:
             top -= 1
             _compared(work, operation, code.instructions[at, 1], top)
@@ -360,7 +352,7 @@ def tested(
         return True
     if run(code, tables, work, place, depth, variable):
         return True
-    if code.keeps_distinct:
+    if code.keeps_counts:
         give_back(code, tables, work, depth)
     return False
 

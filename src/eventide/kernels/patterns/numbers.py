@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.aggregates.sums import two_product, two_sum
-from eventide.kernels.compiled import Floats, call_lean
+from eventide.kernels.compiled import call_lean
 
 
 @call_lean
@@ -70,21 +69,3 @@ def wide_as_float(low: int, high: int) -> float:
     if high == low >> 63:
         return np.float64(low)
     return np.float64(high) * 2.0**64 + np.float64(np.uint64(low))
-
-
-@call_lean
-def deviation(count: int, sums: Floats) -> float:
-    """Sample deviation from the sums of values and squares, as in kernels/aggregates/sums.py."""
-    total_count = np.float64(count)
-    mean = (sums[0] + sums[1]) / total_count
-    cross, cross_low = two_product(-2.0 * mean, sums[0])
-    cross_low += -2.0 * mean * sums[1]
-    square, square_low = two_product(mean, mean)
-    scaled, scaled_low = two_product(total_count, square)
-    scaled_low += total_count * square_low
-    total, lost = two_sum(sums[2], cross)
-    total, lost_too = two_sum(total, scaled)
-    total += lost + lost_too + sums[3] + cross_low + scaled_low
-    if not np.isfinite(total):
-        return np.nan
-    return float(np.sqrt(max(total, 0.0) / (total_count - 1.0)))

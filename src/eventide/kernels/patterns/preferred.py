@@ -67,8 +67,8 @@ _GoOn = Callable[[Automaton, Code, Tables, Work, Place, Time, int], int]
 
 @inline_lean
 def _unwind(code: Code, tables: Tables, work: Work, depth: int) -> None:
-    """Undo the counts of distinct values of all rows taken."""
-    if code.keeps_distinct:
+    """Undo the counts of values of all rows taken."""
+    if code.keeps_counts:
         for each in range(depth):
             give_back(code, tables, work, each)
 
@@ -120,7 +120,7 @@ def _preferred(
             _unwind(code, tables, work, depth)
             return outcome
         depth -= 1
-        if code.keeps_distinct:
+        if code.keeps_counts:
             give_back(code, tables, work, depth)
 
 

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.aggregates.sums import two_product, two_sum
+from eventide.kernels.aggregates.sums import exact_pair, two_product, two_sum
 from eventide.kernels.compiled import call_lean, inline_lean
 from eventide.kernels.patterns.code import (
+    ADD_FLOATS,
     ADD_INTS,
-    ADD_SQUARES,
+    ADD_PRODUCTS,
     BY_PATH,
-    COUNT,
+    COUNT_EQUALS,
     CURRENT,
     FIRST,
     FRAME_FROM,
     GREATEST_I,
     KEY,
     KEY_COUNT,
+    KEY_EXACT,
     KEY_FLOAT,
     KEY_LABEL,
     KEY_LEVEL,
@@ -44,6 +46,7 @@ from eventide.kernels.patterns.code import (
     Tables,
     Work,
 )
+from eventide.kernels.patterns.kept import count_in_tree
 from eventide.kernels.patterns.numbers import compare_floats
 
 
@@ -92,13 +95,63 @@ def _extreme(current: float, value: float, sign: int, seen: int) -> bool:
 
 
 @inline_lean
+def _pick(work: Work, to: int, register: int, row: int, variable: int) -> None:
+    """Note the row of an extreme and its variable, if some register is to hold them."""
+    if register >= 0:
+        work.frames[to, register] = row
+        work.frames[to, register + 1] = variable
+
+
+@inline_lean
+def _add_float(work: Work, to: int, register: int, first: int, number: float) -> None:
+    """Add a float to a sum of two, and note in a register if they cannot hold it exactly."""
+    floats = work.float_registers
+    high = floats[to, first]
+    if not (np.isfinite(number) and np.isfinite(high)):
+        floats[to, first] = high + number
+        return
+    total, lost = exact_pair(high, number)
+    rest, gone = exact_pair(floats[to, first + 1], lost)
+    floats[to, first], floats[to, first + 1] = total, rest
+    # What is not finite gives a NaN here.
+    if gone != 0.0:
+        work.frames[to, register] = 1
+
+
+@call_lean
+def _add_pair(work: Work, to: int, first: int, pair: tuple[float, float]) -> None:
+    """Add a pair of floats to a sum of two, with about 106 bits."""
+    floats = work.float_registers
+    floats[to, first], lost = two_sum(floats[to, first], pair[0])
+    floats[to, first + 1] += lost + pair[1]
+
+
+@call_lean
+def _add_moments(
+    work: Work, to: int, first: int, number: float, second: float, products: bool
+) -> None:
+    """Add to the sums of values and squares, or of two values, their product and squares."""
+    _add_pair(work, to, first, (number, 0.0))
+    if not products:
+        _add_pair(work, to, first + 2, two_product(number, number))
+        return
+    _add_pair(work, to, first + 2, (second, 0.0))
+    _add_pair(work, to, first + 4, two_product(number, second))
+    _add_pair(work, to, first + 6, two_product(number, number))
+    _add_pair(work, to, first + 8, two_product(second, second))
+
+
+@inline_lean
 def _aggregate(
-    operation: int, column: int, register: int, first: int, row: int, after: Work, tables: Tables
+    code: Code, update: int, row: int, variable: int, after: Work, tables: Tables
 ) -> None:
     """Add the value of a row to an aggregate, in the registers that info[TO] says."""
+    operation, column = code.updates[update, 0], code.updates[update, 1]
+    register, first = code.updates[update, 3], code.updates[update, 4]
+    second = code.updates[update, 5]
     registers, floats = after.frames, after.float_registers
     to = after.info[TO]
-    if operation == COUNT:
+    if operation <= COUNT_EQUALS:
         registers[to, register] += 1
     elif operation == ADD_INTS:
         value = tables.ints[column, row]
@@ -108,27 +161,28 @@ def _aggregate(
         registers[to, register] = total
         registers[to, register + 1] += (value >> 63) + carry
         registers[to, register + 2] += 1
-    elif operation <= ADD_SQUARES:
-        number = tables.floats[column, row]
-        floats[to, first], lost = two_sum(floats[to, first], number)
-        floats[to, first + 1] += lost
+    elif operation == ADD_FLOATS:
         registers[to, register] += 1
-        if operation == ADD_SQUARES:
-            square, square_low = two_product(number, number)
-            floats[to, first + 2], lost = two_sum(floats[to, first + 2], square)
-            floats[to, first + 3] += lost + square_low
+        _add_float(after, to, register + 1, first, tables.floats[column, row])
+    elif operation <= ADD_PRODUCTS:
+        registers[to, register] += 1
+        number = tables.floats[column, row]
+        other = tables.floats[max(second, 0), row]
+        _add_moments(after, to, first, number, other, operation == ADD_PRODUCTS)
     elif operation <= GREATEST_I:
         value = tables.ints[column, row]
         best = registers[to, register + 1]
         better = value < best if operation == LEAST_I else value > best
         if registers[to, register] == 0 or better:
             registers[to, register + 1] = value
+            _pick(after, to, second, row, variable)
         registers[to, register] = 1
     else:
         number = tables.floats[column, row] + 0.0
         sign = -1 if operation == LEAST_F else 1
         if _extreme(floats[to, first], number, sign, registers[to, register]):
             floats[to, first] = number
+            _pick(after, to, second, row, variable)
         registers[to, register] = 1
 
 
@@ -173,32 +227,32 @@ def take(code: Code, tables: Tables, work: Work, depth: int, row: int, variable:
         if valid >= 0 and not tables.valid[valid, row]:
             continue
         if distinct >= 0:
-            at = tables.distinct[distinct] + tables.codes[updates[each, 7], row]
+            at = tables.starts[distinct] + tables.codes[updates[each, 7], row]
             work.counts[at] += 1
             if work.counts[at] > 1:
                 continue
+        if updates[each, 8] >= 0:
+            count_in_tree(code, tables, work, each, row, int(np.int64(1)))
         work.info[TO] = to
-        _aggregate(
-            updates[each, 0],
-            updates[each, 1],
-            updates[each, 3],
-            updates[each, 4],
-            row,
-            work,
-            tables,
-        )
+        _aggregate(code, each, row, variable, work, tables)
 
 
 @call_lean
 def give_back(code: Code, tables: Tables, work: Work, depth: int) -> None:
-    """Undo what registers do not cover: the counts of distinct values."""
+    """Undo what registers do not cover: the counts of values."""
     variable, row = work.frames[depth, PATH_VARIABLE], work.frames[depth, PATH_ROW]
     updates = code.updates
     for each in range(code.by_variable[variable, UPDATE], code.by_variable[variable + 1, UPDATE]):
         distinct, valid = updates[each, 6], updates[each, 2]
-        if distinct >= 0 and (valid < 0 or tables.valid[valid, row]):
-            code_of = tables.codes[updates[each, 7], row]
-            work.counts[tables.distinct[distinct] + code_of] -= 1
+        if valid < 0 or not tables.valid[valid, row]:
+            continue
+        if distinct >= 0:
+            at = tables.starts[distinct] + tables.codes[updates[each, 7], row]
+            work.counts[at] -= 1
+            if work.counts[at] > 0:
+                continue
+        if updates[each, 8] >= 0:
+            count_in_tree(code, tables, work, each, row, int(np.int64(-1)))
 
 
 @call_lean
@@ -222,7 +276,10 @@ def _label(work: Work, place: Place, depth: int, register: int, shift: int) -> i
 def write_key(
     code: Code, tables: Tables, work: Work, place: Place, depth: int, node: int, used: int
 ) -> int:
-    """Append what conditions behind a node can still read to the key; return its new length."""
+    """Append what conditions behind a node can still read to the key; return its new length.
+
+    It is 0 if the state cannot be remembered.
+    """
     variables = len(code.by_variable) - 1
     key = work.info[KEY:]
     # Registers after `depth` rows: row_of looks one row further than the last one taken.
@@ -231,6 +288,10 @@ def write_key(
         column, by = code.keys[each, 2], code.keys[each, 4]
         if kind == KEY_REGISTER:
             key[used] = work.frames[depth, register]
+        elif kind == KEY_EXACT:
+            if work.frames[depth, register] != 0:
+                return int(np.int64(0))
+            continue
         elif kind == KEY_FLOAT:
             key[used] = np.float64(work.float_registers[depth, register]).view(np.int64)
         elif kind == KEY_PRESENT:

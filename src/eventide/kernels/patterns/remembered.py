@@ -92,7 +92,7 @@ def forget(work: Work) -> None:
 
 @call_lean
 def _key_of(code: Code, tables: Tables, work: Work, place: Place, depth: int) -> int:
-    """Write the state of a frame with one node; return its length."""
+    """Write the state of a frame with one node; return its length, 0 if it cannot be remembered."""
     node = work.frames[depth, FRAME_NODE]
     work.info[KEY] = work.frames[depth, FRAME_FROM]
     work.info[KEY + 1] = node
@@ -104,7 +104,8 @@ def failed_before(code: Code, tables: Tables, work: Work, place: Place, depth: i
     """Whether the state of a frame is known to fail."""
     if work.info[KEEPING] == 0 or not code.by_node[work.frames[depth, FRAME_NODE], REMEMBERED]:
         return False
-    if slot_of(work, _key_of(code, tables, work, place, depth)) < 0:
+    length = _key_of(code, tables, work, place, depth)
+    if length == 0 or slot_of(work, length) < 0:
         return False
     work.info[HITS] += 1
     return True
@@ -118,4 +119,5 @@ def record_failure(code: Code, tables: Tables, work: Work, place: Place, depth: 
         return
     if code.by_node[work.frames[depth, FRAME_NODE], REMEMBERED]:
         length = _key_of(code, tables, work, place, depth)
-        work.info[KEEPING] = remember(work, length, work.info[KEEPING])
+        if length > 0:
+            work.info[KEEPING] = remember(work, length, work.info[KEEPING])

@@ -204,7 +204,7 @@ def _memory(
         stack=np.empty(stack, np.int64),
         stack_floats=np.empty(stack, np.float64),
         stack_valid=np.empty(stack, np.bool_),
-        counts=np.zeros(int(tables.distinct[-1]), np.int64),
+        counts=np.zeros(int(tables.starts[-1]), np.int64),
         slots=np.zeros(_SLOTS, np.int64),
         words=np.empty(8 * MOST_REMEMBERED, np.int64),
         info=np.zeros(KEY + max(2 * key_width + 2, 4096), np.int64),

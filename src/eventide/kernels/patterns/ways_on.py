@@ -146,7 +146,7 @@ def next_row(
             if holds(time.masks, row, variable) and accepts(
                 code, tables, work, place, depth, row, variable
             ):
-                if code.keeps_distinct:
+                if code.keeps_counts:
                     give_back(code, tables, work, depth)
                 work.frames[depth, FRAME_ROW] = row
                 return TAKEN

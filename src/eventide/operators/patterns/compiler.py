@@ -17,12 +17,12 @@ from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.patterns import code as op
 from eventide.kernels.patterns.code import Code
 from eventide.operators.expressions.evaluate import evaluate
+from eventide.operators.patterns.aggregates import emit_aggregate
 from eventide.operators.patterns.leaves import Target, VariableSets, as_leaf, named, reads_name
 from eventide.operators.patterns.liveness import UNSEEABLE, ConditionRead, labels_before, live_at
-from eventide.operators.patterns.registers import Registers
+from eventide.operators.patterns.registers import Block, Registers, Sought
 from eventide.operators.patterns.values import TEXT, ConditionValues, is_wide
 from eventide.plan.expressions import (
-    ALWAYS,
     At,
     Call,
     Cast,
@@ -179,7 +179,7 @@ class Compiler:
                 self.reads[self.variable].add(_LEVEL)
                 self.put(expression, op.NUMBER)
             case MatchAggregate():
-                self._aggregate(expression)
+                emit_aggregate(self, expression)
             case Cast():
                 self._cast(expression)
             case Call(function=function):
@@ -206,7 +206,7 @@ class Compiler:
         kind = call.arguments[0].type
         self._refuse_text_arithmetic(call, kind)
         if call.function in _ARITHMETIC:
-            self._calculate(call, *call.arguments)
+            self.calculate(call, *call.arguments)
         self.put(call, of_floats if kind == FLOAT64 else of_integers, option)
 
     def _bound(self, call: Call) -> int | None:
@@ -244,7 +244,7 @@ class Compiler:
         if kind.kind in TEXT and call.function in _ARITHMETIC:
             self._refuse(call)
 
-    def _calculate(self, origin: Expression, *arguments: Expression) -> None:
+    def calculate(self, origin: Expression, *arguments: Expression) -> None:
         """Note that long decimals have to be numbers, not only ranks."""
         if any(is_wide(each.type) for each in (origin, *arguments)):
             self.values.calculated.append(origin)
@@ -310,7 +310,7 @@ class Compiler:
         self.emit(cast.argument)
         if source == target:
             return
-        self._calculate(cast, cast.argument)
+        self.calculate(cast, cast.argument)
         numbers = ("bool", "int64", "float64", "decimal")
         if source.kind not in numbers or target.kind not in numbers:
             self._refuse(cast)
@@ -345,69 +345,34 @@ class Compiler:
             most = self.values.integer(10**target.precision - 1)
             self.put(cast, op.BOUND, most, int(cast.or_null))
 
-    # Aggregates.
+    # For aggregates; see aggregates.py.
 
-    def _aggregate(self, call: MatchAggregate) -> None:
-        variables = self.sets.bits[call.variable]
-        # Of truth values, all hold if the smallest does, and some if the largest does.
-        function = {"bool_and": "min", "bool_or": "max"}.get(call.function, call.function)
-        argument = call.argument
-        if function not in _KEPT_IN_REGISTERS:
-            message = f"{render(call)} stands in DEFINE"
-            hint = "a condition has count, sum, avg, min, max, stddev, bool_and and bool_or"
-            raise UnsupportedError(message, span=call.span, hint=hint)
-        if function == "count":
-            if argument is not None and not call.distinct:
-                # Only whether there is a value matters, not which.
-                missing = Call("is null", (argument,), BOOL)
-                argument = Call("case", (missing, Literal(None, BOOL), ALWAYS), BOOL)
-            register, _ = self._block(op.COUNT, variables, argument, call.distinct, (1, 0))
-            self.put(call, op.COUNTED, register)
-            return
-        assert argument is not None
-        is_float = argument.type == FLOAT64
-        if function not in ("min", "max"):
-            self._calculate(call, argument)
-        if function in ("min", "max"):
-            least = function == "min"
-            of_floats = op.LEAST_F if least else op.GREATEST_F
-            of_integers = op.LEAST_I if least else op.GREATEST_I
-            update, size = (of_floats, (1, 1)) if is_float else (of_integers, (2, 0))
-            register, first = self._block(update, variables, argument, False, size)
-            self.put(call, op.BEST_F if is_float else op.BEST_I, register, first)
-        elif function == "stddev":
-            if not is_float:
-                argument = Cast(argument, FLOAT64, call.span)
-            size = (1, 4)
-            register, first = self._block(op.ADD_SQUARES, variables, argument, call.distinct, size)
-            self.put(call, op.DEVIATION, register, first)
-        elif is_float:
-            register, first = self._block(op.ADD_FLOATS, variables, argument, call.distinct, (1, 2))
-            self.put(call, op.SUM_F if function == "sum" else op.AVG_F, register, first)
+    def load_picked(self, expression: Expression, value: Expression, register: int) -> None:
+        """Append an instruction that pushes a value at the row of a register, or null."""
+        is_float = expression.type == FLOAT64
+        by = op.PLAIN
+        if reads_name(value):
+            by = register + 1
+            column = self.values.place(*(named(value, name) for name in (*self.sets.names, None)))
         else:
-            register, _ = self._block(op.ADD_INTS, variables, argument, call.distinct, (3, 0))
-            if function == "sum":
-                self.put(call, op.SUM_I, register)
-            else:
-                power = Literal(10.0**argument.type.scale, FLOAT64)
-                self.put(call, op.AVG_I, register, 0, self.values.constant(power))
+            column = self.values.place(value)
+        self.put(expression, op.LOAD_F if is_float else op.LOAD_I, register, column, 0, by)
+        kind = op.KEY_LOAD_F if is_float else op.KEY_LOAD_I
+        self.reads[self.variable].add(ConditionRead(kind, register, column, 0, by))
 
-    def _block(
-        self,
-        update: int,
-        variables: int,
-        argument: Expression | None,
-        distinct: bool,
-        size: tuple[int, int],
-    ) -> tuple[int, int]:
-        """Return the first registers of an aggregate, and note that they are read."""
-        register, first = self.registers.block(update, variables, argument, distinct, size)
+    def block(self, sought: Sought) -> Block:
+        """Return the registers of an aggregate, and note that they are read."""
+        found = self.registers.block(sought)
+        wholes, numbers = sought.size
+        kinds = [op.KEY_REGISTER] * wholes
+        if sought.operation == op.ADD_FLOATS:
+            kinds[1] = op.KEY_EXACT
         reads = self.reads[self.variable]
-        reads |= {ConditionRead(op.KEY_REGISTER, register + each) for each in range(size[0])}
-        reads |= {ConditionRead(op.KEY_FLOAT, first + each) for each in range(size[1])}
-        if distinct:
+        reads |= {ConditionRead(kind, found.register + each) for each, kind in enumerate(kinds)}
+        reads |= {ConditionRead(op.KEY_FLOAT, found.first + each) for each in range(numbers)}
+        if sought.distinct or sought.form is not None:
             reads.add(UNSEEABLE)
-        return register, first
+        return found
 
     # All together.
 
@@ -426,7 +391,7 @@ class Compiler:
         keys = [sorted(each - {UNSEEABLE}) for each in seen]
         return Code(
             instructions=_matrix(self.instructions, 5),
-            updates=_matrix(updates, 8),
+            updates=_matrix(updates, 10),
             keys=_matrix([each.operands for of_node in keys for each in of_node], 5),
             by_variable=_pairs(self.programs, _cumulated(map(len, self.registers.updates))),
             by_node=_pairs(
@@ -437,11 +402,10 @@ class Compiler:
             of_floats=frozen(np.array(self.registers.float_owners, np.int64)),
             thresholds=self._thresholds(),
             float_registers=len(self.registers.float_owners),
-            keeps_distinct=bool(self.values.distinct),
+            keeps_counts=bool(self.values.counted),
         )
 
 
-_KEPT_IN_REGISTERS = ("count", "sum", "avg", "min", "max", "stddev")
 _ARITHMETIC = ("+", "-", "*", "%", "negate", "abs")
 _LEAVES = (At, MatchAggregate, MatchNumber)
 _LEVEL = ConditionRead(op.KEY_LEVEL, -1)

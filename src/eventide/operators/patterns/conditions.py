@@ -20,6 +20,7 @@ from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.patterns import code as op
 from eventide.kernels.patterns.code import Code, Tables
 from eventide.kernels.patterns.tables import Masks, Steps
+from eventide.operators.patterns.aggregates import COUNTS_VALUES
 from eventide.operators.patterns.compiler import Compiler
 from eventide.operators.patterns.leaves import VariableSets, needs_match
 from eventide.operators.patterns.values import ConditionValues
@@ -110,7 +111,7 @@ def compile_conditions(node: MatchRecognize) -> Conditions:
     sets = VariableSets.of(node)
     for each in walk_pattern(node.pattern):
         if isinstance(each, Absent) and each.late:
-            _check_distinct(node, each, sets)
+            _check_counted(node, each, sets)
     compiler = Compiler(node, sets)
     local: list[Expression | None] = []
     for variable, define in enumerate(node.defines):
@@ -145,17 +146,20 @@ def _check_offset(leaf: At) -> None:
         raise BindError(message, span=leaf.span, hint=hint)
 
 
-def _check_distinct(node: MatchRecognize, absent: Absent, sets: VariableSets) -> None:
-    """Refuse distinct counts in a NOT that is checked late: the count at that row is lost."""
+def _check_counted(node: MatchRecognize, absent: Absent, sets: VariableSets) -> None:
+    """Refuse counts of values in a NOT that is checked late: those at that row are lost."""
     late = sum(sets.bits[each] for each in absent.late)
     (condition,) = (item.expression for item in node.defines if item.name == absent.name)
     for part in walk(condition):
-        if not isinstance(part, MatchAggregate) or not part.distinct:
+        if not isinstance(part, MatchAggregate):
+            continue
+        if not part.distinct and part.function not in (*COUNTS_VALUES, "approx_count_distinct"):
             continue
         if sets.bits[part.variable] & ~late:
             later = " and ".join(sorted(absent.late))
             message = f"{render(part)} of earlier rows stands beside {later}, which comes later"
-            hint = f"leave out DISTINCT, or what NOT {absent.name} asks of {later}"
+            other = "leave out DISTINCT" if part.distinct else "take AVG or MAX"
+            hint = f"{other}, or leave out what NOT {absent.name} asks of {later}"
             raise UnsupportedError(message, span=part.span, hint=hint)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eventide.kernels.patterns import code as op
 from eventide.operators.patterns.leaves import CURRENT, Target, VariableSets, named
-from eventide.operators.patterns.values import ConditionValues
+from eventide.operators.patterns.values import ConditionValues, Form
 from eventide.plan.expressions import Expression
 from eventide.schema import FLOAT64
 
@@ -27,8 +27,9 @@ class Chain:
 class Update:
     """The update of registers when a row is taken; -1 stands for none.
 
-    `value` is a column of floats or of whole numbers. `width` is that of a chain, or the column of
-    codes of a distinct aggregate.
+    `value` is a column of floats or of whole numbers. `second` are the registers of the variables
+    of a chain or of a picked row, or a second value. `width` is that of a chain, or the column of
+    codes of a distinct aggregate; `codes` is that of a tree.
     """
 
     operation: int
@@ -36,9 +37,11 @@ class Update:
     float_register: int = -1
     value: int = -1
     of_floats: bool = False
-    named: int = -1
+    second: int = -1
     distinct: int = -1
     width: int = 0
+    tree: int = -1
+    codes: int = 0
 
     def operands(self, floats: int) -> tuple[int, ...]:
         """Return the update as a row of `Code.updates`: validity has columns of floats first."""
@@ -51,10 +54,40 @@ class Update:
             valid,
             self.register,
             self.float_register,
-            self.named,
+            self.second,
             self.distinct,
             self.width,
+            self.tree,
+            self.codes,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """An aggregate that needs registers: how it is updated, by what, and how many it needs.
+
+    `form` is that of its tree, `second` the second value of a pair. `picks` asks for registers of
+    the row that has the extreme.
+    """
+
+    operation: int
+    variables: int
+    argument: Expression | None
+    size: tuple[int, int]
+    distinct: bool = False
+    form: Form | None = None
+    second: Expression | None = None
+    picks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The first registers of an aggregate, its tree, and the register of the row it picks."""
+
+    register: int
+    first: int
+    tree: int = -1
+    picked: int = -1
 
 
 @dataclass(slots=True)
@@ -72,7 +105,7 @@ class Registers:
     float_owners: list[int] = field(default_factory=list)
     updates: list[list[Update]] = field(init=False)
     chains: dict[tuple[int, str], Chain] = field(default_factory=dict)
-    blocks: dict[tuple[object, ...], tuple[int, int]] = field(default_factory=dict)
+    blocks: dict[Sought, Block] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.updates = [[] for _ in self.sets.names]
@@ -98,7 +131,7 @@ class Registers:
             names = self.add(width, -1, variables) if (variables, edge) in with_names else -1
             self.chains[variables, edge] = Chain(variables, edge, register, names, width)
             operation = op.LAST if edge == "last" else op.FIRST
-            update = Update(operation, register, named=names, width=width)
+            update = Update(operation, register, second=names, width=width)
             for variable in self.sets.members(variables):
                 self.updates[variable].append(update)
 
@@ -112,44 +145,49 @@ class Registers:
             by = chain.named + target.offset if target.shift == 0 else op.BY_PATH
         return chain.register + target.offset, by
 
-    def block(
-        self,
-        operation: int,
-        variables: int,
-        argument: Expression | None,
-        distinct: bool,
-        size: tuple[int, int],
-    ) -> tuple[int, int]:
-        """Return the first registers of an aggregate; equal aggregates share them."""
-        known = (operation, variables, argument, distinct)
-        if known in self.blocks:
-            return self.blocks[known]
-        found = self.add(size[0], 0, variables), len(self.float_owners)
+    def block(self, sought: Sought) -> Block:
+        """Return the registers of an aggregate; equal aggregates share them."""
+        if sought in self.blocks:
+            return self.blocks[sought]
+        variables, size = sought.variables, sought.size
+        members = self.sets.members(variables)
+        found = Block(
+            self.add(size[0], 0, variables),
+            len(self.float_owners),
+            -1 if sought.form is None else self.values.count(sought.form, len(members)),
+            self.add(2, -1, variables) if sought.picks else -1,
+        )
         self.float_owners += [variables] * size[1]
-        self.blocks[known] = found
-        if distinct:
-            self.values.distinct.append([])
-        for variable in self.sets.members(variables):
-            update = Update(operation, *found)
-            if argument is not None:
-                value = named(argument, self.sets.names[variable])
-                update = self._adding(update, value, distinct)
+        self.blocks[sought] = found
+        distinct = self.values.count("distinct", len(members)) if sought.distinct else -1
+        for variable in members:
+            update = Update(sought.operation, found.register, found.first, second=found.picked)
+            if sought.argument is not None:
+                name = self.sets.names[variable]
+                value = named(sought.argument, name)
+                update = self._adding(update, value, distinct, found.tree)
+                if sought.second is not None:
+                    place = self.values.place(named(sought.second, name))
+                    update = replace(update, second=place)
             self.updates[variable].append(update)
         return found
 
-    def _adding(self, update: Update, value: Expression, distinct: bool) -> Update:
-        """Return the update of an aggregate by a value, which may use the next distinct table."""
-        table, width = -1, 0
-        if distinct:
-            table = len(self.values.distinct) - 1
-            width = sum(map(len, self.values.distinct))
-            self.values.distinct[table].append(value)
-        return Update(
-            update.operation,
-            update.register,
-            update.float_register,
+    def _adding(self, update: Update, value: Expression, distinct: int, tree: int) -> Update:
+        """Return the update of an aggregate by a value, with what counts it."""
+        return replace(
+            update,
             value=self.values.place(value),
             of_floats=value.type == FLOAT64,
-            distinct=table,
-            width=width,
+            distinct=distinct,
+            width=self._codes(distinct, value),
+            tree=tree,
+            codes=self._codes(tree, value),
         )
+
+    def _codes(self, table: int, value: Expression) -> int:
+        """Return the number of the codes of a value in a table, which it is added to."""
+        if table < 0:
+            return 0
+        counted = self.values.counted[table]
+        counted.expressions.append(value)
+        return counted.first + len(counted.expressions) - 1

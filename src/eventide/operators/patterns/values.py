@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Literal as OneOf
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.accumulators.buckets import bucket_keys, bucket_values
 from eventide.accumulators.columns import decimal_halves, floats, int64s, one_spelling
 from eventide.errors import EvaluationError
-from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.compiled import Floats, Int64s, Numbers, frozen
 from eventide.kernels.patterns.code import Tables
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.plan.expressions import Expression, Literal
@@ -24,18 +26,35 @@ WIDE = 18
 """Decimals of more digits do not always fit into 64 bits."""
 
 
+Form = OneOf["distinct", "value", "number", "bucket"]
+"""The counts of different values, or trees by rank: of values, of numbers as floats, of buckets."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedValues:
+    """Values that a search counts while rows are taken and given back, by expression.
+
+    There will be `room` of them; the first has the codes number `first`.
+    """
+
+    form: Form
+    first: int
+    room: int
+    expressions: list[Expression] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True)
 class ConditionValues:
     """Collects what conditions read: expressions over one row, and constants.
 
-    `distinct` are the groups of expressions whose distinct values are counted. Long decimals are
-    represented by rank, as text is, unless something is `calculated` with them.
+    `counted` are values that are counted. Long decimals are represented by rank, as text is, unless
+    something is `calculated` with them.
     """
 
     floats: list[Expression] = field(default_factory=list)
     ints: list[Expression] = field(default_factory=list)
     constants: list[Literal] = field(default_factory=list)
-    distinct: list[list[Expression]] = field(default_factory=list)
+    counted: list[CountedValues] = field(default_factory=list)
     calculated: list[Expression] = field(default_factory=list)
 
     def place(self, *expressions: Expression) -> int:
@@ -54,6 +73,12 @@ class ConditionValues:
     def integer(self, value: int) -> int:
         """Return the constant of a whole number."""
         return self.constant(Literal(value, INT64))
+
+    def count(self, form: Form, room: int) -> int:
+        """Return the number of a new table of counts, for the values of so many expressions."""
+        first = sum(each.room for each in self.counted)
+        self.counted.append(CountedValues(form, first, room))
+        return len(self.counted) - 1
 
     def tables(self, rows: pa.RecordBatch) -> Tables:
         """Return the values of the rows, and those for a row that does not exist."""
@@ -79,16 +104,33 @@ class ConditionValues:
                 wholes[place - len(numbers)] = ranks.columns[place]
             else:
                 wholes[place - len(numbers)] = integers[place]
-        codes, distinct = _distinct_codes(self.distinct, rows)
+        codes, sizes, ranked = [], [0], []
+        for each in self.counted:
+            if each.form == "distinct":
+                of_table, size = _distinct_codes(each.expressions, rows)
+                values = np.zeros(size, np.int64)
+            else:
+                known = [self._known(one, numbers, wholes) for one in each.expressions]
+                of_table, values = _ranks(each, known)
+            codes.append(of_table)
+            sizes.append(len(values))
+            ranked.append(values)
         return Tables(
             frozen(numbers),
             frozen(wholes),
             frozen(valid),
-            frozen(codes),
-            frozen(distinct),
+            frozen(np.concatenate([np.empty((0, rows.num_rows), np.int64), *codes])),
+            frozen(np.cumsum(sizes)),
+            frozen(np.concatenate([np.empty(0, np.int64), *ranked])),
             _constants_table(ranks.constants, self.constants),
             frozen(np.array([_as_float(each) for each in self.constants], np.float64)),
         )
+
+    def _known(self, value: Expression, numbers: Floats, wholes: Int64s) -> Numbers:
+        """Return the values of an expression at rows that exist, as they are compared."""
+        if value.type == FLOAT64:
+            return numbers[self.floats.index(value), :-1]
+        return wholes[self.ints.index(value), :-1]
 
 
 def _with_absent(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
@@ -177,17 +219,33 @@ def _constant_as_int(literal: Literal) -> int:
     return int(value) if isinstance(value, int) else 0
 
 
-def _distinct_codes(
-    groups: Sequence[Sequence[Expression]], rows: pa.RecordBatch
-) -> tuple[Int64s, Int64s]:
-    """Number the distinct values of each group of expressions; return also where numbers start."""
-    codes: list[Int64s] = []
-    starts = [0]
-    for group in groups:
-        columns = [one_spelling(evaluate(each, rows)) for each in group]
-        encoded = pa.concat_arrays(columns).dictionary_encode(null_encoding="encode")
-        numbers = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-        codes += list(numbers.reshape(len(group), rows.num_rows))
-        starts.append(starts[-1] + len(encoded.dictionary))
-    found = np.array(codes, np.int64).reshape(len(codes), rows.num_rows)
-    return found, np.array(starts, np.int64)
+def _distinct_codes(values: Sequence[Expression], rows: pa.RecordBatch) -> tuple[Int64s, int]:
+    """Number the different values of expressions; return also how many there are."""
+    columns = [one_spelling(evaluate(each, rows)) for each in values]
+    encoded = pa.concat_arrays(columns).dictionary_encode(null_encoding="encode")
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes.reshape(len(values), rows.num_rows), len(encoded.dictionary)
+
+
+def _ranks(counted: CountedValues, columns: Sequence[Numbers]) -> tuple[Int64s, Int64s]:
+    """Number values in their order; return also the values of a tree, by number.
+
+    Floats are written as the integers of the same bits. A tree of 2^n values has as many nodes
+    above them.
+    """
+    every: Numbers = np.concatenate(columns)
+    if every.dtype == np.float64:
+        # There is one zero.
+        every = every + 0.0
+    if counted.form == "bucket":
+        every = bucket_values(bucket_keys(pa.array(every)))
+    values: Numbers
+    values, codes = np.unique(every, return_inverse=True)
+    if counted.form == "number":
+        values = values / 10.0 ** counted.expressions[0].type.scale
+    size = 1
+    while size < len(values):
+        size *= 2
+    found = np.zeros(2 * size, np.int64)
+    found[: len(values)] = values.view(np.int64)
+    return codes.astype(np.int64).reshape(len(columns), len(columns[0])), found
