@@ -180,7 +180,7 @@ PATTERNS = {
     "row_local": PatternQuery(ROW_LOCAL, bounded=False),
     "all_rows": PatternQuery(ALL_ROWS, bounded=False),
     "match_state": PatternQuery(MATCH_STATE, bounded=False),
-    "medians": PatternQuery(MEDIANS, bounded=False),
+    "medians": PatternQuery(MEDIANS),
     "permuted": PatternQuery(PERMUTED),
     "unmatched": PatternQuery(UNMATCHED, bounded=False),
     "absence": PatternQuery(ABSENCE),
