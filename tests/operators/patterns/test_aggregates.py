@@ -111,7 +111,8 @@ def conditions(names: list[str], *, counted: bool) -> st.SearchStrategy[str]:
             st.sampled_from(rest),
         )
 
-    sums, texts = SUMS, TEXTS
+    sums: tuple[str, ...] = SUMS
+    texts: tuple[str, ...] = TEXTS
     if not counted:
         sums = tuple(each for each in SUMS if "DISTINCT" not in each)
         texts = tuple(each for each in TEXTS if each.startswith(("ARG", "MIN")))

@@ -15,6 +15,7 @@ from eventide.kernels.patterns.code import (
     ADD_FLOATS,
     ADD_INTS,
     ADD_PRODUCTS,
+    ADD_SQUARES,
     BY_PATH,
     COUNT_EQUALS,
     CURRENT,
@@ -127,14 +128,9 @@ def _add_pair(work: Work, to: int, first: int, pair: tuple[float, float]) -> Non
 
 
 @call_lean
-def _add_moments(
-    work: Work, to: int, first: int, number: float, second: float, products: bool
-) -> None:
-    """Add to the sums of values and squares, or of two values, their product and squares."""
+def _add_products(work: Work, to: int, first: int, number: float, second: float) -> None:
+    """Add to the sums of two values, of their product and of their squares."""
     _add_pair(work, to, first, (number, 0.0))
-    if not products:
-        _add_pair(work, to, first + 2, two_product(number, number))
-        return
     _add_pair(work, to, first + 2, (second, 0.0))
     _add_pair(work, to, first + 4, two_product(number, second))
     _add_pair(work, to, first + 6, two_product(number, number))
@@ -164,11 +160,18 @@ def _aggregate(
     elif operation == ADD_FLOATS:
         registers[to, register] += 1
         _add_float(after, to, register + 1, first, tables.floats[column, row])
-    elif operation <= ADD_PRODUCTS:
+    elif operation == ADD_SQUARES:
         registers[to, register] += 1
         number = tables.floats[column, row]
-        other = tables.floats[max(second, 0), row]
-        _add_moments(after, to, first, number, other, operation == ADD_PRODUCTS)
+        floats[to, first], lost = two_sum(floats[to, first], number)
+        floats[to, first + 1] += lost
+        square, square_low = two_product(number, number)
+        floats[to, first + 2], lost = two_sum(floats[to, first + 2], square)
+        floats[to, first + 3] += lost + square_low
+    elif operation == ADD_PRODUCTS:
+        registers[to, register] += 1
+        other = tables.floats[second, row]
+        _add_products(after, to, first, tables.floats[column, row], other)
     elif operation <= GREATEST_I:
         value = tables.ints[column, row]
         best = registers[to, register + 1]

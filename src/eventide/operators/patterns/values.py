@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 from typing import Literal as OneOf
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -233,13 +235,13 @@ def _ranks(counted: CountedValues, columns: Sequence[Numbers]) -> tuple[Int64s, 
     Floats are written as the integers of the same bits. A tree of 2^n values has as many nodes
     above them.
     """
-    every: Numbers = np.concatenate(columns)
+    every: npt.NDArray[Any] = np.concatenate(columns)
     if every.dtype == np.float64:
         # There is one zero.
         every = every + 0.0
     if counted.form == "bucket":
         every = bucket_values(bucket_keys(pa.array(every)))
-    values: Numbers
+    values: npt.NDArray[Any]
     values, codes = np.unique(every, return_inverse=True)
     if counted.form == "number":
         values = values / 10.0 ** counted.expressions[0].type.scale
