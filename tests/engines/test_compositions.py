@@ -19,7 +19,7 @@ from eventide.lang.sql import plan_sql
 from eventide.plan.standing.nodes import Standing
 from eventide.store import TableSource
 from tests.engines import engines
-from tests.engines.compositions import COMPOSITIONS, SCHEMAS, arrivals
+from tests.engines.compositions import COMPOSITIONS, SCHEMAS, SECOND, arrivals
 from tests.engines.live.arriving import arrived, in_pieces, in_steps, lived
 from tests.engines.scenarios import as_bag
 from tests.naive.windows import Event
@@ -106,6 +106,21 @@ def test_late_events(name: str) -> None:
     found = lived(live(case.text, SHORT_US), in_steps(streams, 25), SCHEMAS)
     assert found.late, "a case without late events shows nothing"
     assert as_bag(found.rows) == as_bag(case.answer(found.on_time(streams)))
+
+
+def test_standing_queries_inside_a_query_end_together() -> None:
+    """Cars end at 1 s and trucks at 9 s: until then, cars leave their window, live and stored."""
+    one = "SELECT * FROM ISTREAM (SELECT COUNT(*) AS n FROM cars [RANGE 3 SECONDS])"
+    other = "SELECT * FROM ISTREAM (SELECT COUNT(*) AS n FROM trucks [RANGE 5 SECONDS])"
+    text = f"SELECT at, n FROM ({one} UNION ALL {other})"
+    streams: dict[str, list[Event]] = {
+        "cars": [{"ts": ts * SECOND, "_seq": ts, "car": "a", "speed": 1.0} for ts in (0, 1)],
+        "trucks": [{"ts": ts * SECOND, "_seq": ts, "car": "a", "load": 1} for ts in (0, 9)],
+    }
+    expected = [(0, 1), (1, 2), (3, 1), (0, 1), (9, 1)]
+    rows = [{"at": at * SECOND, "n": n} for at, n in expected]
+    assert as_bag(engines.plain(ev.sql(text, **tables(streams)).to_arrow())) == as_bag(rows)
+    assert as_bag(lived(live(text, 0), in_steps(streams, 1), SCHEMAS).rows) == as_bag(rows)
 
 
 @pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")

@@ -11,7 +11,7 @@ from functools import singledispatch
 from typing import Any
 
 from eventide.engines.live.refusals import out_of_time, refusal
-from eventide.engines.standing.build import DEFAULT, StandingOptions, add_standing
+from eventide.engines.standing.build import DEFAULT, StandingOptions, add_standing, share_end
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.operators.filter_project import FilterRows, ProjectRows
 from eventide.operators.operator import Operator
@@ -78,6 +78,7 @@ def build_tree(
     """
     builder = TreeBuilder()
     add_plan(builder, plan, Building(owned, threads, standing))
+    share_end(builder)
     return builder.tree()
 
 

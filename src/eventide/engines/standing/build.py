@@ -93,7 +93,7 @@ def add_standing(
     before = len(builder.leaves)
     sources = [_source(builder, each, add_events) for each in windows]
     if waits:
-        # When the events end, time stops at the newest of all, stored or derived.
+        # When the events end, time stops at the newest of all, stored or derived; see `share_end`.
         leaves = range(-len(builder.leaves), -before)
         sources = [
             builder.place(
@@ -134,6 +134,23 @@ def _source(builder: TreeBuilder, window: Windowed, add_events: AddEvents) -> in
         return add_events(builder, window.source)
     relation = isinstance(window.window, RowsWindow) and window.window.deleted is not None
     return builder.leaf(window.source, event_schema(window), relation=relation)
+
+
+def share_end(builder: TreeBuilder) -> None:
+    """Let all standing queries inside a query end at one instant: the newest event below any.
+
+    Over history they do; live they share a clock, and should stop where it would have come to.
+    """
+    aligned = [
+        (place, each)
+        for place, each in enumerate(builder.placed)
+        if isinstance(each.operator, AlignRows)
+    ]
+    leaves = [number for _, each in aligned for number in each.inputs if number < 0]
+    for place, each in aligned:
+        own, *others = each.inputs
+        inputs = (own, *others_of([*others, *leaves], own))
+        builder.placed[place] = replace(each, inputs=inputs)
 
 
 def others_of(numbers: Sequence[int], own: int) -> tuple[int, ...]:
