@@ -20,7 +20,7 @@ from eventide.operators.expressions.evaluate import evaluate
 from eventide.operators.patterns.aggregates import emit_aggregate
 from eventide.operators.patterns.leaves import Target, VariableSets, as_leaf, named, reads_name
 from eventide.operators.patterns.liveness import UNSEEABLE, ConditionRead, labels_before, live_at
-from eventide.operators.patterns.registers import Block, Registers, Sought
+from eventide.operators.patterns.registers import RegisterBlock, Registers, Sought
 from eventide.operators.patterns.values import TEXT, ConditionValues, is_wide
 from eventide.plan.expressions import (
     At,
@@ -360,7 +360,7 @@ class Compiler:
         kind = op.KEY_LOAD_F if is_float else op.KEY_LOAD_I
         self.reads[self.variable].add(ConditionRead(kind, register, column, 0, by))
 
-    def block(self, sought: Sought) -> Block:
+    def block(self, sought: Sought) -> RegisterBlock:
         """Return the registers of an aggregate, and note that they are read."""
         found = self.registers.block(sought)
         wholes, numbers = sought.size

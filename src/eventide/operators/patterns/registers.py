@@ -81,7 +81,7 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RegisterBlock:
     """The first registers of an aggregate, its tree, and the register of the row it picks."""
 
     register: int
@@ -105,7 +105,7 @@ class Registers:
     float_owners: list[int] = field(default_factory=list)
     updates: list[list[Update]] = field(init=False)
     chains: dict[tuple[int, str], Chain] = field(default_factory=dict)
-    blocks: dict[Sought, Block] = field(default_factory=dict)
+    blocks: dict[Sought, RegisterBlock] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.updates = [[] for _ in self.sets.names]
@@ -145,13 +145,13 @@ class Registers:
             by = chain.named + target.offset if target.shift == 0 else op.BY_PATH
         return chain.register + target.offset, by
 
-    def block(self, sought: Sought) -> Block:
+    def block(self, sought: Sought) -> RegisterBlock:
         """Return the registers of an aggregate; equal aggregates share them."""
         if sought in self.blocks:
             return self.blocks[sought]
         variables, size = sought.variables, sought.size
         members = self.sets.members(variables)
-        found = Block(
+        found = RegisterBlock(
             self.add(size[0], 0, variables),
             len(self.float_owners),
             -1 if sought.form is None else self.values.count(sought.form, len(members)),
