@@ -14,6 +14,7 @@ from rich.console import Console
 from benchmarks.cases import Case
 from benchmarks.data import EVENTS
 from benchmarks.errands import all_cases
+from benchmarks.following import APPENDS, run_following
 from benchmarks.guard import MismatchError, check_answers
 from benchmarks.index.data import CRIME, CRIME_EVENTS, NOISY_EVENTS, READINGS, Built, Dataset
 from benchmarks.index.patterns import Answered, answered
@@ -74,18 +75,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     of_standing = asked.part in {"all", "standing"}
     standing_cases = chosen(STANDING_CASES, asked.only, spark=spark) if of_standing else []
     keys = asked.part in {"all", "keys"} and not asked.only
-    others = windows or series or situation_cases or standing_cases or keys
+    following = asked.part in {"all", "following"} and not asked.only
+    others = windows or series or situation_cases or standing_cases or keys or following
     screen, machine = Console(highlight=False), Machine.here()
     write = not asked.only and not asked.no_write
     # Without a terminal there is no width to fit into.
     screen.width = screen.width if screen.is_terminal else 160
     if not (cases or store_cases or pattern_cases or others):
-        screen.print(f"no case is called {asked.only!r}; there are:")
-        names = [case.name for case in all_cases()] + [case.name for case in all_store_cases()]
-        names += [case.name for case in PATTERN_CASES] + [each.name for each in all_series(1)]
-        names += [case.name for case in SITUATION_CASES]
-        names += [case.name for case in STANDING_CASES]
-        screen.print(*names, sep="\n")
+        screen.print(f"no case is called {asked.only!r}; there are:", *all_names(), sep="\n")
         return 2
     screen.print(str(machine))
     try:
@@ -108,6 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 place, rivals = Path(folder) / "standing", rivals_of(asked)
                 there = standing_setting(asked.standing_events, place, rivals)
                 run_standing(standing_cases, there, screen, machine, write=write)
+            if following:
+                run_following(Path(folder), screen, machine, asked.appends, write=write)
             if keys:
                 run_keys(screen, machine, asked.keys, write=write)
     except MismatchError as mismatch:
@@ -116,11 +115,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def all_names() -> list[str]:
+    """Return the names of all cases."""
+    named = (all_cases(), all_store_cases(), PATTERN_CASES, all_series(1), SITUATION_CASES)
+    return [case.name for cases in (*named, STANDING_CASES) for case in cases]
+
+
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parts = ["all", "queries", "store", "patterns", "windows", "index", "situations", "standing"]
-    parts.append("keys")
+    parts += ["keys", "following"]
     parser.add_argument("part", nargs="?", choices=parts, default="all")
     parser.add_argument("--events", type=int, default=EVENTS, help="of a query (%(default)s)")
     parser.add_argument(
@@ -144,6 +149,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--standing-events", type=int, default=MANY_OF_STANDING, help="of a standing query's stream"
     )
+    parser.add_argument("--appends", type=int, default=APPENDS, help="that are followed")
     parser.add_argument("--keys", type=int, default=KEYS, help="that come and go (%(default)s)")
     parser.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="where the index cases keep their streams"

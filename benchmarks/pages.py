@@ -60,7 +60,10 @@ STANDING = Section(
 KEYS = Section(
     "Ever-new keys", "keys.md", "time and memory of live queries over a million keys; no rival"
 )
-SECTIONS = (QUERIES, STORE, PATTERNS, WINDOWS, INDEX, SITUATIONS, STANDING, KEYS)
+FOLLOWING = Section(
+    "Following", "following.md", "how soon rows of appends come, and what that costs; no rival"
+)
+SECTIONS = (QUERIES, STORE, PATTERNS, WINDOWS, INDEX, SITUATIONS, STANDING, KEYS, FOLLOWING)
 
 
 def write_section(

@@ -64,6 +64,7 @@ for start, end in ((0, 60), (60, 130)):
     buys.append([event for event in events(BOUGHT) if start <= second(event) < end])
     for query in (sold, hesitant):
         query.advance(MORNING + end * SECOND)  # nothing earlier will come
+        query.wait()
     waiting = sorted(f"{row['user']} ({row['item']})" for row in hesitant.current().rows())
     print(f"just before second {end}: {len(sold.current())} sold, waiting: {', '.join(waiting)}")
 

@@ -123,3 +123,13 @@ def spark() -> Iterator[SparkSession]:
     session = local_session("eventide-tests", cores=2)
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def no_live_queries_are_left() -> Iterator[None]:
+    """End what a test leaves running, so that the next one has the machine for itself."""
+    yield
+    if "eventide.api.live.follower" in sys.modules:
+        for followed in list(sys.modules["eventide.api.live.follower"].FOLLOWER.followed):
+            for query in followed.subscriptions():
+                query.cancel()

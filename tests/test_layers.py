@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "store": SHARED | {"accumulators", "interrupts", "kernels"},
     "ingest": SHARED | {"kernels"},
     "operators": SHARED | {"accumulators", "plan", "kernels"},
-    "sinks": SHARED,
+    "sinks": SHARED | {"plan", "store"},
     "drawing": SHARED | {"sinks"},
     "engines": SHARED
     | {"accumulators", "ingest", "interrupts", "kernels", "lang", "operators", "plan", "store"},

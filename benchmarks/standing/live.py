@@ -20,7 +20,7 @@ from benchmarks.standing.setting import (
     times_of,
 )
 from eventide.api.database import live_query
-from eventide.api.live_query import LiveQuery
+from eventide.api.live.query import LiveQuery
 from eventide.lang.sql import plan_sql
 
 ARRIVING_ROWS = 10_000

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from eventide.api.database import Database, sql, tpstream
     from eventide.api.database import open_database as open
     from eventide.api.lifetimes import plot_lifetimes
-    from eventide.api.live_query import LiveQuery
+    from eventide.api.live.clock import ManualClock
+    from eventide.api.live.query import LiveQuery
     from eventide.api.matches import Matches, plot_situations
     from eventide.api.relation import Relation
     from eventide.api.replay import Replay, Replayed, ReplayProgress
@@ -69,7 +70,8 @@ HOMES = {
     "Step": ("eventide.api.steps", "Step"),
     "Stream": ("eventide.api.stream", "Stream"),
     "StreamOptions": ("eventide.store", "StreamOptions"),
-    "LiveQuery": ("eventide.api.live_query", "LiveQuery"),
+    "LiveQuery": ("eventide.api.live.query", "LiveQuery"),
+    "ManualClock": ("eventide.api.live.clock", "ManualClock"),
     "UserAggregate": ("eventide.store.index.aggregates", "UserAggregate"),
     "absent": ("eventide.api.steps", "absent"),
     "exclude": ("eventide.api.steps", "exclude"),
@@ -93,6 +95,7 @@ __all__ = [
     "Database",
     "EventideError",
     "LiveQuery",
+    "ManualClock",
     "Match",
     "Matches",
     "Relation",

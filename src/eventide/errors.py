@@ -69,6 +69,14 @@ class BusyError(StoreError):
     """Another writer holds a stream's lock: nothing was changed, and trying again may work."""
 
 
+class SinkError(EventideError, OSError):
+    """A sink could not take rows. `try_again` says whether the same rows may work later."""
+
+    def __init__(self, message: str, *, hint: str | None = None, try_again: bool = True) -> None:
+        super().__init__(message, hint=hint)
+        self.try_again = try_again
+
+
 class ParseError(EventideError, ValueError):
     """A query text does not follow the grammar."""
 

@@ -8,10 +8,13 @@ waits and can be interrupted at any time.
 from __future__ import annotations
 
 import ctypes
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import wraps
+from types import FrameType
 from typing import Generic, ParamSpec, TypeVar
 
 Arguments = ParamSpec("Arguments")
@@ -51,6 +54,43 @@ def interruptible_if_long(
 ) -> Callable[Arguments, Returned]:
     """Let Ctrl-C end a call over more than `at_once` rows; for fewer a thread costs too much."""
     return interruptible(work) if rows > at_once else work
+
+
+@contextmanager
+def interrupts_wait() -> Iterator[None]:
+    """Let the first Ctrl-C wait until the block is done; a second one ends it at once.
+
+    For work that leaves something half changed if it stops in the midst.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    main = threading.current_thread() is threading.main_thread()
+    if not main or not callable(handler) or isinstance(handler, WaitingInterrupt):
+        yield
+        return
+    waiting = WaitingInterrupt(handler)
+    try:
+        signal.signal(signal.SIGINT, waiting)
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if waiting.came is not None:
+            handler(*waiting.came)
+
+
+class WaitingInterrupt:
+    """Remembers the first interrupt, and hands the second one over."""
+
+    def __init__(self, handler: Callable[[int, FrameType | None], object]) -> None:
+        self.handler = handler
+        self.came: tuple[int, FrameType | None] | None = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Take an interrupt."""
+        if self.came is not None:
+            self.came = None
+            self.handler(number, frame)
+        else:
+            self.came = (number, frame)
 
 
 class Task(Generic[Returned]):

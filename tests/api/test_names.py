@@ -191,6 +191,7 @@ def live_standing(db: ev.Database, _: str, events: pa.Table) -> pa.Table:
     query = db.subscribe(text, lambda piece: pieces.append(piece.to_arrow()))
     db.stream("t").append(events)
     query.advance(60 * SECOND)
+    query.wait()
     return pa.concat_tables(pieces)
 
 

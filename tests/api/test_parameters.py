@@ -43,6 +43,7 @@ def test_live_and_replayed(db: Database) -> None:
     live = db.subscribe(FAST, lambda rows: got.extend(rows.rows()), params={"limit": 100})
     db.stream("cars").append([{"ts": 9_000_000, "car": "c", "speed": 101.0}])
     live.advance("1970-01-01 00:01:00")
+    live.wait()
     assert got == [{"car": "c"}]
     rows = [row for part in db.replay(FAST, params={"limit": 75}) for row in part.rows()]
     assert rows == [{"car": "b"}, {"car": "c"}]

@@ -63,6 +63,7 @@ def test_the_statement_stands_live(tmp_path: Path) -> None:
     db.subscribe(STATEMENT, lambda piece: found.extend(row["top"] for row in piece.rows()))
     for second in range(10):
         db.stream("cars").append(CARS.slice(second, 1))
+    db.wait()
     assert found == TOPS
 
 

@@ -72,6 +72,17 @@ STANDING = {
     "kept rows": "SELECT g, MODE(k) AS m, LAST(v) AS last, SUM(DISTINCT f) AS s, "
     "ARG_MAX(k, v) AS best FROM a [RANGE 8 SECONDS] GROUP BY g",
 }
+LATE = {
+    "tumbling": "SELECT car, COUNT(*) AS n, AVG(speed) AS mean FROM cars "
+    "GROUP BY car, TUMBLE(ts, INTERVAL '10' SECOND)",
+    "hopping": "SELECT COUNT(*) AS n, ARRAY_AGG(speed) AS speeds FROM cars WHERE speed > 20 "
+    "GROUP BY HOP(ts, INTERVAL '5' SECOND, INTERVAL '20' SECOND)",
+    "sessions": "SELECT car, COUNT(*) AS n, SUM(speed) AS total FROM cars "
+    "GROUP BY car, SESSION(ts, INTERVAL '15' SECOND)",
+    "listed sessions": "SELECT car, FIRST(speed) AS first, ARRAY_AGG(speed) AS speeds FROM cars "
+    "GROUP BY car, SESSION(ts, INTERVAL '15' SECOND)",
+}
+"""Windows that take late events."""
 ALL_TIME = "SELECT car, SUM(speed) AS total, ARRAY_AGG(speed) AS speeds FROM cars GROUP BY car"
 EXECUTED: tuple[tuple[str, Execution], ...] = tuple(
     (name, execution)
@@ -120,7 +131,8 @@ def case_names() -> list[str]:
     standing = [f"standing {name}" for name in STANDING]
     executed = [f"standing {name} {execution}" for name, execution in EXECUTED]
     spark = ["spark window tumbling", "spark standing join"]
-    return [*live, *standing, *executed, *spark, "history all time"]
+    late = [f"late {name}" for name in LATE]
+    return [*live, *late, *standing, *executed, *spark, "history all time"]
 
 
 @contextmanager
@@ -144,7 +156,9 @@ def made(name: str) -> Case:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if kind == "live":
-            return live_case(name, TEXTS[rest])
+            return live_case(name, live_engine(TEXTS[rest]))
+        if kind == "late":
+            return live_case(name, late_engine(LATE[rest]))
         if kind == "history":
             return history_case(name, ALL_TIME)
         if name == "spark window tumbling":
@@ -168,8 +182,11 @@ def live_engine(text: str) -> LiveEngine:
     return LiveEngine.of(plan_sql(text, CARS), CARS, LATENESS_US)
 
 
-def live_case(name: str, text: str) -> Case:
-    engine = live_engine(text)
+def late_engine(text: str) -> LiveEngine:
+    return LiveEngine.of(plan_sql(text, CARS), CARS, SECOND, late="window")
+
+
+def live_case(name: str, engine: LiveEngine) -> Case:
     one, two, *rest = car_batches()
     earlier, _ = engine.push(engine.initial_state(), one)
     state, _ = engine.push(earlier, two)

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.api import live_query
-from eventide.api.live_query import LateEvents
+from eventide.api.live import late as late_events
+from eventide.api.live.late import LateEvents
 from eventide.engines.live.engine import LiveEngine
 from eventide.errors import UnboundedStateWarning
 from eventide.lang.sql import plan_sql
@@ -279,7 +279,7 @@ def test_late_events_that_come_one_by_one_are_kept_together() -> None:
     assert len(lates.kept) == 5
     kept = pa.Table.from_batches(lates.kept).column(SEQ).to_pylist()
     assert kept == list(range(5000))
-    with patch.object(live_query, "LATE_ROWS_KEPT", 2000):
+    with patch.object(late_events, "LATE_ROWS_KEPT", 2000):
         lates.add(fresh_events(0, 1, 5000).slice(0, 1))
     assert 2000 <= lates.kept_rows < 3001
 

@@ -61,6 +61,7 @@ def test_time_that_goes_on_does_what_an_event_of_that_time_would(
             standing.advance(round(second * SECOND))
         else:
             append(db, (second, "other", 0.0))
+        db.wait()
         found.append(sorted((row for each in results for row in each.rows()), key=repr))
     assert found[0] == found[1]
     if second == 25:
@@ -74,14 +75,17 @@ def test_what_waits_is_let_go_and_what_comes_behind_is_late(tmp_path: Path) -> N
         QUERIES["windows"], lambda result: rows.extend(result.rows()), lateness="1 minute"
     )
     append(db, (1, "p", 1.0), (12, "p", 1.0))
+    standing.wait()
     assert rows == []
     standing.advance(10 * SECOND)
+    standing.wait()
     assert [(row["k"], row["n"]) for row in rows] == [("p", 1)]
     standing.advance(3 * SECOND)  # time does not go back
     assert standing.watermark_us == 10 * SECOND
     append(db, (9, "p", 1.0), (11, "p", 1.0))
     assert standing.late_counts == {"s": 1}
     standing.advance(20 * SECOND)
+    standing.wait()
     assert [(row["k"], row["n"]) for row in rows] == [("p", 1), ("p", 2)]
     with pytest.raises(SchemaError, match="does not read 't'"):
         standing.advance(30 * SECOND, stream="t")

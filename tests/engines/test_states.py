@@ -51,10 +51,12 @@ def live(
     return LiveEngine.of(plan_sql(text, known), known, lateness_us)
 
 
-def standing(text: str = STANDING, lateness_us: int = 0, idle_us: int | None = None) -> LiveEngine:
+def standing(
+    text: str = STANDING, lateness_us: int = 0, max_lag_us: int | None = None
+) -> LiveEngine:
     plan = plan_sql(text, CATALOG)
     assert isinstance(plan, Standing)
-    return LiveEngine.of(plan, CATALOG, lateness_us, idle_us=idle_us)
+    return LiveEngine.of(plan, CATALOG, lateness_us, max_lag_us=max_lag_us)
 
 
 def processor(
@@ -109,8 +111,8 @@ def test_standing_queries_are_told_apart_too() -> None:
         standing(STANDING.replace("4", "5")).load(dumped)
     with pytest.raises(StateError, match=r"lateness: it was written with 0 s, and this has 1 s"):
         standing(lateness_us=SECOND).load(dumped)
-    with pytest.raises(StateError, match=r"idle: it was written with none, and this has 9 s"):
-        standing(idle_us=9 * SECOND).load(dumped)
+    with pytest.raises(StateError, match=r"max lag: it was written with none, and this has 9 s"):
+        standing(max_lag_us=9 * SECOND).load(dumped)
     with pytest.raises(StateError, match="the state was written by another query"):
         live().load(dumped)
 

@@ -117,6 +117,7 @@ def test_live_as_over_history(name: str, tmp_path: Path, db: Database) -> None:
         assert bag(values(live.current().rows())) == expected
     else:
         live.advance("2027-01-01")
+        live.wait()
         assert bag(values(got)) == expected
 
 

@@ -3,37 +3,55 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from threading import RLock
-from time import perf_counter, time_ns
+from time import monotonic, perf_counter, time_ns
+from typing import Self
 
 import pyarrow as pa
 
 from eventide.api.builder import Match, Query
-from eventide.api.delivery import Delivery
 from eventide.api.explanation import Explanation
-from eventide.api.live_query import LiveQuery, OnResult
+from eventide.api.live.clock import SYSTEM_CLOCK, Clock
+from eventide.api.live.dead_letters import DeadLetters
+from eventide.api.live.delivery import Delivery
+from eventide.api.live.handover import Full, HandOverOptions
+from eventide.api.live.kept import KeptQuery
+from eventide.api.live.metrics import QUERIES, Value, metrics_text, queries_source
+from eventide.api.live.metrics import SCHEMA as QUERIES_SCHEMA
+from eventide.api.live.pulled import QUEUE_ROWS, Pull
+from eventide.api.live.queries import LiveOptions, LiveQueries, Start
+from eventide.api.live.query import LiveQuery, OnResult
+from eventide.api.live.receiver import Receive
+from eventide.api.live.stored import StoredDerivedStream, StoredQueries
+from eventide.api.live.subscription import Subscription
+from eventide.api.live.wall_time import checked_idle
 from eventide.api.matches import Matches
-from eventide.api.named import NamedQueries, StreamName, names_of, reached_names
+from eventide.api.named import NamedQueries, StreamName, names_of
 from eventide.api.relation import Relation
 from eventide.api.replay import Replay, replay_merged, replay_queries
 from eventide.api.replay.pace import Speed, speed_of
 from eventide.api.result import Result
-from eventide.api.running import RunningStream
-from eventide.api.stored import StoredDerivedStream, StoredQueries
 from eventide.api.stream import Stream, Time, forward_range, options_from
-from eventide.api.tables import Times, plan_tables, sources_for, tables_of, written_sources
+from eventide.api.tables import (
+    Times,
+    plan_tables,
+    sources_for,
+    tables_of,
+    uses_of_time,
+    written_sources,
+)
 from eventide.engines.explain.explained import explained
 from eventide.engines.history.answer import Sources, run_history
 from eventide.engines.history.calibrate import OnStep, calibrated
 from eventide.engines.history.weights import DEFAULTS, Weights
 from eventide.engines.live.engine import LiveEngine
+from eventide.engines.live.late_windows import Late, checked_late
 from eventide.engines.standing.choice import best_plan
 from eventide.errors import (
+    BindError,
     EventideError,
     SchemaError,
     UnboundedStateWarning,
@@ -42,17 +60,16 @@ from eventide.errors import (
 from eventide.interrupts import interruptible
 from eventide.lang.sql import plan_sql
 from eventide.lang.sql.named.head import CreateRequest, DropRequest, named_request
-from eventide.lang.sql.named.stream import plan_stream
 from eventide.lang.sql.named.texts import NamedTexts
 from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import Statement, read_statement, read_tpstream
-from eventide.plan.named import NamedQuery
-from eventide.plan.nodes import scans_of
+from eventide.plan.nodes import scans_of, stored_streams
 from eventide.plan.times import Duration, duration_us
 from eventide.plan.tree import Plan
 from eventide.plan.written import refuse_written
 from eventide.schema import BOOL, DELETED, Attribute, DataType, Schema
-from eventide.store import Snapshot, Store
+from eventide.sinks.contract import Sink
+from eventide.store import Store, StoredStream
 from eventide.store.source import EventSource
 
 
@@ -74,9 +91,9 @@ class Database:
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.store = Store.open(path, create=create)
         self.named = NamedQueries(self.store)
-        self.delivery = Delivery()
-        self.starting = RLock()
-        """Held while a live query starts, so that what it shares with others starts once."""
+        self.delivery = Delivery(self.store)
+        letters = DeadLetters(self.store, self.publish)
+        self.live_queries = LiveQueries(self.store, self.named, self.delivery, letters)
         self.stored = StoredQueries(self.named, self.delivery)
         self.stored.go_on()
 
@@ -127,12 +144,12 @@ class Database:
         kind = Stream if named is None or named.kind != "stored stream" else StoredDerivedStream
         return kind(stored, self.publish)
 
-    def publish(self, stream: str, events: pa.RecordBatch, first_seq: int) -> None:
+    def publish(self, stream: StoredStream, events: pa.RecordBatch, first_seq: int) -> None:
         """Hand events that have been appended to live queries, and to those that store rows."""
         try:
             self.delivery.publish(stream, events, first_seq)
         finally:
-            self.stored.follow(stream, events, first_seq)
+            self.stored.follow(stream.name, events, first_seq)
 
     def create_relation(
         self,
@@ -192,14 +209,27 @@ class Database:
         if statement.explain is not None:
             analyze = statement.explain == "analyze"
             return plan_rows(self.explained(statement.explained, params, analyze=analyze))
-        plan = self.plan(statement, params)
+        plan = self.history_plan(statement, params)
         with self.pointing(statement.text):
             return Result(interruptible(run_history)(plan, self.sources(plan), self.weights))
 
     def plan(self, query: str | Statement, params: Parameters = None) -> Plan:
-        """Return the plan of a query over all that is stored."""
+        """Return the plan of a query over streams."""
         catalog = self.catalog()
         return plan_sql(query, catalog, params, indexed=catalog, named=self.named.inlined())
+
+    def history_plan(self, query: str | Statement, params: Parameters = None) -> Plan:
+        """Return the plan of a query over all that is stored, and the list of live queries."""
+        stored = self.catalog()
+        catalog = {**stored, QUERIES: QUERIES_SCHEMA}
+        plan = plan_sql(query, catalog, params, indexed=stored, named=self.named.inlined())
+        read = QUERIES in stored_streams(plan)
+        for span, what, name in uses_of_time(plan, (QUERIES,)) if read else ():
+            message = f"{what} needs times, and the table {name} has none"
+            text = query if isinstance(query, str) else query.text
+            hint = "its rows are the live queries of now"
+            raise BindError(message, span=span, hint=hint).located_in(text)
+        return plan
 
     def define(self, wanted: CreateRequest | DropRequest) -> Result:
         """Create or drop a named query."""
@@ -251,7 +281,7 @@ class Database:
 
     def explained(self, statement: Statement, params: Parameters, *, analyze: bool) -> Explanation:
         """Return how a statement would be answered, or with `analyze` how it was."""
-        plan = self.plan(statement, params)
+        plan = self.history_plan(statement, params)
         with self.pointing(statement.text):
             run = interruptible(explained)
             seen = run(plan, self.sources(plan), self.weights, analyze=analyze)
@@ -276,113 +306,177 @@ class Database:
         self.weights.save(self.path)
         return self.weights
 
-    def snapshots(self, plan: Plan, without: Collection[str] = ()) -> dict[str, Snapshot]:
-        """Return a snapshot of every stream that a plan reads, `without` derived ones that run."""
-        read = {scan.stream for scan in scans_of(plan) if scan.written is None}
-        names = read.difference(without)
-        return {name: self.store.stream(name).snapshot() for name in names}
-
     def sources(self, plan: Plan) -> Sources:
-        """Return the sources of a plan: snapshots of streams, and rows written in the query."""
-        stored = self.snapshots(plan)
-        if all(scan.written is None for scan in scans_of(plan)):
-            return stored
-        return {**stored, **written_sources(plan)}
+        """Return the sources of a plan: snapshots of streams, and rows written in the query.
+
+        The list of live queries is one as well.
+        """
+        found: dict[str, EventSource] = {**self.store.snapshots(stored_streams(plan) - {QUERIES})}
+        if any(scan.written is not None for scan in scans_of(plan)):
+            found |= written_sources(plan)
+        if any(scan.stream == QUERIES for scan in scans_of(plan)):
+            found[QUERIES] = queries_source(self.queries())
+        return found
 
     def subscribe(  # noqa: PLR0913 - an option each
         self,
         query: Query,
-        on_result: OnResult | None = None,
+        on_result: Receive | Sink | Pull | None = None,
         *,
         params: Parameters = None,
         lateness: Duration = "0 s",
+        late: Late = "watermark",
         from_history: bool = False,
         max_state_bytes: int | None = None,
+        max_lag: Duration | None = None,
         idle: Duration | None = None,
-    ) -> LiveQuery:
+        clock: Clock | None = None,
+        queue_rows: int = 100_000,
+        full: Full = "wait",
+        retries: int = 3,
+        retry_after: Duration = "1 s",
+        name: str | None = None,
+        replace: bool = False,
+        start: Start = "now",
+    ) -> Subscription:
         """Run a query live over the events appended to this database from now on.
 
         `on_result` gets the rows of the answer once they are complete: when the watermark, the
         newest time seen less `lateness`, has passed them. Events behind the watermark are stored
-        but too late for this query, which counts and keeps them.
+        but too late for this query, which counts and keeps them. With `late="window"` they are
+        taken as long as a window of time that they belong to is open.
 
-        A query whose state needs more than `max_state_bytes` ends with an error. A stream that is
-        more than `idle` behind another is not waited for. A derived stream that the query reads by
-        name runs once, however many queries read it, and with a lateness of its own.
+        The rows are handed over apart from the appends, in a thread of the query. While
+        `queue_rows` of them wait, the query takes no events, which wait in the store; with
+        `full="fail"` it fails instead. If `on_result` raises, it is called again: `retries` times,
+        first after `retry_after`, then after twice that. Rows that it does not take at all go to
+        the stream `dead_letters`, and the query goes on. `wait()` of the query returns once
+        everything is handed over.
+
+        With a `name`, the query is durable: its position and state are kept in the database, and
+        after a crash or a restart the same call goes on where it was. Rows that were not received
+        come again with the same numbers, `first_row` of what `on_result` gets. Another query under
+        an old name is refused, or takes its place with `replace`. `start` says where a query that
+        is new starts: "now", at the "beginning" of what is stored, or with the events from a time
+        on.
+
+        With `idle`, such as "5 s", a stream of which no event came for so long by the wall clock
+        does not hold the others back; when all are silent, time goes on with the wall clock. So
+        windows, absences and situations are decided without a further event. `clock` is the wall
+        clock, that of the system or in tests an `eventide.ManualClock`. A stream that is more than
+        `max_lag` of event time behind another is not waited for either.
+
+        A query whose state needs more than `max_state_bytes` ends with an error. A derived stream
+        that the query reads by name runs once, however many queries read it, and with a lateness of
+        its own; the wall clock of a reader moves it for all of them.
 
         Queries begin with the rows that relations have; with `from_history`, also with the stored
         events, as if they had run from the first one on. What was complete before is not reported;
         of a standing query, over windows that slide, `current()` has the answer.
         """
-        text = str(query)
-        with self.starting:
-            shared = {} if from_history else self.running_below(text, params)
-            catalog = self.catalog() | {name: each.schema for name, each in shared.items()}
-            plan = plan_sql(text, catalog, params, indexed=catalog, named=self.named.inlined())
-            try:
-                with self.pointing(text):
-                    refuse_written(plan)
-                    engine = LiveEngine.of(
-                        best_plan(plan, self.snapshots(plan, shared)),
-                        catalog,
-                        duration_us(lateness),
-                        max_state_bytes=max_state_bytes,
-                        idle_us=None if idle is None else duration_us(idle),
-                    )
-                live = LiveQuery(engine, on_result, text=text)
-                return self.begun(live, plan, shared, from_history=from_history)
-            finally:
-                # Derived streams that were started for a query that cannot run.
-                self.delivery.sweep()
+        options = LiveOptions(
+            duration_us(lateness),
+            checked_late(late),
+            None if max_lag is None else duration_us(max_lag),
+            checked_idle(idle, clock),
+            clock or SYSTEM_CLOCK,
+            max_state_bytes,
+            from_history,
+            HandOverOptions(queue_rows, full, retries, duration_us(retry_after)),
+            name,
+            replace,
+            start,
+        )
+        return self.live_queries.subscribe(str(query), on_result, params, options)
 
-    def begun(
+    def live(  # noqa: PLR0913 - an option each
         self,
-        live: LiveQuery,
-        plan: Plan,
-        shared: Mapping[str, RunningStream],
+        query: Query,
         *,
+        params: Parameters = None,
+        lateness: Duration = "0 s",
+        late: Late = "watermark",
         from_history: bool = False,
-    ) -> LiveQuery:
-        """Add a live query that reads derived streams that run; it begins with what it needs."""
-        live.sources = {name: each for name, each in shared.items() if name in live.streams}
-        if not (from_history or any(feed.relation for feed in live.engine.feeds)):
-            return self.delivery.add(live)
+        max_state_bytes: int | None = None,
+        max_lag: Duration | None = None,
+        idle: Duration | None = None,
+        clock: Clock | None = None,
+        queue_rows: int = QUEUE_ROWS,
+        name: str | None = None,
+        replace: bool = False,
+        start: Start = "now",
+    ) -> Subscription:
+        """Run a query live, as `subscribe` does, and let its rows wait until they are pulled.
 
-        def begun() -> LiveQuery:
-            stored = self.snapshots(plan, shared)
-            fresh = {name: each.view.next_seq for name, each in stored.items()}
-            nothing = {name: each.nothing() for name, each in live.sources.items()}
-            return live.begin({**stored, **nothing}, fresh, from_history)
+        `for rows in db.live(text)` waits for rows, `async for` does so without blocking the event
+        loop, and `next(timeout=2.0)` waits so long at most. `results()` reads them as Arrow
+        batches; `to_polars()`, `to_pandas()` and `to_arrow()` take what waits now.
 
-        return self.delivery.join(begun)
+        While `queue_rows` rows wait, the query takes no events; they wait in the store. The other
+        options are those of `subscribe`. The query runs until `cancel()`, or the end of a `with`.
+        Rows of a durable query, one with a `name`, are received once the next ones are asked for.
+        """
+        return self.subscribe(
+            query,
+            Pull.PULL,
+            params=params,
+            lateness=lateness,
+            late=late,
+            from_history=from_history,
+            max_state_bytes=max_state_bytes,
+            max_lag=max_lag,
+            idle=idle,
+            clock=clock,
+            queue_rows=queue_rows,
+            name=name,
+            replace=replace,
+            start=start,
+        )
 
-    def running_below(
-        self, query: str | Statement, params: Parameters = None
-    ) -> dict[str, RunningStream]:
-        """Return the derived streams that a live query may read, each running once, by name."""
-        known = self.named.all()
-        found: dict[str, RunningStream] = {}
-        for name in sorted(reached_names(query, known, params)):
-            if known[name].kind == "stream":
-                found[known[name].name] = self.running(known[name])
-        return found
+    def queries(self) -> tuple[Subscription, ...]:
+        """Return the live queries of this process, oldest first: those that run or have failed.
 
-    def running(self, named: NamedQuery) -> RunningStream:
-        """Return a derived stream that runs; start it unless it does."""
-        for each in self.delivery.queries:
-            if isinstance(each, RunningStream) and each.definition == named and not each.finished:
-                return each
-        shared = self.running_below(named.text)
-        catalog = self.catalog() | {name: each.schema for name, each in shared.items()}
-        plan = plan_stream(named, catalog, self.named.inlined())
-        with self.pointing(named.text):
-            chosen = best_plan(plan, self.snapshots(plan, shared))
-            engine = LiveEngine.of(chosen, catalog, named.lateness_us)
-        schema = replace(named, columns=tuple(plan.row.items())).schema
-        live = RunningStream(named, schema, engine)
-        found = self.begun(live, plan, shared)
-        assert isinstance(found, RunningStream)
-        return found
+        One that has failed is listed until it is cancelled.
+        """
+        return tuple(self.delivery.listed())
+
+    def metrics(self) -> dict[str, list[dict[str, Value]]]:
+        """Return the numbers of all live queries of this process: {"queries": [...]}."""
+        return {"queries": [query.metrics() for query in self.queries()]}
+
+    def metrics_text(self) -> str:
+        """Return the numbers of all live queries in the text form that Prometheus scrapes."""
+        return metrics_text(self.metrics()["queries"])
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return once every query that is not paused has taken what is stored, and handed it over.
+
+        With a `timeout`, return after so many seconds at the latest; whether all is done.
+        """
+        until = None if timeout is None else monotonic() + timeout
+        return all(
+            query.wait(None if until is None else max(0.0, until - monotonic()))
+            for query in self.queries()
+            if not query.paused
+        )
+
+    def close(self) -> None:
+        """End the live queries of this process; rows that wait are handed over first."""
+        self.delivery.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def kept_queries(self) -> tuple[KeptQuery, ...]:
+        """Return the durable queries that the database keeps, whether they run or not."""
+        return self.live_queries.kept()
+
+    def drop_query(self, name: str) -> None:
+        """Forget a durable query for good: its position and its state."""
+        self.live_queries.drop(name)
 
     def replay(  # noqa: PLR0913 - an option each
         self,
@@ -414,7 +508,7 @@ class Database:
             with self.pointing(text), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnboundedStateWarning)
                 refuse_written(plan)
-                stored = self.snapshots(plan)
+                stored = self.store.snapshots(stored_streams(plan))
                 one = live_query(plan, catalog, None, lateness, text=text, sources=stored)
                 running.append((name, one))
         names = dict.fromkeys(name for _, query in running for name in query.streams)

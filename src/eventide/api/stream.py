@@ -33,7 +33,7 @@ from eventide.store.writing.feed import Feed, Ticket
 
 Time = str | int | np.integer[Any] | np.datetime64 | date | datetime
 """An instant: ISO text, microseconds since 1970 UTC, a date or datetime (UTC without a zone)."""
-Publish = Callable[[str, pa.RecordBatch, int], None]
+Publish = Callable[[StoredStream, pa.RecordBatch, int], None]
 Answer = Callable[[Snapshot, Sequence[AggregateCall], Sequence[int], Int64s | None], pa.RecordBatch]
 """Answers aggregates over periods as store/reading/aggregate.py does: here, or on Spark."""
 
@@ -71,9 +71,9 @@ class Stream:
 
         `data` is an Arrow table, a pandas or polars frame, or a list of dictionaries. Either all of
         it is stored or none, with an error that names the row. When this returns, the events are as
-        safe as the stream's durability says: by default, on the disk. Two kinds of errors can come
-        after the events are stored: one of a live query or its callback, whose notes say so, and
-        one of the disk, which says that the events are visible but may not be safe.
+        safe as the stream's durability says: by default, on the disk. An error of the disk can come
+        after the events are stored; it says that they are visible but may not be safe. What a live
+        query or its receiver raises does not come here: the query's `failure` has it.
 
         A producer that numbers its batches can send one again: with `producer` and `sequence`,
         a batch that is stored already adds nothing.
@@ -85,7 +85,7 @@ class Stream:
         try:
             # Live queries see what readers see, even if the disk fails afterwards.
             if appended.rows:
-                self.publish(self.name, outcome.events, appended.first_seq)
+                self.publish(self.stored, outcome.events, appended.first_seq)
         except BaseException as failure:
             if outcome.error is not None:
                 failure.add_note(f"{type(outcome.error).__name__}: {outcome.error}")
@@ -93,6 +93,13 @@ class Stream:
         if outcome.error is not None:
             raise outcome.error
         return appended
+
+    def last_sequence(self, producer: str) -> int | None:
+        """Return the number of a producer's last batch: after a crash it goes on with the next.
+
+        None if the producer has stored nothing, or 10,000 others have since.
+        """
+        return self.stored.last_sequence(producer)
 
     def feed(self, capacity_rows: int = 1_000_000) -> StreamFeed:
         """Return a queue that many threads can put events into, without waiting for the disk.
@@ -309,7 +316,7 @@ class StreamFeed(Feed):
 
     def __init__(self, stream: Stream, capacity_rows: int) -> None:
         def publish(events: pa.RecordBatch, first_seq: int) -> None:
-            stream.publish(stream.name, events, first_seq)
+            stream.publish(stream.stored, events, first_seq)
 
         super().__init__(stream.stored, capacity_rows, publish)
 

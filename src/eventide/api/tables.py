@@ -118,7 +118,8 @@ def plan_tables(statement: Statement, tables: Mapping[str, Table], params: objec
         for scan in scans_of(plan):
             if scan.written is None:
                 _refuse_unreadable(tables[scan.stream], scan)
-        for span, what, name in _uses_of_time(plan, tables):
+        untimed = {name for name, table in tables.items() if table.times is None}
+        for span, what, name in uses_of_time(plan, untimed):
             message = f"{what} needs times, and the table {name} has none"
             raise BindError(message, span=span, hint=_time_hint(tables[name]))
     except BindError as error:
@@ -257,19 +258,16 @@ def _refuse_unreadable(table: Table, scan: Scan) -> None:
             raise BindError(message, span=scan.span, hint=hint)
 
 
-def _uses_of_time(
-    plan: Plan, tables: Mapping[str, Table]
-) -> Iterator[tuple[Span | None, str, str]]:
+def uses_of_time(plan: Plan, untimed: Collection[str]) -> Iterator[tuple[Span | None, str, str]]:
     """Yield uses of the times of tables that have none: where, what, which table."""
-    scans = [scan for scan in scans_of(plan) if scan.written is None]
-    untimed = [scan for scan in scans if tables[scan.stream].times is None]
-    if not untimed:
+    scans = [scan for scan in scans_of(plan) if scan.written is None and scan.stream in untimed]
+    if not scans:
         return
     for source in plan.children:
-        yield from _uses_of_time(source, tables)
+        yield from uses_of_time(source, untimed)
     what = plan.time_use or _bounds_in(plan)
     if what is not None:
-        yield untimed[0].span, what, untimed[0].stream
+        yield scans[0].span, what, scans[0].stream
 
 
 def _bounds_in(plan: Plan) -> str | None:

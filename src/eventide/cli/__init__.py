@@ -5,6 +5,8 @@ query.py      eventide sql        the rows of a query
 explain.py    eventide explain    how it would be answered, as text and as a picture
 tpstream.py   eventide tpstream   the matches of a temporal pattern, as rows and drawn
 replay.py     eventide replay     the rows of a query as if its events came again
+watch.py      eventide watch      the rows of a live query as they come
+queries.py    eventide queries    the durable queries of a database
 streams.py    eventide streams    what a database holds
 upkeep.py     eventide stats      look inside; eventide compact, eventide backup
 verify.py     eventide verify     is it whole; eventide repair, what can be saved
@@ -21,12 +23,14 @@ from eventide.cli.calibrate import calibrate
 from eventide.cli.demo import demo
 from eventide.cli.explain import explain
 from eventide.cli.ingest import ingest
+from eventide.cli.queries import queries
 from eventide.cli.query import sql
 from eventide.cli.replay import replay
 from eventide.cli.streams import streams
 from eventide.cli.tpstream import tpstream
 from eventide.cli.upkeep import backup, compact, stats
 from eventide.cli.verify import repair, verify
+from eventide.cli.watch import watch
 
 COMMANDS = (
     ingest,
@@ -34,6 +38,8 @@ COMMANDS = (
     tpstream,
     explain,
     replay,
+    watch,
+    queries,
     streams,
     stats,
     compact,

@@ -137,6 +137,7 @@ def run_with_bar(replayed: Replay, *, shown: bool) -> None:
 def printer_of(form: str, schema: pa.Schema) -> Print:
     """Return a function that prints rows below those printed before."""
     from eventide.sinks.files import csv_header, csv_lines, json_lines, write_lines
+    from eventide.sinks.growing_table import GrowingTable
 
     # Taken now: a bar puts itself in the place of sys.stdout, to have lines printed above it.
     out = sys.stdout.buffer
@@ -153,33 +154,8 @@ def printer_of(form: str, schema: pa.Schema) -> Print:
         out.flush()
 
     if form == "table":
-        return table_printer(write_text)
+        table = GrowingTable()
+        return lambda rows: write_text(table.text(rows))
     if form == "csv":
         out.write(csv_header(schema.names).encode())
-    return write
-
-
-def table_printer(write_text: Callable[[str], None]) -> Print:
-    """Return a function that prints rows as aligned columns, which grow wider if necessary."""
-    from eventide.sinks.text import is_number, shown_cells, shown_names
-    from eventide.sinks.words import pad, text_width
-
-    widths: list[int] = []
-
-    def write(rows: pa.Table) -> None:
-        first = not widths
-        cells = shown_cells(rows, rows.num_rows)
-        names = shown_names(rows)
-        wanted = [max(map(text_width, column)) for column in zip(names, *cells, strict=True)]
-        widths[:] = wanted if first else map(max, widths, wanted)
-        right = [is_number(field.type) for field in rows.schema]
-        lines = [names, *cells] if first else cells
-        text = [
-            " │ ".join(pad(*each) for each in zip(line, widths, right, strict=True)).rstrip()
-            for line in lines
-        ]
-        if first:
-            text.insert(1, "─┼─".join("─" * width for width in widths))
-        write_text("\n".join(text) + "\n")
-
     return write

@@ -193,7 +193,7 @@ def while_it_happened(found: DemoFindings) -> list[Block]:
         ),
         CodeBlock(
             'db.subscribe(text, on_result=show, lateness="10 s")\n'
-            "cars.append(events)        # stored, and answered, when this returns"
+            "cars.append(events)        # stored when this returns; `show` is called soon"
         ),
     ]
 

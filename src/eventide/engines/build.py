@@ -7,7 +7,7 @@ adds its own. What a standing query consists of is placed by standing/build.py.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import Any
 
 from eventide.engines.live.refusals import out_of_time, refusal
@@ -26,9 +26,12 @@ from eventide.operators.windows.all_time import AggregateAllTime
 from eventide.operators.windows.by_count import AggregateCountWindows
 from eventide.operators.windows.by_time import AggregateWindows
 from eventide.operators.windows.frames import AggregateFrames
+from eventide.operators.windows.late_by_time import AggregateLateWindows
+from eventide.operators.windows.late_sessions import AggregateLateSessions
 from eventide.operators.windows.ranks import RankWindowRows
 from eventide.operators.windows.sessions import AggregateSessions
 from eventide.plan.events.time_order import follows_time
+from eventide.plan.expressions import Column
 from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
@@ -44,7 +47,7 @@ from eventide.plan.windows.nodes import (
     WindowAggregate,
     WindowRanks,
 )
-from eventide.schema import row_schema
+from eventide.schema import TIMESTAMP, TS, row_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class Building:
     standing: StandingOptions = DEFAULT
     inside: bool = False
     """Whether the rows of the plan go into another query."""
+    late_windows: bool = False
+    """Whether windows right above a stream take late events."""
 
 
 WHOLE = Building()
@@ -76,21 +81,32 @@ def build_tree(
     With `owned`, the highest operator with state reports only what starts or stands there; see
     slices.py.
     """
+    return built(plan, Building(owned, threads, standing))
+
+
+def built(plan: Plan, how: Building) -> OperatorTree:
+    """Return the operators of a plan."""
     builder = TreeBuilder()
-    add_plan(builder, plan, Building(owned, threads, standing))
-    share_end(builder)
+    add_plan(builder, plan, how)
+    if len(builder.leaves) > 1:
+        share_end(builder)
     return builder.tree()
 
 
 def build_live_tree(
-    plan: Plan, execution: Execution = "aware", *, reports_only: bool = False
+    plan: Plan,
+    execution: Execution = "aware",
+    *,
+    reports_only: bool = False,
+    late_windows: bool = False,
 ) -> OperatorTree:
     """Return the operators of a plan that can run without an end; an error says why it cannot.
 
-    With `reports_only` the answer of a standing query cannot be asked for.
+    With `reports_only` the answer of a standing query cannot be asked for. With `late_windows`,
+    windows right above a stream take late events while they are open.
     """
     options = StandingOptions(execution, "never" if reports_only else "if it goes")
-    tree = build_tree(plan, standing=options)
+    tree = built(plan, Building(standing=options, late_windows=late_windows))
     for operator in tree.operators:
         if isinstance(operator, OrderRows) and not operator.in_time:
             raise out_of_time(operator.order[0].expression.span)
@@ -105,13 +121,14 @@ def add_plan(builder: TreeBuilder, plan: Plan, how: Building = WHOLE) -> int:
         case Scan():
             return builder.leaf(plan, row_schema(plan.row))
         case Standing():
-            return add_standing(builder, plan, add_events, how.standing, inside=how.inside)
+            add = partial(add_events, how=how)
+            return add_standing(builder, plan, add, how.standing, inside=how.inside)
         case Merge(sources=sources):
             within = replace(how, owned=ALL_TIME, inside=True)
             numbers = tuple(add_plan(builder, each, within) for each in sources)
             return builder.place(UnionRows(row_schema(plan.row)), plan, numbers)
         case DerivedStream():
-            return add_derived(builder, plan)
+            return add_derived(builder, plan, how)
     operators = operators_of(plan, how)
     (source,) = plan.children
     below = replace(how, owned=how.owned if plan.state_keys is None else ALL_TIME, inside=True)
@@ -128,19 +145,22 @@ def line_of(operator: Operator[Any]) -> str:
     return ""
 
 
-def add_derived(builder: TreeBuilder, plan: DerivedStream, *, numbered: bool = False) -> int:
+def add_derived(
+    builder: TreeBuilder, plan: DerivedStream, how: Building, *, numbered: bool = False
+) -> int:
     """Place the operators of a query whose rows are events."""
     if not plan.in_time:
         raise out_of_time(plan.span)
-    source = add_plan(builder, plan.source, replace(WHOLE, inside=True))
+    inner = Building(inside=True, late_windows=how.late_windows)
+    source = add_plan(builder, plan.source, inner)
     operator = OrderEvents(plan.order, row_schema(plan.row), numbered)
     return builder.place(operator, plan, (source,))
 
 
-def add_events(builder: TreeBuilder, plan: Plan) -> int:
+def add_events(builder: TreeBuilder, plan: Plan, how: Building) -> int:
     """Place the operators of a query whose rows are events that have to be numbered."""
     assert isinstance(plan, DerivedStream), "what a window reads is a stream"
-    return add_derived(builder, plan, numbered=True)
+    return add_derived(builder, plan, how, numbered=True)
 
 
 @singledispatch
@@ -166,12 +186,27 @@ def _(node: WindowAggregate, how: Building) -> tuple[Operator[Any], ...]:
         case CountWindow():
             return (AggregateCountWindows(node, schema),)
         case Sessions():
-            return (AggregateSessions(node, schema),)
+            sessions = AggregateSessions(node, schema)
+            takes_late = how.late_windows and is_over_stream(node.source)
+            return (AggregateLateSessions(sessions) if takes_late else sessions,)
         case CalendarWindow(unit="all"):
             return (AggregateAllTime(node, schema),)
         case CalendarWindow():
             raise refusal(node)
-    return (AggregateWindows(node, schema, how.owned),)
+    takes_late = how.late_windows and is_over_stream(node.source)
+    windows = AggregateLateWindows if takes_late else AggregateWindows
+    return (windows(node, schema, how.owned),)
+
+
+def is_over_stream(plan: Plan) -> bool:
+    """Whether rows are events of a stream with their own times, filtered or not."""
+    match plan:
+        case Filter(source=source):
+            return is_over_stream(source)
+        case Project(items=items, source=source):
+            times = [item.expression for item in items if item.name == TS]
+            return times == [Column(TS, TIMESTAMP)] and is_over_stream(source)
+    return isinstance(plan, Scan)
 
 
 @operators_of.register

@@ -351,6 +351,11 @@ def scans_of(plan: Plan) -> tuple[Scan, ...]:
     return tuple(scan for source in plan.children for scan in scans_of(source))
 
 
+def stored_streams(plan: Plan) -> set[str]:
+    """Return the streams that a plan reads, without rows that are written in the query."""
+    return {scan.stream for scan in scans_of(plan) if scan.written is None}
+
+
 def is_chain(plan: Plan) -> bool:
     """Whether a plan is a chain of operators over one scan: one block, without windows in FROM."""
     while not isinstance(plan, Scan):

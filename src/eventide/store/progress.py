@@ -1,8 +1,11 @@
-"""How far the query of a stored derived stream is: a checkpoint, and a journal of steps since.
+"""How far a query is whose rows must not be lost: a checkpoint, and a journal of steps since.
 
-STREAM/query/lock           held by the process that takes a step
-STREAM/query/checkpoint     checksum │ length of the facts │ facts (JSON) │ state of the operators
-STREAM/query/journal-<n>    the steps since checkpoint n, a line each: checksum, and JSON
+FOLDER/lock           held by the process that takes a step
+FOLDER/checkpoint     checksum │ length of the facts │ facts (JSON) │ rows that wait │ state
+FOLDER/journal-<n>    the steps since checkpoint n, a line each: checksum, and JSON
+FOLDER/acknowledged   how many rows have been received, and a checksum
+
+The folder is STREAM/query for a stored derived stream, and queries/NAME for a durable live query.
 
 A step is written to the journal before it is taken, and is on the disk before its rows are. So
 whoever goes on after a crash takes the same steps again and gets the same rows; it drops those
@@ -13,9 +16,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import google_crc32c
@@ -29,7 +33,10 @@ FORMAT = 1
 CHECKPOINT = "checkpoint"
 JOURNAL = "journal-"
 
+ACKNOWLEDGED = "acknowledged"
+
 _HEAD = struct.Struct("<II")
+_ACKNOWLEDGED = struct.Struct("<QI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,8 @@ class Checkpoint:
     rows: int
     """How many rows the query has emitted up to here."""
     state: bytes
+    waiting: bytes = b""
+    """Rows that have been emitted and wait for their receiver, if that is not a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,8 @@ class TakenStep:
     """How many events they are; None if they are not counted before they are read."""
     cuts: tuple[int, ...] = ()
     """Instants at which many events are cut into parts, which are taken in order of time."""
+    moved: Mapping[str, int] = field(default_factory=dict)
+    """Instants that streams have reached without events, by stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +86,10 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
         "definition": checkpoint.definition,
         "next_seqs": dict(checkpoint.next_seqs),
         "rows": checkpoint.rows,
+        "waiting": len(checkpoint.waiting),
     }
     text = json.dumps(facts, separators=(",", ":")).encode()
-    body = struct.pack("<I", len(text)) + text + checkpoint.state
+    body = struct.pack("<I", len(text)) + text + checkpoint.waiting + checkpoint.state
     write_atomically(folder / CHECKPOINT, struct.pack("<I", google_crc32c.value(body)) + body)
     for path in folder.glob(f"{JOURNAL}*"):
         if path.name != f"{JOURNAL}{checkpoint.number}":
@@ -109,12 +121,15 @@ def parsed_checkpoint(path: Path, content: bytes) -> Checkpoint:
     if whole(facts["format"]) > FORMAT:
         message = f"{path} has format {facts['format']}; this Eventide reads up to {FORMAT}"
         raise StoreError(message, hint="open the database with the version that wrote it")
+    place = _HEAD.size + length
+    state = place + whole(facts["waiting"])
     return Checkpoint(
         whole(facts["number"]),
         str(facts["definition"]),
         {str(name): whole(seq) for name, seq in facts["next_seqs"].items()},
         whole(facts["rows"]),
-        content[_HEAD.size + length :],
+        content[state:],
+        content[place:state],
     )
 
 
@@ -163,6 +178,7 @@ def parsed_step(line: bytes) -> TakenStep | None:
         {str(name): whole(seq) for name, seq in entry["until"].items()},
         None if rows is None else whole(rows),
         tuple(whole(each) for each in entry["cuts"]),
+        {str(name): whole(until_us) for name, until_us in entry["moved"].items()},
     )
 
 
@@ -177,7 +193,12 @@ class Journal:
 
     def add(self, step: TakenStep) -> None:
         """Write a step at the end."""
-        entry = {"until": dict(step.until), "rows": step.rows, "cuts": list(step.cuts)}
+        entry = {
+            "until": dict(step.until),
+            "rows": step.rows,
+            "cuts": list(step.cuts),
+            "moved": dict(step.moved),
+        }
         text = json.dumps(entry, separators=(",", ":")).encode()
         file = self.opened()
         if file.end != self.end:
@@ -210,6 +231,45 @@ class Journal:
         if self.file is not None:
             self.file.close()
             self.file = None
+
+
+class Acknowledged:
+    """How many rows of a query have been received.
+
+    It is written in place and not synced: if the newest number is lost, rows come again, with the
+    numbers that they had.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.descriptor = os.open(folder / ACKNOWLEDGED, os.O_RDWR | os.O_CREAT, 0o666)
+
+    def read(self) -> int:
+        """Return the number of rows; 0 if none is known."""
+        content = os.pread(self.descriptor, _ACKNOWLEDGED.size, 0)
+        if len(content) != _ACKNOWLEDGED.size:
+            return 0
+        rows, checksum = _ACKNOWLEDGED.unpack(content)
+        return int(rows) if google_crc32c.value(content[:8]) == checksum else 0
+
+    def write(self, rows: int) -> None:
+        """Replace the number of rows."""
+        number = rows.to_bytes(8, "little")
+        os.pwrite(self.descriptor, number + struct.pack("<I", google_crc32c.value(number)), 0)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self.descriptor)
+
+
+def received_rows(folder: Path) -> int:
+    """Return how many rows of a query have been received; nothing is changed."""
+    if not (folder / ACKNOWLEDGED).exists():
+        return 0
+    acknowledged = Acknowledged(folder)
+    try:
+        return acknowledged.read()
+    finally:
+        acknowledged.close()
 
 
 def place_of(folder: Path, number: int) -> tuple[object, int]:

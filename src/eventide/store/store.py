@@ -17,7 +17,7 @@ import json
 import re
 import shutil
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -150,6 +150,10 @@ class Store:
             raise no_stream(name, names)
         folder = self.path / STREAMS / name
         return StoredStream(name, folder, opened(folder).view().manifest.stream_id)
+
+    def snapshots(self, names: Iterable[str]) -> dict[str, Snapshot]:
+        """Return what is stored now of some streams, by name."""
+        return {name: self.stream(name).snapshot() for name in names}
 
     def backup(self, path: str | Path, advance: Advance = lambda _: None) -> Store:
         """Copy every stream as it is now into a new database, while writing goes on.

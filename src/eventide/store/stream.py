@@ -104,6 +104,10 @@ class StoredStream:
         with self.writing() as (stream, view):
             return append_events(stream, view, events, columns, sender)
 
+    def last_sequence(self, producer: str) -> int | None:
+        """Return the highest sequence that a producer has stored, None if it is not known."""
+        return self.current().producers.get(producer)
+
     def stage(self, events: Iterable[pa.RecordBatch]) -> StagedSegment:
         """Write events to files that are not part of the stream until `commit`.
 

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eventide as ev
-from eventide.api import stored
 from eventide.api.database import live_query
-from eventide.api.live_query import LiveQuery
+from eventide.api.live import stored
+from eventide.api.live.query import LiveQuery
 from eventide.api.stream import Stream, with_seq_from
 from eventide.engines.live.engine import LiveEngine
 from eventide.errors import BindError, SchemaError, StoreError
@@ -207,6 +207,7 @@ def test_live_queries_and_other_stored_streams_read_it(db: ev.Database) -> None:
     # The clock of each is at the newest row of the one before.
     assert [row["speed"] for row in rows_of(db)] == [50.0, 70.0, 80.0, 90.0]
     assert [row["ts"] for row in rows_of(db, "fewer")] == [SECOND, 3 * SECOND]
+    db.wait()
     assert [row["speed"] for row in found] == [50.0, 70.0, 80.0]
 
 

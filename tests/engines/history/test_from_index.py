@@ -311,6 +311,7 @@ def test_parts_of_time_run_live_as_windows_and_all_of_time_does_not(
     database.stream("cars").append(
         [{"ts": datetime(2026, 3, 1, hour), "car": "a", "speed": 0.0, "lane": 0} for hour in (1, 2)]
     )
+    database.wait()
     assert found == [{"h": datetime(2026, 3, 1, 1), "n": 1}]
     for endless in ("SELECT COUNT(*) FROM cars", "SELECT * FROM cars ORDER BY ts LIMIT 1"):
         assert "live: no, this query needs all events" in database.explain(endless)

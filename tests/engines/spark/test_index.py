@@ -61,7 +61,7 @@ def test_spark_goes_through_the_index(
 ) -> None:
     db = ev.open(database)
     plan = plan_sql(text, db.catalog())
-    source = db.snapshots(plan)["s"]
+    source = db.sources(plan)["s"]
     best = ways(plan, source, DEFAULTS).best
     assert best.name == way
     rows = [str(row) for batch in replay(plan, source) for row in batch.to_pylist()]
@@ -74,7 +74,7 @@ def test_spark_goes_through_the_index(
 def test_only_the_blocks_of_periods_are_read(database: Path) -> None:
     db = ev.open(database)
     plan = plan_sql(RISING, db.catalog())
-    best = ways(plan, db.snapshots(plan)["s"], DEFAULTS).best
+    best = ways(plan, db.sources(plan)["s"], DEFAULTS).best
     assert isinstance(best, IntervalAccess)
     _, cost = best.run()
     assert 0 < cost.blocks < best.question.units.count / 2

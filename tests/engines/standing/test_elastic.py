@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eventide as ev
-from eventide.api.live_query import LiveQuery
+from eventide.api.live.query import LiveQuery
 from eventide.engines.live.engine import LiveEngine
 from eventide.errors import UnsupportedError
 from eventide.lang.sql import plan_sql
@@ -87,7 +87,7 @@ def test_a_live_query_is_asked(tmp_path: Path) -> None:
     plan = plan_sql(text, db.catalog())
     assert isinstance(plan, Standing)
     engine = LiveEngine.of(plan, db.catalog(), 0, execution="negative")
-    other = db.delivery.add(LiveQuery(engine, None, text=text))
-    stream.append([{"ts": 60 * SECOND, "k": "at 60"}])
+    other = LiveQuery(engine, None, text=text)
+    other.advance(60 * SECOND)
     with pytest.raises(UnsupportedError, match="negative execution"):
         other.current(last="15 s")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import eventide as ev
-from eventide.api.live_query import LiveQuery
+from eventide.api.live.query import LiveQuery
 from eventide.errors import SchemaError, StoreError
 from eventide.store.segments.manifest import Manifest
 from tests.naive.standing.windows import SECOND
@@ -136,6 +136,7 @@ def test_what_relations_were_before_is_not_reported(tmp_path: Path, dumped: bool
     relation.upsert([{"car": "c", "owner": "Cem"}], at=4 * SECOND)
     drive(db, 5)
     drive(db, 6)
+    db.wait()
     assert told == [("Cem", 1), ("Ann", -1)]
     assert owners(query.current().rows()) == ["Bea", "Cem"]
     assert query.late_count == 0
@@ -156,6 +157,7 @@ def test_changes_of_a_relation_count_once(tmp_path: Path) -> None:
     drive(db, 1)
     drive(db, 2)
     drive(db, 3)
+    db.wait()
     begun[0].finish()
     assert owners(begun[0].current().rows()) == ["Ann"] * len(begun[0].current())
     waiting = dict(begun[0].sizes())["owners, waiting"]

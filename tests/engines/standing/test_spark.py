@@ -211,10 +211,10 @@ def test_spark_buckets_have_a_limit_and_need_not_wait(streams: Streams) -> None:
     plan = choose_plan(plan_of(JOIN.text)).plan
     rows = pa.RecordBatch.from_pylist(streams["a"], schema=CATALOG["a"].arrow)
     newest = max(event["ts"] for event in streams["a"])
-    waiting = live_by_leaf(plan, CATALOG, Going(idle_us=SECOND))
+    waiting = live_by_leaf(plan, CATALOG, Going(max_lag_us=SECOND))
     state, _ = waiting.take(waiting.initial_state(), {"a": rows})
     assert state.clock_us == newest - SECOND
-    limited = live_by_leaf(plan, CATALOG, Going(idle_us=SECOND, max_state_bytes=100))
+    limited = live_by_leaf(plan, CATALOG, Going(max_lag_us=SECOND, max_state_bytes=100))
     with pytest.raises(StateLimitError, match="more than the 100 it may"):
         limited.take(limited.initial_state(), {"a": rows})
 

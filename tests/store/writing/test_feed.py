@@ -661,6 +661,7 @@ def test_live_queries_see_the_columns_that_are_stored(tmp_path: Path) -> None:
             cars.add_attribute("more", "int64")
         for ticket in tickets:
             ticket.result(LONG_S)
+    database.wait()
     assert seen == [{"lane": 1}, {"lane": 2}]
 
 

@@ -17,7 +17,7 @@ FASTEST = 1e9
 _SPEED = re.compile(r"\s*(\d+(?:\.\d+)?)\s*x?\s*", re.IGNORECASE)
 
 
-class Clock(Protocol):
+class PaceClock(Protocol):
     """The clock of a paced replay; tests use one that never waits."""
 
     def now(self) -> float:

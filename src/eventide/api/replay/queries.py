@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from eventide.api.live_query import LiveQuery, OnResult
+from eventide.api.live.query import LiveQuery, OnResult
 from eventide.api.replay.pace import Speed
 from eventide.api.replay.run import Replay
 from eventide.errors import EvaluationError

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from eventide.api.live_query import OnResult
-from eventide.api.replay.pace import Clock, Pace, Speed, WallClock, speed_of
+from eventide.api.live.query import OnResult
+from eventide.api.replay.pace import Pace, PaceClock, Speed, WallClock, speed_of
 from eventide.api.result import Result
 from eventide.api.stream import borders, call_of
 from eventide.ingest.merging import EventCursor, MergeStep, TimeMerge
@@ -98,7 +98,7 @@ class Replay:
         self.on_result = on_result
         self.on_step: Callable[[ReplayProgress], None] | None = None
         """Called after every step, with or without results."""
-        self.clock: Clock = WallClock()
+        self.clock: PaceClock = WallClock()
         total = sum(events_in(snapshot, period) for snapshot, _, period in sources)
         self.progress = ReplayProgress(0, total)
         self.stopping = Event()

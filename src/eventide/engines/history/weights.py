@@ -15,7 +15,7 @@ from pathlib import Path
 from eventide.errors import StoreError
 from eventide.store.files.disk import write_atomically
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("eventide.history")
 
 FILE = "weights.json"
 VERSION = 2

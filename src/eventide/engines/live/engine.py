@@ -6,12 +6,14 @@
 
 Events before the clock go through the operators, in order of time; an event that comes behind it is
 late. The changes of a relation wait for the clock like events, but do not hold it back: a relation
-without changes is not a stream that has fallen silent. `advance` moves a silent stream on.
+without changes is not a stream that has fallen silent. `advance` moves a silent stream on; when and
+to which instants, silence.py decides by a wall clock.
 """
 
 from __future__ import annotations
 
 import struct
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +34,7 @@ from eventide.engines.live.feeds import (
     watermark,
     within,
 )
+from eventide.engines.live.late_windows import Late, LateWay, late_ways, split_late
 from eventide.engines.partitioning import bucket_keys
 from eventide.errors import (
     PlanError,
@@ -44,6 +47,7 @@ from eventide.errors import (
 from eventide.ingest.ordering import times
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.checking import require_instant
+from eventide.operators.columns import concat_batches
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.key_layers import ready
 from eventide.operators.operator import Size
@@ -101,8 +105,10 @@ class LiveEngine(Stateful[LiveState]):
     feeds: tuple[LiveFeed, ...]
     lateness_us: int = 0
     max_state_bytes: int | None = None
-    idle_us: int | None = None
-    """A stream further behind the furthest one is not waited for."""
+    max_lag_us: int | None = None
+    """A stream that is further behind the furthest one, in event time, is not waited for."""
+    late_ways: tuple[LateWay, ...] | None = None
+    """The way from each leaf to its windows, if late events are taken by window."""
 
     def __post_init__(self) -> None:
         if self.lateness_us < 0:
@@ -110,7 +116,7 @@ class LiveEngine(Stateful[LiveState]):
             raise PlanError(message)
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913 - an option each
         cls,
         plan: Plan,
         catalog: Mapping[str, Schema],
@@ -118,13 +124,17 @@ class LiveEngine(Stateful[LiveState]):
         *,
         execution: Execution = "aware",
         max_state_bytes: int | None = None,
-        idle_us: int | None = None,
+        max_lag_us: int | None = None,
+        late: Late = "watermark",
     ) -> LiveEngine:
         """Build the engine of a plan; `UnsupportedError` if it cannot run live."""
-        tree = build_live_tree(plan, execution)
-        live = cls(plan, tree, feeds_of(tree, catalog), lateness_us, max_state_bytes, idle_us)
+        by_window = late == "window"
+        tree = build_live_tree(plan, execution, late_windows=by_window)
+        ways = late_ways(tree) if by_window else None
+        feeds = feeds_of(tree, catalog)
+        live = cls(plan, tree, feeds, lateness_us, max_state_bytes, max_lag_us, ways)
         for reason in unbounded_reasons(plan) if max_state_bytes is None else ():
-            warnings.warn(reason, UnboundedStateWarning, stacklevel=3)
+            warnings.warn(reason, UnboundedStateWarning, stacklevel=frames_of_ours())
         # Kernels are compiled now, not while the first event waits.
         nothing = [pa.RecordBatch.from_pylist([], schema=leaf.schema) for leaf in tree.leaves]
         tree.step(tree.initial_state(), tuple(nothing), 0)
@@ -140,10 +150,14 @@ class LiveEngine(Stateful[LiveState]):
         if self.tree.reporter is not None:
             how = (self.tree.reporter.execution, self.tree.reporter.keeps_answer)
             facts["execution"] = self.tree.reporter.execution
+        if self.late_ways is not None:
+            how = (*how, "late by window")
+            facts["late"] = "by window"
         facts |= {f"columns of {each.stream}": columns_text(each.schema) for each in self.feeds}
         facts["lateness"] = format_duration(self.lateness_us)
-        facts["idle"] = "none" if self.idle_us is None else format_duration(self.idle_us)
-        digest = digest_of(self.plan, how, self.feeds, self.lateness_us, self.idle_us)
+        lag_us = self.max_lag_us
+        facts["max lag"] = "none" if lag_us is None else format_duration(lag_us)
+        digest = digest_of(self.plan, how, self.feeds, self.lateness_us, self.max_lag_us)
         owner = Owner("a live query", digest, facts)
         return owner if self.tree.reporter is None else replace(owner, hint=HOW_TO_RESUME)
 
@@ -247,6 +261,8 @@ class LiveEngine(Stateful[LiveState]):
         feeds = list(state.feeds)
         for number, rows in arrived.items():
             feeds[number], too_late = accepted(feeds[number], rows, state.clock_us)
+            if too_late.num_rows and self.late_ways is not None:
+                feeds[number], too_late = self.taken_late(state, number, feeds[number], too_late)
             if too_late.num_rows:
                 late[self.feeds[number].stream] = too_late
         for number, newest in newest_us.items():
@@ -255,6 +271,15 @@ class LiveEngine(Stateful[LiveState]):
         after = replace(state, feeds=tuple(feeds))
         after, rows = self.run_until(after, self.clock_of(after))
         return after, Reported(rows, late, after.clock_us)
+
+    def taken_late(
+        self, state: LiveState, number: int, held: FeedState, late: pa.RecordBatch
+    ) -> tuple[FeedState, pa.RecordBatch]:
+        """Return a feed with the late events that a window takes, and the other ones."""
+        assert self.late_ways is not None
+        ways = [(leaf, self.late_ways[leaf]) for leaf in self.feeds[number].leaves]
+        taken, late = split_late(self.tree, ways, state.operators, late, state.clock_us)
+        return replace(held, waiting=concat_batches([taken, held.waiting], taken.schema)), late
 
     def advance(
         self, state: LiveState, until_us: int, stream: str | None = None
@@ -288,19 +313,27 @@ class LiveEngine(Stateful[LiveState]):
         after, rows = self.run_until(state, until_us)
         return after, Reported(rows, {}, after.clock_us)
 
-    def clock_of(self, state: LiveState) -> int:
-        """Return the instant before which every event has come."""
-        marks = [
-            watermark(held, self.lateness_us)
+    def marks(self, state: LiveState) -> dict[str, int]:
+        """Return the watermark of each stream that the clock waits for."""
+        return {feed.stream: mark_us for feed, mark_us in self.marks_by_feed(state)}
+
+    def marks_by_feed(self, state: LiveState) -> list[tuple[LiveFeed, int]]:
+        """Return the feeds that the clock waits for, with their watermarks."""
+        return [
+            (feed, watermark(held, self.lateness_us))
             for feed, held in zip(self.feeds, state.feeds, strict=True)
             if feed.holds_back
         ]
-        furthest_us = START_OF_TIME_US if self.idle_us is None else max(marks) - self.idle_us
+
+    def clock_of(self, state: LiveState) -> int:
+        """Return the instant before which every event has come."""
+        marks = [mark_us for _, mark_us in self.marks_by_feed(state)]
+        furthest_us = START_OF_TIME_US if self.max_lag_us is None else max(marks) - self.max_lag_us
         return max(state.clock_us, min(marks), furthest_us)
 
     def run_until(self, state: LiveState, clock_us: int) -> tuple[LiveState, pa.RecordBatch]:
-        """Send the events before the clock through the operators."""
-        if clock_us <= state.clock_us:
+        """Send the events before the clock through the operators; late ones are behind it."""
+        if clock_us <= state.clock_us and not self.takes_late(state):
             return state, pa.RecordBatch.from_pylist([], schema=self.output_schema)
         leaving: list[pa.RecordBatch] = []
         feeds: list[FeedState] = []
@@ -318,6 +351,13 @@ class LiveEngine(Stateful[LiveState]):
         after = LiveState(tuple(feeds), clock_us, operators)
         self.check_size(after)
         return after, reported
+
+    def takes_late(self, state: LiveState) -> bool:
+        """Whether late events wait that windows take."""
+        return self.late_ways is not None and any(
+            held.waiting.num_rows and times(held.waiting)[0] < state.clock_us
+            for held in state.feeds
+        )
 
     def end_of_past(
         self, state: LiveState, leaving: Sequence[pa.RecordBatch], clock_us: int
@@ -428,3 +468,11 @@ class LiveEngine(Stateful[LiveState]):
             require_instant(advanced_us, f"the time that {feed.stream} was advanced to")
             feeds.append(FeedState(waiting, newest_us, advanced_us))
         return LiveState(tuple(feeds), clock_us, self.tree.read(operators), past_us)
+
+
+def frames_of_ours() -> int:
+    """Return the number of the frame that called Eventide: that is where a warning belongs."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("eventide."):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -200,7 +200,7 @@ class SparkDatabase:
         params: Parameters = None,
         lateness: Duration = "0 s",
         buckets: int = BUCKETS,
-        idle: Duration | None = None,
+        max_lag: Duration | None = None,
         max_state_bytes: int | None = None,
         **frames: DataFrame,
     ) -> DataFrame:
@@ -217,8 +217,8 @@ class SparkDatabase:
         so on, for a query may have several. Keys are spread over `buckets`, a number that stays the
         same for the life of a checkpoint.
 
-        A stream that is more than `idle` behind another is not waited for, and a bucket that would
-        remember more than `max_state_bytes` ends the query.
+        A stream that is more than `max_lag` of event time behind another is not waited for, and a
+        bucket that would remember more than `max_state_bytes` ends the query.
         """
         text = str(first)
         if isinstance(first, Mapping):
@@ -233,8 +233,8 @@ class SparkDatabase:
             if not frames[scan.stream].isStreaming:
                 message = f"the DataFrame {scan.stream!r} is not a stream"
                 raise UnsupportedError(message, hint="use sql(text, name=df), or spark.readStream")
-        idle_us = None if idle is None else duration_us(idle)
-        going = Going(duration_us(lateness), idle_us, max_state_bytes)
+        max_lag_us = None if max_lag is None else duration_us(max_lag)
+        going = Going(duration_us(lateness), max_lag_us, max_state_bytes)
         return self.streamed(plan, frames, catalog, going, buckets)
 
     def streamed(

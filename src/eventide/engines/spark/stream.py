@@ -67,7 +67,7 @@ class Going:
     """How time goes on, and how much may be remembered; see `LiveEngine`."""
 
     lateness_us: int = 0
-    idle_us: int | None = None
+    max_lag_us: int | None = None
     max_state_bytes: int | None = None
     """How much each bucket may remember."""
 
@@ -77,7 +77,7 @@ def live_by_leaf(plan: Plan, catalog: Mapping[str, Schema], going: Going) -> Liv
     tree = build_live_tree(plan, reports_only=True)
     feeds = feeds_of(tree, catalog, by_leaf=True)
     limit = going.max_state_bytes
-    return LiveEngine(plan, tree, feeds, going.lateness_us, limit, going.idle_us)
+    return LiveEngine(plan, tree, feeds, going.lateness_us, limit, going.max_lag_us)
 
 
 def over_streams(

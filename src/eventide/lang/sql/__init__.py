@@ -34,6 +34,7 @@ from eventide.errors import EventideError
 from eventide.lang.sql.cut import plan_query
 from eventide.lang.sql.named.inline import with_named
 from eventide.lang.sql.named.texts import NamedTexts
+from eventide.lang.sql.names.system import SYSTEM, with_system_tables
 from eventide.lang.sql.parse import parse
 from eventide.lang.sql.spans import close_brackets
 from eventide.lang.sql.statement import Statement, read_statement, too_deep
@@ -73,6 +74,8 @@ def plan_sql(
     text = statement.text
     try:
         parsed = parse(statement, params)
+        if SYSTEM in text.lower():
+            parsed = with_system_tables(parsed, catalog)
         whole = text
         if named:
             texts = NamedTexts.of(text, named)

@@ -142,10 +142,14 @@ class AggregateWindows(Stateful[WindowState]):
         panes = filled(partials.column("pane"), "panes")
         require_ascending(panes, "panes")
         require_within(panes, MIN_TS_US - self.pane_us, MAX_TS_US + 1, "panes")
-        require(not (panes % self.pane_us).any(), "a pane that is none of the window's")
+        self.check_panes(panes)
         require(0 <= merged_rows <= len(panes), f"{merged_rows} of {len(panes)} partials")
         require_instant(closed_us, "the last window that is closed")
         return WindowState(partials, merged_rows, closed_us)
+
+    def check_panes(self, panes: Int64s) -> None:
+        """Refuse panes that are none of the window's."""
+        require(not (panes % self.pane_us).any(), "a pane that is none of the window's")
 
     def lift(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Reduce events to one partial for each pane and key."""

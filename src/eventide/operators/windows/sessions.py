@@ -187,9 +187,15 @@ class AggregateSessions(Stateful[KeyLayers[OpenSessions]]):
     def read(self, written: bytes) -> KeyLayers[OpenSessions]:
         """Read back what `write` wrote."""
         partials, facts = read_rows(type(self).__name__, written, self.partial_schema)
-        first, last = (filled(partials.column(name), "bounds of sessions") for name in BOUNDS)
-        require_within(first, MIN_TS_US, MAX_TS_US + 1, "starts of sessions")
-        require_within(last, MIN_TS_US, MAX_TS_US + 1, "last events of sessions")
-        require(bool((first <= last).all()), "a session that ends before it starts")
+        first, _ = checked_bounds(partials)
         require_keys(partials.columns[: len(self.node.keys)], len(first))
         return KeyLayers.of(self.opened(partials), facts["watermark_us"])
+
+
+def checked_bounds(sessions: pa.RecordBatch) -> tuple[Int64s, Int64s]:
+    """Return the bounds of sessions that were read back; refuse those that cannot be."""
+    first, last = (filled(sessions.column(name), "bounds of sessions") for name in BOUNDS)
+    require_within(first, MIN_TS_US, MAX_TS_US + 1, "starts of sessions")
+    require_within(last, MIN_TS_US, MAX_TS_US + 1, "last events of sessions")
+    require(bool((first <= last).all()), "a session that ends before it starts")
+    return first, last

@@ -33,13 +33,30 @@ def write_lock(folder: Path) -> Iterator[None]:
     try:
         acquire(descriptor, folder)
         check_same_file(descriptor, folder)
+        owner = os.getpid()
         try:
             yield
         finally:
-            # Closing would free it as well, unless a forked child still holds the descriptor.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            # Closing would free it as well, unless a forked child still holds the descriptor. Such
+            # a child has a copy of this frame, and must not free what its parent holds.
+            if os.getpid() == owner:
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether someone holds the folder's write lock now."""
+    if sys.platform == "win32" or not (folder / LOCK_FILE).exists():
+        return False
+    descriptor = os.open(folder / LOCK_FILE, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def check_same_file(descriptor: int, folder: Path) -> None:

@@ -28,7 +28,7 @@ from eventide.store.segments.segment import Segment
 from eventide.store.segments.tree import place
 from eventide.store.snapshot import Snapshot
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("eventide.store")
 
 UNKNOWN_SHARE = 0.1
 """The share of rows that a condition is assumed to pass if nothing is known."""

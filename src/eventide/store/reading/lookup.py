@@ -19,7 +19,7 @@ from eventide.store.index.ranges import ValueRange
 from eventide.store.index.secondary import DamagedRunError, SecondaryReader
 from eventide.store.segments.segment import Segment, SegmentIndex
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("eventide.store")
 
 
 def index_hits(

@@ -11,7 +11,7 @@ from eventide.store.upkeep.maintenance import Job, run_here
 from eventide.store.writing.open_stream import OpenStream
 from eventide.store.writing.view import StreamView
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("eventide.store")
 
 
 def settle(stream: OpenStream, before: StreamView, after: StreamView) -> None:

@@ -21,7 +21,7 @@ MOST_LOG_BYTES = 4 * LOG_BYTES
 BULK_BYTES = LOG_BYTES // 4
 """An append of this size goes to the segment at once: the log would only carry it twice."""
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("eventide.store")
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ REMEMBERED_REFUSALS = 16
 OnStored = Callable[[pa.RecordBatch, int], None]
 """Called with the events of each table that was stored, and the number of the first."""
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("eventide.store")
 
 
 class Ticket(Future[Appended]):

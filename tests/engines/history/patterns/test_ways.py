@@ -244,7 +244,7 @@ def test_the_door_goes_through_the_index(tmp_path: Path) -> None:
             assert ran.count("intervals") == len(ran)
             ran.clear()
             with patch.object(choice, "LEAST_ROWS", 10**9):
-                assert found.equals(run_history(plan, db.snapshots(plan)))
+                assert found.equals(run_history(plan, db.sources(plan)))
             assert found.num_rows
 
 

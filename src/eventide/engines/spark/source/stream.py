@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from eventide.api.replay.pace import Clock, Pace, WallClock
+from eventide.api.replay.pace import Pace, PaceClock, WallClock
 from eventide.engines.spark.types import to_the_border
 from eventide.ingest.merging import EventCursor
 from eventide.ingest.ordering import times
@@ -78,7 +78,7 @@ class ReplayReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, stored: StoredStream, wanted: ReplayWanted) -> None:
         self.stored = stored
         self.wanted = wanted
-        self.clock: Clock = WallClock()
+        self.clock: PaceClock = WallClock()
         self.pace: Pace | None = None
         self.waits = False
         self.snapshot: Snapshot | None = None

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
+import logging
 from collections.abc import Callable, Mapping
 from textwrap import shorten
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from eventide.api.live.late import LateEvents
 from eventide.api.result import Result
 from eventide.api.stream import Time, instant
 from eventide.engines.history.answer import Sources
-from eventide.engines.live.engine import NOTHING_REACHED, LiveEngine, Reported
+from eventide.engines.live.engine import LiveEngine, Reported
 from eventide.engines.live.start import started, with_relations
 from eventide.errors import SchemaError, StateError, UnsupportedError, listed, pointing_into
 from eventide.instants import START_OF_TIME_US, TimeRange, moment
@@ -24,62 +24,28 @@ from eventide.plan.times import Duration, duration_us
 from eventide.schema import SEQ, TS
 
 if TYPE_CHECKING:
-    from eventide.api.running import EmittedRows, RunningStream
-
-LATE_ROWS_KEPT = 100_000
-"""Late events are always counted; this many of the newest are kept."""
-
-LATE_ROWS_TOGETHER = 1_000
-"""Late events are put together in batches of this many."""
+    from eventide.api.live.running import RunningStream
+    from eventide.api.live.wall_time import WallTime
 
 QUERY_SHOWN = 80
 """This many letters of a query's text identify it in messages."""
+
+log = logging.getLogger("eventide.live")
 
 OnResult = Callable[[Result], None]
 Step = Callable[[], tuple[Any, Reported]]
 
 
-class Upstream(Protocol):
-    """What moves the derived streams that a live query reads."""
-
-    def advance(self, query: LiveQuery, until_us: int, stream: str | None) -> Result | None:
-        """Move the streams of a query on; return its results, None if they come later."""
-        ...
-
-    def leave(self, query: LiveQuery) -> Mapping[str, EmittedRows]:
-        """Deliver nothing more to a query; return how its derived streams would end, by name."""
-        ...
-
-
-class LateEvents:
-    """Late events of a stream: all are counted, the newest ones are kept."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.kept: deque[pa.RecordBatch] = deque()
-        self.kept_rows = 0
-
-    def add(self, late: pa.RecordBatch) -> None:
-        """Count late events, and keep them in place of the oldest ones."""
-        self.count += late.num_rows
-        self.kept_rows += late.num_rows
-        if self.kept and len(self.kept[-1]) + late.num_rows <= LATE_ROWS_TOGETHER:
-            # Each batch takes about a kilobyte beside its rows, and events may come one by one.
-            late = pa.concat_batches([self.kept.pop(), late])
-        self.kept.append(late)
-        while self.kept_rows - len(self.kept[0]) >= LATE_ROWS_KEPT:
-            self.kept_rows -= len(self.kept.popleft())
-
-
 class LiveQuery:
-    """A query that runs live; `Database.subscribe` makes it.
+    """A query that runs live over events that are handed to it.
 
     A query that meets a value without an answer, such as an overflow, or that remembers more than
     it may, cannot go on: it is finished, and `failure` says why.
 
     A standing query, over windows of one stream or several, can be asked for its answer at any
     time. Its clock is the least of the streams' watermarks, and the answer is as of the last
-    instant before it; a stream that is silent holds it back until `advance` moves it on.
+    instant before it; a stream that is silent holds it back until `advance`, or the wall clock of a
+    query with `idle`, moves it on.
     """
 
     def __init__(
@@ -94,34 +60,22 @@ class LiveQuery:
         self.text = text
         self.state: Any = engine.initial_state()
         self.watermark_us = START_OF_TIME_US
-        self.first_seq: Mapping[str, int] = {}
-        """Events with lower numbers were part of the history the query began with."""
         self.lates = {stream: LateEvents() for stream in engine.streams}
         self.finished = False
         self.failure: BaseException | None = None
         # The answer may be asked for while another thread appends.
         self.stepping = Lock()
-        self.delivered = 0
-        """The number of the last arrival that the database handed over."""
-        self.catch_up: Callable[[], None] = lambda: None
-        """Delivers what an interrupted append left waiting."""
         self.sources: Mapping[str, RunningStream] = {}
         """The derived streams that it reads, by name, as they run for all their readers."""
-        self.upstream: Upstream | None = None
-        """How it moves and leaves these streams."""
+        self.wall_time: WallTime | None = None
+        """What moves its streams when they fall silent, if that is wanted."""
 
-    def begin(self, stored: Sources, fresh: Mapping[str, int], from_history: bool) -> Self:
-        """Let a query see what is stored: rows of relations, and events if asked for.
-
-        `fresh` is the number of each stream's next event; earlier ones are not taken again.
-        """
+    def begin(self, stored: Sources, from_history: bool) -> None:
+        """Let a query see what is stored: rows of relations, and events if asked for."""
         with pointing_into(self.text):
             begin = started if from_history else with_relations
             self.state = begin(self.engine, stored)
         self.watermark_us = self.state.clock_us
-        seen = [feed.stream for feed in self.engine.feeds if from_history or feed.relation]
-        self.first_seq = {name: fresh[name] for name in seen}
-        return self
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -161,49 +115,40 @@ class LiveQuery:
 
     def take(self, arrived: Mapping[str, pa.RecordBatch], clock_us: int | None = None) -> Result:
         """Take events of one or several streams that have arrived together."""
-        fresh = {stream: self.unseen(stream, rows) for stream, rows in arrived.items()}
-        return self.go_on(long_step(lambda: self.engine.take(self.state, fresh, clock_us), fresh))
+        step = long_step(lambda: self.engine.take(self.state, arrived, clock_us), arrived)
+        return self.go_on(step)
 
-    def deliver(
-        self,
-        number: int,
-        arrived: Mapping[str, pa.RecordBatch],
-        reached: Mapping[str, int] = NOTHING_REACHED,
-    ) -> Result | None:
-        """Take an arrival of the database, once: a second delivery of it does nothing.
+    def take_delivered(
+        self, arrived: Mapping[str, pa.RecordBatch], reached: Mapping[str, int]
+    ) -> Result:
+        """Take events of the database, and instants before which all of a stream have come.
 
-        `reached` are instants before which all events of a stream have come, by stream.
+        A query that fails is over, and says why; who appended the events has no part in it.
         """
-        if number <= self.delivered:
-            return None
-        fresh = {stream: self.unseen(stream, rows) for stream, rows in arrived.items()}
 
         def step() -> tuple[Any, Reported]:
-            return self.engine.take(self.state, fresh, None, reached)
+            return self.engine.take(self.state, arrived, None, reached)
 
-        return self.go_on(long_step(step, fresh), number)
+        try:
+            return self.go_on(long_step(step, arrived))
+        except Exception as error:
+            log.error("a live query has failed: %s: %s", self.described(), error)
+            return Result(self.output_schema.empty_table())
 
     def fail(self, why: BaseException) -> None:
-        """End the query because a derived stream that it reads has failed."""
+        """End the query: it cannot go on."""
         with self.stepping:
-            if not self.finished:
-                self.finished, self.failure = True, why
+            if self.finished:
+                return
+            self.finished, self.failure = True, why
+        log.error("a live query has failed: %s: %s", self.described(), why)
 
     def finish(self) -> Result:
         """Complete all that is open, as if the streams had ended.
 
         Later calls of `push` and `advance` are ignored.
         """
-        self.catch_up()
-        parts: list[pa.Table] = []
-        if self.upstream is not None and not self.finished:
-            ended = self.upstream.leave(self)
-            rows = {name: each.rows for name, each in ended.items()}
-            newest = {name: each.reached_us for name, each in ended.items()}
-            step = interruptible(lambda: self.engine.take_last(self.state, rows, newest))
-            parts.append(self.go_on(step).to_arrow())
-        last = self.go_on(interruptible(lambda: self.engine.finish(self.state)), last=True)
-        return Result(pa.concat_tables([*parts, last.to_arrow()]))
+        return self.go_on(interruptible(lambda: self.engine.finish(self.state)), last=True)
 
     def advance(self, to: Time, stream: str | None = None) -> Result:
         """Declare that no event before a time will come, of one stream or of all.
@@ -211,17 +156,10 @@ class LiveQuery:
         Results that become complete are reported without any event: windows end, silences are over,
         rows expire. Events that come nevertheless are late. A query that is finished ignores the
         call: as for `push`, the result is empty.
-
-        A derived stream that the query reads is moved on too, for all its readers.
         """
         until_us = instant(to)
-        if self.upstream is not None:
-            self.catch_up()
-            found = self.upstream.advance(self, until_us, stream)
-            return Result(self.output_schema.empty_table()) if found is None else found
         if stream is not None:
             self.engine.check_stream(stream)
-        self.catch_up()
         return self.go_on(interruptible(lambda: self.engine.advance(self.state, until_us, stream)))
 
     def current(self, last: Duration | None = None) -> Result:
@@ -230,7 +168,6 @@ class LiveQuery:
         With `last`, such as "30 s", return the answer of the same query over windows only that
         long.
         """
-        self.catch_up()
         with self.stepping, pointing_into(self.text):
             standing = self.standing("asked for its current answer")
             last_us = None if last is None else duration_us(last)
@@ -287,15 +224,11 @@ class LiveQuery:
             message = f"this query was interrupted in the midst of a step: it cannot be {what}"
             raise StateError(message, hint="subscribe again")
 
-    def unseen(self, stream: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return events without those that were part of the history the query began with."""
-        first = self.first_seq.get(stream)
-        if first is None or not rows.num_rows:
-            return rows
-        return rows.filter(pc.greater_equal(rows.column(SEQ), first))
+    def described(self) -> str:
+        """Return a few words that say which query it is."""
+        return shorten(self.text or "query", QUERY_SHOWN, placeholder=" …")
 
     def __repr__(self) -> str:
-        text = shorten(self.text or "query", QUERY_SHOWN, placeholder=" …")
         started = self.watermark_us != START_OF_TIME_US
         parts = [f"clock {moment(self.watermark_us)}" if started else "no clock yet"]
         if self.failure is None:
@@ -303,21 +236,16 @@ class LiveQuery:
             parts.append(f"remembers {rows:,} row{'' if rows == 1 else 's'}")
         if self.finished:
             parts.append("finished" if self.failure is None else "failed")
-        return f"<LiveQuery {text}: {listed(self.streams)}; {', '.join(parts)}>"
+        return f"<LiveQuery {self.described()}: {listed(self.streams)}; {', '.join(parts)}>"
 
-    def go_on(self, step: Step, number: int | None = None, *, last: bool = False) -> Result:
-        """Take a step, the `last` one or not; hand over the results that are complete.
-
-        `number` is that of the arrival from the database, if the step takes one.
-        """
+    def go_on(self, step: Step, *, last: bool = False) -> Result:
+        """Take a step, the `last` one or not; report the results that are complete."""
         with self.stepping:
             if self.finished:
                 return Result(self.output_schema.empty_table())
             try:
                 result = self.stepped(step)
-                calls_back = self.on_result if len(result) else None
                 self.finished = last
-                self.delivered = self.delivered if number is None else number
             except BaseException as error:
                 # Operators change their state in place, and the query has lost the events of
                 # this step: after an interrupt, or when memory runs out, to go on would give
@@ -326,8 +254,8 @@ class LiveQuery:
                 if not isinstance(error, Exception):
                     error.add_note(f"interrupted in the midst of a step, it is over: {self!r}")
                 raise
-        if calls_back is not None:
-            calls_back(result)
+        if self.on_result is not None and len(result):
+            self.on_result(result)
         return result
 
     def stepped(self, step: Step) -> Result:

@@ -19,7 +19,7 @@ from threading import Lock, RLock
 import numpy as np
 import pyarrow as pa
 
-from eventide.api.delivery import Delivery
+from eventide.api.live.delivery import Delivery
 from eventide.api.named import Named, NamedQueries
 from eventide.api.stream import Stream, with_seq_from
 from eventide.engines.live.engine import LiveEngine, LiveState
@@ -56,10 +56,10 @@ EVENTS_BETWEEN = 200_000
 EVENTS_AT_ONCE = 200_000
 """More events than this are read in parts."""
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("eventide.live")
 
-Put = Callable[[str, pa.RecordBatch, int], None]
-"""Queues stored rows for the live queries that read them."""
+Put = Callable[[StoredStream, pa.RecordBatch, int], None]
+"""Hands stored rows to the live queries that read them."""
 Rows = Mapping[str, pa.RecordBatch]
 """Events by stream."""
 
@@ -182,7 +182,7 @@ class StoredQuery:
 
     def fail(self, error: Exception) -> None:
         """Keep why the query cannot go on."""
-        log.warning("the stored stream %s has failed: %s", self.name, error)
+        log.error("the stored stream %s has failed: %s", self.name, error)
         self.failure = error
         self.forget()
 
@@ -412,7 +412,7 @@ class StoredQuery:
             expected = self.target.schema.arrow.remove(1)
             table = pa.Table.from_batches([fresh]).select(expected.names).cast(expected)
             outcome = self.target.store(table)
-            self.put(self.name, outcome.events, outcome.appended.first_seq)
+            self.put(self.target, outcome.events, outcome.appended.first_seq)
             if outcome.error is not None:
                 raise outcome.error
         memory.emitted += rows.num_rows
@@ -469,7 +469,7 @@ class StoredQueries:
         """Return a query that begins, or goes on where it is."""
         others = self.named.inlined([named.name])
         late = [named.lateness_us, *(known[each].lateness_us for each in below(named, others))]
-        return StoredQuery(self.named.store, named, others, max(late), self.delivery.put)
+        return StoredQuery(self.named.store, named, others, max(late), self.delivery.publish)
 
     def failures(self) -> dict[str, str]:
         """Return why queries have failed, by name in lower case."""
@@ -478,11 +478,8 @@ class StoredQueries:
 
     def go_on(self) -> None:
         """Let every query take what it has not seen."""
-        queries = self.present()
-        if queries:
-            for query in queries:
-                query.step()
-            self.deliver()
+        for query in self.present():
+            query.step()
 
     def follow(self, stream: str, events: pa.RecordBatch, first_seq: int) -> None:
         """Let queries take events that have just been appended, and others the rows of those."""
@@ -495,7 +492,6 @@ class StoredQueries:
                 continue
             if query.step((stream, events, first_seq)):
                 moved.add(query.name)
-        self.deliver()
 
     def begin(self, name: str) -> None:
         """Let a new query take what is stored; raise why it cannot."""
@@ -505,12 +501,6 @@ class StoredQueries:
                 query.step()
                 if query.failure is not None:
                     raise query.failure
-        self.deliver()
-
-    def deliver(self) -> None:
-        """Hand the rows that were stored to the live queries that read them."""
-        if self.delivery.arrivals:
-            self.delivery.deliver_owed()
 
 
 def below(named: NamedQuery, others: Named) -> set[str]:

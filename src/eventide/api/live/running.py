@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eventide.api.live_query import LiveQuery, Step
+from eventide.api.live.query import LiveQuery, Step
 from eventide.api.result import Result
 from eventide.api.stream import with_seq_from
 from eventide.engines.live.engine import LiveEngine
@@ -39,8 +39,22 @@ class RunningStream(LiveQuery):
         """The number of the next row."""
         self.steps = 0
         """How many steps it has taken."""
+        self.wanted = True
+        """Whether a query that starts will read it: until then it stays, though nobody does."""
         self.reached_us = START_OF_TIME_US
         self.emitted = self.numbered(engine.output_schema.empty_table(), self.reached_us)
+
+    def copy(self) -> RunningStream:
+        """Return another one that goes on from here by itself."""
+        other = RunningStream(self.definition, self.schema, self.engine)
+        other.wanted = False
+        with self.stepping:
+            other.state = self.engine.load(self.engine.dump(self.state))
+            other.watermark_us, other.reached_us = self.watermark_us, self.reached_us
+            other.next_seq, other.steps = self.next_seq, self.steps
+            other.finished, other.failure = self.finished, self.failure
+        other.sources = self.sources
+        return other
 
     def nothing(self) -> TableSource:
         """Return what a query that begins now knows of its rows: none."""

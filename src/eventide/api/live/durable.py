@@ -1,0 +1,422 @@
+"""Durable live queries: they go on after a crash or a restart.
+
+Position and state are kept in the database.
+
+A step is written to a journal before it is taken, and is on the disk before its rows are handed
+over. Whoever goes on takes the same steps again, and gets the same rows with the same numbers. Rows
+that have been received are acknowledged, and dropped then; others come again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from threading import Lock
+from time import monotonic
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.api.live.group import NOTHING_MOVED, Group, ReadEvents
+from eventide.api.live.handover import HandOver
+from eventide.api.live.pulled import PullQueue
+from eventide.api.live.row_queue import LiveRows, RowQueue
+from eventide.api.live.subscription import Subscription
+from eventide.api.result import Result
+from eventide.api.stream import Time, instant
+from eventide.engines.live.engine import LiveEngine, LiveState
+from eventide.errors import BusyError, StateError, StoreError, UnsupportedError
+from eventide.instants import START_OF_TIME_US
+from eventide.schema import SEQ, TS
+from eventide.store import StoredStream
+from eventide.store.files.disk import sync_folder
+from eventide.store.files.lock import write_lock
+from eventide.store.progress import (
+    Acknowledged,
+    Checkpoint,
+    Journal,
+    TakenStep,
+    read_checkpoint,
+    read_progress,
+    write_checkpoint,
+)
+
+Definition = dict[str, object]
+"""What a query has to have in common with the one that wrote a checkpoint."""
+
+log = logging.getLogger("eventide.live")
+
+SINCE = "since_us"
+STREAMS = "streams"
+QUERIES = "queries"
+"""The folder of a database that has a folder for each durable query."""
+RUNNER = "process"
+"""The file that names the process that runs the query, for who finds it locked."""
+STEPS_BETWEEN = 2_000
+EVENTS_BETWEEN = 200_000
+SECONDS_BETWEEN = 60.0
+"""A checkpoint is written after so many steps, events or seconds."""
+RECEIVING_S = 10.0
+"""How long a query that ends waits for a receiver that has rows in its hands."""
+
+
+class DurableQuery(Subscription):
+    """A live query that goes on where it was after a crash or a restart."""
+
+    def __init__(self, engine: LiveEngine, delivery: object, *, text: str, name: str) -> None:
+        super().__init__(engine, delivery, text=text)  # type: ignore[arg-type]
+        self.name = name
+        self.progress: DurableGroup | None = None
+
+    def described(self) -> str:
+        """Return its name."""
+        assert self.name is not None
+        return self.name
+
+    def report(self, rows: LiveRows, queue: RowQueue) -> None:
+        """Queue rows that have not been received, once the journal is on the disk."""
+        assert self.progress is not None
+        self.progress.journal.sync()
+        received = max(0, self.progress.acknowledged_rows - rows.first_row)
+        if received < len(rows):
+            fresh = rows.to_arrow().slice(received)
+            queue.put(LiveRows(fresh, rows.first_row + received))
+
+    def advance(self, to: Time, stream: str | None = None) -> Result:
+        """Declare that no event before a time will come, of one stream or of all."""
+        self.check_not_paused("events that it has not seen would be late")
+        self.delivery.bring(self)
+        return self.delivery.advance(self, instant(to), stream)
+
+    def finish(self) -> Result:
+        """Refuse: a durable query goes on."""
+        message = f"{self.name} is kept to go on: it has no end that could be completed"
+        raise UnsupportedError(message, hint="call cancel(), or db.drop_query(name)")
+
+    def cancel(self) -> None:
+        """Stop the query here; it goes on where it is when someone subscribes to it again.
+
+        Rows that wait are kept, and handed over then.
+        """
+        try:
+            if self.progress is not None:
+                self.progress.stop()
+            if self.queue is not None:
+                self.queue.drop_unreceived()
+                drained = self.queue.drained(RECEIVING_S)
+                if isinstance(self.queue, HandOver) and drained:
+                    self.queue.close_receiver()
+        finally:
+            super().cancel()
+
+    def ended(self) -> None:
+        """Let another process run the query."""
+        if self.progress is not None:
+            self.progress.close()
+        super().ended()
+
+
+class DurableGroup(Group):
+    """The group of one durable query: its steps are journaled, its state is kept."""
+
+    def __init__(
+        self,
+        read: ReadEvents,
+        query: DurableQuery,
+        stored: dict[str, StoredStream],
+        folder: Path,
+        definition: Definition,
+    ) -> None:
+        super().__init__(read)
+        self.stored = stored
+        self.query = query
+        self.queries = [query]
+        self.folder = folder
+        self.definition = definition
+        self.since_us = START_OF_TIME_US
+        """Events before this are not taken: the query started here."""
+        self.held_lock = contextlib.ExitStack()
+        self.number = 0
+        self.steps = self.events = 0
+        self.saved_at = monotonic()
+        self.acknowledged_rows = 0
+        self.stopped = False
+        """Whether it takes no more steps."""
+        self.closed = False
+        self.acknowledging = Lock()
+        self.lock()
+        self.acknowledged = Acknowledged(folder)
+        self.journal = Journal(folder, 0, 0)
+        query.progress = self
+        if isinstance(query.queue, HandOver | PullQueue):
+            query.queue.acknowledge = self.received
+
+    def lock(self) -> None:
+        """Keep other processes from running the query, until `close`."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        sync_folder(self.folder.parent)
+        assert self.query.name is not None
+        self.held_lock.enter_context(alone(self.folder, self.query.name))
+        (self.folder / RUNNER).write_text(f"process {os.getpid()}\n")
+
+    def begin(self, position: Mapping[str, int], since_us: int = START_OF_TIME_US) -> None:
+        """Begin a query that is new at a position, with events from an instant on.
+
+        If it takes the place of another one, its rows have later numbers, so that no receiver takes
+        them for those of the other.
+        """
+        before = read_checkpoint(self.folder)
+        known = max(self.acknowledged.read(), 0 if before is None else before.rows)
+        self.position = dict(position)
+        self.since_us = since_us
+        self.receive_from(known)
+        self.query.counters.rows = self.acknowledged_rows
+        self.acknowledged.write(self.acknowledged_rows)
+        self.write(0 if before is None else before.number + 1)
+
+    def receive_from(self, acknowledged: int) -> None:
+        """Let the receiver begin; find out which rows need not come again."""
+        query, queue = self.query, self.query.queue
+        self.acknowledged_rows = acknowledged
+        if isinstance(queue, HandOver):
+            there = queue.receiver.begin(query.name, query.output_schema, acknowledged)
+            self.acknowledged_rows = queue.taken_rows = queue.acknowledged_rows = there
+
+    def resume(self, read: Callable[[bytes], tuple[LiveEngine, LiveState]]) -> bool:
+        """Go on where the files say; return whether there are any.
+
+        `read` finds the plan that wrote the state of a standing query: there are several.
+        """
+        progress = read_progress(self.folder)
+        if progress is None:
+            return False
+        found, query = progress.checkpoint, self.query
+        written = json.loads(found.definition)
+        self.since_us = written.pop(SINCE)
+        self.check_definition(written)
+        for name, stream_id in written[STREAMS].items():
+            if name not in self.stored or self.stored[name].stream_id != stream_id:
+                message = f"{query.name} has read another stream {name}, which was dropped"
+                hint = "subscribe with replace=True, and say from where it starts"
+                raise StoreError(message, hint=hint)
+        if query.engine.tree.reporter is None:
+            query.state = query.engine.load(found.state)
+        else:
+            query.engine, query.state = read(found.state)
+        query.watermark_us = query.state.clock_us
+        query.counters.rows = found.rows
+        self.number = found.number
+        self.position = dict(found.next_seqs)
+        self.receive_from(self.acknowledged.read())
+        self.journal = Journal(self.folder, found.number, progress.journal_end)
+        # What a process left unsynced when it died is on the disk before rows come of it.
+        self.journal.opened()
+        self.journal.sync()
+        if found.waiting and query.queue is not None:
+            for rows in waiting_rows(found.waiting):
+                query.report(rows, query.queue)
+        self.retake(progress.steps)
+        return True
+
+    def check_definition(self, before: Definition) -> None:
+        """Refuse to go on with another query, or with other options."""
+        now = json.loads(json.dumps(self.definition))
+        differing = [name for name in now if now.get(name) != before.get(name)]
+        if differing:
+            told = [f"its {each} was {before.get(each)!r}, not {now[each]!r}" for each in differing]
+            message = f"{self.query.name} is another query: {'; '.join(told)}"
+            hint = "take another name, or subscribe with replace=True"
+            raise StateError(message, hint=hint)
+
+    def retake(self, steps: tuple[TakenStep, ...]) -> None:
+        """Take the steps that are in the journal once more."""
+        ends: dict[str, int] = {}
+        for step in steps:
+            ends |= step.until
+        stored = {name: self.events_until(name, end) for name, end in ends.items()}
+        with self.stepping:
+            for step in steps:
+                arrived = {}
+                for name, until in step.until.items():
+                    seq = stored[name].column(SEQ)
+                    inside = pc.and_(
+                        pc.greater_equal(seq, self.position[name]), pc.less(seq, until)
+                    )
+                    arrived[name] = stored[name].filter(inside)
+                    self.position[name] = until
+                count = sum(rows.num_rows for rows in arrived.values())
+                if count != step.rows:
+                    what = f"{step.rows or 0:,} events that it took together, {count:,}"
+                    raise self.gone(what)
+                moved = {id(self.query): dict(step.moved)} if step.moved else NOTHING_MOVED
+                super().step(self.started(arrived), moved)
+                self.steps += 1
+                self.events += count
+                if self.query.failure is not None:
+                    return
+
+    def events_until(self, stream: str, end: int) -> pa.RecordBatch:
+        """Return the events of a stream from the position to before a number."""
+        batches = list(self.missing(stream, end))
+        if not batches:
+            what = f"the events of {stream} up to number {end:,}, none"
+            raise self.gone(what)
+        return pa.concat_batches(batches)
+
+    def gone(self, what: str) -> StoreError:
+        """Return the error for events that have been dropped since they were taken."""
+        message = f"{self.query.name} cannot go on: of {what} are left in the store"
+        hint = "subscribe with replace=True, and say from where it starts"
+        return StoreError(message, hint=hint)
+
+    def step(
+        self,
+        arrived: Mapping[str, pa.RecordBatch],
+        moved: Mapping[int, Mapping[str, int]] = NOTHING_MOVED,
+    ) -> dict[int, Result]:
+        """Write a step to the journal, then take it; if it cannot be written, the query fails."""
+        if self.stopped:
+            return {}
+        count = sum(rows.num_rows for rows in arrived.values())
+        until = {name: self.position[name] for name in arrived}
+        step = TakenStep(until, count, moved=moved.get(id(self.query), {}))
+        if not self.done(lambda: self.journal.add(step)):
+            return {}
+        results = super().step(self.started(arrived), moved)
+        self.steps += 1
+        self.events += count
+        if self.steps >= STEPS_BETWEEN or self.events >= EVENTS_BETWEEN:
+            self.done(self.save)
+        return results
+
+    def done(self, write: Callable[[], None]) -> bool:
+        """Write something; return whether it is written. If not, the query fails, and only it."""
+        try:
+            write()
+        except Exception as error:
+            log.warning("%s cannot be kept: %s", self.query.name, error)
+            self.query.fail(error)
+            self.sweep()
+            return False
+        return True
+
+    def started(self, arrived: Mapping[str, pa.RecordBatch]) -> Mapping[str, pa.RecordBatch]:
+        """Return events without those before the query's start."""
+        if self.since_us == START_OF_TIME_US:
+            return arrived
+        return {
+            name: rows
+            if name in self.relations
+            else rows.filter(pc.greater_equal(rows.column(TS).view(pa.int64()), self.since_us))
+            for name, rows in arrived.items()
+        }
+
+    def save_if_old(self) -> None:
+        """Write a checkpoint if the last one is old, and something has happened since."""
+        with self.stepping:
+            if self.steps and monotonic() - self.saved_at >= SECONDS_BETWEEN:
+                self.done(self.save)
+
+    def save(self) -> None:
+        """Write a checkpoint; the journal begins anew."""
+        with self.stepping:
+            if self.query.failure is None and not self.stopped:
+                self.write(self.number + 1)
+
+    def stop(self) -> None:
+        """Write a last checkpoint; take no more steps."""
+        with self.stepping:
+            try:
+                self.save()
+            finally:
+                self.stopped = True
+
+    def write(self, number: int) -> None:
+        """Write the checkpoint of a number."""
+        query, queue = self.query, self.query.queue
+        state = query.engine.dump(query.state)
+        streams = {name: each.stream_id for name, each in self.stored.items()}
+        facts = {SINCE: self.since_us, STREAMS: streams}
+        definition = json.dumps({**self.definition, **facts})
+        rows = query.counters.rows
+        nothing: AbstractContextManager[list[LiveRows]] = nullcontext([])
+        with queue.at_rest() if isinstance(queue, HandOver | PullQueue) else nothing as waiting:
+            kept = written_rows(waiting)
+            found = Checkpoint(number, definition, self.position, rows, state, kept)
+            write_checkpoint(self.folder, found)
+        self.journal.close()
+        self.journal = Journal(self.folder, number, 0)
+        self.number = number
+        self.steps = self.events = 0
+        self.saved_at = monotonic()
+
+    def received(self, rows: int) -> None:
+        """Remember that the rows before a number have been received."""
+        with self.acknowledging:
+            self.acknowledged_rows = max(self.acknowledged_rows, rows)
+            if not self.closed:
+                self.acknowledged.write(self.acknowledged_rows)
+
+    def abandon(self) -> None:
+        """Free a query that could not be started; its files stay as they are."""
+        self.stopped = True
+        self.close()
+
+    def close(self) -> None:
+        """Keep where the query is, and free it for other processes."""
+        with self.stepping:
+            if self.closed:
+                return
+            try:
+                if self.steps:
+                    self.save()
+            finally:
+                self.stopped = True
+                with self.acknowledging:
+                    self.closed = True
+                    self.acknowledged.close()
+                self.journal.close()
+                (self.folder / RUNNER).unlink(missing_ok=True)
+                self.held_lock.close()
+
+
+@contextlib.contextmanager
+def alone(folder: Path, name: str) -> Iterator[None]:
+    """Keep other processes from running a query meanwhile."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(write_lock(folder))
+        except BusyError as error:
+            runner = "another process"
+            with contextlib.suppress(OSError):
+                runner = (folder / RUNNER).read_text().strip() or runner
+            message = f"{name} runs already, in {runner}"
+            hint = "cancel it there, or take another name; its lock dies with the process"
+            raise BusyError(message, hint=hint) from error
+        yield
+
+
+def written_rows(waiting: list[LiveRows]) -> bytes:
+    """Write rows out that wait for their receiver."""
+    if not waiting:
+        return b""
+    table = pa.concat_tables([rows.to_arrow() for rows in waiting])
+    sink = pa.BufferOutputStream()
+    about = {"first_row": str(waiting[0].first_row)}
+    schema = table.schema.with_metadata({**(table.schema.metadata or {}), **about})
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_table(table.cast(schema))
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def waiting_rows(written: bytes) -> list[LiveRows]:
+    """Read back what `written_rows` wrote."""
+    table = pa.ipc.open_stream(written).read_all()
+    first = int((table.schema.metadata or {})[b"first_row"])
+    return [LiveRows(table.replace_schema_metadata(None), first)]

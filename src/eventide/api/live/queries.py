@@ -1,0 +1,263 @@
+"""Start the live queries of a database."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import RLock
+from typing import TypeVar
+
+from eventide.api.live.clock import Clock
+from eventide.api.live.dead_letters import DeadLetters
+from eventide.api.live.delivery import Delivery
+from eventide.api.live.durable import QUERIES, Definition, DurableGroup, DurableQuery, alone
+from eventide.api.live.handover import HandOver, HandOverOptions
+from eventide.api.live.kept import KeptQuery, kept_queries
+from eventide.api.live.pulled import Pull
+from eventide.api.live.receiver import Receive, receiver_of
+from eventide.api.live.running import RunningStream
+from eventide.api.live.subscription import Subscription
+from eventide.api.live.wall_time import listen
+from eventide.api.named import NamedQueries, reached_names
+from eventide.api.stream import Time, instant
+from eventide.engines.live.engine import LiveEngine
+from eventide.engines.live.late_windows import Late
+from eventide.engines.standing.choice import best_plan
+from eventide.engines.standing.resume import resumed
+from eventide.errors import SchemaError, StateError, StoreError
+from eventide.instants import START_OF_TIME_US
+from eventide.lang.sql import plan_sql
+from eventide.lang.sql.named.stream import plan_stream
+from eventide.lang.sql.named.texts import NamedTexts
+from eventide.lang.sql.parameters import Parameters
+from eventide.lang.sql.statement import Statement
+from eventide.plan.named import NamedQuery
+from eventide.plan.nodes import stored_streams
+from eventide.plan.tree import Plan
+from eventide.plan.written import refuse_written
+from eventide.sinks.contract import Sink
+from eventide.store import Store
+from eventide.store.store import STREAM_NAME
+
+log = logging.getLogger("eventide.live")
+
+AnyReceiver = Receive | Sink | Pull
+Started = TypeVar("Started", Subscription, RunningStream)
+Start = Time
+"""Where a query that is new starts: "now", "beginning", or a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOptions:
+    """How a query runs live; see `Database.subscribe`."""
+
+    lateness_us: int
+    late: Late
+    max_lag_us: int | None
+    idle_us: int | None
+    clock: Clock
+    max_state_bytes: int | None
+    from_history: bool
+    hand_over: HandOverOptions
+    name: str | None
+    replace: bool
+    start: Start
+
+    def __post_init__(self) -> None:
+        if self.name is None and (self.replace or self.start != "now"):
+            message = "start and replace are for queries with a name"
+            raise SchemaError(message, hint='add name="…", or leave them out')
+
+
+class LiveQueries:
+    """Starts live queries, and knows what they share."""
+
+    def __init__(
+        self, store: Store, named: NamedQueries, delivery: Delivery, letters: DeadLetters
+    ) -> None:
+        self.store = store
+        self.named = named
+        self.delivery = delivery
+        self.letters = letters
+        self.starting = RLock()
+        """Held while a live query starts, so that what it shares with others starts once."""
+
+    def subscribe(
+        self, text: str, receiver: AnyReceiver | None, params: Parameters, options: LiveOptions
+    ) -> Subscription:
+        """Start a query, fresh or where it was."""
+        live = self.started(text, receiver, params, options)
+        log.info("live query %d has begun: %s", live.id, live.described())
+        return live
+
+    def started(
+        self, text: str, receiver: AnyReceiver | None, params: Parameters, options: LiveOptions
+    ) -> Subscription:
+        """Return a query that runs, fresh or where it was."""
+        with self.starting:
+            # What a durable query depends on is its own: others may not change it.
+            alone = options.from_history or options.name is not None
+            shared = {} if alone else self.running_below(text, params)
+            catalog = self.named.catalog() | {name: each.schema for name, each in shared.items()}
+            plan = plan_sql(text, catalog, params, indexed=catalog, named=self.named.inlined())
+            try:
+                with NamedTexts.of(text, self.named.inlined()).pointing():
+                    refuse_written(plan)
+                    engine = LiveEngine.of(
+                        best_plan(
+                            plan, self.store.snapshots(stored_streams(plan).difference(shared))
+                        ),
+                        catalog,
+                        options.lateness_us,
+                        max_state_bytes=options.max_state_bytes,
+                        max_lag_us=options.max_lag_us,
+                        late=options.late,
+                    )
+                if options.name is not None:
+                    durable = DurableQuery(engine, self.delivery, text=text, name=options.name)
+                    self.receive(durable, receiver, options)
+                    self.durable(durable, plan, params, options)
+                    self.listen(durable, options)
+                    return durable
+                live = Subscription(engine, self.delivery, text=text)
+                self.receive(live, receiver, options)
+                if isinstance(live.queue, HandOver):
+                    live.queue.receiver.begin(None, live.output_schema, 0)
+                self.begun(live, plan, shared, from_history=options.from_history)
+                self.listen(live, options)
+                return live
+            finally:
+                # Derived streams that were started for a query that cannot run.
+                self.delivery.sweep()
+
+    def receive(
+        self, live: Subscription, receiver: AnyReceiver | None, options: LiveOptions
+    ) -> None:
+        """Let a query hand its rows to a receiver, if it has one, or keep them to be pulled."""
+        if isinstance(receiver, Pull):
+            live.queue = live.new_queue(options.hand_over.queue_rows)
+        elif receiver is not None:
+            live.receive(receiver_of(receiver), options.hand_over, self.letters)
+
+    def listen(self, live: Subscription, options: LiveOptions) -> None:
+        """Let the wall clock move silent streams of a query, if that is wanted."""
+        if options.idle_us is not None:
+            listen(live, options.clock, options.idle_us, self.delivery)
+
+    def begun(
+        self,
+        live: Started,
+        plan: Plan,
+        shared: Mapping[str, RunningStream],
+        *,
+        from_history: bool = False,
+    ) -> Started:
+        """Add a live query that reads derived streams that run; it begins with what it needs."""
+        live.sources = {name: each for name, each in shared.items() if name in live.streams}
+        stored = self.store.snapshots(stored_streams(plan).difference(shared))
+        if from_history or any(feed.relation for feed in live.engine.feeds):
+            nothing = {name: each.nothing() for name, each in live.sources.items()}
+            live.begin({**stored, **nothing}, from_history)
+        self.delivery.add(live, stored)
+        return live
+
+    def durable(
+        self, live: DurableQuery, plan: Plan, params: Parameters, options: LiveOptions
+    ) -> None:
+        """Run a durable query: one that is new begins, another one goes on where it was."""
+        assert live.name is not None
+        for query in self.delivery.subscriptions():
+            if query.name == live.name and query.failure is not None:
+                query.cancel()
+        if any(group.query.name == live.name for group in self.delivery.durable):
+            message = f"{live.name} runs already, in this process"
+            raise StateError(message, hint="db.queries() has it")
+        definition: Definition = {
+            "text": live.text,
+            "params": repr(params),
+            "lateness_us": options.lateness_us,
+            "late": options.late,
+            "max_lag_us": options.max_lag_us,
+        }
+        stored = {name: self.store.stream(name) for name in live.streams}
+        folder = self.folder_of(live.name)
+        group = DurableGroup(self.delivery.read, live, stored, folder, definition)
+        try:
+            if options.replace or not group.resume(
+                lambda state: resumed(live.engine, plan, self.named.catalog(), state)
+            ):
+                self.start(live, group, plan, options)
+            self.delivery.add_durable(group)
+        except BaseException:
+            group.abandon()
+            raise
+
+    def start(
+        self, live: DurableQuery, group: DurableGroup, plan: Plan, options: LiveOptions
+    ) -> None:
+        """Begin a durable query that is new."""
+        stored = self.store.snapshots(stored_streams(plan))
+        if options.start != "now" and options.from_history:
+            message = "start and from_history exclude each other"
+            hint = 'start="beginning" reports what history has; from_history does not'
+            raise SchemaError(message, hint=hint)
+        if options.start == "now":
+            if options.from_history or any(feed.relation for feed in live.engine.feeds):
+                live.begin(stored, options.from_history)
+            group.begin({name: each.view.next_seq for name, each in stored.items()})
+            return
+        since_us = START_OF_TIME_US if options.start == "beginning" else instant(options.start)
+        group.begin(dict.fromkeys(stored, 0), since_us)
+
+    def folder_of(self, name: str) -> Path:
+        """Return where a durable query is kept."""
+        if not STREAM_NAME.fullmatch(name):
+            message = f"{name!r} is no name for a query"
+            raise SchemaError(message, hint="use letters, digits, _ and -, at most 100")
+        return self.store.path / QUERIES / name
+
+    def kept(self) -> tuple[KeptQuery, ...]:
+        """Return the durable queries of the database."""
+        return kept_queries(self.store)
+
+    def drop(self, name: str) -> None:
+        """Forget a durable query for good; it must not run."""
+        folder = self.folder_of(name)
+        for group in self.delivery.durable:
+            if group.query.name == name:
+                group.query.cancel()
+        if not folder.is_dir():
+            message = f"there is no durable query {name!r}"
+            raise StoreError(
+                message, hint=f"there are: {', '.join(each.name for each in self.kept()) or 'none'}"
+            )
+        with alone(folder, name):
+            shutil.rmtree(folder)
+
+    def running_below(
+        self, query: str | Statement, params: Parameters = None
+    ) -> dict[str, RunningStream]:
+        """Return the derived streams that a live query may read, each running once, by name."""
+        known = self.named.all()
+        found: dict[str, RunningStream] = {}
+        for name in sorted(reached_names(query, known, params)):
+            if known[name].kind == "stream":
+                found[known[name].name] = self.running(known[name])
+        return found
+
+    def running(self, named: NamedQuery) -> RunningStream:
+        """Return a derived stream that runs; start it unless it does."""
+        found = self.delivery.running(named)
+        if found is not None:
+            return found
+        shared = self.running_below(named.text)
+        catalog = self.named.catalog() | {name: each.schema for name, each in shared.items()}
+        plan = plan_stream(named, catalog, self.named.inlined())
+        with NamedTexts.of(named.text, self.named.inlined()).pointing():
+            chosen = best_plan(plan, self.store.snapshots(stored_streams(plan).difference(shared)))
+            engine = LiveEngine.of(chosen, catalog, named.lateness_us)
+        schema = replace(named, columns=tuple(plan.row.items())).schema
+        return self.begun(RunningStream(named, schema, engine), plan, shared)

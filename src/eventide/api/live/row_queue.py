@@ -1,0 +1,99 @@
+"""Rows of a live query that wait for whoever takes them, in a bounded queue.
+
+A query whose queue is full takes no step until there is room. Its events wait in the store.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from threading import Condition
+from time import monotonic
+
+import pyarrow as pa
+
+from eventide.api.result import Result
+
+
+class LiveRows(Result):
+    """Rows of a live query, with the number of the first one; the query's first row is row 0."""
+
+    __slots__ = ("first_row",)
+
+    def __init__(self, table: pa.Table, first_row: int) -> None:
+        super().__init__(table)
+        self.first_row = first_row
+
+
+class RowQueue:
+    """The rows of one query that wait."""
+
+    def __init__(self, most_rows: int, has_room: Callable[[], None]) -> None:
+        self.most_rows = max(1, most_rows)
+        self.has_room = has_room
+        """Called when a full queue has room again."""
+        self.waiting: deque[LiveRows] = deque()
+        self.waiting_rows = 0
+        self.changed = Condition()
+        self.ended = False
+        """Whether no more rows will come."""
+
+    @property
+    def full(self) -> bool:
+        """Whether so many rows wait that no more are to be made."""
+        return self.waiting_rows >= self.most_rows
+
+    @property
+    def is_receiver(self) -> bool:
+        """Whether the one who asks may be the one who takes the rows, and cannot wait for room."""
+        return False
+
+    def put(self, rows: LiveRows) -> None:
+        """Queue rows; they are taken in this order."""
+        with self.changed:
+            self.waiting.append(rows)
+            self.waiting_rows += len(rows)
+            self.changed.notify_all()
+
+    def taken(self) -> None:
+        """Drop the first rows: they have been taken."""
+        with self.changed:
+            was_full = self.full
+            self.waiting_rows -= len(self.waiting.popleft())
+            self.changed.notify_all()
+        if was_full and not self.full:
+            self.has_room()
+
+    def drop_unreceived(self) -> None:
+        """Drop rows that nobody has in hands yet: all but the first ones."""
+        with self.changed:
+            while len(self.waiting) > 1:
+                self.waiting_rows -= len(self.waiting.pop())
+            self.changed.notify_all()
+
+    def drained(self, timeout: float | None = None) -> bool:
+        """Return once nothing waits, or after so many seconds; whether nothing does."""
+        until = None if timeout is None else monotonic() + timeout
+        with self.changed:
+            while self.waiting:
+                left = None if until is None else until - monotonic()
+                if left is not None and left <= 0:
+                    return False
+                self.changed.wait(left)
+        return True
+
+    def wait_for_room(self, until: float | None = None) -> bool:
+        """Return once the queue is not full, or at a time; whether there is room."""
+        with self.changed:
+            while self.full:
+                left = None if until is None else until - monotonic()
+                if left is not None and left <= 0:
+                    return False
+                self.changed.wait(left)
+        return True
+
+    def end(self) -> None:
+        """Let whoever waits for rows know that no more will come."""
+        with self.changed:
+            self.ended = True
+            self.changed.notify_all()

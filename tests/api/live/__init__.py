@@ -1,0 +1,1 @@
+"""Live queries of a database: their life, their rows, and how they go on."""

@@ -1,0 +1,17 @@
+"""Durable queries survive kills; `python -m tests.api.live.kills` kills as often as one likes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+KILLS = "25"
+
+
+def test_kills_lose_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.api.live.kills", str(tmp_path / "db"), KILLS, "3"]
+    child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert child.returncode == 0, child.stderr[-3000:]
+    assert child.stdout.startswith(f"{KILLS} kills")

@@ -1,0 +1,22 @@
+"""The benchmark of following: it measures, and its tables render."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.following import append, created, delays, following_section
+from benchmarks.report import Machine
+
+
+def test_delays_are_measured(tmp_path: Path) -> None:
+    db = created(tmp_path)
+    found = delays(db, lambda: append(db, 20), 20)
+    assert found.rows == 18
+    assert 0 < found.half <= found.most <= found.worst
+
+
+def test_the_report_renders() -> None:
+    rows = [("in another process", "1.00", "2.00", "3.0", "100")]
+    page = following_section(rows, [("nobody follows", "0.1", "0.2")], 100, Machine.here())
+    assert "| in another process |" in page
+    assert "100 events" in page
