@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -226,3 +226,53 @@ def test_damaged_files_are_named(tmp_path: Path, file: str) -> None:
 def test_names_that_are_none_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ev.EventideError, match="no name for a query"):
         opened(tmp_path).subscribe("SELECT car FROM cars", name=name)
+
+
+def test_what_cannot_be_kept_fails_alone_and_can_be_subscribed_to_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db, received, other = opened(tmp_path), Receiver(), Receiver()
+    text = "SELECT car, speed FROM cars"
+    query = db.subscribe(text, received, name="q")
+    stays = db.subscribe(text, other)
+    cars = db.stream("cars")
+    cars.append([{"ts": 0, "car": "a", "speed": 0.0}])
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("eventide.store.progress.Journal.add", full)
+        cars.append([{"ts": SECOND, "car": "a", "speed": 1.0}])
+    assert query.status == "failed"
+    assert "No space" in str(query.failure)
+    again = db.subscribe(text, received, name="q")
+    cars.append([{"ts": 2 * SECOND, "car": "a", "speed": 2.0}])
+    again.wait()
+    stays.wait()
+    assert received.whole() == other.whole()
+    assert len(received.whole()) == 2
+
+
+def test_rows_of_a_cancelled_query_are_kept_whoever_appends_meanwhile(tmp_path: Path) -> None:
+    db, received = opened(tmp_path), Receiver()
+    text = "SELECT car, speed FROM cars"
+    waits, goes_on = Event(), Event()
+
+    def slowly(rows: LiveRows) -> None:
+        waits.set()
+        goes_on.wait()
+        received(rows)
+
+    query = db.subscribe(text, slowly, name="q")
+    for second in range(4):
+        db.stream("cars").append([{"ts": second * SECOND, "car": "a", "speed": 5.0}])
+    waits.wait()
+    ending = Thread(target=query.cancel)
+    ending.start()
+    for second in range(4, 8):
+        db.stream("cars").append([{"ts": second * SECOND, "car": "a", "speed": 5.0}])
+    goes_on.set()
+    ending.join()
+    db.subscribe(text, received, name="q").wait()
+    assert len(received.whole()) == 7

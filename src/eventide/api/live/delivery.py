@@ -202,7 +202,7 @@ class Delivery:
         """Add a durable query."""
         with self.changing:
             self.check_open()
-            self.durable = [*self.durable, group]
+            self.durable = [*(each for each in self.durable if each.queries), group]
         FOLLOWER.follow(self)
 
     def check_open(self) -> None:

@@ -316,6 +316,12 @@ class DurableGroup(Group):
             for name, rows in arrived.items()
         }
 
+    def sweep(self) -> None:
+        """Forget the query if it is over; one that has failed may be subscribed to again."""
+        super().sweep()
+        if self.query.failure is not None:
+            self.abandon()
+
     def save_if_old(self) -> None:
         """Write a checkpoint if the last one is old, and something has happened since."""
         with self.stepping:

@@ -169,10 +169,7 @@ class LiveQueries:
     ) -> None:
         """Run a durable query: one that is new begins, another one goes on where it was."""
         assert live.name is not None
-        for query in self.delivery.subscriptions():
-            if query.name == live.name and query.failure is not None:
-                query.cancel()
-        if any(group.query.name == live.name for group in self.delivery.durable):
+        if any(group.query.name == live.name and group.queries for group in self.delivery.durable):
             message = f"{live.name} runs already, in this process"
             raise StateError(message, hint="db.queries() has it")
         definition: Definition = {
