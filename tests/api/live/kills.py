@@ -2,8 +2,13 @@
 
 python -m tests.api.live.kills FOLDER KILLS SEED
 
-Children are forked: what they need is loaded and compiled once. A receiver writes each row with its
-number into a file. At the end every number has one row, and the rows are those of history.
+Every round has a database of its own. Children are forked: what they need is loaded and compiled
+once. A third of the kills come while the queries start, a third while they run, and a third right
+after a checkpoint has been begun.
+
+After each kill: rows came in the order of their numbers, none was left out, none that was
+acknowledged came again, and each number has one row. At the end of a round all rows are those of
+history; a stream and files have each of them once.
 """
 
 from __future__ import annotations
@@ -11,167 +16,170 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import time
+import traceback
 import warnings
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+import pyarrow.parquet as pq
 
 import eventide as ev
-from eventide.api.live import durable
-from eventide.api.live.row_queue import LiveRows
-from eventide.api.live.subscription import Subscription
-from eventide.sinks import IntoStream, JsonLines
+from eventide.api.live.durable import QUERIES as KEPT
+from eventide.store.progress import received_rows
+from tests.api.live import killed
+from tests.api.live.killed import BEGUN, FAST, PULLED, QUERIES, READY, RECEIVED, WRITTEN
 
-SECOND = 1_000_000
-QUERIES = {
-    "windows": "SELECT car, window_start, COUNT(*) AS n, SUM(speed) AS total FROM cars "
-    "GROUP BY car, TUMBLE(ts, INTERVAL '3' SECOND)",
-    "pattern": "SELECT * FROM cars MATCH_RECOGNIZE (PARTITION BY car MEASURES A.speed AS a, "
-    "LAST(B.speed) AS b PATTERN (A B+) WITHIN INTERVAL '5' SECOND DEFINE B AS speed > A.speed)",
-    "situations": "FROM cars PARTITION BY car DEFINE fast AS speed > 2, slow AS speed < 4 "
-    "PATTERN fast overlaps slow; fast during slow WITHIN 9 SECONDS RETURN MAX(fast.speed) AS top",
-    "join": "ISTREAM (SELECT a.car, a.speed, b.weight FROM cars [RANGE 4 SECONDS] a "
-    "JOIN trucks [RANGE 3 SECONDS] b ON a.car = b.car)",
-}
+ROUND = 25
+"""So many kills are done to one database."""
+MOMENTS = ("start", "run", "checkpoint")
+Count = Counter[str]
 
 
-FAST = "SELECT ts, car, speed FROM cars WHERE speed > 2"
-"""Its rows go into a stream and into files, each exactly once."""
+class Received:
+    """The rows that the receiver of a query has got, read again after each kill."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name = folder, name
+        self.rows: list[str] = []
+        self.place = self.acknowledged = 0
+
+    def look(self) -> Count:
+        """Read what has come since the last look, from one process; return what was seen."""
+        path = killed.received_by(self.folder, self.name)
+        if not path.exists():
+            return Counter()
+        with path.open() as file:
+            file.seek(self.place)
+            text = file.read()
+            self.place = file.tell()
+        lines = (line.partition("\t") for line in text.splitlines())
+        came = [(int(number), row) for number, _, row in lines if row.endswith("}")]
+        again = sum(number < len(self.rows) for number, _ in came)
+        if came:
+            first = came[0][0]
+            assert [number for number, _ in came] == list(range(first, first + len(came)))
+            assert first <= len(self.rows), f"{self.name}: rows before {first} are left out"
+            assert first >= self.acknowledged, f"{self.name}: row {first} had been acknowledged"
+        for number, row in came:
+            if number < len(self.rows):
+                assert self.rows[number] == row, f"{self.name}: row {number} differs"
+            else:
+                self.rows.append(row)
+        self.acknowledged = received_rows(self.folder / KEPT / self.name)
+        assert self.acknowledged <= len(self.rows), f"{self.name}: acknowledged, not received"
+        return Counter(rows=len(came) - again, again=again)
 
 
-def create(folder: Path) -> None:
+def kill_in_round(folder: Path, kills: int, seed: int) -> Count:
+    """Kill so often; return what was seen, or raise what is wrong."""
+    choose = random.Random(seed)
+    killed.create(folder)
+    for text in (*QUERIES.values(), FAST):
+        ev.open(folder).sql(text)
+    stop = folder / "stop"
+    appender = forked(killed.append_until, folder, stop, seed)
+    received = [Received(folder, name) for name in RECEIVED]
+    seen: Count = Counter()
+    starting_s = 1.0
+    try:
+        for kill in range(kills):
+            moment = MOMENTS[kill % len(MOMENTS)]
+            hears, says = os.pipe()
+            began = time.monotonic()
+            child = forked(killed.follow, folder, seed + kill, says)
+            os.close(says)
+            said = b""
+            if moment == "start":
+                time.sleep(choose.uniform(0, starting_s))
+            else:
+                said = heard(hears, b"", READY)
+                starting_s = time.monotonic() - began
+                if moment == "run":
+                    time.sleep(choose.expovariate(10))
+                else:
+                    said = heard(hears, said[said.index(READY) + 1 :], BEGUN)
+                    time.sleep(choose.uniform(0, 0.005))
+            os.kill(child, signal.SIGKILL)
+            _, status = os.waitpid(child, 0)
+            assert os.WIFSIGNALED(status), f"a follower ended by itself with {status}"
+            while more := os.read(hears, 1 << 16):
+                said += more
+            os.close(hears)
+            ran = moment != "start" or READY in said
+            came = sum((each.look() for each in received), start=Counter())
+            seen += came
+            seen["kills"] += 1
+            seen["kills of queries that ran" if ran else "kills while queries started"] += 1
+            seen["kills in a checkpoint"] += said.count(BEGUN) > said.count(WRITTEN)
+            seen["kills after rows had come"] += bool(came)
+    finally:
+        stop.touch()
+        assert os.waitpid(appender, 0)[1] == 0
+    assert os.waitpid(forked(killed.complete, folder), 0)[1] == 0
+    seen += sum((each.look() for each in received), start=Counter())
+    compare(folder, received)
     db = ev.open(folder)
-    db.create_stream("cars", {"car": "string", "speed": "float64"}, durability="none")
-    db.create_stream("trucks", {"car": "string", "weight": "float64"}, durability="none")
-    db.create_stream("kept", {"car": "string", "speed": "float64"}, durability="none")
+    seen["events"] += sum(len(db.stream(name)) for name in ("cars", "trucks"))
+    return seen
 
 
-def append_until(folder: Path, stop: Path, seed: int) -> None:
-    """Append to both streams, in order of time, until a file is there."""
-    db, choose, now = ev.open(folder), random.Random(seed), 0
-    while not stop.exists():
-        for stream, value in (("cars", "speed"), ("trucks", "weight")):
-            batch = []
-            for _ in range(choose.randint(1, 3)):
-                now += choose.randint(0, SECOND)
-                row = {"car": choose.choice("abc"), value: float(choose.randint(0, 5))}
-                batch.append({"ts": now, **row})
-            db.stream(stream).append(batch)
-        time.sleep(choose.expovariate(300))
+def heard(pipe: int, said: bytes, wanted: bytes) -> bytes:
+    """Return what a follower has said, once it has said something."""
+    while wanted not in said:
+        more = os.read(pipe, 1 << 16)
+        assert more, "a follower ended by itself"
+        said += more
+    return said
 
 
-def follow(folder: Path, out: Path, seed: int, ready: int) -> None:
-    """Run the queries, until killed; say when they run."""
-    durable.STEPS_BETWEEN = random.Random(seed).choice((1, 5, 30))
+def compare(folder: Path, received: list[Received]) -> None:
+    """Compare what has come with history."""
     db = ev.open(folder)
-    for name, text in QUERIES.items():
-        db.subscribe(text, writer(out / name), name=name, start="beginning")
-    into_sinks(db, out)
-    os.write(ready, b"!")
-    while True:
-        time.sleep(1)
-
-
-def into_sinks(db: ev.Database, out: Path) -> list[Subscription]:
-    """Run a query twice: into a stream, and into files."""
-    sinks = {"stream": IntoStream(db, "kept"), "files": JsonLines(out.parent / "files", rows=20)}
-    return [
-        db.subscribe(FAST, sink, name=f"into {name}".replace(" ", "_"), start="beginning")
-        for name, sink in sinks.items()
+    texts = {**QUERIES, PULLED: FAST}
+    for each in received:
+        expected = sorted(repr(row) for row in db.sql(texts[each.name]).rows())
+        assert expected
+        assert sorted(each.rows) == expected, f"{each.name}: not the rows of history"
+    fast = sorted((row["ts"], row["car"], row["speed"]) for row in db.sql(FAST))
+    kept = sorted((row["ts"], row["car"], row["speed"]) for row in db.sql("SELECT * FROM kept"))
+    assert kept == fast, "the stream has not the rows of history, each once"
+    without_times = sorted((car, speed) for _, car, speed in fast)
+    lines = [
+        json.loads(line)
+        for file in (folder / "lines").glob("*.jsonl")
+        for line in file.read_text().splitlines()
     ]
-
-
-def complete(folder: Path, out: Path) -> None:
-    """Run the queries until all is received."""
-    db = ev.open(folder)
-    for name, text in QUERIES.items():
-        query = db.subscribe(text, writer(out / name), name=name, start="beginning")
-        query.advance("2100-01-01")
-        query.wait()
-    for query in into_sinks(db, out):
-        query.advance("2100-01-01")
-        query.wait()
-    db.close()
-
-
-def writer(path: Path) -> Any:  # noqa: ANN401
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-
-    def write(rows: LiveRows) -> None:
-        lines = [f"{number}\t{row!r}" for number, row in enumerate(rows, rows.first_row)]
-        # A line that was cut short by a kill is not the beginning of another.
-        os.write(file, ("\n" + "\n".join(lines) + "\n").encode())
-        if random.random() < 0.1:
-            time.sleep(0.02)  # a kill that comes now finds the rows received, but not acknowledged
-
-    return write
-
-
-def received(path: Path) -> tuple[dict[int, str], int]:
-    """Return the rows by number, and how many came more than once."""
-    found: dict[int, str] = {}
-    again = 0
-    for line in path.read_text().splitlines():
-        number, _, row = line.partition("\t")
-        if not row.endswith("}"):
-            continue
-        again += int(number) in found
-        assert found.setdefault(int(number), row) == row, f"row {number} of {path.name} differs"
-    return found, again
+    assert sorted((row["car"], row["speed"]) for row in lines) == without_times, "lines differ"
+    tables = [pq.read_table(file) for file in (folder / "parquet").glob("*.parquet")]
+    rows = [row for table in tables for row in table.to_pylist()]
+    assert sorted((row["car"], row["speed"]) for row in rows) == without_times, "Parquet differs"
 
 
 def run(folder: Path, kills: int, seed: int) -> str:
-    """Kill so often; return what was seen, or raise what is wrong."""
+    """Kill so often, in rounds; return what was seen."""
     warnings.simplefilter("ignore")
-    choose = random.Random(seed)
-    create(folder)
-    out, stop = folder / "received", folder / "stop"
-    out.mkdir()
-    for text in QUERIES.values():
-        ev.open(folder).sql(text)
-    appender = forked(append_until, folder, stop, seed)
-    for kill in range(kills):
-        running, ready = os.pipe()
-        child = forked(follow, folder, out, seed + kill, ready)
-        os.close(ready)
-        if kill % 3:
-            os.read(running, 1)  # else it may not have begun
-        time.sleep(choose.expovariate(20))
-        os.close(running)
-        os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        assert os.WIFSIGNALED(status), f"a follower ended by itself with {status}"
-    early = sum(len(received(each)[0]) for each in out.iterdir())
-    stop.touch()
-    assert os.waitpid(appender, 0)[1] == 0
-    assert os.waitpid(forked(complete, folder, out), 0)[1] == 0
-    told = []
-    db = ev.open(folder)
-    for name, text in QUERIES.items():
-        rows, again = received(out / name)
-        assert sorted(rows) == list(range(len(rows))), f"{name}: numbers are missing"
-        expected = sorted(repr(row) for row in db.sql(text).rows())
-        assert sorted(rows.values()) == expected, f"{name}: not the rows of history"
-        told.append(f"{name} {len(rows):,} rows, {again:,} came again")
-    fast = [(row["ts"], row["car"], row["speed"]) for row in db.sql(FAST)]
-    stored = [(row["ts"], row["car"], row["speed"]) for row in db.sql("SELECT * FROM kept")]
-    assert sorted(stored) == sorted(fast), "a stream has not the rows of history, each once"
-    lines = [
-        json.loads(line)
-        for file in sorted((folder / "files").glob("*.jsonl"))
-        for line in file.read_text().splitlines()
-    ]
-    written = [(row["car"], row["speed"]) for row in lines]
-    assert sorted(written) == sorted((car, speed) for _, car, speed in fast), "files differ"
-    told.append(f"a stream and files {len(fast):,} rows each, once")
-    events = sum(len(db.stream(name)) for name in ("cars", "trucks"))
-    assert early, "no follower lived long enough"
-    return f"{kills:,} kills, {events:,} events, {early:,} rows before the last: {'; '.join(told)}"
+    seen: Count = Counter()
+    for start in range(0, kills, ROUND):
+        place = folder / f"round-{seed + start}"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        seen += kill_in_round(place, min(ROUND, kills - start), seed + start)
+        # What was wrong can be looked at; what was right need not be.
+        shutil.rmtree(place)
+        print(shown(seen), file=sys.stderr, flush=True)  # noqa: T201
+    return shown(seen)
 
 
-def forked(work: Any, *args: Any) -> int:  # noqa: ANN401
+def shown(seen: Count) -> str:
+    """Return counts as a text."""
+    return ", ".join(f"{count:,} {what}" for what, count in seen.items())
+
+
+def forked(work: Callable[..., None], *args: object) -> int:
     """Do work in a child; its process ends with 0 unless something was raised."""
     child = os.fork()
     if child:
@@ -181,8 +189,6 @@ def forked(work: Any, *args: Any) -> int:  # noqa: ANN401
         work(*args)
         code = 0
     except BaseException:
-        import traceback
-
         traceback.print_exc()
     finally:
         sys.stderr.flush()
