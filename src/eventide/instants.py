@@ -33,6 +33,15 @@ class TimeRange:
     start_us: int = START_OF_TIME_US
     end_us: int = END_OF_TIME_US
 
+    @classmethod
+    def since(cls, start_us: int) -> TimeRange:
+        """Return all time from an instant on."""
+        return cls(max(START_OF_TIME_US, start_us))
+
+    def reaching_back(self, by_us: int) -> TimeRange:
+        """Return the period with the time before it, as far as that."""
+        return TimeRange(max(START_OF_TIME_US, self.start_us - by_us), self.end_us)
+
     @property
     def is_empty(self) -> bool:
         """Whether no instant lies inside."""

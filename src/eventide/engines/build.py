@@ -1,7 +1,8 @@
 """A plan becomes a tree of operators, from its scans to its results.
 
 `operators_of` has an entry for each kind of node that reads one edge and makes another: a new node
-adds its own. What a standing query consists of is placed by standing/build.py.
+adds its own. `add_plan` has one for each kind that reads several, or none. What a standing query
+consists of is placed by standing/build.py.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def build_tree(
 def built(plan: Plan, how: Building) -> OperatorTree:
     """Return the operators of a plan."""
     builder = TreeBuilder()
-    add_plan(builder, plan, how)
+    add_plan(plan, builder, how)
     if len(builder.leaves) > 1:
         share_end(builder)
     return builder.tree()
@@ -115,27 +116,39 @@ def build_live_tree(
     return tree
 
 
-def add_plan(builder: TreeBuilder, plan: Plan, how: Building = WHOLE) -> int:
+@singledispatch
+def add_plan(plan: Plan, builder: TreeBuilder, how: Building = WHOLE) -> int:
     """Place the operators of a plan; return the number of the uppermost."""
-    match plan:
-        case Scan():
-            return builder.leaf(plan, row_schema(plan.row))
-        case Standing():
-            add = partial(add_events, how=how)
-            return add_standing(builder, plan, add, how.standing, inside=how.inside)
-        case Merge(sources=sources):
-            within = replace(how, owned=ALL_TIME, inside=True)
-            numbers = tuple(add_plan(builder, each, within) for each in sources)
-            return builder.place(UnionRows(row_schema(plan.row)), plan, numbers)
-        case DerivedStream():
-            return add_derived(builder, plan, how)
     operators = operators_of(plan, how)
     (source,) = plan.children
     below = replace(how, owned=how.owned if plan.state_keys is None else ALL_TIME, inside=True)
-    number = add_plan(builder, source, below)
+    number = add_plan(source, builder, below)
     for operator in operators:
         number = builder.place(operator, plan, (number,), line=line_of(operator))
     return number
+
+
+@add_plan.register
+def _(plan: Scan, builder: TreeBuilder, how: Building = WHOLE) -> int:  # noqa: ARG001
+    return builder.leaf(plan, row_schema(plan.row))
+
+
+@add_plan.register
+def _(plan: Standing, builder: TreeBuilder, how: Building = WHOLE) -> int:
+    add = partial(add_events, how=how)
+    return add_standing(builder, plan, add, how.standing, inside=how.inside)
+
+
+@add_plan.register
+def _(plan: Merge, builder: TreeBuilder, how: Building = WHOLE) -> int:
+    within = replace(how, owned=ALL_TIME, inside=True)
+    numbers = tuple(add_plan(each, builder, within) for each in plan.sources)
+    return builder.place(UnionRows(row_schema(plan.row)), plan, numbers)
+
+
+@add_plan.register
+def _(plan: DerivedStream, builder: TreeBuilder, how: Building = WHOLE) -> int:
+    return add_derived(builder, plan, how)
 
 
 def line_of(operator: Operator[Any]) -> str:
@@ -152,7 +165,7 @@ def add_derived(
     if not plan.in_time:
         raise out_of_time(plan.span)
     inner = Building(inside=True, late_windows=how.late_windows)
-    source = add_plan(builder, plan.source, inner)
+    source = add_plan(plan.source, builder, inner)
     operator = OrderEvents(plan.order, row_schema(plan.row), numbered)
     return builder.place(operator, plan, (source,))
 

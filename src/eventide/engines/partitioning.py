@@ -12,10 +12,8 @@ from collections.abc import Iterable, Mapping
 from eventide.plan.expressions import Column, Expression, columns_of
 from eventide.plan.nodes import Scan, scans_of
 from eventide.plan.render import render
-from eventide.plan.standing.edges import Circumstances, UpdatePattern
-from eventide.plan.standing.nodes import Standing, standing_of
-from eventide.plan.standing.update_patterns import pattern_of, windows_of
-from eventide.plan.tree import Plan, columns_named, remembers
+from eventide.plan.standing.update_patterns import nodes_of, windows_of
+from eventide.plan.tree import Plan, remembers
 from eventide.schema import INT64, SEQ
 
 Places = Mapping[int, Expression]
@@ -44,8 +42,8 @@ def keys_of_scan(plan: Plan) -> str:
 
 def why_together(plan: Plan) -> str:
     """Return why all events have to be in one place."""
-    standing = standing_of(plan)
-    return (standing and standing.why_together) or "its operators share no key"
+    reasons = (node.why_together for node in nodes_of(plan))
+    return next(filter(None, reasons), "its operators share no key")
 
 
 def spread_line(plan: Plan) -> str:
@@ -63,12 +61,6 @@ def spread_line(plan: Plan) -> str:
     return f"{streams}: shuffled once, {shown}, then Eventide's operators in Python workers"
 
 
-def _cancels_by_value(plan: Standing) -> bool:
-    """Whether rows that come and go in the same instant are compared by their values."""
-    edge = pattern_of(plan.source, Circumstances.of(plan))
-    return plan.report in ("istream", "dstream") and edge.pattern == UpdatePattern.STRICT
-
-
 class _Numbers:
     """The numbers of the scans of a plan, left to right."""
 
@@ -82,25 +74,13 @@ class _Numbers:
 
 def _spread(plan: Plan, numbers: _Numbers) -> dict[int, Keys] | None:
     """Return the keys that the operators of a plan share, or None if there are none."""
-    match plan:
-        case Scan():
-            # Any key will do: state is never about more than single events.
-            return {numbers.of(plan): (Column(SEQ, INT64),)}
-        case Standing():
-            return _of_standing(plan, numbers)
+    if isinstance(plan, Scan):
+        # Any key will do: state is never about more than single events.
+        return {numbers.of(plan): (Column(SEQ, INT64),)}
     keys = plan.state_keys
     if keys is not None:
         return _surviving(plan, keys, numbers)
     return _together([_spread(source, numbers) for source in plan.children])
-
-
-def _of_standing(plan: Standing, numbers: _Numbers) -> dict[int, Keys] | None:
-    """Return the keys that the operators of a standing query share, or None."""
-    if plan.why_together is not None:
-        return None
-    if _cancels_by_value(plan):
-        return _surviving(plan.source, columns_named(plan.source, *plan.source.row), numbers)
-    return _spread(plan.source, numbers)
 
 
 def _surviving(plan: Plan, keys: Iterable[Expression], numbers: _Numbers) -> dict[int, Keys] | None:

@@ -129,6 +129,11 @@ class Filter(OverOne):
         """No state."""
         return 0
 
+    @property
+    def comes_with_events(self) -> bool:
+        """Whether a row comes with the last of its events: if those below do."""
+        return self.source.comes_with_events
+
     def keys_below(self, key: Expression) -> Keys:
         """Return the key: rows pass."""
         return (key,)
@@ -197,6 +202,11 @@ class Project(OverOne):
     def reach_us(self) -> int:
         """No state."""
         return 0
+
+    @property
+    def comes_with_events(self) -> bool:
+        """Whether a row comes with the last of its events: if those below do."""
+        return self.source.comes_with_events
 
     def keys_below(self, key: Expression) -> Keys | None:
         """Return the key over the columns that its items are computed from."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 from typing import Literal as Choice
 
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.expressions import (
     Aggregate,
     Column,
@@ -20,6 +21,9 @@ from eventide.plan.expressions import (
 )
 from eventide.plan.standing.edges import FOREVER, Circumstances, Edge, UpdatePattern
 from eventide.schema import TS, DataType, Schema
+
+if TYPE_CHECKING:
+    from eventide.plan.standing.nodes import Standing
 
 Row = Mapping[str, DataType]
 """The columns of a node's output, in order."""
@@ -178,6 +182,28 @@ class Plan(ABC):
         """How old a row below may be and still count for its state; None for any age."""
         return None
 
+    @property
+    def why_together(self) -> str | None:
+        """Why its rows have to be in one place, if it is not for want of keys."""
+        return None
+
+    def period_below(self, period: TimeRange) -> TimeRange:
+        """Return the times of rows below on which its rows of a period depend.
+
+        Of a relation the rows in its windows count, whenever they came; of a stream, all rows do
+        that a state reaches back to.
+        """
+        if self.changes and all(source.changes for source in self.children):
+            return period
+        if self.reach_us is None:
+            return ALL_TIME
+        return period.reaching_back(self.reach_us)
+
+    @property
+    def comes_with_events(self) -> bool:
+        """Whether a row comes with the last of its events, independently of earlier ones."""
+        return False
+
     def keys_below(self, key: Expression) -> Keys | None:
         """Return what a key over its rows is in each child, or None if that is not known."""
         return next((equal for equal in zip(*self.compared, strict=True) if key in equal), None)
@@ -194,6 +220,16 @@ class Plan(ABC):
         """
         grows = all(below.of(each).pattern == UpdatePattern.MONOTONIC for each in self.children)
         return FOREVER if grows else Edge(UpdatePattern.STRICT, None)
+
+    @property
+    def circumstances(self) -> Circumstances | None:
+        """What the edges inside it depend on, if it is a query of its own."""
+        return None
+
+    @property
+    def standing(self) -> Standing | None:
+        """The highest standing query in it, if there is one."""
+        return next((each.standing for each in self.children if each.standing), None)
 
     @property
     def line(self) -> str:

@@ -15,11 +15,17 @@ from hypothesis import strategies as st
 import eventide as ev
 from eventide.engines.history import merged
 from eventide.engines.history.answer import run_history
-from eventide.engines.standing.reach import held_range, needed_ranges
+from eventide.engines.standing.reach import needed_ranges
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.standing.update_patterns import windows_of
-from eventide.plan.standing.windows import PeriodWindow, RangeWindow, RowsWindow, StreamWindow
+from eventide.plan.standing.windows import (
+    PeriodWindow,
+    RangeWindow,
+    RowsWindow,
+    StreamWindow,
+    held_range,
+)
 from eventide.store import TableSource
 from eventide.store.source import Where
 from tests.engines.standing.queries import (

@@ -10,14 +10,9 @@ from eventide.plan.expressions import OrderKey
 from eventide.plan.nodes import Filter
 from eventide.plan.standing.edges import Circumstances, Edge, UpdatePattern
 from eventide.plan.standing.nodes import Difference, Distinct, Merge, Report, Standing, Top
+from eventide.plan.standing.structures import feeds_strict_to_as_of, structure_below, structure_of
 from eventide.plan.standing.text import pattern_text
-from eventide.plan.standing.update_patterns import (
-    edges,
-    feeds_strict_to_as_of,
-    pattern_of,
-    structure_below,
-    structure_of,
-)
+from eventide.plan.standing.update_patterns import edges, pattern_of
 from eventide.plan.standing.windows import (
     PeriodWindow,
     RangeWindow,

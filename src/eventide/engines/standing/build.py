@@ -42,7 +42,8 @@ from eventide.plan.standing.nodes import (
     Standing,
     Top,
 )
-from eventide.plan.standing.update_patterns import keeps_answer, pattern_of, windows_of
+from eventide.plan.standing.structures import keeps_answer
+from eventide.plan.standing.update_patterns import pattern_of, windows_of
 from eventide.plan.standing.windows import RowsWindow, Unbounded, Windowed
 from eventide.plan.tree import Plan, Row
 from eventide.schema import INT64, SEQ, TIMESTAMP, TS

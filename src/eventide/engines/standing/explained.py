@@ -20,7 +20,7 @@ from eventide.operators.operator import Size
 from eventide.operators.tree import OperatorStep, OperatorTree
 from eventide.plan.nodes import scans_of
 from eventide.plan.standing.choose import Chosen
-from eventide.plan.standing.nodes import Standing, standing_of
+from eventide.plan.standing.nodes import Standing
 from eventide.plan.standing.text import described_edges
 from eventide.plan.standing.update_patterns import pattern_of, windows_of
 from eventide.plan.standing.windows import (
@@ -78,7 +78,7 @@ def explain_standing(
     analyze: bool,
 ) -> tuple[ExplainedStanding, pa.Table | None]:
     """Return how a standing query runs over history; with `analyze` also its rows."""
-    standing = standing_of(block)
+    standing = block.standing
     assert standing is not None, "windows stand in a standing query"
     seen = ExplainedStanding(name, block, chosen_plan(standing, sources), sources, until_us)
     if not analyze:
@@ -121,7 +121,7 @@ def edge_lines(seen: ExplainedStanding) -> list[str]:
     """Return the plan that runs, each edge with how its tuples leave."""
     lines: list[str] = []
     above = seen.block
-    while above.children and standing_of(above) is not above:
+    while above.children and above.standing is not above:
         lines.append("  " * len(lines) + above.line)
         (above,) = above.children
     depth = len(lines)

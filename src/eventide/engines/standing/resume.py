@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 
 from eventide.engines.build import build_live_tree
 from eventide.engines.live.engine import LiveEngine, LiveState
@@ -25,7 +26,7 @@ def resumed(
     """
     writer = unseal(dumped)[0]
     for execution in dict.fromkeys((live.reporter.execution, *EXECUTIONS)):
-        for variant in (live.plan, *variants_of(plan)):
+        for variant in chain((live.plan,), variants_of(plan)):
             tree = build_live_tree(variant, execution)
             other = replace(live, plan=variant, tree=tree, feeds=feeds_of(tree, catalog))
             if other.owner.digest == writer.digest:

@@ -16,7 +16,7 @@ from eventide.plan.expressions import Column, Expression, columns_of, conjuncts,
 from eventide.plan.failing import can_fail
 from eventide.plan.nodes import Filter, Project, Scan
 from eventide.plan.standing.joins import Existence, WindowJoin
-from eventide.plan.standing.nodes import Difference, Distinct, GroupAggregate, Standing
+from eventide.plan.standing.nodes import Difference, Distinct, GroupAggregate
 from eventide.plan.standing.statistics import LeafStatistics, Statistics
 from eventide.plan.standing.update_patterns import nodes_of, windows_of
 from eventide.plan.standing.windows import (
@@ -43,7 +43,7 @@ class WindowQuestion:
 
 
 def statistics_of(
-    plan: Standing, alternatives: Iterable[Plan], sources: Mapping[str, EventSource]
+    plan: Plan, alternatives: Iterable[Plan], sources: Mapping[str, EventSource]
 ) -> Statistics:
     """Return what is known of the stream of each window, as far as it matters to alternatives."""
     nodes = [node for each in alternatives for node in nodes_of(each)]

@@ -13,7 +13,7 @@ from sqlglot import exp
 from eventide.lang.sql.names.scope import Scope, refuse
 from eventide.plan.expressions import Column, Expression, Named, rebuild
 from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
-from eventide.plan.standing.nodes import CHANGE_COLUMNS, Merge, Standing, standing_of
+from eventide.plan.standing.nodes import CHANGE_COLUMNS, Merge, Standing
 from eventide.plan.standing.windows import RowsWindow, Windowed
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import SlidingAggregate
@@ -38,7 +38,7 @@ def rows_now(scope: Scope, catalog: Mapping[str, Schema]) -> Scope:
 
 def reads_relation(plan: Plan) -> bool:
     """Whether a plan reads the rows of a relation, and is not the answer to a query over them."""
-    return plan.changes and standing_of(plan) is None
+    return plan.changes and plan.standing is None
 
 
 def is_of_rows(plan: Plan) -> bool:

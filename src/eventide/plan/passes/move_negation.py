@@ -16,6 +16,7 @@ from eventide.plan.nodes import Filter, Project
 from eventide.plan.passes.push_selections import takes_equal_for_one
 from eventide.plan.standing.joins import Existence, WindowJoin
 from eventide.plan.standing.nodes import Difference
+from eventide.plan.standing.windows import Windowed
 from eventide.plan.tree import Plan
 
 
@@ -25,6 +26,8 @@ def moves_of_negation(plan: Plan) -> Iterator[tuple[str, Plan]]:
     Nothing moves across a join as of a time: a row that comes back later would meet another past.
     """
     yield from _moves_here(plan)
+    if isinstance(plan, Windowed):
+        return  # What it reads is a query of its own.
     for place, source in enumerate(plan.children):
         for name, moved in moves_of_negation(source):
             yield name, _with_source(plan, place, moved)

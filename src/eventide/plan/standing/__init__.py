@@ -2,7 +2,8 @@
 
 nodes.py            the nodes: sets, groups, the query; joins.py: those that join
 windows.py          windows in brackets behind streams
-edges.py            how tuples come and go; update_patterns.py: how operators keep them
+edges.py            how tuples come and go; update_patterns.py: on each edge of a plan
+structures.py       how operators keep tuples until they go
 choose.py           which of several plans is run; execution.py: the ways to execute one
 cost.py             what a plan costs; flow.py: how many tuples travel on each edge
 statistics.py       what is known of its streams, and what is assumed

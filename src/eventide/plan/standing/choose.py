@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import singledispatch
+from itertools import product
 from typing import cast
 
 from eventide.errors import PlanError
 from eventide.plan.check import check_plan
-from eventide.plan.nodes import Filter, Project
 from eventide.plan.passes.move_negation import moves_of_negation
 from eventide.plan.passes.narrow_rows import narrow_rows
 from eventide.plan.passes.push_selections import push_selections
@@ -16,7 +17,7 @@ from eventide.plan.standing.cost import NOTHING_KNOWN, cost_of, costs_of
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import Standing
 from eventide.plan.standing.statistics import Statistics
-from eventide.plan.standing.update_patterns import feeds_strict_to_as_of
+from eventide.plan.standing.structures import feeds_strict_to_as_of
 from eventide.plan.tree import Plan
 
 MOST_ALTERNATIVES = 32
@@ -62,12 +63,14 @@ def choose_plan(plan: Standing, statistics: Statistics = NOTHING_KNOWN) -> Chose
 
 def steady_plan(plan: Plan) -> Plan:
     """Return the plan that is run where it may not depend on what is stored at the time."""
-    match plan:
-        case Standing():
-            return choose_plan(plan).plan
-        case Filter() | Project():
-            return plan.with_children(steady_plan)
-    return plan
+    return with_choices(plan, lambda candidates: choose_among(candidates, NOTHING_KNOWN).plan)
+
+
+def with_choices(plan: Plan, choose: Callable[[Candidates], Plan]) -> Plan:
+    """Return a plan, each part of which that may run in several ways in the one that is chosen."""
+    candidates = alternatives_of(plan)
+    chosen = choose(candidates) if candidates else plan
+    return chosen.with_children(lambda source: with_choices(source, choose))
 
 
 def choose_among(candidates: Candidates, statistics: Statistics) -> Chosen:
@@ -79,12 +82,18 @@ def choose_among(candidates: Candidates, statistics: Statistics) -> Chosen:
     return Chosen(narrow, alternatives, costs_of(narrow, statistics), statistics)
 
 
-def alternatives_of(plan: Standing) -> Candidates:
-    """Return the plans that may be run, and how they were made; the one as written first.
+@singledispatch
+def alternatives_of(plan: Plan) -> Candidates:  # noqa: ARG001 - most nodes run as they are
+    """Return the plans that may be run in place of one, and how they were made, if any.
 
-    A join as of a time cannot take rows back: plans in which it would have to are left out. If that
-    goes for all of them, raise `PlanError`.
+    The one as written comes first. What its windows read has alternatives of its own.
     """
+    return ()
+
+
+@alternatives_of.register
+def _(plan: Standing) -> Candidates:
+    # A join as of a time cannot take rows back: plans in which it would have to are left out.
     found = tuple((name, each) for name, each in _rewrites(plan) if not feeds_strict_to_as_of(each))
     if not found:
         message = "a join as of a time would have to take back what it joined with the past"
@@ -95,13 +104,14 @@ def alternatives_of(plan: Standing) -> Candidates:
 
 def variants_of(plan: Plan) -> Iterator[Plan]:
     """Yield all plans that may be run for a bound one, for any statistics."""
-    match plan:
-        case Standing():
-            yield from (_narrowed(each) for _, each in alternatives_of(plan))
-        case Filter(source=source) | Project(source=source):
-            yield from (replace(plan, source=each) for each in variants_of(source))
-        case _:
-            yield plan
+    candidates = alternatives_of(plan)
+    for each in (_narrowed(found) for _, found in candidates) if candidates else (plan,):
+        yield from (_over(each, below) for below in product(*map(variants_of, each.children)))
+
+
+def _over(plan: Plan, sources: Sequence[Plan]) -> Plan:
+    below = iter(sources)
+    return plan.with_children(lambda _: next(below))
 
 
 def _narrowed(plan: Standing) -> Standing:

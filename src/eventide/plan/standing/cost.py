@@ -26,12 +26,8 @@ from eventide.plan.standing.join_order import best_orders, cost_of_orders
 from eventide.plan.standing.joins import AsOfJoin, Existence, OuterJoin, WindowJoin
 from eventide.plan.standing.nodes import Difference, Distinct, GroupAggregate, Standing, Top
 from eventide.plan.standing.statistics import Statistics
-from eventide.plan.standing.update_patterns import (
-    Structure,
-    pattern_of,
-    structure_below,
-    structure_of,
-)
+from eventide.plan.standing.structures import Structure, structure_below, structure_of
+from eventide.plan.standing.update_patterns import pattern_of
 from eventide.plan.standing.windows import RowsWindow, SessionWindow, Windowed
 from eventide.plan.tree import Plan
 

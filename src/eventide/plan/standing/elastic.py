@@ -5,7 +5,7 @@ from __future__ import annotations
 from eventide.errors import UnsupportedError
 from eventide.plan.nodes import Filter, Project
 from eventide.plan.standing.joins import WindowJoin
-from eventide.plan.standing.nodes import Merge, Standing, standing_of
+from eventide.plan.standing.nodes import Merge, Standing
 from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.standing.windows import RangeWindow, Windowed
 from eventide.plan.times import format_duration
@@ -20,7 +20,7 @@ def shortened_by(plan: Plan, last_us: int) -> int:
     A row that is made of events of windows of one length expires with the oldest event. In shorter
     windows it expires earlier by the difference, and nothing else changes.
     """
-    standing = standing_of(plan)
+    standing = plan.standing
     assert standing is not None, "only a standing query has an answer"
     length = _common_length(standing)
     if not 0 < last_us <= length:

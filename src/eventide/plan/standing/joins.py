@@ -133,6 +133,11 @@ class WindowJoin(Joined):
         """Its line in explain."""
         return f"WindowJoin{self.on}"
 
+    @property
+    def comes_with_events(self) -> bool:
+        """Whether a row comes with the last of its events: if those below do."""
+        return all(each.comes_with_events for each in self.sources)
+
     def edge(self, below: EdgesBelow) -> Edge:
         """Return the edge of combinations."""
         return joined([below.of(each) for each in self.sources])

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
 from eventide.errors import PlanError, Span
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.check import require, require_alike
 from eventide.plan.events.timed import ordered_columns
 from eventide.plan.expressions import (
@@ -25,7 +26,8 @@ from eventide.plan.expressions import (
     columns_of,
 )
 from eventide.plan.render import render, render_computed, render_items, render_order
-from eventide.plan.standing.edges import Edge, UpdatePattern, merged
+from eventide.plan.standing.edges import Circumstances, Edge, UpdatePattern, merged, slid
+from eventide.plan.standing.update_patterns import nodes_of, pattern_of, windows_of
 from eventide.plan.standing.windows import RangeWindow, RowsWindow, Windowed
 from eventide.plan.times import format_duration
 from eventide.plan.tree import (
@@ -92,6 +94,11 @@ class Merge(OverSeveral):
     def keys_below(self, key: Expression) -> Keys:
         """Return the key for each source: rows pass."""
         return (key,) * len(self.sources)
+
+    @property
+    def comes_with_events(self) -> bool:
+        """Whether a row comes with the last of its events: if those below do."""
+        return all(each.comes_with_events for each in self.sources)
 
     def edge(self, below: EdgesBelow) -> Edge:
         """Return the hardest edge of the sources."""
@@ -310,10 +317,62 @@ class Standing(OverOne):
         last = isinstance(self.output_window, RowsWindow)
         return "the last results are the last of all" if last else None
 
+    @property
+    def why_whole(self) -> str | None:
+        """Why events of any age matter to the answer, whatever its windows hold, if they do."""
+        if isinstance(self.output_window, RowsWindow):
+            return "the last results may be of any age"
+        internal = any(leaf.internal for leaf in windows_of(self))
+        if internal and self.report == "current" and self.output_window is None:
+            return "results of internal windows stay when their events go"
+        first = (node for node in nodes_of(self.source) if isinstance(node, Top))
+        if not all(node.source.comes_with_events for node in first):
+            return "which of equal rows came first may have been settled at any time"
+        return None
+
+    def period_below(self, period: TimeRange) -> TimeRange:
+        """Return the instants at which its windows are looked at, or all."""
+        if self.why_whole is not None or period.start_us == ALL_TIME.start_us:
+            return ALL_TIME
+        # What comes or goes at an instant differs from the answer just before.
+        clock_us = period.start_us if self.report == "current" else period.start_us - 1
+        if self.slide_us is not None:
+            clock_us = clock_us // self.slide_us * self.slide_us
+        if isinstance(self.output_window, RangeWindow):
+            clock_us -= self.output_window.size_us
+        return TimeRange.since(clock_us)
+
+    @property
+    def state_keys(self) -> Keys | None:
+        """All columns, if rows of an instant are compared by value; none if all are together."""
+        if self.why_together is not None:
+            return ()
+        edge = pattern_of(self.source, self.circumstances)
+        if self.report in ("istream", "dstream") and edge.strict:
+            return columns_named(self, *self.source.row)
+        return None
+
     def keys_below(self, key: Expression) -> Keys | None:
         """Return the key, if it is in the answer."""
         inside = columns_of(key) <= self.source.row.keys() and self.why_together is None
         return (key,) if inside else None
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """What the edges inside it depend on."""
+        return Circumstances.of(self)
+
+    def edge(self, below: EdgesBelow) -> Edge:
+        """Return the edge of the answer."""
+        if self.output_window is not None:
+            return self.output_window.edge
+        edge = below.of(self.source)
+        return slid(edge, self.slide_us) if self.restore else edge
+
+    @property
+    def standing(self) -> Standing:
+        """This one."""
+        return self
 
     @property
     def time_use(self) -> str | None:
@@ -335,11 +394,3 @@ def _as_if_tumbling(node: Plan, slide_us: int, every: str) -> str:
         return f", at e of the events in (e - {every}, e]" if alike else ""
     found = (_as_if_tumbling(each, slide_us, every) for each in node.children)
     return next(filter(None, found), "")
-
-
-def standing_of(plan: Plan) -> Standing | None:
-    """Return the highest standing query of a plan, if it has one."""
-    if isinstance(plan, Standing):
-        return plan
-    found = (standing_of(source) for source in plan.children)
-    return next((each for each in found if each is not None), None)

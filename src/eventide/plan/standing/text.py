@@ -18,17 +18,9 @@ from eventide.plan.standing.statistics import (
     EQUAL,
     Statistics,
 )
+from eventide.plan.standing.structures import by_pane, by_sketch, is_taken_back, structure_below
 from eventide.plan.standing.unseen import unseen_share
-from eventide.plan.standing.update_patterns import (
-    by_pane,
-    by_sketch,
-    edges,
-    is_taken_back,
-    nodes_of,
-    pattern_of,
-    structure_below,
-    windows_of,
-)
+from eventide.plan.standing.update_patterns import edges, nodes_of, pattern_of, windows_of
 from eventide.plan.standing.windows import RowsWindow, SessionWindow, Windowed
 from eventide.plan.times import format_duration
 from eventide.plan.tree import Plan

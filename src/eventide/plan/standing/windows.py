@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from eventide.errors import PlanError, Span
+from eventide.instants import ALL_TIME, TimeRange
 from eventide.plan.bind import resolve
 from eventide.plan.check import require, require_columns
 from eventide.plan.expressions import Expression, Named
@@ -187,6 +188,20 @@ def window_edge(window: StreamWindow, slide_us: int | None) -> Edge:
     return slid(window.edge, slide_us)
 
 
+def held_range(window: StreamWindow, now_us: int) -> TimeRange:
+    """Return a period outside of which a window holds no event at an instant, nor later."""
+    match window:
+        case RangeWindow(size_us=size, jump_us=jump):
+            tail_us = now_us if jump is None else now_us // jump * jump
+            return TimeRange.since(tail_us - size + 1)
+        case PeriodWindow(period_us=period):
+            return TimeRange.since(now_us // period * period)
+        case SinceWindow(since_us=since_us, until_us=until_us):
+            return TimeRange(since_us, ALL_TIME.end_us if until_us is None else until_us)
+        case Unbounded() | RowsWindow() | SessionWindow():
+            return ALL_TIME
+
+
 @dataclass(frozen=True, slots=True)
 class Windowed(OverOne):
     """The events in the window over a stream; the source is a scan.
@@ -285,3 +300,12 @@ class Windowed(OverOne):
     def changes(self) -> bool:
         """Whether its rows may go again: they leave the window."""
         return True
+
+    @property
+    def comes_with_events(self) -> bool:
+        """A row is an event."""
+        return True
+
+    def period_below(self, period: TimeRange) -> TimeRange:
+        """Return the times of the events that the window holds in a period."""
+        return held_range(self.window, period.start_us)

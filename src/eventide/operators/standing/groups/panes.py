@@ -44,7 +44,7 @@ from eventide.plan.render import render
 from eventide.plan.standing.edges import Edge, UpdatePattern
 from eventide.plan.standing.execution import Execution
 from eventide.plan.standing.nodes import GroupAggregate
-from eventide.plan.standing.update_patterns import by_pane, by_sketch, is_taken_back
+from eventide.plan.standing.structures import by_pane, by_sketch, is_taken_back
 
 WORD = pa.int64()
 
