@@ -119,7 +119,7 @@ def tiny_files() -> Iterator[None]:
         ("reading.scan.MOST_OVERLAPPING_ROWS", 30),
         ("files.mapped.OPEN_FILES", 2),
         ("files.mapped.CACHED_NODES", 3),
-        ("memory.SCAN_ROWS", 5),
+        ("memory.SLICE_ROWS", 5),
     ]
     with contextlib.ExitStack() as stack:
         for name, value in sizes:

@@ -13,6 +13,7 @@ from eventide.schema import MAX_TS_US, MIN_TS_US, DataType
 UNIT_US = {"s": 1_000_000, "ms": 1_000, "us": 1}
 HAS_ZONE = r"\d:\d.*(Z|[+-]\d\d(:?\d\d)?)$|\dZ$"
 PLAIN_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+_HIGH_BITS = np.uint64(0x8080808080808080)
 CONVERT_ERRORS = (pa.ArrowException, ValueError, OverflowError)
 
 EXPECTED = {
@@ -130,8 +131,31 @@ def to_type(column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
         column = column.cast(pa.decimal256(60, data_type.scale))
     result = column.cast(target)
     if data_type.kind == "string":
-        result.validate(full=True)  # text that says it is UTF-8 may not be
+        check_text(result)
     return result
+
+
+def check_text(column: pa.ChunkedArray) -> None:
+    """Refuse text that says it is UTF-8 but is not."""
+    for chunk in column.chunks:
+        # Arrow looks at every text; if all bytes are ASCII, a look at the whole is enough.
+        chunk.validate(full=not is_ascii(chunk))
+
+
+def is_ascii(texts: pa.Array) -> bool:
+    """Whether texts lie one behind the other in bytes that are all ASCII."""
+    if not len(texts):
+        return True
+    _, bounds, data = texts.buffers()
+    offsets = np.frombuffer(bounds, np.int32)[texts.offset :][: len(texts) + 1]
+    if data is None or len(offsets) <= len(texts) or (offsets[1:] < offsets[:-1]).any():
+        return False
+    begin, end = int(offsets[0]), int(offsets[-1])
+    if begin < 0 or end > data.size:
+        return False
+    found = np.frombuffer(data, np.uint8)[begin:end]
+    words = found[: len(found) // 8 * 8].view(np.uint64)
+    return not (np.bitwise_or.reduce(words) & _HIGH_BITS or (found[8 * len(words) :] > 127).any())
 
 
 def decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -171,7 +195,8 @@ def to_timestamp(column: pa.ChunkedArray) -> pa.ChunkedArray:
         counts = column.cast(pa.int64())
         if source.unit == "ns":
             return in_years(floor_divide(counts, 1000))
-        return in_years(pc.multiply_checked(counts, UNIT_US[source.unit]))
+        factor = UNIT_US[source.unit]
+        return in_years(counts if factor == 1 else pc.multiply_checked(counts, factor))
     if DataType.from_arrow(source) == DataType("string"):
         return parse_iso(column.cast(pa.string()))
     message = f"{source} is not a time"

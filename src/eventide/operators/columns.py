@@ -12,11 +12,16 @@ import pyarrow.compute as pc
 from eventide.accumulators.columns import one_spelling
 from eventide.errors import EvaluationError
 from eventide.kernels.aggregates.extremes import first_by_group
-from eventide.kernels.compiled import Int32s, frozen
+from eventide.kernels.compiled import Int32s, Int64s, frozen
+from eventide.kernels.texts import SPARE_BYTES, number_texts
 from eventide.operators.fingerprints import list_bytes
 
 BLOCK_BYTES = 128 << 20
 """Batches are not concatenated beyond this size: a column of text holds at most 2 GiB."""
+FEW_TEXTS = 4096
+"""Up to this many different texts are numbered by our own kernel, which is quicker than Arrow's."""
+MANY_ROWS = 4096
+"""Arrow's own numbering takes less for fewer rows than this."""
 
 
 _FEWER = "select fewer or shorter columns, or keep less in a window"
@@ -89,6 +94,8 @@ def encode_more(
     if not columns:
         return frozen(np.zeros(length, np.int32)), [], 1
     old = len(known[0])
+    if not old:
+        return encode_keys(columns, length)
     both = [pa.concat_arrays(pair) for pair in zip(known, columns, strict=True)]
     codes, keys, count = encode_keys(both, old + length)
     return frozen(codes[old:]), keys, count
@@ -98,5 +105,31 @@ def encode_column(column: pa.Array) -> tuple[Int32s, int]:
     """Number the distinct values of a column in the order in which they first occur."""
     if pa.types.is_list(column.type):
         column = list_bytes(column)
+    found = short_texts(column)
+    if found is not None:
+        return found[0], len(found[1])
     encoded = column.dictionary_encode(null_encoding="encode")
     return frozen(encoded.indices.to_numpy(zero_copy_only=False)), len(encoded.dictionary)
+
+
+def short_texts(column: pa.Array) -> tuple[Int32s, Int64s] | None:
+    """Return the number of each text, and the first row with each number, in order of occurrence.
+
+    None if the column has few rows, nulls, long texts or many different ones.
+    """
+    if column.type != pa.string() or len(column) < MANY_ROWS or column.null_count:
+        return None
+    _, bounds, data = column.buffers()
+    offsets = np.frombuffer(bounds, np.int32)[column.offset :][: len(column) + 1]
+    begin, end = int(offsets[0]), int(offsets[-1])
+    words = np.zeros((end - begin + SPARE_BYTES) // 8, np.uint64)
+    if begin < end:
+        words.view(np.uint8)[: end - begin] = np.frombuffer(data, np.uint8)[begin:end]
+    if begin:
+        offsets = offsets - np.int32(begin)
+    size = 4 * FEW_TEXTS
+    low, high = np.zeros(size, np.uint64), np.zeros(size, np.uint64)
+    numbers = np.full(size, -1, np.int32)
+    codes, first = np.empty(len(column), np.int32), np.empty(FEW_TEXTS, np.int64)
+    count = number_texts(frozen(offsets), frozen(words), low, high, numbers, codes, first)
+    return (frozen(codes), first[:count]) if count >= 0 else None

@@ -15,12 +15,13 @@ from eventide.store.order import Int64s, int64_view
 from eventide.store.source import (
     MOST_SLICES,
     NO_TIME,
-    SCAN_ROWS,
     TimeSlice,
     Where,
 )
 
 SMALL_CHUNK_ROWS = 1 << 18
+SLICE_ROWS = 1 << 20
+"""More than the store reads at once: slices of a table are not copied, unless they are joined."""
 
 
 class TableSource:
@@ -73,7 +74,7 @@ class TableSource:
         self.schema.check_scanned(columns)
         start, end = self.rows_in(time_range)
         part = self.table.select(list(columns)).slice(start, max(0, end - start))
-        return (batch for batch in part.to_batches(max_chunksize=SCAN_ROWS) if batch.num_rows)
+        return (batch for batch in part.to_batches(max_chunksize=SLICE_ROWS) if batch.num_rows)
 
     def slices(self, time_range: TimeRange, target_rows: int) -> list[TimeSlice]:
         """Cut a time range into disjoint, ordered slices of about `target_rows` rows each."""

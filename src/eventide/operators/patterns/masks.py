@@ -1,14 +1,15 @@
 """Conditions that read one row and rows at fixed distances from it: a bit of every row for each.
 
 They are computed for whole batches, before any matching. Rows come in their own order; masks are
-in key order, where PREV and NEXT are neighbours.
+in key order, where PREV and NEXT are neighbours. Conditions without PREV and NEXT are computed in
+the rows' own order, so that only their bits have to be put in key order.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 from eventide.accumulators.columns import int64s
 from eventide.kernels.compiled import Bools, Int64s, Numbers
 from eventide.kernels.ordering import ranges
+from eventide.operators.columns import short_texts
 from eventide.operators.expressions.evaluate import evaluate, evaluate_predicate
 from eventide.plan.expressions import (
     At,
@@ -34,7 +36,7 @@ from eventide.plan.expressions import (
 from eventide.plan.render import render
 from eventide.schema import TS
 
-Masks = npt.NDArray[np.uint64]
+Masks = npt.NDArray[np.unsignedinteger]
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class RowsByKey:
     order: Int64s
     offsets: Int64s
     in_key_order: bool
+    marks: Masks | None = None
+    """Of each row, in the rows' own order, which conditions on nothing but the row hold."""
     taken: dict[str, pa.Array] = field(default_factory=dict, compare=False)
     viewed: dict[tuple[str, int], Numbers | None] = field(default_factory=dict, compare=False)
     lying: dict[str, Numbers | None] = field(default_factory=dict, compare=False)
@@ -60,7 +64,9 @@ class RowsByKey:
         if self.in_key_order:
             rows = self.rows.slice(low, high - low)
             return RowsByKey(rows, self.order[: high - low], offsets, in_key_order=True)
-        return RowsByKey(self.rows, self.order[low:high], offsets, in_key_order=False)
+        return RowsByKey(
+            self.rows, self.order[low:high], offsets, in_key_order=False, marks=self.marks
+        )
 
     @property
     def count(self) -> int:
@@ -298,12 +304,52 @@ class LocalCondition:
 
 def masks_of(conditions: Sequence[LocalCondition | None], by_key: RowsByKey) -> Masks:
     """Return, for each row in key order, which conditions hold; no condition always holds."""
+    if by_key.in_key_order:
+        marks = marks_of(conditions, by_key.rows)
+    else:
+        marks = marks_of(conditions, by_key.rows) if by_key.marks is None else by_key.marks
+        marks = marks[by_key.order]
     always = sum(1 << number for number, each in enumerate(conditions) if each is None)
-    masks = np.full(by_key.count, always, np.uint64)
+    masks: Masks = marks | np.uint64(always)
     for number, condition in enumerate(conditions):
-        if condition is not None:
+        if condition is not None and condition.leaves:
             masks |= condition.holding(by_key) * np.uint64(1 << number)
     return masks
+
+
+def marks_of(conditions: Sequence[LocalCondition | None], rows: pa.RecordBatch) -> Masks:
+    """Return, for each row as it lies, which of the conditions on nothing but the row hold.
+
+    A condition on one column of text is computed once for each text, if there are few.
+    """
+    own = {number: each for number, each in enumerate(conditions) if each and not each.leaves}
+    marks: Masks = np.zeros(rows.num_rows, np.min_scalar_type((1 << len(conditions)) - 1))
+    by_text: dict[str, dict[int, LocalCondition]] = {}
+    for number, condition in own.items():
+        if len(condition.reads) == 1:
+            by_text.setdefault(condition.reads[0], {})[number] = condition
+    for name, asked in by_text.items():
+        texts = short_texts(rows.column(name))
+        if texts is not None:
+            codes, first = texts
+            values = rows.select([name]).take(pa.array(first))
+            marks |= _marked(asked, values, marks.dtype)[codes]
+            own = {number: each for number, each in own.items() if number not in asked}
+    return marks | _marked(own, rows, marks.dtype) if own else marks
+
+
+def _marked(
+    conditions: Mapping[int, LocalCondition],
+    rows: pa.RecordBatch,
+    kind: np.dtype[np.unsignedinteger],
+) -> Masks:
+    """Return which conditions hold, by their numbers, for each row as it lies."""
+    count = rows.num_rows
+    lying = RowsByKey(rows, np.empty(0, np.int64), np.array([0, count]), in_key_order=True)
+    marks: Masks = np.zeros(count, kind)
+    for number, condition in conditions.items():
+        marks |= condition.holding(lying) * kind.type(1 << number)
+    return marks
 
 
 def unwrapped(expression: Expression, leaves: dict[At, str], taken: frozenset[str]) -> Expression:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +21,7 @@ from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRa
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
 from eventide.kernels.keys import search_keys
-from eventide.kernels.ordering import ranges
+from eventide.kernels.ordering import is_sorted, ranges
 from eventide.kernels.patterns.code import Tables
 from eventide.kernels.patterns.notes import Predecessors
 from eventide.kernels.patterns.scan import scan
@@ -47,7 +47,13 @@ from eventide.operators.key_layers import NEVER, KeyLayers
 from eventide.operators.operator import Size
 from eventide.operators.patterns.conditions import Conditions, compile_conditions
 from eventide.operators.patterns.found import predecessors_of, scanned_matches, searched_matches
-from eventide.operators.patterns.masks import LocalCondition, RowsByKey, masks_of
+from eventide.operators.patterns.masks import (
+    LocalCondition,
+    Masks,
+    RowsByKey,
+    marks_of,
+    masks_of,
+)
 from eventide.operators.patterns.measures import MatchChains, Measure, Naming
 from eventide.operators.patterns.outcome import check_outcome
 from eventide.operators.patterns.report import Report
@@ -58,7 +64,6 @@ from eventide.plan.expressions import At, MatchNumber, columns_of, walk
 from eventide.plan.patterns.automaton import PatternAutomaton
 from eventide.plan.patterns.looking_back import looks_back
 from eventide.plan.patterns.nodes import MatchRecognize
-from eventide.schema import TS
 
 MOST_ELEMENTS = 4_000_000
 """How many matched rows are held before their results are computed."""
@@ -285,12 +290,21 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         if self.threads == 1 or count < 2 * SMALLEST_PART or len(state.begin) < 2:
             yield by_key, state
             return
+        if not by_key.in_key_order:
+            by_key = replace(by_key, marks=self.marks(by_key.rows))
         parts = min(PARTS_A_THREAD * self.threads, count // SMALLEST_PART)
         cuts = np.searchsorted(by_key.offsets, np.linspace(0, count, parts + 1)[1:-1])
         # Keys may have no rows at all here, the last ones too.
         bounds = np.unique([0, *cuts, len(state.begin)])
         for first, last in pairwise(bounds.tolist()):
             yield by_key.part(first, last), part_of(state, by_key.offsets, first, last)
+
+    def marks(self, rows: pa.RecordBatch) -> Masks:
+        """Return which conditions on nothing but the row hold, computed in threads."""
+        size = -(-rows.num_rows // self.threads)
+        parts = [rows.slice(first, size) for first in range(0, rows.num_rows, size)]
+        with ThreadPoolExecutor(self.threads) as threads:
+            return np.concatenate(list(threads.map(partial(marks_of, self.local), parts)))
 
     def step_part(
         self, by_key: RowsByKey, state: MatchState, watermark_us: int
@@ -328,10 +342,13 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         """Return the kept and the new rows by key, and the state including new keys."""
         old = len(state.kept)
         codes, keys, count = encode_more(state.keys, fresh, rows.num_rows)
-        kept_codes = np.repeat(np.arange(old, dtype=np.int32), state.kept)
-        all_codes = np.concatenate([kept_codes, codes])
+        all_codes = codes
+        if state.rows.num_rows:
+            kept_codes = np.repeat(np.arange(old, dtype=np.int32), state.kept)
+            all_codes = np.concatenate([kept_codes, codes])
         order, offsets = np.empty(len(all_codes), np.int64), np.zeros(count + 1, np.int64)
         order_by_key(frozen(all_codes), offsets, order)
+        order = frozen(order)
         nothing = np.zeros(count - old, np.int64)
         grown = replace(
             state,
@@ -345,7 +362,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
             fresh_rows = np.zeros(rows.num_rows, np.bool_)
             grown = replace(grown, matched=np.concatenate([state.matched, fresh_rows])[order])
         everything = concat_batches([state.rows, rows], self.source_schema)
-        in_order = count == 1 or bool((order[1:] > order[:-1]).all())
+        in_order = count == 1 or is_sorted(order, order)
         return RowsByKey(everything, order, offsets, in_order), grown
 
     def rules(self, last_watermark_us: int, watermark_us: int) -> Rules:
@@ -371,7 +388,9 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         masks = masks_of(self.local, by_key)
         if hidden is not None:
             masks[hidden] = 0
-        rows = Rows(frozen(by_key.times), frozen(masks))
+        timeless = self.is_local and self.node.within_us is None
+        times = np.empty(0, np.int64) if timeless else by_key.times
+        rows = Rows(frozen(times), frozen(masks))
         tables = None if self.is_local else self.tables(by_key)
         status = PAUSED
         while status == PAUSED:
@@ -379,7 +398,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
                 matches, parts, status, where = self.scanned(rows, parts, rules)
             else:
                 matches, parts, status, where = self.searched(tables, rows, parts, rules)
-            check_outcome(self.node, status, where, by_key.column(TS))
+            check_outcome(self.node, status, where, by_key)
             yield matches, parts
 
     def tables(self, by_key: RowsByKey) -> Tables:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from eventide.errors import EvaluationError
 from eventide.kernels.patterns.search import MOST_TAKEN
 from eventide.kernels.patterns.tables import (
@@ -15,15 +13,17 @@ from eventide.kernels.patterns.tables import (
     SKIP_TO_START,
     TOO_MANY_MATCHES,
 )
+from eventide.operators.patterns.masks import RowsByKey
 from eventide.plan.patterns.nodes import MatchRecognize
+from eventide.schema import TS
 
 
-def check_outcome(node: MatchRecognize, status: int, where: int, times: pa.Array) -> None:
-    """Raise the error that a matcher found at a start row, by the times of all rows."""
+def check_outcome(node: MatchRecognize, status: int, where: int, by_key: RowsByKey) -> None:
+    """Raise the error that a matcher found at a start row."""
     if status in (OK, PAUSED):
         return
     skip = node.skip
-    at = times[where].as_py()
+    at = by_key.column(TS)[where].as_py()
     if status == NO_SKIP_TARGET:
         message = f"the match at {at} has no row of {skip.variable} to skip to"
         hint = "skip PAST LAST ROW or TO NEXT ROW, which every match can"

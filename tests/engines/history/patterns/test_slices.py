@@ -373,7 +373,7 @@ def test_threads_find_what_one_finds(clauses: str, block: int) -> None:
         patch.object(match_rows, "SMALLEST_PART", 3),
         patch.object(match_rows, "part_of", told),
         patch.object(history, "SLICE_ROWS", block),
-        patch("eventide.store.memory.SCAN_ROWS", block),
+        patch("eventide.store.memory.SLICE_ROWS", block),
     ):
         found = shown(history.run_slice(plan, source, whole, threads=3))
     assert len(shared) >= 2
