@@ -23,7 +23,7 @@ import pyarrow as pa
 from eventide.api.live.durable import DurableGroup, DurableQuery
 from eventide.api.live.follower import FOLLOWER, Looked
 from eventide.api.live.group import LARGE_GAP, Group
-from eventide.api.live.handover import HandOver, is_receiving
+from eventide.api.live.handover import is_receiving
 from eventide.api.live.query import LiveQuery
 from eventide.api.live.running import EmittedRows, RunningStream
 from eventide.api.live.subscription import Subscription
@@ -393,7 +393,8 @@ class Delivery:
 
     def receives(self) -> bool:
         """Return whether a query has a receiver; who pulls rows holds on to the query anyway."""
-        return any(isinstance(query.queue, HandOver) for query in self.subscriptions())
+        queues = (query.queue for query in self.subscriptions())
+        return any(queue is not None and queue.has_receiver for queue in queues)
 
     def wake(self) -> None:
         """Let queries take what is stored soon."""
@@ -406,7 +407,7 @@ class Delivery:
             running = self.subscriptions()
         until = monotonic() + timeout
         for query in running:
-            if isinstance(query.queue, HandOver):
+            if query.queue is not None:
                 query.queue.be_quick()
         for query in running:
             if query.queue is not None:
@@ -420,11 +421,13 @@ class Delivery:
                 log.exception("%s could not be ended properly", query.described())
         for query in running:
             queue = query.queue
-            if isinstance(queue, HandOver) and not queue.drained(max(0.0, until - monotonic())):
+            if queue is None:
+                continue
+            if queue.drained(max(0.0, until - monotonic())):
+                queue.close_receiver()
+            else:
                 rows = queue.waiting_rows
                 log.warning("%s: %d rows were not handed over in time", query.described(), rows)
-            elif isinstance(queue, HandOver):
-                queue.close_receiver()
 
     def leave_to_parent(self) -> None:
         """Let the live queries stay with the process that this one is a copy of."""

@@ -23,8 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.api.live.group import NOTHING_MOVED, Group, ReadEvents
-from eventide.api.live.handover import HandOver
-from eventide.api.live.pulled import PullQueue
 from eventide.api.live.row_queue import LiveRows, RowQueue
 from eventide.api.live.subscription import Subscription
 from eventide.api.result import Result
@@ -108,8 +106,7 @@ class DurableQuery(Subscription):
                 self.progress.stop()
             if self.queue is not None:
                 self.queue.drop_unreceived()
-                drained = self.queue.drained(RECEIVING_S)
-                if isinstance(self.queue, HandOver) and drained:
+                if self.queue.drained(RECEIVING_S):
                     self.queue.close_receiver()
         finally:
             super().cancel()
@@ -153,7 +150,7 @@ class DurableGroup(Group):
         self.acknowledged = Acknowledged(folder)
         self.journal = Journal(folder, 0, 0)
         query.progress = self
-        if isinstance(query.queue, HandOver | PullQueue):
+        if query.queue is not None:
             query.queue.acknowledge = self.received
 
     def lock(self) -> None:
@@ -181,11 +178,11 @@ class DurableGroup(Group):
 
     def receive_from(self, acknowledged: int) -> None:
         """Let the receiver begin; find out which rows need not come again."""
-        query, queue = self.query, self.query.queue
+        query = self.query
         self.acknowledged_rows = acknowledged
-        if isinstance(queue, HandOver):
-            there = queue.receiver.begin(query.name, query.output_schema, acknowledged)
-            self.acknowledged_rows = queue.taken_rows = queue.acknowledged_rows = there
+        if query.queue is not None:
+            there = query.queue.begin(query.name, query.output_schema, acknowledged)
+            self.acknowledged_rows = there
 
     def resume(self, read: Callable[[bytes], tuple[LiveEngine, LiveState]]) -> bool:
         """Go on where the files say; return whether there are any.
@@ -351,7 +348,7 @@ class DurableGroup(Group):
         definition = json.dumps({**self.definition, **facts})
         rows = query.counters.rows
         nothing: AbstractContextManager[list[LiveRows]] = nullcontext([])
-        with queue.at_rest() if isinstance(queue, HandOver | PullQueue) else nothing as waiting:
+        with nothing if queue is None else queue.at_rest() as waiting:
             kept = written_rows(waiting)
             found = Checkpoint(number, definition, self.position, rows, state, kept)
             write_checkpoint(self.folder, found)

@@ -15,6 +15,8 @@ from threading import Lock, Thread, current_thread, local
 from time import monotonic
 from typing import Literal, get_args
 
+import pyarrow as pa
+
 from eventide.api.live.receiver import RowReceiver, worth_another
 from eventide.api.live.row_queue import LiveRows, RowQueue
 from eventide.errors import SchemaError
@@ -77,6 +79,8 @@ def is_receiving() -> bool:
 class HandOver(RowQueue):
     """A queue of rows, and the thread that calls the receiver with them."""
 
+    has_receiver = True
+
     def __init__(
         self,
         receiver: RowReceiver,
@@ -90,13 +94,9 @@ class HandOver(RowQueue):
         self.give_up = give_up
         self.options = options
         self.name = name
-        self.acknowledge: Callable[[int], None] = lambda _: None
-        """Called with the number below which no row has to come again."""
         self.taken_rows = self.acknowledged_rows = 0
         """The number behind the last row that was received or given up, and that below which all
         are safe."""
-        self.given_up_rows = 0
-        self.retried = 0
         self.thread: Thread | None = None
         self.handing = Lock()
         """Held while the receiver is called."""
@@ -104,6 +104,22 @@ class HandOver(RowQueue):
         """Whether the receiver is closed."""
         self.hurry = False
         """Whether the process ends: nothing is tried again after a wait."""
+
+    @property
+    def fails_when_full(self) -> bool:
+        """Whether the query fails while there is no room for its rows."""
+        return self.options.full == "fail"
+
+    @property
+    def handed_rows(self) -> int:
+        """How many rows the receiver has taken."""
+        return max(0, self.taken_rows - self.given_up_rows)
+
+    def begin(self, query: str | None, schema: pa.Schema, acknowledged: int) -> int:
+        """Let the receiver prepare for the rows of a query; it may have some of them."""
+        there = self.receiver.begin(query, schema, acknowledged)
+        self.taken_rows = self.acknowledged_rows = there
+        return there
 
     def put(self, rows: LiveRows) -> None:
         """Queue rows; they are handed over in this order."""
@@ -163,7 +179,8 @@ class HandOver(RowQueue):
         safe = self.receiver.safe(self.taken_rows)
         if safe > self.acknowledged_rows:
             self.acknowledged_rows = safe
-            self.acknowledge(safe)
+            if self.acknowledge is not None:
+                self.acknowledge(safe)
 
     def tick(self) -> None:
         """Let the receiver do what is due by the clock; what fails is tried again."""

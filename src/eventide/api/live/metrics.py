@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from eventide.api.live.handover import HandOver
 from eventide.schema import (
     FLOAT64,
     INT64,
@@ -89,7 +88,6 @@ def numbers_of(query: Subscription) -> dict[str, Value]:
     counters, queue, failure = query.counters, query.queue, query.failure
     whole = failure is None or isinstance(failure, Exception)
     sizes = [size for _, size in query.sizes()] if whole else None
-    hand_over = queue if isinstance(queue, HandOver) else None
     return {
         "id": query.id,
         "name": query.name,
@@ -104,16 +102,11 @@ def numbers_of(query: Subscription) -> dict[str, Value]:
         "state_rows": None if sizes is None else sum(size.tuples for size in sizes),
         "state_bytes": None if sizes is None else sum(size.bytes for size in sizes),
         "waiting_rows": 0 if queue is None else queue.waiting_rows,
-        "handed_rows": 0 if hand_over is None else handed_rows(hand_over),
-        "retried": 0 if hand_over is None else hand_over.retried,
-        "dead_rows": 0 if hand_over is None else hand_over.given_up_rows,
+        "handed_rows": 0 if queue is None else queue.handed_rows,
+        "retried": 0 if queue is None else queue.retried,
+        "dead_rows": 0 if queue is None else queue.given_up_rows,
         "failure": None if failure is None else f"{type(failure).__name__}: {failure}",
     }
-
-
-def handed_rows(queue: HandOver) -> int:
-    """Return how many rows a receiver has taken, those of a durable query from its start on."""
-    return max(0, queue.taken_rows - queue.given_up_rows)
 
 
 def queries_source(queries: Iterable[Subscription]) -> TableSource:

@@ -40,8 +40,6 @@ class PullQueue(RowQueue):
         super().__init__(most_rows, has_room)
         self.wakers: list[Callable[[], None]] = []
         """Called when rows have come, or none will any more."""
-        self.acknowledge: Callable[[int], None] | None = None
-        """Called with the number behind the last row that has been received."""
         self.in_hand: LiveRows | None = None
         """The rows that were pulled last, and are not acknowledged yet."""
 

@@ -14,7 +14,7 @@ from eventide.api.live.clock import Clock
 from eventide.api.live.dead_letters import DeadLetters
 from eventide.api.live.delivery import Delivery
 from eventide.api.live.durable import QUERIES, Definition, DurableGroup, DurableQuery, alone
-from eventide.api.live.handover import HandOver, HandOverOptions
+from eventide.api.live.handover import HandOverOptions
 from eventide.api.live.kept import KeptQuery, kept_queries
 from eventide.api.live.pulled import Pull
 from eventide.api.live.receiver import Receive, receiver_of
@@ -124,8 +124,8 @@ class LiveQueries:
                     return durable
                 live = Subscription(engine, self.delivery, text=text)
                 self.receive(live, receiver, options)
-                if isinstance(live.queue, HandOver):
-                    live.queue.receiver.begin(None, live.output_schema, 0)
+                if live.queue is not None:
+                    live.queue.begin(None, live.output_schema, 0)
                 self.begun(live, plan, shared, from_history=options.from_history)
                 self.listen(live, options)
                 return live

@@ -6,7 +6,8 @@ A query whose queue is full takes no step until there is room. Its events wait i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Condition
 from time import monotonic
 
@@ -26,7 +27,10 @@ class LiveRows(Result):
 
 
 class RowQueue:
-    """The rows of one query that wait."""
+    """The rows of one query that wait; without more, until someone takes them."""
+
+    has_receiver = False
+    """Whether the rows are handed to a receiver, without being asked for."""
 
     def __init__(self, most_rows: int, has_room: Callable[[], None]) -> None:
         self.most_rows = max(1, most_rows)
@@ -37,6 +41,29 @@ class RowQueue:
         self.changed = Condition()
         self.ended = False
         """Whether no more rows will come."""
+        self.acknowledge: Callable[[int], None] | None = None
+        """Called with the number below which no row has to come again, if someone wants to know."""
+        self.retried = 0
+        """How many calls of a receiver were repeated."""
+        self.given_up_rows = 0
+        """How many rows the receiver did not take."""
+
+    @property
+    def fails_when_full(self) -> bool:
+        """Whether the query fails, rather than waits, while there is no room for its rows."""
+        return False
+
+    @property
+    def handed_rows(self) -> int:
+        """How many rows a receiver has taken, those of a durable query from its start on."""
+        return 0
+
+    def begin(self, query: str | None, schema: pa.Schema, acknowledged: int) -> int:  # noqa: ARG002
+        """Prepare for the rows of a query; return how many of them need not come again.
+
+        `acknowledged` is how many have been received as far as the query knows.
+        """
+        return acknowledged
 
     @property
     def full(self) -> bool:
@@ -71,6 +98,13 @@ class RowQueue:
                 self.waiting_rows -= len(self.waiting.pop())
             self.changed.notify_all()
 
+    @contextmanager
+    def at_rest(self) -> Iterator[list[LiveRows]]:
+        """Let rows that were taken be safe, if that can be; yield those that are not received."""
+        with self.changed:
+            found = list(self.waiting)
+        yield found
+
     def drained(self, timeout: float | None = None) -> bool:
         """Return once nothing waits, or after so many seconds; whether nothing does."""
         until = None if timeout is None else monotonic() + timeout
@@ -97,3 +131,10 @@ class RowQueue:
         with self.changed:
             self.ended = True
             self.changed.notify_all()
+
+    def be_quick(self) -> None:
+        """Do not wait between calls of a receiver that raises: the process ends."""
+
+    def close_receiver(self) -> bool:
+        """Free what the receiver holds, if there is one; return whether that worked."""
+        return True

@@ -162,7 +162,7 @@ class Subscription(LiveQuery, PulledRows):
                 parts.append(self.go_on(step).to_arrow())
             parts.append(super().finish().to_arrow())
         self.ended()
-        if isinstance(self.queue, HandOver):
+        if self.queue is not None:
             self.queue.drained()
             self.queue.close_receiver()
         return Result(pa.concat_tables(parts))
@@ -249,7 +249,7 @@ class Subscription(LiveQuery, PulledRows):
 
     def check_room(self, queue: RowQueue) -> None:
         """Refuse to go on if too many rows wait, and the query is to fail then."""
-        if queue.full and isinstance(queue, HandOver) and queue.options.full == "fail":
+        if queue.full and queue.fails_when_full:
             message = f"{queue.waiting_rows:,} rows wait to be handed over, as many as may"
             hint = 'take them faster, or subscribe with a larger queue_rows, or full="wait"'
             raise StateLimitError(message, hint=hint)
@@ -278,9 +278,9 @@ class Subscription(LiveQuery, PulledRows):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None and isinstance(self.queue, HandOver):
+        if kind is None and self.queue is not None and self.queue.has_receiver:
             self.delivery.bring(self)
         self.cancel()
-        if isinstance(self.queue, HandOver) and kind is None:
+        if kind is None and self.queue is not None:
             self.queue.drained()
             self.queue.close_receiver()
