@@ -268,6 +268,7 @@ class Delivery:
     def apart(self, query: Subscription) -> Group:
         """Return a group of one query, with derived streams of its own that go on from here."""
         group = Group(self.read)
+        queries: list[LiveQuery] = []
         copies: dict[int, RunningStream] = {}
 
         def own(reader: LiveQuery) -> None:
@@ -275,11 +276,11 @@ class Delivery:
                 if id(source) not in copies:
                     copies[id(source)] = copy = source.copy()
                     own(copy)
-                    group.queries.append(copy)
+                    queries.append(copy)
             reader.sources = {name: copies[id(each)] for name, each in reader.sources.items()}
 
         own(query)
-        group.queries.append(query)
+        group.queries = [*queries, query]
         read = {name for each in group.queries for name in each.streams}
         together = self.together
         group.position = {name: at for name, at in together.position.items() if name in read}

@@ -34,17 +34,29 @@ class Group:
 
     def __init__(self, read: ReadEvents) -> None:
         self.read = read
-        self.queries: list[LiveQuery] = []
+        self.listening: list[LiveQuery] = []
+        """The queries that have a wall time: only they want to hear of events."""
+        self.queries = []
         self.position: dict[str, int] = {}
         self.stored: dict[str, StoredStream] = {}
         """The streams of `position`: another one of the same name is not meant."""
         self.heard: set[str] = set()
-        """The streams of which events have come since `hear`."""
+        """The streams of which events have come since `hear`, if a query listens."""
         self.noting = Lock()
         self.hearing = RLock()
         """Held meanwhile: who appended does not go on before its events have been heard of."""
         self.stepping = RLock()
         """Held during a step, and while queries come and go."""
+
+    @property
+    def queries(self) -> list[LiveQuery]:
+        """The queries, each behind the derived streams that it reads."""
+        return self._queries
+
+    @queries.setter
+    def queries(self, queries: list[LiveQuery]) -> None:
+        self._queries = queries
+        self.listening = [query for query in queries if query.listens]
 
     @property
     def held(self) -> bool:
@@ -82,10 +94,12 @@ class Group:
 
         It may move streams, in whichever group: so nothing else is locked here.
         """
+        if not (self.listening or self.heard):
+            return
         with self.hearing:
             with self.noting:
                 streams, self.heard = self.heard, set()
-            for query in list(self.queries) if streams else ():
+            for query in self.listening if streams else ():
                 if query.wall_time is not None:
                     for stream in streams:
                         query.wall_time.heard(stream)
@@ -231,8 +245,9 @@ class Group:
                     raise
                 if isinstance(query, RunningStream):
                     emitted[id(query)] = query.emitted
-        with self.noting:
-            self.heard.update(arrived)
+        if self.listening:
+            with self.noting:
+                self.heard.update(arrived)
         if any(query.finished for query in self.queries):
             self.sweep()
         return results

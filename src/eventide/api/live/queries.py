@@ -118,11 +118,13 @@ class LiveQueries:
                     )
                 if options.name is not None:
                     durable = DurableQuery(engine, self.delivery, text=text, name=options.name)
+                    durable.listens = options.idle_us is not None
                     self.receive(durable, receiver, options)
                     self.durable(durable, plan, params, options)
                     self.listen(durable, options)
                     return durable
                 live = Subscription(engine, self.delivery, text=text)
+                live.listens = options.idle_us is not None
                 self.receive(live, receiver, options)
                 if live.queue is not None:
                     live.queue.begin(None, live.output_schema, 0)

@@ -69,6 +69,8 @@ class LiveQuery:
         """The derived streams that it reads, by name, as they run for all their readers."""
         self.wall_time: WallTime | None = None
         """What moves its streams when they fall silent, if that is wanted."""
+        self.listens = False
+        """Whether it has a wall time, or will have one as soon as it has begun."""
 
     def begin(self, stored: Sources, from_history: bool) -> None:
         """Let a query see what is stored: rows of relations, and events if asked for."""
