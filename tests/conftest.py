@@ -90,14 +90,6 @@ def in_order_to_run(items: list[pytest.Item]) -> list[pytest.Item]:
     return list(chain.from_iterable(turns + doctests))
 
 
-@pytest.fixture(scope="session", autouse=True)
-def unheard() -> Iterator[None]:
-    """Nobody is told of compiling: once asked for, it would be told in the midst of other tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eventide.kernels.compiled.when_compiling", lambda _: None)
-        yield
-
-
 def pytest_collection_finish() -> None:
     """Let the collector not look again and again at thousands of tests, which stay anyway."""
     gc.collect()

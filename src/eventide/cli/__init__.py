@@ -11,6 +11,7 @@ streams.py    eventide streams    what a database holds
 upkeep.py     eventide stats      look inside; eventide compact, eventide backup
 verify.py     eventide verify     is it whole; eventide repair, what can be saved
 calibrate.py  eventide calibrate  measure this machine, to plan queries for it
+warm.py       eventide warm       compile what queries need
 demo.py       eventide demo       the product in two minutes
 app.py        the command itself: errors, exit codes, --debug
 terminal.py   where it prints: tables, errors in colour
@@ -30,6 +31,7 @@ from eventide.cli.streams import streams
 from eventide.cli.tpstream import tpstream
 from eventide.cli.upkeep import backup, compact, stats
 from eventide.cli.verify import repair, verify
+from eventide.cli.warm import warm
 from eventide.cli.watch import watch
 
 COMMANDS = (
@@ -47,6 +49,7 @@ COMMANDS = (
     verify,
     repair,
     calibrate,
+    warm,
     demo,
 )
 

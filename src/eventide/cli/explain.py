@@ -8,7 +8,7 @@ import click
 
 from eventide.cli.app import ASKED_WRONGLY, Command, Failure, LocalPath
 from eventide.cli.parameters import parameter_option, values_of
-from eventide.cli.query import COMPILING, database_argument, query_argument, query_text
+from eventide.cli.query import database_argument, query_argument, query_text
 from eventide.cli.terminal import notices, output
 
 PICTURES = (".svg", ".html")
@@ -44,11 +44,9 @@ def explain(
         text = f"cannot tell what to draw into {target}\nhint: name a file .svg or .html"
         raise Failure(text, ASKED_WRONGLY)
     from eventide.api.database import open_database
-    from eventide.kernels.compiled import when_compiling
 
     asked = query_text(query)
     opened = open_database(database, create=False)
-    when_compiling(lambda: notices().print(COMPILING))
     plan = opened.explain(asked, values_of(given), analyze=analyze)
     output().print(str(plan), markup=False, soft_wrap=True)
     if target is None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from eventide.sinks.files import Writer
 
 FORMATS = ("table", "csv", "jsonl", "parquet")
-COMPILING = "compiling, once for this machine: some seconds, for some patterns half a minute"
 SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
 database_argument = click.argument("database", metavar="DB", type=LocalPath())
@@ -102,12 +101,10 @@ def sql(  # noqa: PLR0913 - an option each
     """
     form = checked_form(form or default_form(target), target)
     from eventide.api.database import open_database
-    from eventide.kernels.compiled import when_compiling
 
     text = query_text(query)
     opened = open_database(database, create=False)
     started = perf_counter()
-    when_compiling(lambda: notices().print(COMPILING))
     rows = opened.sql(text, values_of(given)).to_arrow()
     seconds = perf_counter() - started
     hand_over(rows, form, target, limit_rows)

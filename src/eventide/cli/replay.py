@@ -12,7 +12,7 @@ import click
 
 from eventide.cli.app import ASKED_WRONGLY, Command, Failure
 from eventide.cli.parameters import parameter_option, values_of
-from eventide.cli.query import COMPILING, database_argument, query_argument, query_text
+from eventide.cli.query import database_argument, query_argument, query_text
 from eventide.cli.terminal import notices, output
 from eventide.errors import EvaluationError, EventideError, PlanError
 from eventide.sinks.words import plural
@@ -77,12 +77,10 @@ def replay(  # noqa: PLR0913 - an option each
            GROUP BY car, TUMBLE(ts, INTERVAL '1' MINUTE)" > minutes.jsonl
     """
     from eventide.api.database import open_database
-    from eventide.kernels.compiled import when_compiling
 
     text = query_text(query)
     form = form or ("table" if output().is_terminal else "csv")
     opened = open_database(database, create=False)
-    when_compiling(lambda: notices().print(COMPILING))
     try:
         replayed = opened.replay(
             text, params=values_of(given), start=start, end=end, speed=speed, lateness=lateness

@@ -13,7 +13,6 @@ from eventide.cli.app import ASKED_WRONGLY, Command, Failure, asked_path
 from eventide.cli.explain import PICTURES
 from eventide.cli.parameters import parameter_option, values_of
 from eventide.cli.query import (
-    COMPILING,
     checked_form,
     database_argument,
     default_form,
@@ -85,12 +84,10 @@ def tpstream(  # noqa: PLR0913 - an option each
     form = checked_form(form or form_beside(plot, target), target)
     check_plot(plot, form, target)
     from eventide.api.database import open_database
-    from eventide.kernels.compiled import when_compiling
 
     text = query_text(query)
     opened = open_database(database, create=False)
     started = perf_counter()
-    when_compiling(lambda: notices().print(COMPILING))
     matches = opened.tpstream(text, values_of(given))
     rows = matches.to_arrow()
     seconds = perf_counter() - started

@@ -11,7 +11,7 @@ import click
 
 from eventide.cli.app import ASKED_WRONGLY, Command, Failure
 from eventide.cli.parameters import parameter_option, values_of
-from eventide.cli.query import COMPILING, database_argument, query_argument, query_text
+from eventide.cli.query import database_argument, query_argument, query_text
 from eventide.cli.replay import FORMATS, printer_of
 from eventide.cli.terminal import notices, output
 from eventide.errors import EvaluationError, PlanError
@@ -91,7 +91,6 @@ def watch(  # noqa: PLR0913 - an option each
       eventide watch traffic.ev --name fast "SELECT * FROM cars WHERE speed > 130" >> fast.csv
     """
     from eventide.api.database import open_database
-    from eventide.kernels.compiled import when_compiling
 
     if name is None and (replace or start is not None):
         problem = "--start and --replace are for queries with a name\nhint: add --name NAME"
@@ -99,7 +98,6 @@ def watch(  # noqa: PLR0913 - an option each
     text = query_text(query)
     form = form or ("table" if output().is_terminal else "csv")
     opened = open_database(database, create=False)
-    when_compiling(lambda: notices().print(COMPILING))
     try:
         live = opened.live(
             text,

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, inline, kernel
+from eventide.kernels.compiled import Int64s, call, inline
 from eventide.kernels.slabs import BASE, ROOM, Slabs, widen
 
 LOW_BITS = np.int64(0xFFFFFFFF)
@@ -29,7 +29,7 @@ def digit_of(value: float) -> np.int64:
     return (max(exponent, np.int64(1)) + 13) >> 5
 
 
-@kernel
+@call
 def cover(slabs: Slabs, owner: int, digit: int) -> bool:
     """Give an owner the digits [digit, digit + 3]; return whether there was room.
 
@@ -48,7 +48,7 @@ def cover(slabs: Slabs, owner: int, digit: int) -> bool:
     return done
 
 
-@kernel
+@call
 def add_double(words: Int64s, first: int, value: float, sign: int) -> None:
     """Add a finite double to a sum, or subtract it; digit 0 of the grid would stand at `first`."""
     bits = np.float64(value).view(np.int64)
@@ -67,7 +67,7 @@ def add_double(words: Int64s, first: int, value: float, sign: int) -> None:
     words[place + 2] += way * (rest >> 32)
 
 
-@kernel
+@call
 def read_sum(words: Int64s, start: int, room: int, base: int) -> tuple[float, float]:
     """Return the sum, rounded once, and what rounding left out.
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.kernels.aggregates.sorted_blocks import HEADER, STARTS, count_of
-from eventide.kernels.compiled import Int64s, inline, kernel, lean_kernel
+from eventide.kernels.compiled import Int64s, call_lean, inline, kernel, lean_kernel
 from eventide.kernels.key_table import KeyTable, find
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START
 
@@ -26,7 +26,7 @@ LIST_ROOM = 512
 """The length of a list's slab: more values than are usually wanted, so it is rarely rebuilt."""
 
 
-@lean_kernel
+@call_lean
 def rank_of(value: np.int64, is_text: bool, texts: KeyTable, ranks: Int64s) -> np.int64:
     """Return a number that is smaller the further in front a value belongs."""
     return ranks[find(texts, value, np.int64(0))] if is_text else value
@@ -58,7 +58,7 @@ def list_value(
         listed[0] = min(listed[0] + 1, longest)
 
 
-@lean_kernel
+@call_lean
 def list_all(
     words: Int64s,
     notes: Int64s,

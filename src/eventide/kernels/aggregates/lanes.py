@@ -14,7 +14,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from eventide.kernels.aggregates.sums import two_product, two_sum
-from eventide.kernels.compiled import Bools, Floats, Numbers, inline, kernel
+from eventide.kernels.compiled import Bools, Floats, Numbers, call, inline
 
 LANES = 32  # sixteen fill two of the widest vector registers; 32 measured best
 LONG_RUN = 4 * LANES  # below this, putting the lanes together costs more than they save
@@ -41,7 +41,7 @@ def two_sum_of_finite(a: float, b: float) -> tuple[float, float]:
     return total, (a - (total - part)) + (b - part)
 
 
-@kernel
+@call
 def add_in_lanes(values: Numbers, valid: Bools, lanes: Floats) -> None:
     """Add values in lanes: sums, what they lost, sums of squares, what those lost.
 
@@ -84,7 +84,7 @@ def add_to_lane(value: float, lane: int, lanes: Floats) -> None:
     lanes[5 * LANES + lane] = value if value > largest else largest
 
 
-@kernel
+@call
 def fold_lanes(lanes: Floats, moments: Floats) -> None:
     """Merge the lanes of sums and of squares into two pairs."""
     for pair in range(2):
@@ -96,7 +96,7 @@ def fold_lanes(lanes: Floats, moments: Floats) -> None:
         moments[2 * pair + 1] = low
 
 
-@kernel
+@call
 def add_in_turn(values: Floats, valid: Bools, moments: Floats, extremes: Floats) -> None:
     """Add a short run, without checking whether its values are finite; find its extremes."""
     all_valid = len(valid) == 0
@@ -117,7 +117,7 @@ def add_in_turn(values: Floats, valid: Bools, moments: Floats, extremes: Floats)
     extremes[0], extremes[1] = smallest, largest
 
 
-@kernel
+@call
 def add_one_by_one(values: Numbers, valid: Bools, moments: Floats) -> None:
     """Add values and squares as the accumulators do, whether finite or not."""
     all_valid = len(valid) == 0

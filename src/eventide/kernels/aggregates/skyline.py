@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, inline, kernel
+from eventide.kernels.compiled import Int64s, call, inline, kernel
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START
 
 
@@ -37,7 +37,7 @@ def place_by_end(words: Int64s, start: int, first: int, last: int, end: int) -> 
     return low
 
 
-@kernel
+@call
 def move_entries(words: Int64s, start: int, first: int, last: int, to: int | np.int64) -> None:
     """Move the entries [first, last) to begin at a place."""
     if to < first:

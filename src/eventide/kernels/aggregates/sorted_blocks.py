@@ -24,7 +24,7 @@ from eventide.kernels.aggregates.sorted_values import (
     place_above,
     place_among,
 )
-from eventide.kernels.compiled import Int64s, inline, kernel
+from eventide.kernels.compiled import Int64s, call, inline, kernel
 from eventide.kernels.slabs import (
     BASE,
     BLOCK,
@@ -53,7 +53,7 @@ def block_of(words: Int64s, notes: Int64s, owner: int, value: int) -> int:
     return int(max(place_above(words, lows, blocks, value) - lows - 1, 0))
 
 
-@kernel
+@call
 def recount(words: Int64s, notes: Int64s, owner: int, number: int, more: np.int64) -> None:
     """Update the number of values of a block, and its first value."""
     lows, width = notes[owner, START] + HEADER, ((notes[owner, ROOM] - HEADER) >> 2)
@@ -180,7 +180,7 @@ def make_room(slabs: Slabs, owner: int, value: int) -> bool:
     return split(slabs, owner, block_of(words, notes, owner, value))
 
 
-@kernel
+@call
 def widen_directory(slabs: Slabs, owner: int) -> bool:
     """Give an owner a longer directory, or one for its only slab; return whether there was room."""
     words, notes, free, facts = slabs
@@ -210,7 +210,7 @@ def widen_directory(slabs: Slabs, owner: int) -> bool:
     return True
 
 
-@kernel
+@call
 def split(slabs: Slabs, owner: int, number: int) -> bool:
     """Move half of a block into a new one behind it; return whether there was room."""
     words, notes, free, facts = slabs

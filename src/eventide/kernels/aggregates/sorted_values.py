@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, inline, kernel
+from eventide.kernels.compiled import Int64s, call, inline
 
 COUNT_BITS = 40
 """A counted value is key << 40 | count."""
@@ -56,7 +56,7 @@ def close_place(words: Int64s, place: int, end: int) -> None:
         words[i] = words[i + 1]
 
 
-@kernel
+@call
 def count_value(words: Int64s, start: int, length: int, key: int, more: int) -> int:
     """Count a key up or down, and remove it at zero. Return the change in the number of keys."""
     lowest = np.int64(key) << COUNT_BITS

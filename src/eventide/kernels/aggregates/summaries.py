@@ -19,10 +19,10 @@ from eventide.kernels.aggregates.lanes import (
     add_one_by_one,
     fold_lanes,
 )
-from eventide.kernels.compiled import Bools, Floats, Int64s, Numbers, inline, kernel
+from eventide.kernels.compiled import Bools, Floats, Int64s, Numbers, call, inline, kernel
 
 
-@kernel
+@call
 def count_valid(valid: Bools, rows: int) -> int:
     """Return how many of a run's rows are not null."""
     if len(valid) == 0:
@@ -33,7 +33,7 @@ def count_valid(valid: Bools, rows: int) -> int:
     return count
 
 
-@kernel
+@call
 def find_extremes(values: Numbers, valid: Bools, extremes: Numbers) -> None:
     """Write the smallest and the largest value; a NaN is larger than every number."""
     all_valid = len(valid) == 0

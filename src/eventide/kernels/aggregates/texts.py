@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Bools, Int32s, Int64s, inline, kernel
+from eventide.kernels.compiled import Bools, Int32s, Int64s, call, inline, kernel
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -58,7 +58,7 @@ def head_of(data: Bytes, start: int, end: int) -> np.uint64:
     return head
 
 
-@kernel
+@call
 def rest_beats(data: Bytes, offsets: Int32s, row: int, best: int, sign: int) -> bool:
     """Whether a text beats the best one if their first eight bytes are equal."""
     start, length = offsets[row], offsets[row + 1] - offsets[row]

@@ -10,7 +10,7 @@ from eventide.kernels.aggregates.exact_sums import read_sum
 from eventide.kernels.aggregates.frequent_values import most_frequent
 from eventide.kernels.aggregates.sorted_blocks import word_at
 from eventide.kernels.aggregates.sorted_values import COUNT_BITS
-from eventide.kernels.compiled import Floats, Int64s, inline, kernel
+from eventide.kernels.compiled import Floats, Int64s, call, inline
 from eventide.kernels.key_table import KeyTable
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START
 
@@ -55,7 +55,7 @@ class Readers(NamedTuple):
     ranks: Int64s
 
 
-@kernel
+@call
 def wide_double(high: int, low: int) -> float:
     """Return a 128-bit integer as a double, rounded if it has more than 53 bits."""
     if high == low >> 63:
@@ -63,7 +63,7 @@ def wide_double(high: int, low: int) -> float:
     return np.float64(high) * 2.0**64 + np.float64(np.uint64(low))
 
 
-@kernel
+@call
 def double_sum(words: Int64s, notes: Int64s, owner: int, tallies: Int64s, group: int) -> float:
     """Return a sum of doubles: infinities and NaNs count while they are present."""
     part = owner - group * tallies.shape[1]
@@ -77,7 +77,7 @@ def double_sum(words: Int64s, notes: Int64s, owner: int, tallies: Int64s, group:
     return read_sum(words, notes[owner, START], notes[owner, ROOM], notes[owner, BASE])[0]
 
 
-@kernel
+@call
 def number_of(word: int, scale: float) -> float:
     """Return the number of a word: an integer divided by the scale, a double if the scale is 0."""
     if scale == 0.0:
@@ -85,7 +85,7 @@ def number_of(word: int, scale: float) -> float:
     return float(word) / scale
 
 
-@kernel
+@call
 def quantile(
     words: Int64s, notes: Int64s, owner: int, block: int, share: float, scale: float
 ) -> float:
@@ -102,7 +102,7 @@ def quantile(
     return low + (number_of(high_word, scale) - low) * (along - below)
 
 
-@kernel
+@call
 def bucket_quantile(words: Int64s, share: float, count: int) -> int:
     """Return the key of the bucket that holds the quantile at a share."""
     rank = int(np.floor(share * (count - 1)))
@@ -114,7 +114,7 @@ def bucket_quantile(words: Int64s, share: float, count: int) -> int:
     return int(words[place] >> COUNT_BITS)
 
 
-@kernel
+@call
 def read_word(
     kind: int,
     words: Int64s,
@@ -143,7 +143,7 @@ def read_word(
     return np.float64(np.nan if np.isnan(found) else found).view(np.int64)
 
 
-@kernel
+@call
 def read_pair(
     words: Int64s, notes: Int64s, owner: int, tallies: Int64s, group: int, row: Int64s, word: int
 ) -> None:

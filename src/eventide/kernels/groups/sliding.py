@@ -21,7 +21,7 @@ from eventide.kernels.aggregates.skyline import drop_ended, put_life
 from eventide.kernels.aggregates.sorted_blocks import put_in, take_out
 from eventide.kernels.aggregates.sorted_values import count_value
 from eventide.kernels.aggregates.sums import two_product
-from eventide.kernels.compiled import Bools, Int32s, Int64s, inline, kernel, lean_kernel
+from eventide.kernels.compiled import Bools, Int32s, Int64s, call, inline, lean_kernel
 from eventide.kernels.groups.reading import Readers, read_row
 from eventide.kernels.groups.tables import (
     COUNT,
@@ -149,7 +149,7 @@ def apply_integer(tallies: Int64s, group: int, part: int, word: np.int64, sign: 
     tallies[group, part, LOWER] = np.int64(after)
 
 
-@kernel
+@call
 def apply_value(
     words: Int64s,
     notes: Int64s,
@@ -214,7 +214,7 @@ def apply_part(
     return done
 
 
-@kernel
+@call
 def widen_part(slabs: Slabs, owner: int, block: int | None, kind: int, word: np.int64) -> bool:
     """Give a part more room for a value; return whether there was some.
 

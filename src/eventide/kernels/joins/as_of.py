@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, lean_kernel
+from eventide.kernels.compiled import Int64s, call_lean, lean_kernel
 from eventide.kernels.hashing import GOLDEN, mixed
 from eventide.kernels.joins.join import JoinRoom
 from eventide.kernels.joins.pool import (
@@ -36,7 +36,7 @@ how many results are written."""
 NOT_BEGUN = -2
 
 
-@lean_kernel
+@call_lean
 def hold(state: JoinTables, changes: Int64s, place: int, newest: bool) -> None:
     """Take a change of the side that is kept; with `newest` it replaces others."""
     if changes[place, SIGN] < 0:

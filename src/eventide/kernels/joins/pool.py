@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Int32s, Int64s, inline, lean_kernel
+from eventide.kernels.compiled import Int32s, Int64s, call_lean, inline, lean_kernel
 from eventide.kernels.key_table import KeyTable, place_of, put, remove
 from eventide.kernels.lifetimes.calendar_queue import NEVER, Calendar, next_due, schedule
 
@@ -179,7 +179,7 @@ def forget_tuple(state: JoinTables, handle: int, expired: bool) -> None:
         set_free(tuples, state.sides, np.int64(handle))
 
 
-@lean_kernel
+@call_lean
 def look_through(state: JoinTables, clock: int) -> None:
     """Remove expired tuples of sides whose tuples are searched for that, if it is time."""
     tuples, sides = state.tuples, state.sides
@@ -236,7 +236,7 @@ def relink(state: JoinTables, heads: Int64s) -> None:
             relink_pool(state, side, heads)
 
 
-@lean_kernel
+@call_lean
 def relink_ring(tuples: Int64s, sides: Int64s, side: int, heads: Int64s) -> None:
     """Link the tuples of a ring into other buckets."""
     for number in range(sides[side, OLDEST], sides[side, END]):
@@ -246,7 +246,7 @@ def relink_ring(tuples: Int64s, sides: Int64s, side: int, heads: Int64s) -> None
         heads[side, place] = number
 
 
-@lean_kernel
+@call_lean
 def relink_pool(state: JoinTables, side: int, heads: Int64s) -> None:
     """Link the tuples of a side in the pool into other buckets."""
     tuples = state.tuples

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int32s, Int64s, inline, lean_kernel
+from eventide.kernels.compiled import Int32s, Int64s, call_lean, inline
 
 NEVER = np.int64(2**63 - 1)
 WIDTH, CURRENT, DUE, COUNT = 0, 1, 2, 3
@@ -61,7 +61,7 @@ def grown_calendar(calendar: Calendar, capacity: int) -> Calendar:
     return Calendar(calendar.heads, links, exps, due, calendar.facts)
 
 
-@lean_kernel
+@call_lean
 def sift_up(due: Int32s, exps: Int64s, place: int) -> None:
     """Move the handle at a place of the heap up above those that expire after it."""
     handle = due[place]
@@ -74,7 +74,7 @@ def sift_up(due: Int32s, exps: Int64s, place: int) -> None:
     due[place] = handle
 
 
-@lean_kernel
+@call_lean
 def sift_down(due: Int32s, exps: Int64s, parent: int, end: int) -> None:
     """Move the handle at a place of the heap down below those that expire before it."""
     handle = due[parent]
@@ -110,7 +110,7 @@ def schedule(calendar: Calendar, handle: np.int64, exp: np.int64) -> None:
             calendar.heads[slot] = handle
 
 
-@lean_kernel
+@call_lean
 def open_slot(calendar: Calendar, number: int) -> None:
     """Make a slot the one that is being emptied: its handles become a heap."""
     facts = calendar.facts

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Bools, Int32s, Int64s, inline, lean_kernel
+from eventide.kernels.compiled import Bools, Int32s, Int64s, call_lean, inline, lean_kernel
 from eventide.kernels.lifetimes.calendar_queue import (
     DUE,
     NEVER,
@@ -85,7 +85,7 @@ def schedule_all(calendar: Calendar, handles: Int64s, exps: Int64s) -> None:
         schedule(calendar, handles[i], exps[handles[i]])
 
 
-@lean_kernel
+@call_lean
 def sweep(expiring: Expiring) -> None:
     """Search the list: handles that expire first are due, the rest moves together."""
     facts, calendar = expiring.facts, expiring.calendar
@@ -106,7 +106,7 @@ def sweep(expiring: Expiring) -> None:
     calendar.facts[DUE] = due
 
 
-@lean_kernel
+@call_lean
 def strike(expiring: Expiring, handle: np.int64) -> None:
     """Search the list for a handle and remove it."""
     facts = expiring.facts

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from eventide.kernels.compiled import Int64s, kernel
+from eventide.kernels.compiled import Int64s, call, kernel
 from eventide.kernels.lifetimes.tuple_operations import Operations
 
 COUNT, EMITTED, CHANGES, INSTANT, NEXT = range(5)
@@ -39,7 +39,7 @@ class Turns(NamedTuple):
     signs: Int64s
 
 
-@kernel
+@call
 def place_in_order(words: Int64s, depth: int, order: Int64s, count: int, place: int) -> int:
     """Return where a row belongs among the others, by the first `depth` words of each."""
     low, high = 0, count
@@ -55,7 +55,7 @@ def place_in_order(words: Int64s, depth: int, order: Int64s, count: int, place: 
     return low
 
 
-@kernel
+@call
 def turn_over(ranking: Ranking, now: int, ends: Int64s, out: Turns) -> None:
     """Write which of the first `now` rows are new, and which of the earlier ones are gone.
 
@@ -129,7 +129,7 @@ def rank_rows(
     return True
 
 
-@kernel
+@call
 def write_turn(place: int, sign: int, facts: Int64s, out: Turns) -> None:
     """Write that a row comes to the front or leaves it at the current instant."""
     out.places[facts[CHANGES]] = place
@@ -138,7 +138,7 @@ def write_turn(place: int, sign: int, facts: Int64s, out: Turns) -> None:
     facts[CHANGES] += 1
 
 
-@kernel
+@call
 def turn_over_key(
     words: Int64s, limit: int, new: int, ranking: Ranking, place: int, out: Turns
 ) -> None:

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Int64s, inline, lean_kernel
+from eventide.kernels.compiled import Int64s, call_lean, inline, lean_kernel
 from eventide.kernels.growing import longer
 from eventide.kernels.key_table import KeyTable, empty_table, find, put, remove, roomy
 from eventide.kernels.lifetimes.calendar_queue import NEVER
@@ -231,7 +231,7 @@ def emit_value(values: Int64s, value: np.int64, instant: np.int64, out: Emitted)
     return room
 
 
-@lean_kernel
+@call_lean
 def settle(
     keys: KeyTable,
     tuples: Int64s,

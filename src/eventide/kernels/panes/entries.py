@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from eventide.kernels.aggregates.exact_sums import add_double, cover, digit_of
-from eventide.kernels.compiled import Bools, Int32s, Int64s, inline, lean_kernel
+from eventide.kernels.compiled import Bools, Int32s, Int64s, call_lean, inline, lean_kernel
 from eventide.kernels.groups.sliding import (
     COUNTED,
     DOUBLES,
@@ -50,7 +50,7 @@ def add_wide(words: Int64s, high: int, low: int, more_high: np.int64, more_low: 
     words[high] += more_high + (np.int64(1) if after < before else np.int64(0))
 
 
-@lean_kernel
+@call_lean
 def add_total(
     words: Int64s, notes: Int64s, owner: int, tally: Int64s, kind: int, word: np.int64
 ) -> bool:
@@ -97,7 +97,7 @@ def joined_sum(
     return high, middle, low, bool(whole and (kind == SQUARES or low == 0.0))
 
 
-@lean_kernel
+@call_lean
 def joins(entries: Int64s, place: int, kept: Kept, arrived: Arrived, arrival: int) -> bool:
     """Whether an entry can hold its sums with the values of an arrival added."""
     parts = kept.parts
@@ -130,7 +130,7 @@ def begin_entry(words: Int64s, place: int, kept: Kept, exp: np.int64, now: np.in
         words[place + kept.entry[REF]] = now
 
 
-@lean_kernel
+@call_lean
 def put_in_entry(words: Int64s, place: int, kept: Kept, arrived: Arrived, arrival: int) -> None:
     """Add the values of an arrival to an entry."""
     parts, entry, halves = kept.parts, kept.entry, kept.halves

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from eventide.kernels.aggregates.sums import two_sum
-from eventide.kernels.compiled import Int64s, inline, lean_kernel
+from eventide.kernels.compiled import Int64s, call_lean, inline, lean_kernel
 from eventide.kernels.slabs import BASE, LENGTH, ROOM, START
 
 STEP = 2
@@ -73,7 +73,7 @@ def drop_first(notes: Int64s, owner: int, width: int) -> None:
         notes[owner, BASE] = 0
 
 
-@lean_kernel
+@call_lean
 def climb(words: Int64s, notes: Int64s, owner: int, exp: int, value: np.int64) -> None:
     """Put a value into a staircase; there is room."""
     first = notes[owner, START] + notes[owner, BASE]

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, inline, lean_kernel
+from eventide.kernels.compiled import Int64s, call_lean, inline, lean_kernel
 from eventide.kernels.groups.sliding import COUNTED, DOUBLES, INTEGERS, SQUARES, widen_part
 from eventide.kernels.groups.tables import (
     COUNT,
@@ -101,7 +101,7 @@ class Unfolded(NamedTuple):
     row: Int64s
 
 
-@lean_kernel
+@call_lean
 def empty_group(
     groups: GroupTables, slabs: Slabs, ring: Ring, times: Int64s, group: int, fades: bool
 ) -> None:
@@ -145,7 +145,7 @@ def has_lists(kept: Kept) -> bool:
     return len(kept.parts) > 0 and kept.parts[len(kept.parts) - 1, 0] == PANES
 
 
-@lean_kernel
+@call_lean
 def expire_queue(
     kept: Kept,
     groups: GroupTables,
@@ -176,7 +176,7 @@ def expire_queue(
     done.facts[SINCE] = done.facts[SETTLED] = facts[END] + facts[OFFSET]
 
 
-@lean_kernel
+@call_lean
 def expire_due(
     kept: Kept,
     groups: GroupTables,
@@ -295,7 +295,7 @@ def take_arrival(
     return DONE
 
 
-@lean_kernel
+@call_lean
 def take_arrivals(
     slabs: Slabs,
     groups: GroupTables,
@@ -316,7 +316,7 @@ def take_arrivals(
     return DONE
 
 
-@lean_kernel
+@call_lean
 def touch_all(about: Int64s, ring: Ring, times: Int64s, done: Unfolded) -> None:
     """Mark all groups to be read at the end of this instant."""
     group = ring.ends[len(ring.ends) - 1, 0]
@@ -328,7 +328,7 @@ def touch_all(about: Int64s, ring: Ring, times: Int64s, done: Unfolded) -> None:
         group = times[group, LATER]
 
 
-@lean_kernel
+@call_lean
 def show_touched(
     kept: Kept, groups: GroupTables, slabs: Slabs, ring: Ring, out: Int64s, done: Unfolded
 ) -> None:

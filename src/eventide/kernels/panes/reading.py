@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Floats, Int64s, inline, lean_kernel
+from eventide.kernels.compiled import Floats, Int64s, call_lean, inline
 from eventide.kernels.groups import reading
 from eventide.kernels.groups.reading import double_sum, read_pair, wide_double
 from eventide.kernels.slabs import BASE, LENGTH, START
@@ -79,7 +79,7 @@ def faded_mean(kept: Kept, words: Int64s, notes: Int64s, group: int, part: int) 
     return faded(kept, words, notes, group, part, int(now)) / weights if weights > 0.0 else np.nan
 
 
-@lean_kernel
+@call_lean
 def read_slides(
     kept: Kept,
     rows: int,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, inline, lean_kernel
+from eventide.kernels.compiled import Int64s, call_lean, inline, lean_kernel
 from eventide.kernels.groups.tables import COUNT, GroupTables
 from eventide.kernels.panes.entries import (
     Arrived,
@@ -35,7 +35,7 @@ class Queue(NamedTuple):
     facts: Int64s
 
 
-@lean_kernel
+@call_lean
 def put_in_pane(slabs: Slabs, first_owner: int, kept: Kept, arrived: Arrived, arrival: int) -> bool:
     """Put an arrival into the pane of its expiry; False, and nothing done, if there is no room."""
     words, notes = slabs.words, slabs.notes
@@ -58,7 +58,7 @@ def put_in_pane(slabs: Slabs, first_owner: int, kept: Kept, arrived: Arrived, ar
     return True
 
 
-@lean_kernel
+@call_lean
 def reserve_pane(slabs: Slabs, first_owner: int, kept: Kept, exp: int) -> bool:
     """Give totals the digits to subtract the last entry of a pane; False without room."""
     words, notes, width = slabs.words, slabs.notes, kept.entry[WIDE]
@@ -69,7 +69,7 @@ def reserve_pane(slabs: Slabs, first_owner: int, kept: Kept, exp: int) -> bool:
     return reserve_digits(words, place - width, kept, slabs, group)
 
 
-@lean_kernel
+@call_lean
 def put_in_queue(
     queue: Queue, times: Int64s, kept: Kept, arrived: Arrived, arrival: int, since: int
 ) -> bool:
@@ -124,7 +124,7 @@ def drop_endless(queue: Queue, since: int) -> None:
         facts[END] = first
 
 
-@lean_kernel
+@call_lean
 def drop_steps(
     kept: Kept, words: Int64s, notes: Int64s, group: int, now: int, following: np.int64
 ) -> np.int64:
@@ -141,7 +141,7 @@ def drop_steps(
     return following
 
 
-@lean_kernel
+@call_lean
 def drop_panes(
     kept: Kept,
     groups: GroupTables,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.compiled import Int64s, inline, lean_kernel
+from eventide.kernels.compiled import Int64s, call_lean, inline
 from eventide.kernels.patterns.notes import KeyPlace, Notes, holds, may_start
 from eventide.kernels.patterns.tables import (
     NEXT_ROW,
@@ -168,7 +168,7 @@ def skip_target(steps: Steps, paths: Paths, rules: Rules, first: int, elements: 
     return found
 
 
-@lean_kernel
+@call_lean
 def walk_key(
     steps: Steps, rows: Rows, place: KeyPlace, rules: Rules, notes: Notes, room: WalkRoom,
     so_far: Walked, budget: int,

@@ -7,7 +7,7 @@ orders of joining are planned by it.
 
 from __future__ import annotations
 
-from eventide.kernels.compiled import Int64s, inline, kernel, lean_kernel
+from eventide.kernels.compiled import Int64s, call, call_lean, inline, kernel
 from eventide.kernels.situations.orders import improve_orders
 from eventide.kernels.situations.periods import first_at_least
 from eventide.kernels.situations.problem import (
@@ -36,7 +36,7 @@ OBSERVED_BETWEEN = 64
 """How many positions lie at least between two plans."""
 
 
-@kernel
+@call
 def plan_if_drifted(averages: MovingAverages, linked: Int64s, orders: Int64s) -> None:
     """Plan anew if sizes or shares differ from those that the orders were made for.
 
@@ -63,7 +63,7 @@ def plan_if_drifted(averages: MovingAverages, linked: Int64s, orders: Int64s) ->
         counts[2] = min(2 * counts[2], OBSERVED_BETWEEN << len(sizes))
 
 
-@lean_kernel
+@call_lean
 def make_changes(
     task: Search, changes: SearchedChanges, change: int, made: bool
 ) -> tuple[int, bool]:
@@ -87,7 +87,7 @@ def make_changes(
     return behind, active
 
 
-@lean_kernel
+@call_lean
 def look_at_window(task: Search, group: int, ts: int) -> bool:
     """Leave out runs that began before the window; return whether every symbol has a run."""
     lows, highs, start_ts = task.runs.lows, task.runs.highs, task.runs.start_ts
@@ -116,7 +116,7 @@ def is_anchor(
     return bool(task.runs.start_ts[changes.run[each]] >= since_us)
 
 
-@lean_kernel
+@call_lean
 def search_position(
     task: Search, changes: SearchedChanges, change: int, behind: int, wanted: int,
     progress: Int64s,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Floats, Int64s, kernel
+from eventide.kernels.compiled import Floats, Int64s, call, kernel
 
 MOST_EXACT = 12
 UNLINKED = 1e6
@@ -18,7 +18,7 @@ WORTH = 0.9
 """Orders are changed if the new ones cost at most this share of the old."""
 
 
-@kernel
+@call
 def step_size(
     size: float, chosen: int, symbol: int, sizes: Floats, shares: Floats, linked: Int64s
 ) -> tuple[float, float]:
@@ -73,7 +73,7 @@ def plan_orders(sizes: Floats, shares: Floats, linked: Int64s, orders: Int64s) -
         plan_exactly(anchor, sizes, factors, links, orders)
 
 
-@kernel
+@call
 def plan_exactly(
     anchor: int, sizes: Floats, factors: Floats, links: Floats, orders: Int64s
 ) -> None:
@@ -130,7 +130,7 @@ def plan_greedily(
         left = best_left
 
 
-@kernel
+@call
 def improve_orders(sizes: Floats, shares: Floats, linked: Int64s, orders: Int64s) -> bool:
     """Plan anew and change the orders that become clearly cheaper; return whether any did."""
     symbols = len(sizes)

@@ -7,7 +7,7 @@ four searches find the relations of all of them to one period.
 
 from __future__ import annotations
 
-from eventide.kernels.compiled import Int64s, kernel
+from eventide.kernels.compiled import Int64s, call, kernel
 from eventide.kernels.situations.runs import NEVER
 
 (BEFORE, AFTER, MEETS, MET_BY, OVERLAPS, OVERLAPPED_BY, STARTS, STARTED_BY) = (
@@ -43,7 +43,7 @@ def possible(start: int, end: int, other_start: int, other_end: int) -> int:
     return STARTS if end < other_end else STARTED_BY
 
 
-@kernel
+@call
 def first_at_least(values: Int64s, low: int, high: int, bound: int) -> int:
     """Return the first of [low, high) whose value is at least the bound, or `high`."""
     while low < high:
@@ -55,7 +55,7 @@ def first_at_least(values: Int64s, low: int, high: int, bound: int) -> int:
     return low
 
 
-@kernel
+@call
 def add_range(ranges: Int64s, count: int, low: int, high: int) -> int:
     """Write [low, high) behind the others, or make the last one longer; return how many."""
     if low >= high:

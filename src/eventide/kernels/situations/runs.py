@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Bools, Int32s, Int64s, kernel
+from eventide.kernels.compiled import Bools, Int32s, Int64s, call, kernel
 
 NEVER = 1 << 62
 """The position of an event that has not happened yet."""
@@ -30,7 +30,7 @@ ByKey = tuple[Int64s, Int64s, Int64s, Int64s]
 and (for each key and symbol) the open run."""
 
 
-@kernel
+@call
 def end_run(
     run: int,
     ts: int,
@@ -59,7 +59,7 @@ def end_run(
     return changed + 1
 
 
-@kernel
+@call
 def silence(
     key: int,
     ts: int,

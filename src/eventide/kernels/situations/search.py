@@ -9,7 +9,7 @@ certain before: both can be true only of the last run of a range.
 
 from __future__ import annotations
 
-from eventide.kernels.compiled import Int64s, inline, lean_kernel
+from eventide.kernels.compiled import Int64s, call_lean, inline, lean_kernel
 from eventide.kernels.situations.periods import (
     ANY,
     certain_ranges,
@@ -33,7 +33,7 @@ WEIGHT = 0.01
 """How much one observation counts in a moving average."""
 
 
-@lean_kernel
+@call_lean
 def was_certain(one: int, other: int, mask: int, now: int, start: Int64s, end: Int64s) -> bool:
     """Whether two runs certainly had a relation of the mask just before `now`."""
     end_one = end[one] if end[one] < now else NEVER
@@ -41,7 +41,7 @@ def was_certain(one: int, other: int, mask: int, now: int, start: Int64s, end: I
     return not possible(start[one], end_one, start[other], end_other) & ~mask
 
 
-@lean_kernel
+@call_lean
 def candidates(
     task: Search, order: Int64s, depth: int, low: int, high: int, now: int, observed: bool
 ) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from eventide.kernels.compiled import Int32s, Int64s, inline, kernel
+from eventide.kernels.compiled import Int32s, Int64s, call, inline, kernel
 from eventide.kernels.hashing import GOLDEN
 
 Bytes = npt.NDArray[np.uint8]
@@ -156,7 +156,7 @@ def suggests_few(met: int, looked: int) -> bool:
     return met > 0 and met * SAMPLE >= MEETINGS * looked
 
 
-@kernel
+@call
 def has_few_values(values: Int64s) -> bool:
     """Whether a sample suggests that a dictionary pays."""
     places = sample_places(len(values))
@@ -171,7 +171,7 @@ def has_few_values(values: Int64s) -> bool:
     return suggests_few(met, len(places))
 
 
-@kernel
+@call
 def build_dictionary(values: Int64s, codes: Int32s, different: Int64s) -> int:
     """Number the values in order of appearance.
 
