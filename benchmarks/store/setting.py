@@ -21,7 +21,7 @@ from eventide.instants import TimeRange
 from eventide.schema import Schema
 from eventide.store import Store, StoredStream, StreamOptions
 from eventide.store.files.mapped import MAPPED
-from eventide.store.writing.open_stream import OPENED
+from eventide.store.writing.open_stream import OPENED, forget
 
 MANY = 100_000_000
 GROUP_ROWS = 131_072
@@ -196,7 +196,7 @@ def remove(path: Path) -> None:
     nobody has touched, a rival's the pages that its last run gave back, and the machine would fill.
     """
     for folder in [each for each in OPENED if path in each.parents]:
-        OPENED.pop(folder).close()
+        forget(folder)
     for mapped in [each for each in MAPPED.files if path in each.parents]:
         MAPPED.forget(mapped)
     if path.is_dir():

@@ -25,6 +25,7 @@ from eventide.kernels.aggregates.sums import (
     add_by_group,
     co_deviations,
     products,
+    round_pairs,
     running_integers,
     subtract_integers,
     sum_floats_by_frame,
@@ -91,18 +92,40 @@ def test_integer_sums_are_those_of_exact_arithmetic(rows: list[tuple[int, int, i
         assert (found - expected) % 2**128 == 0
 
 
-@given(st.data(), st.lists(st.floats(width=64), max_size=25))
-def test_sums_by_frame_forget_what_has_left(data: st.DataObject, values: list[float]) -> None:
+@given(st.data(), st.lists(st.floats(width=64), max_size=25), st.booleans())
+def test_sums_by_frame_forget_what_has_left(
+    data: st.DataObject, values: list[float], with_low: bool
+) -> None:
     left, right = ascending_bounds(data, len(values))
     out = (np.empty(len(left)), np.empty(len(left)))
     suffix = (np.empty(len(values)), np.empty(len(values)))
-    pairs = (frozen(np.array(values, np.float64)), frozen(np.zeros(len(values))))
+    low = np.zeros(len(values) if with_low else 0)
+    pairs = (frozen(np.array(values, np.float64)), frozen(low))
     doubt = sum_floats_by_frame(pairs, ints(left), ints(right), suffix, out)
     for frame, (start, end) in enumerate(zip(left, right, strict=True)):
         inside = values[start:end]
         if not doubt:
             exact = sum(map(Fraction, inside), Fraction(0))
             assert Fraction(out[0][frame]) + Fraction(out[1][frame]) == exact
+
+
+@given(st.lists(st.tuples(st.floats(width=64), st.floats(width=64)), max_size=10), st.booleans())
+def test_pairs_are_rounded_once(pairs: list[tuple[float, float]], with_low: bool) -> None:
+    highs, lows = [high for high, _ in pairs], [low for _, low in pairs] if with_low else []
+    total, left = np.empty(len(pairs)), np.empty(len(pairs))
+    round_pairs(frozen(np.array(highs)), frozen(np.array(lows)), total, left)
+    for row, (high, low) in enumerate(pairs):
+        expected = high + low if with_low and math.isfinite(high) else high
+        assert same(total[row], expected)
+        if not math.isfinite(expected):
+            assert left[row] == 0.0
+        else:
+            exact = Fraction(high) + (Fraction(low) if with_low else 0)
+            assert Fraction(left[row]) == exact - Fraction(expected)
+
+
+def same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
 
 
 @given(st.data(), st.lists(int64, max_size=25))

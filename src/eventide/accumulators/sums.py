@@ -27,6 +27,7 @@ from eventide.kernels.aggregates.expansions import (
 )
 from eventide.kernels.aggregates.sums import (
     add_by_group,
+    round_pairs,
     running_integers,
     subtract_integers,
     sum_floats_by_frame,
@@ -177,8 +178,7 @@ def _sum_by_group(
 ) -> tuple[pa.Array, pa.Array, pa.Array | None]:
     """Return high, low and rest of the sum of each group."""
     high, low, doubt = np.zeros(groups.count), np.zeros(groups.count), np.zeros(groups.count, bool)
-    has_low = pair[1].null_count < len(pair[1])
-    lows = floats(pair[1]) if has_low else frozen(np.empty(0))
+    lows = _lows(pair[1])
     if rest is None:
         sum_pairs_by_group(floats(pair[0]), lows, groups.of_row, high, low)
         return pa.array(high), pa.array(low), None
@@ -207,7 +207,7 @@ def _sum_by_frame(
     rows, count = len(pair[0]), len(frames.left)
     high, low = np.empty(count), np.empty(count)
     suffix = (np.empty(rows), np.empty(rows))
-    pairs = (floats(pair[0]), floats(pair[1]))
+    pairs = (floats(pair[0]), _lows(pair[1]))
     doubt = sum_floats_by_frame(pairs, frames.left, frames.right, suffix, (high, low))
     if rest is None:
         return pa.array(high), pa.array(low), None
@@ -223,6 +223,11 @@ def _sum_by_frame(
         high[part], low[part] = found[:, 0], found[:, 1]
         rests.append(_rests(found, np.arange(len(left)), len(left)))
     return pa.array(high), pa.array(low), pa.concat_arrays(rests)
+
+
+def _lows(column: pa.Array) -> Floats:
+    """Return the low parts of sums; none if all are null, which is zero."""
+    return floats(column) if column.null_count < len(column) else frozen(np.empty(0))
 
 
 def _components(parts: Columns) -> tuple[Floats, Int64s]:
@@ -251,13 +256,8 @@ def _rests(expansions: Floats, rows: Int64s, count: int) -> pa.Array:
 
 def _rounded(high: pa.Array, low: pa.Array, rest: pa.Array | None) -> tuple[Floats, Floats]:
     """Return sums, rounded once, and what rounding left out of each."""
-    first, second = floats(high), floats(low)
-    with np.errstate(invalid="ignore", over="ignore"):
-        total = first + second
-        part = total - first
-        left = (first - (total - part)) + (second - part)
-    endless = ~np.isfinite(first)
-    total, left = np.where(endless, first, total), np.where(np.isfinite(total), left, 0.0)
+    total, left = np.empty(len(high)), np.empty(len(high))
+    round_pairs(floats(high), _lows(low), total, left)
     if rest is None or rest.null_count == len(rest):
         return total, left
     rows = np.flatnonzero(rest.is_valid().to_numpy(zero_copy_only=False))

@@ -183,8 +183,8 @@ class OperatorTree(Stateful[States]):
         with results_that_fit():
             for number, (placed, state) in enumerate(zip(self.placed, states, strict=True)):
                 started = perf_counter()
-                inputs = tuple(edges[each] for each in placed.inputs)
-                least_us = min(reached[each] for each in placed.inputs)
+                inputs = tuple([edges[each] for each in placed.inputs])
+                least_us = min([reached[each] for each in placed.inputs])
                 state_after, output = placed.operator.step(state, inputs, least_us)
                 edges.append(output)
                 if placed.ends and until_us == END_OF_TIME_US:

@@ -86,6 +86,10 @@ class LiveState:
     """Changes before this, and before the first event, are not reported: the query began with them.
     """
 
+    def with_feeds(self, feeds: tuple[FeedState, ...]) -> LiveState:
+        """Return the same state with other feeds."""
+        return LiveState(feeds, self.clock_us, self.operators, self.past_us)
+
 
 @dataclass(frozen=True, slots=True)
 class Reported:
@@ -161,7 +165,7 @@ class LiveEngine(Stateful[LiveState]):
         owner = Owner("a live query", digest, facts)
         return owner if self.tree.reporter is None else replace(owner, hint=HOW_TO_RESUME)
 
-    @property
+    @cached_property
     def streams(self) -> tuple[str, ...]:
         """The streams whose events the query reads."""
         return tuple(dict.fromkeys(feed.stream for feed in self.feeds))
@@ -217,8 +221,8 @@ class LiveEngine(Stateful[LiveState]):
         are instants before which all events of a stream have come, by stream. Events that arrive
         together do not make each other late.
         """
-        reached_us = START_OF_TIME_US if clock_us is None else clock_us - self.lateness_us
-        state = self.moved(state, reached_us)
+        if clock_us is not None:
+            state = self.moved(state, clock_us - self.lateness_us)
         for stream, until_us in reached.items():
             state = self.moved(state, until_us, stream)
         return self.take_by_feed(state, self.by_feed(arrived), {})
@@ -268,7 +272,7 @@ class LiveEngine(Stateful[LiveState]):
         for number, newest in newest_us.items():
             held = feeds[number]
             feeds[number] = replace(held, newest_us=max(held.newest_us, newest))
-        after = replace(state, feeds=tuple(feeds))
+        after = state.with_feeds(tuple(feeds))
         after, rows = self.run_until(after, self.clock_of(after))
         return after, Reported(rows, late, after.clock_us)
 
@@ -279,7 +283,7 @@ class LiveEngine(Stateful[LiveState]):
         assert self.late_ways is not None
         ways = [(leaf, self.late_ways[leaf]) for leaf in self.feeds[number].leaves]
         taken, late = split_late(self.tree, ways, state.operators, late, state.clock_us)
-        return replace(held, waiting=concat_batches([taken, held.waiting], taken.schema)), late
+        return held.holding(concat_batches([taken, held.waiting], taken.schema)), late
 
     def advance(
         self, state: LiveState, until_us: int, stream: str | None = None
@@ -299,7 +303,7 @@ class LiveEngine(Stateful[LiveState]):
             else held
             for feed, held in zip(self.feeds, state.feeds, strict=True)
         )
-        return replace(state, feeds=feeds)
+        return state.with_feeds(feeds)
 
     def finish(self, state: LiveState) -> tuple[LiveState, Reported]:
         """Complete all that is open: no event will follow.
@@ -340,8 +344,10 @@ class LiveEngine(Stateful[LiveState]):
         for held in state.feeds:
             ready = int(np.searchsorted(times(held.waiting), clock_us))
             leaving.append(held.waiting.slice(0, ready))
-            feeds.append(replace(held, waiting=rest_of(held.waiting, ready)))
-        operators, border_us = state.operators, self.end_of_past(state, leaving, clock_us)
+            feeds.append(held.holding(rest_of(held.waiting, ready)))
+        operators, border_us = state.operators, state.past_us
+        if border_us > state.clock_us:
+            border_us = self.end_of_past(state, leaving, clock_us)
         if border_us > state.clock_us:
             cuts = [int(np.searchsorted(times(rows), border_us)) for rows in leaving]
             before = [rows.slice(0, cut) for rows, cut in zip(leaving, cuts, strict=True)]

@@ -17,6 +17,11 @@ from eventide.operators.columns import concat_batches
 from eventide.operators.tree import OperatorTree
 from eventide.schema import SEQ, TS, Schema
 
+MOST_HELD = 16
+"""Events that wait are copied if so many times their own memory would be held for them. The next
+events that come are put behind them in new memory anyway.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class LiveFeed:
@@ -39,6 +44,10 @@ class FeedState:
     newest_us: int = START_OF_TIME_US
     advanced_us: int = START_OF_TIME_US
     """No event before this will come: `advance` said so."""
+
+    def holding(self, waiting: pa.RecordBatch) -> FeedState:
+        """Return the same feed with other events that wait."""
+        return FeedState(waiting, self.newest_us, self.advanced_us)
 
 
 def feeds_of(
@@ -74,13 +83,15 @@ def accepted(
         on_time = pa.array(ts >= clock_us)
         late, arrived = arrived.filter(pc.invert(on_time)), arrived.filter(on_time)
     waiting = in_order(concat_batches([held.waiting, arrived], held.waiting.schema))
-    return replace(held, waiting=waiting, newest_us=newest_us), late
+    return FeedState(waiting, newest_us, held.advanced_us), late
 
 
 def rest_of(rows: pa.RecordBatch, start: int) -> pa.RecordBatch:
-    """Return the rows from a place on, without the memory of those before it."""
+    """Return the rows from a place on, without much memory of those before it."""
     rest = rows.slice(start)
-    return rest if not start else rest.take(pa.array(np.arange(rest.num_rows)))
+    if not start or rest.get_total_buffer_size() <= MOST_HELD * rest.nbytes:
+        return rest
+    return rest.take(pa.array(np.arange(rest.num_rows)))
 
 
 def watermark(held: FeedState, lateness_us: int) -> int:

@@ -135,9 +135,11 @@ def sum_floats_by_frame(
 
     Nothing is ever subtracted. `suffix` holds the sums of [i, middle) and the running sum covers
     [middle, end); when the left bound passes the middle, the suffixes are computed anew. Every row
-    is added at most twice. Return whether a pair may have lost something.
+    is added at most twice. An empty low part of `pairs` is zero. Return whether a pair may have
+    lost something.
     """
     high, low = pairs
+    no_low = len(low) == 0
     suffix_high, suffix_low = suffix
     middle = 0
     end = 0
@@ -148,7 +150,8 @@ def sum_floats_by_frame(
         if start >= middle:
             total, rest = 0.0, 0.0
             for i in range(right[frame] - 1, start - 1, -1):
-                total, rest, lost = add_to_pair(total, rest, high[i], low[i])
+                more = 0.0 if no_low else low[i]
+                total, rest, lost = add_to_pair(total, rest, high[i], more)
                 doubt = doubt or lost
                 suffix_high[i] = total
                 suffix_low[i] = rest
@@ -156,7 +159,8 @@ def sum_floats_by_frame(
             end = middle
             back_high, back_low = 0.0, 0.0
         while end < right[frame]:
-            back_high, back_low, lost = add_to_pair(back_high, back_low, high[end], low[end])
+            more = 0.0 if no_low else low[end]
+            back_high, back_low, lost = add_to_pair(back_high, back_low, high[end], more)
             doubt = doubt or lost
             end += 1
         if start < middle:
@@ -170,6 +174,19 @@ def sum_floats_by_frame(
             out[0][frame] = back_high
             out[1][frame] = back_low
     return doubt
+
+
+@kernel
+def round_pairs(high: Floats, low: Floats, total: Floats, left: Floats) -> None:
+    """Write each pair as its rounded sum, and what rounding left out; an empty `low` is zero.
+
+    Of a sum that is not finite nothing is left out.
+    """
+    no_low = len(low) == 0
+    for i in range(len(high)):
+        total[i], left[i] = high[i], 0.0
+        if not no_low and np.isfinite(high[i]):
+            total[i], left[i] = two_sum(high[i], low[i])
 
 
 @kernel
