@@ -17,8 +17,8 @@ import eventide as ev
 from eventide.api.live import durable
 from eventide.api.live.row_queue import LiveRows
 from eventide.errors import StateError, StoreError, UnsupportedError
+from tests.api.live.numbered import SECOND, Receiver, append, opened
 
-SECOND = 1_000_000
 Row = dict[str, Any]
 QUERIES = {
     "plain": "SELECT ts, car, speed FROM cars WHERE speed > 2",
@@ -32,32 +32,6 @@ QUERIES = {
     "join": "ISTREAM (SELECT a.car, a.speed, b.weight FROM cars [RANGE 4 SECONDS] a "
     "JOIN trucks [RANGE 3 SECONDS] b ON a.car = b.car)",
 }
-
-
-class Receiver:
-    """Keeps rows by number; the same number always has the same row."""
-
-    def __init__(self) -> None:
-        self.rows: dict[int, str] = {}
-        self.again = 0
-
-    def __call__(self, rows: LiveRows) -> None:
-        for number, row in enumerate(rows, rows.first_row):
-            self.again += number in self.rows
-            assert self.rows.setdefault(number, repr(row)) == repr(row)
-
-    def whole(self) -> list[str]:
-        """All rows, in order; no number is missing."""
-        assert sorted(self.rows) == list(range(len(self.rows)))
-        return [self.rows[number] for number in range(len(self.rows))]
-
-
-def opened(folder: Path) -> ev.Database:
-    db = ev.open(folder)
-    if "cars" not in db.streams():
-        db.create_stream("cars", {"car": "string", "speed": "float64"}, durability="none")
-        db.create_stream("trucks", {"car": "string", "weight": "float64"}, durability="none")
-    return db
 
 
 def events(draw: Callable[[Any], Any], count: int, late_s: int) -> list[tuple[str, list[Row]]]:
@@ -228,6 +202,7 @@ def test_names_that_are_none_are_refused(tmp_path: Path, name: str) -> None:
         opened(tmp_path).subscribe("SELECT car FROM cars", name=name)
 
 
+@pytest.mark.usefixtures("unfollowed")
 def test_what_cannot_be_kept_fails_alone_and_can_be_subscribed_to_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,3 +251,23 @@ def test_rows_of_a_cancelled_query_are_kept_whoever_appends_meanwhile(tmp_path: 
     ending.join()
     db.subscribe(text, received, name="q").wait()
     assert len(received.whole()) == 7
+
+
+@pytest.mark.parametrize("start", ["beginning", "1970-01-01T00:00:05"])
+def test_a_query_that_starts_in_the_past_has_the_rows_that_relations_had(
+    tmp_path: Path, start: str
+) -> None:
+    db, received = opened(tmp_path), Receiver()
+    owners = db.create_relation("owners", {"car": "string", "owner": "string"}, key=["car"])
+    owners.upsert([{"ts": 0, "car": "a", "owner": "Ada"}])
+    append(db, 1, 9)
+    text = (
+        "ISTREAM (SELECT c.speed, o.owner FROM cars [RANGE 1 SECOND] c "
+        "JOIN owners o ON c.car = o.car)"
+    )
+    query = db.subscribe(text, received, name="q", start=start)
+    query.advance(9 * SECOND)
+    query.wait()
+    first = 1 if start == "beginning" else 5
+    assert len(received.whole()) == 9 - first
+    assert all("Ada" in row for row in received.whole())

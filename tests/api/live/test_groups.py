@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eventide as ev
-from eventide.api.live.follower import Looked
 from eventide.api.live.running import RunningStream
 from eventide.api.live.subscription import Subscription
 from eventide.api.result import Result
@@ -24,12 +23,6 @@ from tests.api.live.kinds import KINDS, Rows, bag, database, events, expected
 @pytest.fixture
 def db(tmp_path: Path) -> ev.Database:
     return database(tmp_path)
-
-
-@pytest.fixture
-def unfollowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing happens but in the thread of the test."""
-    monkeypatch.setattr("eventide.api.live.delivery.Delivery.look", lambda _: Looked(found=False))
 
 
 class GatedRows(Rows):
