@@ -228,6 +228,19 @@ def test_durable_queries_are_listed_and_dropped(database: Path) -> None:
     assert "no durable query 'fast'" in again.stderr
 
 
+def test_a_damaged_query_is_listed_with_what_helps(database: Path) -> None:
+    with ev.open(database) as db:
+        db.live("SELECT speed FROM cars", name="fast")
+    checkpoint = database / "queries" / "fast" / "checkpoint"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-1])
+    listed = run("queries", database)
+    assert listed.exit_code == 0
+    said = " ".join(listed.stdout.split())
+    assert "checkpoint is damaged" in said.replace("\n", "")
+    assert "replace=True" in said
+    assert run("queries", database, "--drop", "fast").exit_code == 0
+
+
 def test_start_and_replace_need_a_name(database: Path) -> None:
     for option in (("--replace",), ("--start", "beginning")):
         result = run("watch", database, "SELECT car FROM cars", *option)

@@ -64,6 +64,7 @@ from eventide.lang.sql.named.texts import NamedTexts
 from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import Statement, read_statement, read_tpstream
 from eventide.plan.nodes import scans_of, stored_streams
+from eventide.plan.sizes import Bytes, size_bytes
 from eventide.plan.times import Duration, duration_us
 from eventide.plan.tree import Plan
 from eventide.plan.written import refuse_written
@@ -327,7 +328,7 @@ class Database:
         lateness: Duration = "0 s",
         late: Late = "watermark",
         from_history: bool = False,
-        max_state_bytes: int | None = None,
+        max_state_bytes: Bytes | None = None,
         max_lag: Duration | None = None,
         idle: Duration | None = None,
         clock: Clock | None = None,
@@ -358,7 +359,7 @@ class Database:
         come again with the same numbers, `first_row` of what `on_result` gets. Another query under
         an old name is refused, or takes its place with `replace`. `start` says where a query that
         is new starts: "now", at the "beginning" of what is stored, or with the events from a time
-        on.
+        on. One that goes on does so where it was, whatever `start` and `from_history` say.
 
         With `idle`, such as "5 s", a stream of which no event came for so long by the wall clock
         does not hold the others back; when all are silent, time goes on with the wall clock. So
@@ -366,9 +367,9 @@ class Database:
         clock, that of the system or in tests an `eventide.ManualClock`. A stream that is more than
         `max_lag` of event time behind another is not waited for either.
 
-        A query whose state needs more than `max_state_bytes` ends with an error. A derived stream
-        that the query reads by name runs once, however many queries read it, and with a lateness of
-        its own; the wall clock of a reader moves it for all of them.
+        A query whose state needs more than `max_state_bytes`, such as "1 GB", ends with an error. A
+        derived stream that the query reads by name runs once, however many queries read it, and
+        with a lateness of its own; the wall clock of a reader moves it for all of them.
 
         Queries begin with the rows that relations have; with `from_history`, also with the stored
         events, as if they had run from the first one on. What was complete before is not reported;
@@ -380,7 +381,7 @@ class Database:
             None if max_lag is None else duration_us(max_lag),
             checked_idle(idle, clock),
             clock or SYSTEM_CLOCK,
-            max_state_bytes,
+            None if max_state_bytes is None else size_bytes(max_state_bytes, "max_state_bytes"),
             from_history,
             HandOverOptions(queue_rows, full, retries, duration_us(retry_after)),
             name,
@@ -397,7 +398,7 @@ class Database:
         lateness: Duration = "0 s",
         late: Late = "watermark",
         from_history: bool = False,
-        max_state_bytes: int | None = None,
+        max_state_bytes: Bytes | None = None,
         max_lag: Duration | None = None,
         idle: Duration | None = None,
         clock: Clock | None = None,

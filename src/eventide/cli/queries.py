@@ -20,7 +20,8 @@ def queries(database: Path, *, drop: str | None) -> None:
     """List the durable queries of the database DB: which run where, and how far they are.
 
     A query is durable if it has a name: eventide watch --name, or db.subscribe(text, name=...).
-    "behind" is the number of stored events that its newest checkpoint does not have.
+    "behind" is the number of stored events that its newest checkpoint does not have. A query whose
+    files are damaged is listed with what would help.
 
     Examples:
       eventide queries traffic.ev
@@ -53,5 +54,7 @@ def queries(database: Path, *, drop: str | None) -> None:
     for each in kept:
         where = (each.process or "another process") if each.running else ""
         text = Text(shorten(each.text, TEXT_SHOWN, placeholder=" …"))
+        if each.damage is not None:
+            text = Text(each.damage, style="red")
         table.add_row(each.name, where, f"{each.rows:,}", f"{each.behind:,}", text)
     terminal.print(table)

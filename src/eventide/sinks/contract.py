@@ -20,11 +20,17 @@ class Sink(ABC):
     Methods are called by one thread at a time. Only `take` has to be written.
     """
 
+    def identify(self, identity: str) -> None:  # noqa: B027 - not every sink has to
+        """Learn, before `begin`, which query the rows are of.
+
+        A query of another database may have the same name, but not the same identity.
+        """
+
     def begin(self, query: str | None, schema: pa.Schema) -> int | None:  # noqa: ARG002
         """Prepare for the rows of a query; return how many of them are safe here already.
 
-        It is called once, before all other methods. `query` is the query's name. Without a name,
-        it has no earlier rows. None means that the sink cannot know what it has.
+        It is called once, before the methods that follow. `query` is the query's name. Without a
+        name, it has no earlier rows. None means that the sink cannot know what it has.
         """
         return None
 

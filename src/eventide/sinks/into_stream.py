@@ -69,15 +69,20 @@ class IntoStream(Sink):
     def __init__(self, database: TargetDatabase, name: str) -> None:
         self.database = database
         self.name = name
+        self.identity = ""
         self.stream: TargetStream | None = None
         self.producer: str | None = None
         self.names: list[str] = []
         self.next_row = 0
         self.safe_rows = 0
 
+    def identify(self, identity: str) -> None:
+        """Keep rows apart from those of a query of the same name in another database."""
+        self.identity = f" {identity}"
+
     def begin(self, query: str | None, schema: pa.Schema) -> int:
         """Find the stream, or make it; return how many rows of the query it has."""
-        self.producer = None if query is None else f"query {query}"
+        self.producer = None if query is None else f"query {query}{self.identity}"
         self.names = [name for name in schema.names if name != SEQ]
         check_time(schema)
         if self.name in self.database.streams():

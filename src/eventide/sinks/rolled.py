@@ -57,6 +57,7 @@ class RolledFiles(Sink):
         self.rows = rows
         self.every_s = None if every is None else duration_us(every) / 1e6
         self.clock = clock
+        self.identity: str | None = None
         self.folder: RolledFolder | None = None
         self.finished = 0
         """The number behind the last row of a finished file."""
@@ -73,6 +74,10 @@ class RolledFiles(Sink):
         """The number of the next row to take."""
         return self.finished + self.waiting_rows
 
+    def identify(self, identity: str) -> None:
+        """Take no files of another query of the same name for those of this one."""
+        self.identity = identity
+
     def begin(self, query: str | None, schema: pa.Schema) -> int:  # noqa: ARG002
         """Find out from the names of files how many rows of the query are there."""
         folder = RolledFolder.open(self.path, query, self.form)
@@ -80,6 +85,8 @@ class RolledFiles(Sink):
             found = folder.found()
             if found and query is None:
                 raise has_rows(self.path, found)
+            if self.identity is not None:
+                folder.belong_to(self.identity, found)
             # A process that died may not have got to this.
             folder.sync()
             folder.sync_above()

@@ -2,7 +2,7 @@
 
 FOLDER/<query>-<first row>-<end>.jsonl     the rows from the first one to before the end
 FOLDER/.<query>-….jsonl.tmp                a file that is being written
-FOLDER/.<query>-lock                       held by the sink that writes
+FOLDER/.<query>-lock                       held by the sink that writes; says which query it is
 
 A file is written under a temporary name, synced, and renamed. So the names say how many rows are
 there, and a crash leaves at most a temporary file. A query without a name has no `<query>-`.
@@ -98,6 +98,19 @@ class RolledFolder:
             hint = "close it, give the query a name, or choose another folder"
             raise BusyError(message, hint=hint)
         return cls(path, prefix, form, lock)
+
+    def belong_to(self, identity: str, found: list[RolledFile]) -> None:
+        """Refuse files of another query of the same name, such as one of another database."""
+        owner = self.path / f".{self.prefix}lock"
+        with reporting(self.path):
+            known = owner.read_text()
+            if known == identity:
+                return
+            if known and found:
+                message = f"{found[-1].path} is of another query of the same name"
+                hint = "choose another folder or another name, or move its files away"
+                raise SinkError(message, hint=hint, try_again=False)
+            owner.write_text(identity)
 
     def close(self) -> None:
         """Let others write."""

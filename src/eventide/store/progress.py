@@ -133,6 +133,17 @@ def parsed_checkpoint(path: Path, content: bytes) -> Checkpoint:
     )
 
 
+def next_number(folder: Path) -> int:
+    """Return a number for a checkpoint that no journal has, even if the last one is damaged."""
+    return 1 + max((journal_number(path) for path in folder.glob(f"{JOURNAL}*")), default=-1)
+
+
+def journal_number(path: Path) -> int:
+    """Return the number of the checkpoint that a journal follows; -1 if it is no journal."""
+    number = path.name.removeprefix(JOURNAL)
+    return int(number) if number.isdecimal() else -1
+
+
 def read_progress(folder: Path) -> QueryProgress | None:
     """Return how far a query is, None if it has not begun."""
     checkpoint = read_checkpoint(folder)
@@ -309,7 +320,10 @@ def copy_progress(source: Path, target: Path, rows: int) -> bool:
 def damaged(path: Path, why: object) -> StoreError:
     """Return the error for a file that cannot be read."""
     message = f"{path} is damaged: {why}"
-    hint = "drop the stored stream and create it again, or take the file from a backup"
+    if path.parent.name == QUERY_FOLDER:
+        hint = "drop the stored stream and create it again, or take the file from a backup"
+    else:
+        hint = "subscribe with replace=True and say from where it starts, or drop the query"
     return StoreError(message, hint=hint)
 
 

@@ -123,3 +123,32 @@ def test_a_query_in_place_of_another_goes_on_in_its_files(tmp_path: Path) -> Non
     with db.subscribe(slower, JsonLines(tmp_path / "json"), name="q", replace=True):
         append(db, 4, 9)
     assert lines(tmp_path / "json") == [0.0, 1.0, 2.0, 4.0, 5.0]
+
+
+def test_queries_of_the_same_name_in_two_databases_store_all_their_rows(tmp_path: Path) -> None:
+    kept = ev.open(tmp_path / "kept")
+    for turn in range(2):  # each goes on where it was
+        for place in range(2):
+            db = opened(tmp_path / str(place))
+            query = db.subscribe(TEXT, IntoStream(kept, "all"), name="q")
+            append(db, 4 * turn + 10 * place, 4 * turn + 10 * place + 4)
+            query.wait()
+            db.close()
+    stored = sorted(row["speed"] for row in kept.stream("all").events())
+    assert stored == [float(each) for each in (*range(7), *range(10, 17))]
+
+
+@pytest.mark.parametrize("kind", [JsonLines, Parquet])
+def test_files_of_another_query_of_the_same_name_are_refused(
+    tmp_path: Path, kind: type[JsonLines | Parquet]
+) -> None:
+    first, second = opened(tmp_path / "1"), opened(tmp_path / "2")
+    with first.subscribe(TEXT, kind(tmp_path / "files"), name="q"):
+        append(first, 0, 3)
+    with pytest.raises(SinkError, match="is of another query of the same name"):
+        second.subscribe(TEXT, kind(tmp_path / "files"), name="q")
+    with second.subscribe(TEXT, kind(tmp_path / "files"), name="r"):
+        append(second, 0, 3)
+    with first.subscribe(TEXT, kind(tmp_path / "files"), name="q") as query:
+        append(first, 3, 5)
+    assert query.counters.rows == 4

@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from threading import Lock
 from time import monotonic
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +31,7 @@ from eventide.api.stream import Time, instant
 from eventide.engines.live.engine import LiveEngine, LiveState
 from eventide.errors import BusyError, StateError, StoreError, UnsupportedError
 from eventide.instants import START_OF_TIME_US
+from eventide.plan.times import format_duration
 from eventide.schema import SEQ, TS
 from eventide.store import StoredStream
 from eventide.store.files.disk import sync_folder
@@ -39,6 +41,7 @@ from eventide.store.progress import (
     Checkpoint,
     Journal,
     TakenStep,
+    next_number,
     read_checkpoint,
     read_progress,
     write_checkpoint,
@@ -49,6 +52,9 @@ Definition = dict[str, object]
 
 log = logging.getLogger("eventide.live")
 
+IDENTITY = "id"
+"""Tells the query from one of the same name in another database, also when another text takes its
+place: row numbers go on."""
 SINCE = "since_us"
 STREAMS = "streams"
 QUERIES = "queries"
@@ -135,6 +141,8 @@ class DurableGroup(Group):
         self.queries = [query]
         self.folder = folder
         self.definition = definition
+        self.identity: str | None = None
+        """None for a query that began before there were any."""
         self.since_us = START_OF_TIME_US
         """Events before this are not taken: the query started here."""
         self.held_lock = contextlib.ExitStack()
@@ -167,20 +175,33 @@ class DurableGroup(Group):
         If it takes the place of another one, its rows have later numbers, so that no receiver takes
         them for those of the other.
         """
-        before = read_checkpoint(self.folder)
+        before = self.replaced()
         known = max(self.acknowledged.read(), 0 if before is None else before.rows)
         self.position = dict(position)
         self.since_us = since_us
+        self.identity = uuid4().hex
+        if before is not None:
+            self.identity = json.loads(before.definition).get(IDENTITY)
         self.receive_from(known)
         self.query.counters.rows = self.acknowledged_rows
         self.acknowledged.write(self.acknowledged_rows)
-        self.write(0 if before is None else before.number + 1)
+        self.write(next_number(self.folder))
+
+    def replaced(self) -> Checkpoint | None:
+        """Return the checkpoint of the query whose place is taken, None if it cannot be read."""
+        try:
+            return read_checkpoint(self.folder)
+        except StoreError as error:
+            log.warning("%s begins anew: %s", self.query.name, error.message)
+            return None
 
     def receive_from(self, acknowledged: int) -> None:
         """Let the receiver begin; find out which rows need not come again."""
         query = self.query
         self.acknowledged_rows = acknowledged
         if query.queue is not None:
+            if self.identity is not None:
+                query.queue.identify(self.identity)
             there = query.queue.begin(query.name, query.output_schema, acknowledged)
             self.acknowledged_rows = there
 
@@ -195,6 +216,7 @@ class DurableGroup(Group):
         found, query = progress.checkpoint, self.query
         written = json.loads(found.definition)
         self.since_us = written.pop(SINCE)
+        self.identity = written.get(IDENTITY)
         self.check_definition(written)
         for name, stream_id in written[STREAMS].items():
             if name not in self.stored or self.stored[name].stream_id != stream_id:
@@ -225,7 +247,11 @@ class DurableGroup(Group):
         now = json.loads(json.dumps(self.definition))
         differing = [name for name in now if now.get(name) != before.get(name)]
         if differing:
-            told = [f"its {each} was {before.get(each)!r}, not {now[each]!r}" for each in differing]
+            told = [
+                f"its {each.removesuffix('_us')} was {option_text(each, before.get(each))}, "
+                f"not {option_text(each, now[each])}"
+                for each in differing
+            ]
             message = f"{self.query.name} is another query: {'; '.join(told)}"
             hint = "take another name, or subscribe with replace=True"
             raise StateError(message, hint=hint)
@@ -344,7 +370,7 @@ class DurableGroup(Group):
         query, queue = self.query, self.query.queue
         state = query.engine.dump(query.state)
         streams = {name: each.stream_id for name, each in self.stored.items()}
-        facts = {SINCE: self.since_us, STREAMS: streams}
+        facts = {SINCE: self.since_us, STREAMS: streams, IDENTITY: self.identity}
         definition = json.dumps({**self.definition, **facts})
         rows = query.counters.rows
         nothing: AbstractContextManager[list[LiveRows]] = nullcontext([])
@@ -402,6 +428,13 @@ def alone(folder: Path, name: str) -> Iterator[None]:
             hint = "cancel it there, or take another name; its lock dies with the process"
             raise BusyError(message, hint=hint) from error
         yield
+
+
+def option_text(name: str, value: object) -> str:
+    """Return the value of an option as a person would write it."""
+    if isinstance(value, int) and name.endswith("_us"):
+        return repr(format_duration(value))
+    return repr(value)
 
 
 def written_rows(waiting: list[LiveRows]) -> bytes:

@@ -115,6 +115,10 @@ class HandOver(RowQueue):
         """How many rows the receiver has taken."""
         return max(0, self.taken_rows - self.given_up_rows)
 
+    def identify(self, identity: str) -> None:
+        """Let the receiver know which query the rows are of."""
+        self.receiver.identify(identity)
+
     def begin(self, query: str | None, schema: pa.Schema, acknowledged: int) -> int:
         """Let the receiver prepare for the rows of a query; it may have some of them."""
         there = self.receiver.begin(query, schema, acknowledged)

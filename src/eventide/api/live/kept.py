@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eventide.api.live.durable import QUERIES, RUNNER
+from eventide.errors import StoreError
 from eventide.store import Store
 from eventide.store.files.lock import is_locked
-from eventide.store.progress import read_checkpoint, received_rows
+from eventide.store.progress import read_progress, received_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class KeptQuery:
     process    which one, if it is known
     rows       how many of its rows have been received
     behind     how many stored events its newest checkpoint does not have
+    damage     why it cannot go on, and what would help; None if its files are whole
     """
 
     name: str
@@ -28,6 +30,7 @@ class KeptQuery:
     process: str | None
     rows: int
     behind: int
+    damage: str | None = None
 
 
 def kept_queries(store: Store) -> tuple[KeptQuery, ...]:
@@ -40,18 +43,23 @@ def kept_queries(store: Store) -> tuple[KeptQuery, ...]:
 
 def kept_query(store: Store, folder: Path) -> KeptQuery | None:
     """Return the durable query of a folder, None if it has not begun."""
-    checkpoint = read_checkpoint(folder)
-    if checkpoint is None:
-        return None
     running = is_locked(folder)
     process = None
     if running and (folder / RUNNER).is_file():
         process = (folder / RUNNER).read_text().strip() or None
+    received = received_rows(folder)
+    try:
+        progress = read_progress(folder)
+        if progress is None:
+            return None
+        checkpoint = progress.checkpoint
+        text = json.loads(checkpoint.definition)["text"]
+    except (StoreError, ValueError, LookupError, TypeError) as error:
+        return KeptQuery(folder.name, "", running, process, received, 0, str(error))
     streams = store.streams()
     behind = sum(
         max(0, store.stream(name).current().next_seq - at)
         for name, at in checkpoint.next_seqs.items()
         if name in streams
     )
-    text = json.loads(checkpoint.definition)["text"]
-    return KeptQuery(folder.name, text, running, process, received_rows(folder), behind)
+    return KeptQuery(folder.name, text, running, process, received, behind)

@@ -189,6 +189,9 @@ class LiveQueries:
                 lambda state: resumed(live.engine, plan, self.named.catalog(), state)
             ):
                 self.start(live, group, plan, options)
+            elif options.from_history or options.start != "now":
+                what = "start and from_history are for a query that is new"
+                log.info("%s goes on where it was: %s", live.name, what)
             self.delivery.add_durable(group)
         except BaseException:
             group.abandon()

@@ -18,6 +18,9 @@ Receive = Callable[[LiveRows], object]
 class RowReceiver(ABC):
     """Takes rows in order; `first_row` of the rows is the number of the first one."""
 
+    def identify(self, identity: str) -> None:  # noqa: B027 - for those that have rows of several
+        """Learn, before `begin`, which query the rows are of."""
+
     def begin(self, query: str | None, schema: pa.Schema, acknowledged: int) -> int:  # noqa: ARG002
         """Prepare for the rows of a query; return how many of them need not come again.
 
@@ -67,6 +70,10 @@ class IntoSink(RowReceiver):
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
+
+    def identify(self, identity: str) -> None:
+        """Tell the sink which query the rows are of."""
+        self.sink.identify(identity)
 
     def begin(self, query: str | None, schema: pa.Schema, acknowledged: int) -> int:
         """Ask the sink what it has; rows that were received and are not there went elsewhere."""

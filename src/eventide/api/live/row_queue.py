@@ -58,6 +58,9 @@ class RowQueue:
         """How many rows a receiver has taken, those of a durable query from its start on."""
         return 0
 
+    def identify(self, identity: str) -> None:
+        """Learn, before `begin`, which query the rows are of."""
+
     def begin(self, query: str | None, schema: pa.Schema, acknowledged: int) -> int:  # noqa: ARG002
         """Prepare for the rows of a query; return how many of them need not come again.
 

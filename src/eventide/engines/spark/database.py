@@ -35,6 +35,7 @@ from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import Statement, read_statement, read_tpstream
 from eventide.plan.explain import explain
 from eventide.plan.nodes import scans_of
+from eventide.plan.sizes import Bytes, size_bytes
 from eventide.plan.standing.choose import steady_plan
 from eventide.plan.times import Duration, duration_us
 from eventide.plan.tree import Plan
@@ -201,7 +202,7 @@ class SparkDatabase:
         lateness: Duration = "0 s",
         buckets: int = BUCKETS,
         max_lag: Duration | None = None,
-        max_state_bytes: int | None = None,
+        max_state_bytes: Bytes | None = None,
         **frames: DataFrame,
     ) -> DataFrame:
         """Return the answer to a query over streaming DataFrames, as a streaming DataFrame.
@@ -218,7 +219,7 @@ class SparkDatabase:
         same for the life of a checkpoint.
 
         A stream that is more than `max_lag` of event time behind another is not waited for, and a
-        bucket that would remember more than `max_state_bytes` ends the query.
+        bucket that would remember more than `max_state_bytes`, such as "1 GB", ends the query.
         """
         text = str(first)
         if isinstance(first, Mapping):
@@ -234,7 +235,8 @@ class SparkDatabase:
                 message = f"the DataFrame {scan.stream!r} is not a stream"
                 raise UnsupportedError(message, hint="use sql(text, name=df), or spark.readStream")
         max_lag_us = None if max_lag is None else duration_us(max_lag)
-        going = Going(duration_us(lateness), max_lag_us, max_state_bytes)
+        limit = None if max_state_bytes is None else size_bytes(max_state_bytes, "max_state_bytes")
+        going = Going(duration_us(lateness), max_lag_us, limit)
         return self.streamed(plan, frames, catalog, going, buckets)
 
     def streamed(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eventide.errors import BusyError
-from tests.api.live.numbered import PLAIN, Receiver, append, opened
+from tests.api.live.durable.numbered import PLAIN, Receiver, append, opened
 
 OTHER = """
 import sys, eventide as ev
@@ -22,7 +22,7 @@ FORKED = """
 import os, sys, warnings, eventide as ev
 from eventide.errors import BusyError
 from eventide.store.files import lock
-from tests.api.live.numbered import PLAIN, Receiver, append
+from tests.api.live.durable.numbered import PLAIN, Receiver, append
 warnings.simplefilter("ignore", DeprecationWarning)
 db, received = ev.open(sys.argv[1]), Receiver()
 query = db.subscribe(PLAIN, received, name="q")

@@ -17,7 +17,7 @@ from eventide.api.live.subscription import Subscription
 from eventide.errors import SchemaError
 from eventide.sinks import JsonLines, Sink
 from eventide.store import progress
-from tests.api.live.numbered import PLAIN, SECOND, Receiver, append, opened
+from tests.api.live.durable.numbered import PLAIN, SECOND, Receiver, append, opened
 
 PATIENCE_S = 120.0
 
@@ -111,7 +111,7 @@ def test_a_checkpoint_does_not_wait_for_what_is_tried_again(tmp_path: Path) -> N
     assert [each.behind for each in db.kept_queries()] == [0]
     sink.inside = lambda _: None
     assert query.queue is not None
-    query.queue.be_quick()  # type: ignore[attr-defined]
+    query.queue.be_quick()
     query.wait()
     assert sink.rows == list(range(5))
 
@@ -119,13 +119,14 @@ def test_a_checkpoint_does_not_wait_for_what_is_tried_again(tmp_path: Path) -> N
 @pytest.mark.usefixtures("every_step")
 def test_a_sink_may_append_to_what_its_query_reads(tmp_path: Path) -> None:
     """A checkpoint waits for the sink, so the sink must not wait for a step."""
-    db, entered, go_on = opened(tmp_path), Event(), Event()
+    db, entered, go_on, appended = opened(tmp_path), Event(), Event(), Event()
 
     def inside(first_row: int) -> None:
         if first_row == 0:
             entered.set()
             assert go_on.wait(PATIENCE_S)
             append(db, 10, 12)
+            appended.set()
 
     sink = Keeping(inside)
     query = db.subscribe(PLAIN, sink, name="q")
@@ -137,6 +138,7 @@ def test_a_sink_may_append_to_what_its_query_reads(tmp_path: Path) -> None:
     go_on.set()
     appends.join(PATIENCE_S)
     assert not appends.is_alive()
+    assert appended.wait(PATIENCE_S)
     assert done_soon(query.wait)
     assert sink.rows == list(range(query.counters.rows))
     # The two that the sink appended came before or after the others, which are late then.
@@ -165,6 +167,11 @@ def test_rows_are_received_while_a_step_goes_on(tmp_path: Path, pulled: bool) ->
     assert len(received.whole()) == 4
 
 
+def cancelled_and_again(db: ev.Database, query: Subscription) -> None:
+    query.cancel()
+    db.subscribe(PLAIN, Receiver(), name="q")
+
+
 INSIDE: dict[str, Callable[[ev.Database, Subscription], Any]] = {
     "cancel": lambda _, query: query.cancel(),
     "wait": lambda _, query: query.wait(),
@@ -172,10 +179,7 @@ INSIDE: dict[str, Callable[[ev.Database, Subscription], Any]] = {
     "append": lambda db, _: append(db, 100, 101),
     "close": lambda db, _: db.close(),
     "drop": lambda db, _: db.drop_query("q"),
-    "subscribe again": lambda db, query: (
-        query.cancel(),
-        db.subscribe(PLAIN, Receiver(), name="q"),
-    ),
+    "subscribe again": cancelled_and_again,
 }
 
 

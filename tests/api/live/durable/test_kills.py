@@ -1,4 +1,4 @@
-"""Durable queries survive kills; `python -m tests.api.live.kills` kills as often as one likes."""
+"""Durable queries survive kills; the module `kills` kills as often as one likes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 KILLS = "25"
 
 
 def test_kills_lose_nothing(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.api.live.kills", str(tmp_path / "db"), KILLS, "3"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.api.live.durable.kills",
+        str(tmp_path / "db"),
+        KILLS,
+        "3",
+    ]
     child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert child.returncode == 0, child.stderr[-3000:]
     assert f"{KILLS} kills" in child.stdout

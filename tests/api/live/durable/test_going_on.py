@@ -17,7 +17,7 @@ import eventide as ev
 from eventide.api.live import durable
 from eventide.api.live.row_queue import LiveRows
 from eventide.errors import StateError, StoreError, UnsupportedError
-from tests.api.live.numbered import SECOND, Receiver, append, opened
+from tests.api.live.durable.numbered import PLAIN, SECOND, Receiver, append, opened
 
 Row = dict[str, Any]
 QUERIES = {
@@ -130,7 +130,7 @@ def test_another_text_is_refused_or_takes_the_place(tmp_path: Path) -> None:
         StateError, match=r"q is another query: its text was .*speed > 2.* not .* > 4"
     ):
         db.subscribe(other, received, name="q")
-    with pytest.raises(StateError, match="its lateness_us was 0, not 1000000"):
+    with pytest.raises(StateError, match="its lateness was '0 s', not '1 s'"):
         db.subscribe(QUERIES["plain"], received, name="q", lateness="1 s")
     following = 3
     for start, expected in (("now", 0), ("beginning", 3), ("1970-01-01T00:00:02", 1)):
@@ -181,19 +181,33 @@ def test_events_that_are_gone_are_missed_with_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["checkpoint", "journal-0"])
-def test_damaged_files_are_named(tmp_path: Path, file: str) -> None:
+def test_damaged_files_are_named_and_the_query_can_be_replaced(tmp_path: Path, file: str) -> None:
     db = opened(tmp_path / "a")
-    db.subscribe("SELECT car FROM cars", name="q")
-    for second in range(3):
-        db.stream("cars").append([{"ts": second * SECOND, "car": "a", "speed": 5.0}])
+    db.subscribe(PLAIN, name="q")
+    db.subscribe(PLAIN, name="whole")
+    append(db, 0, 3)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     db.close()
     path = tmp_path / "b" / "queries" / "q" / file
     content = bytearray(path.read_bytes())
     content[20] ^= 1
     path.write_bytes(content)
-    with pytest.raises(StoreError, match=f"{file} is damaged"):
-        opened(tmp_path / "b").subscribe("SELECT car FROM cars", name="q")
+    other, received = opened(tmp_path / "b"), Receiver()
+    with pytest.raises(StoreError, match=f"{file} is damaged.*\n*.*subscribe with replace=True"):
+        other.subscribe(PLAIN, name="q")
+    damaged, whole = other.kept_queries()
+    assert (damaged.name, whole.name, whole.damage) == ("q", "whole", None)
+    assert damaged.damage is not None
+    assert f"{file} is damaged" in damaged.damage
+    assert "replace=True" in damaged.damage
+    query = other.subscribe(PLAIN, received, name="q", replace=True, start="beginning")
+    query.wait()
+    assert len(received.whole()) == 2
+    query.cancel()
+    append(other, 3, 5)
+    other.subscribe(PLAIN, received, name="q").wait()
+    assert len(received.whole()) == 4
+    assert [each.damage for each in other.kept_queries()] == [None, None]
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "../x", "ü", "a" * 101])
@@ -271,3 +285,18 @@ def test_a_query_that_starts_in_the_past_has_the_rows_that_relations_had(
     first = 1 if start == "beginning" else 5
     assert len(received.whole()) == 9 - first
     assert all("Ada" in row for row in received.whole())
+
+
+def test_a_query_that_goes_on_says_that_it_does_not_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "eventide.live")
+    db, received = opened(tmp_path), Receiver()
+    append(db, 0, 3)
+    db.subscribe(PLAIN, received, name="q", from_history=True).cancel()
+    assert "goes on where it was" not in caplog.text
+    append(db, 3, 6)
+    db.subscribe(PLAIN, received, name="q", from_history=True).wait()
+    assert "q goes on where it was: start and from_history are for a query that" in caplog.text
+    # What was complete when the query began is not reported, then or now.
+    assert len(received.whole()) == 3

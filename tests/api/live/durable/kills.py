@@ -1,6 +1,6 @@
 """Kill a process that runs durable queries, again and again, while another one appends.
 
-python -m tests.api.live.kills FOLDER KILLS SEED
+python -m tests.api.live.durable.kills FOLDER KILLS SEED
 
 Every round has a database of its own. Children are forked: what they need is loaded and compiled
 once. A third of the kills come while the queries start, a third while they run, and a third right
@@ -31,8 +31,8 @@ import pyarrow.parquet as pq
 import eventide as ev
 from eventide.api.live.durable import QUERIES as KEPT
 from eventide.store.progress import received_rows
-from tests.api.live import killed
-from tests.api.live.killed import BEGUN, FAST, PULLED, QUERIES, READY, RECEIVED, WRITTEN
+from tests.api.live.durable import killed
+from tests.api.live.durable.killed import BEGUN, FAST, PULLED, QUERIES, READY, RECEIVED, WRITTEN
 
 ROUND = 25
 """So many kills are done to one database."""
