@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eventide.api.database import Database, sql, tpstream
     from eventide.api.database import open_database as open
     from eventide.api.lifetimes import plot_lifetimes
-    from eventide.api.live.clock import ManualClock
+    from eventide.api.live.clocks.clock import ManualClock
     from eventide.api.live.query import LiveQuery
     from eventide.api.matches import Matches, plot_situations
     from eventide.api.relation import Relation
@@ -71,7 +71,7 @@ HOMES = {
     "Stream": ("eventide.api.stream", "Stream"),
     "StreamOptions": ("eventide.store", "StreamOptions"),
     "LiveQuery": ("eventide.api.live.query", "LiveQuery"),
-    "ManualClock": ("eventide.api.live.clock", "ManualClock"),
+    "ManualClock": ("eventide.api.live.clocks.clock", "ManualClock"),
     "UserAggregate": ("eventide.store.index.aggregates", "UserAggregate"),
     "absent": ("eventide.api.steps", "absent"),
     "exclude": ("eventide.api.steps", "exclude"),

@@ -8,26 +8,29 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from time import monotonic, perf_counter, time_ns
-from typing import Self
+from typing import Self, Unpack
 
 import pyarrow as pa
 
 from eventide.api.builder import Match, Query
 from eventide.api.explanation import Explanation
-from eventide.api.live.clock import SYSTEM_CLOCK, Clock
 from eventide.api.live.dead_letters import DeadLetters
 from eventide.api.live.delivery import Delivery
-from eventide.api.live.handover import Full, HandOverOptions
 from eventide.api.live.kept import KeptQuery
-from eventide.api.live.metrics import QUERIES, Value, metrics_text, queries_source
-from eventide.api.live.metrics import SCHEMA as QUERIES_SCHEMA
-from eventide.api.live.pulled import QUEUE_ROWS, Pull
-from eventide.api.live.queries import LiveOptions, LiveQueries, Start
+from eventide.api.live.options import (
+    LiveKeywords,
+    LiveOptions,
+    ReceivedOptions,
+    SubscribeKeywords,
+)
+from eventide.api.live.pulled import Pull
+from eventide.api.live.queries import LiveQueries
 from eventide.api.live.query import LiveQuery, OnResult
 from eventide.api.live.receiver import Receive
+from eventide.api.live.shown.metrics import QUERIES, Value, metrics_text, queries_source
+from eventide.api.live.shown.metrics import SCHEMA as QUERIES_SCHEMA
 from eventide.api.live.stored import StoredDerivedStream, StoredQueries
 from eventide.api.live.subscription import Subscription
-from eventide.api.live.wall_time import checked_idle
 from eventide.api.matches import Matches
 from eventide.api.named import NamedQueries, StreamName, names_of
 from eventide.api.relation import Relation
@@ -48,7 +51,6 @@ from eventide.engines.history.answer import Sources, run_history
 from eventide.engines.history.calibrate import OnStep, calibrated
 from eventide.engines.history.weights import DEFAULTS, Weights
 from eventide.engines.live.engine import LiveEngine
-from eventide.engines.live.late_windows import Late, checked_late
 from eventide.engines.standing.choice import best_plan
 from eventide.errors import (
     BindError,
@@ -64,7 +66,6 @@ from eventide.lang.sql.named.texts import NamedTexts
 from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import Statement, read_statement, read_tpstream
 from eventide.plan.nodes import scans_of, stored_streams
-from eventide.plan.sizes import Bytes, size_bytes
 from eventide.plan.times import Duration, duration_us
 from eventide.plan.tree import Plan
 from eventide.plan.written import refuse_written
@@ -319,26 +320,13 @@ class Database:
             found[QUERIES] = queries_source(self.queries())
         return found
 
-    def subscribe(  # noqa: PLR0913 - an option each
+    def subscribe(
         self,
         query: Query,
         on_result: Receive | Sink | Pull | None = None,
         *,
         params: Parameters = None,
-        lateness: Duration = "0 s",
-        late: Late = "watermark",
-        from_history: bool = False,
-        max_state_bytes: Bytes | None = None,
-        max_lag: Duration | None = None,
-        idle: Duration | None = None,
-        clock: Clock | None = None,
-        queue_rows: int = 100_000,
-        full: Full = "wait",
-        retries: int = 3,
-        retry_after: Duration = "1 s",
-        name: str | None = None,
-        replace: bool = False,
-        start: Start = "now",
+        **options: Unpack[SubscribeKeywords],
     ) -> Subscription:
         """Run a query live over the events appended to this database from now on.
 
@@ -374,38 +362,14 @@ class Database:
         Queries begin with the rows that relations have; with `from_history`, also with the stored
         events, as if they had run from the first one on. What was complete before is not reported;
         of a standing query, over windows that slide, `current()` has the answer.
-        """
-        options = LiveOptions(
-            duration_us(lateness),
-            checked_late(late),
-            None if max_lag is None else duration_us(max_lag),
-            checked_idle(idle, clock),
-            clock or SYSTEM_CLOCK,
-            None if max_state_bytes is None else size_bytes(max_state_bytes, "max_state_bytes"),
-            from_history,
-            HandOverOptions(queue_rows, full, retries, duration_us(retry_after)),
-            name,
-            replace,
-            start,
-        )
-        return self.live_queries.subscribe(str(query), on_result, params, options)
 
-    def live(  # noqa: PLR0913 - an option each
-        self,
-        query: Query,
-        *,
-        params: Parameters = None,
-        lateness: Duration = "0 s",
-        late: Late = "watermark",
-        from_history: bool = False,
-        max_state_bytes: Bytes | None = None,
-        max_lag: Duration | None = None,
-        idle: Duration | None = None,
-        clock: Clock | None = None,
-        queue_rows: int = QUEUE_ROWS,
-        name: str | None = None,
-        replace: bool = False,
-        start: Start = "now",
+        The defaults of the options are those of `eventide.api.live.options.ReceivedOptions`.
+        """
+        asked = ReceivedOptions(**options)
+        return self.live_queries.subscribe(str(query), on_result, params, asked)
+
+    def live(
+        self, query: Query, *, params: Parameters = None, **options: Unpack[LiveKeywords]
     ) -> Subscription:
         """Run a query live, as `subscribe` does, and let its rows wait until they are pulled.
 
@@ -417,22 +381,8 @@ class Database:
         options are those of `subscribe`. The query runs until `cancel()`, or the end of a `with`.
         Rows of a durable query, one with a `name`, are received once the next ones are asked for.
         """
-        return self.subscribe(
-            query,
-            Pull.PULL,
-            params=params,
-            lateness=lateness,
-            late=late,
-            from_history=from_history,
-            max_state_bytes=max_state_bytes,
-            max_lag=max_lag,
-            idle=idle,
-            clock=clock,
-            queue_rows=queue_rows,
-            name=name,
-            replace=replace,
-            start=start,
-        )
+        asked = LiveOptions(**options)
+        return self.live_queries.subscribe(str(query), Pull.PULL, params, asked)
 
     def queries(self) -> tuple[Subscription, ...]:
         """Return the live queries of this process, oldest first: those that run or have failed.

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 import eventide as ev
-from eventide.api.live.clock import SystemClock
+from eventide.api.live.clocks.clock import SystemClock
 from eventide.errors import EvaluationError
 
 LONG_S = 60.0

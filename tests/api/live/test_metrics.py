@@ -10,7 +10,7 @@ import pytest
 
 import eventide as ev
 from eventide.api.database import Database
-from eventide.api.live.metrics import COLUMNS, Value, metrics_text
+from eventide.api.live.shown.metrics import COLUMNS, Value, metrics_text
 from eventide.errors import EventideError
 
 FAST = "SELECT car, speed FROM cars WHERE speed > 70"

@@ -11,7 +11,7 @@ import pytest
 
 import eventide as ev
 from eventide.api.database import Database
-from eventide.api.live import shown
+from eventide.api.live.shown import drawn
 from eventide.api.live.subscription import Subscription
 
 FAST = "SELECT car, speed FROM cars WHERE speed > 70"
@@ -61,7 +61,7 @@ def each_turn(monkeypatch: pytest.MonkeyPatch, *turns: Callable[[], object]) -> 
         waits.append(seconds)
         turns[len(waits) - 1]()
 
-    monkeypatch.setattr(shown, "sleep", sleep)
+    monkeypatch.setattr(drawn, "sleep", sleep)
     return waits
 
 

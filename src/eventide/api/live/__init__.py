@@ -3,12 +3,13 @@
 query.py         a query that runs over events that are handed to it; late.py: late events
 subscription.py  a live query of a database: its life, its counters; durable.py: one that goes on
                  after a restart
-queries.py       starts them
+queries.py       starts them; options.py: how they run, as users say it
 group.py         queries at the same event of every stream; running.py: derived streams among them
 delivery.py      all groups of a database, and how events reach them; follower.py: the thread that
                  notices what other processes append
 row_queue.py     rows that wait; handover.py: the thread that hands them over; receiver.py: a
                  callback or a sink; dead_letters.py: rows that nobody took
-clock.py         wall clocks; wall_time.py: moves the silent streams of a query on, by such a clock
+clocks/          wall clocks, and how they move the silent streams of a query on
+shown/           what people see of a live query: its numbers, its newest rows
 stored.py        stored derived streams: queries whose rows are stored, exactly once
 """

@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from eventide.api.live.receiver import RowReceiver, worth_another
-from eventide.api.live.row_queue import LiveRows, RowQueue
+from eventide.api.live.row_queue import QUEUE_ROWS, LiveRows, RowQueue
 from eventide.errors import SchemaError
 
 IDLE_S = 2.0
@@ -48,7 +48,7 @@ class HandOverOptions:
     retry_after_us   how long after the first failure; then twice as long, and so on
     """
 
-    queue_rows: int = 100_000
+    queue_rows: int = QUEUE_ROWS
     full: Full = "wait"
     retries: int = 3
     retry_after_us: int = 1_000_000

@@ -17,14 +17,12 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from eventide.api.live.row_queue import LiveRows, RowQueue
+from eventide.api.live.row_queue import QUEUE_ROWS, LiveRows, RowQueue
 from eventide.errors import StateError
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-
-QUEUE_ROWS = 100_000
 
 
 class Pull(Enum):

@@ -5,26 +5,24 @@ from __future__ import annotations
 import logging
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import TypeVar
 
-from eventide.api.live.clock import Clock
+from eventide.api.live.clocks.wall_time import listen
 from eventide.api.live.dead_letters import DeadLetters
 from eventide.api.live.delivery import Delivery
 from eventide.api.live.durable import QUERIES, Definition, DurableGroup, DurableQuery, alone
-from eventide.api.live.handover import HandOverOptions
 from eventide.api.live.kept import KeptQuery, kept_queries
+from eventide.api.live.options import LiveOptions
 from eventide.api.live.pulled import Pull
 from eventide.api.live.receiver import Receive, receiver_of
 from eventide.api.live.running import RunningStream
 from eventide.api.live.subscription import Subscription
-from eventide.api.live.wall_time import listen
 from eventide.api.named import NamedQueries, reached_names
-from eventide.api.stream import Time, instant
+from eventide.api.stream import instant
 from eventide.engines.live.engine import LiveEngine
-from eventide.engines.live.late_windows import Late
 from eventide.engines.standing.choice import best_plan
 from eventide.engines.standing.resume import resumed
 from eventide.errors import SchemaError, StateError, StoreError
@@ -46,30 +44,6 @@ log = logging.getLogger("eventide.live")
 
 AnyReceiver = Receive | Sink | Pull
 Started = TypeVar("Started", Subscription, RunningStream)
-Start = Time
-"""Where a query that is new starts: "now", "beginning", or a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class LiveOptions:
-    """How a query runs live; see `Database.subscribe`."""
-
-    lateness_us: int
-    late: Late
-    max_lag_us: int | None
-    idle_us: int | None
-    clock: Clock
-    max_state_bytes: int | None
-    from_history: bool
-    hand_over: HandOverOptions
-    name: str | None
-    replace: bool
-    start: Start
-
-    def __post_init__(self) -> None:
-        if self.name is None and (self.replace or self.start != "now"):
-            message = "start and replace are for queries with a name"
-            raise SchemaError(message, hint='add name="…", or leave them out')
 
 
 class LiveQueries:
@@ -112,7 +86,7 @@ class LiveQueries:
                         ),
                         catalog,
                         options.lateness_us,
-                        max_state_bytes=options.max_state_bytes,
+                        max_state_bytes=options.most_state_bytes,
                         max_lag_us=options.max_lag_us,
                         late=options.late,
                     )
@@ -147,7 +121,7 @@ class LiveQueries:
     def listen(self, live: Subscription, options: LiveOptions) -> None:
         """Let the wall clock move silent streams of a query, if that is wanted."""
         if options.idle_us is not None:
-            listen(live, options.clock, options.idle_us, self.delivery)
+            listen(live, options.wall_clock, options.idle_us, self.delivery)
 
     def begun(
         self,

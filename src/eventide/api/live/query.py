@@ -24,8 +24,8 @@ from eventide.plan.times import Duration, duration_us
 from eventide.schema import SEQ, TS
 
 if TYPE_CHECKING:
+    from eventide.api.live.clocks.wall_time import WallTime
     from eventide.api.live.running import RunningStream
-    from eventide.api.live.wall_time import WallTime
 
 QUERY_SHOWN = 80
 """This many letters of a query's text identify it in messages."""

@@ -15,6 +15,9 @@ import pyarrow as pa
 
 from eventide.api.result import Result
 
+QUEUE_ROWS = 100_000
+"""So many rows of a query may wait, unless it says otherwise."""
+
 
 class LiveRows(Result):
     """Rows of a live query, with the number of the first one; the query's first row is row 0."""

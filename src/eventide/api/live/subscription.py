@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal, Self
 import pyarrow as pa
 
 from eventide.api.live.handover import HandOver, HandOverOptions
-from eventide.api.live.metrics import Value, numbers_of
 from eventide.api.live.pulled import PulledRows, PullQueue
 from eventide.api.live.query import LiveQuery, Step
 from eventide.api.live.receiver import RowReceiver
 from eventide.api.live.row_queue import LiveRows, RowQueue
-from eventide.api.live.shown import NewestRows, live_html, show, with_newest
+from eventide.api.live.shown.drawn import NewestRows, live_html, show, with_newest
+from eventide.api.live.shown.metrics import Value, numbers_of
 from eventide.api.result import Result
 from eventide.api.stream import Time, instant
 from eventide.engines.live.engine import LiveEngine

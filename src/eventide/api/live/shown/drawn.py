@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from eventide.api.live.metrics import numbers_of
 from eventide.api.live.row_queue import LiveRows
+from eventide.api.live.shown.metrics import numbers_of
 from eventide.sinks.text import SHOWN_ROWS, as_html, as_text
 from eventide.sinks.words import escape, plural, size_text
 

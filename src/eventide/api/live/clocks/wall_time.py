@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakMethod, ref
 
-from eventide.api.live.clock import Clock
+from eventide.api.live.clocks.clock import Clock
 from eventide.engines.live.silence import Silence, check_idle
 from eventide.errors import PlanError
 from eventide.plan.times import Duration, duration_us

@@ -1,0 +1,1 @@
+"""Wall clocks, and what they do to live queries."""
