@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import eventide as ev
+from eventide.api.live.numbered import read_numbered
 from eventide.errors import SchemaError, StoreError
 from tests.api.live.kinds import KINDS, Rows, bag, database, events, expected
 
@@ -48,8 +49,8 @@ def test_upkeep_of_the_stream_is_not_noticed(db: ev.Database, other: ev.Database
 def test_many_events_between_two_looks(
     db: ev.Database, other: ev.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventide.api.live.delivery.EVENTS_READ", 1_000)
-    monkeypatch.setattr("eventide.api.live.delivery.EVENTS_AT_ONCE", 300)
+    monkeypatch.setattr("eventide.api.live.numbered.EVENTS_READ", 1_000)
+    monkeypatch.setattr("eventide.api.live.numbered.EVENTS_AT_ONCE", 300)
     monkeypatch.setattr("eventide.api.live.group.LARGE_GAP", 100)
     rows = Rows()
     query = db.subscribe("SELECT _seq FROM a", rows)
@@ -100,7 +101,7 @@ def test_events_that_are_dropped_before_they_are_read_are_passed_over(db: ev.Dat
 def test_far_numbers_after_a_drop_cost_one_read(
     db: ev.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventide.api.live.delivery.EVENTS_READ", 10)
+    monkeypatch.setattr("eventide.api.live.numbered.EVENTS_READ", 10)
     rows = Rows()
     query = db.subscribe("SELECT _seq FROM a", rows)
     stream = db.stream("a")
@@ -109,7 +110,7 @@ def test_far_numbers_after_a_drop_cost_one_read(
     stream.split()
     stream.drop_before(5_000)
     stream.append(events(range(5_000, 5_030)))
-    ranges = list(db.delivery.read(stream.stored, ["v"], 0, 5_030))
+    ranges = list(read_numbered(stream.stored, ["v"], 0, 5_030))
     assert [rows.num_rows for rows in ranges] == [10, 10, 10]
     query.resume()
     query.finish()

@@ -245,7 +245,7 @@ def test_what_nobody_reads_any_more_is_gone(db: ev.Database) -> None:
 
 def test_streams_are_caught_up_by_time(db: ev.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stream that has its turn first would make the others seem to lag."""
-    monkeypatch.setattr("eventide.api.live.delivery.EVENTS_AT_ONCE", 2)
+    monkeypatch.setattr("eventide.api.live.numbered.EVENTS_AT_ONCE", 2)
     text = "ISTREAM (SELECT a.v FROM a [RANGE 1 HOUR] JOIN b [RANGE 1 HOUR] ON a.ts = b.ts)"
     rows = Rows()
     query = db.subscribe(text, rows, max_lag="100 us")

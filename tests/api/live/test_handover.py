@@ -70,7 +70,7 @@ def test_a_slow_receiver_delays_no_append_and_misses_nothing(db: ev.Database, ki
 def test_a_queue_takes_a_step_more_than_it_holds_at_most(
     db: ev.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eventide.api.live.delivery.EVENTS_AT_ONCE", 50)
+    monkeypatch.setattr("eventide.api.live.numbered.EVENTS_AT_ONCE", 50)
     slow = SlowRows()
     query = db.subscribe(PLAIN, slow, queue_rows=100)
     ev.open(db.path).stream("a").append(events(range(5_000)))  # as another process would

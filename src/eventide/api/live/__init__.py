@@ -5,8 +5,9 @@ subscription.py  a live query of a database: its life, its counters; durable.py:
                  after a restart
 queries.py       starts them; options.py: how they run, as users say it
 group.py         queries at the same event of every stream; running.py: derived streams among them
-delivery.py      all groups of a database, and how events reach them; follower.py: the thread that
-                 notices what other processes append
+groups.py        all groups of a database: how queries come and go
+delivery.py      how events reach them; follower.py: the thread that notices what other processes
+                 append; numbered.py: reads stored events by their numbers
 row_queue.py     rows that wait; handover.py: the thread that hands them over; receiver.py: a
                  callback or a sink; dead_letters.py: rows that nobody took
 clocks/          wall clocks, and how they move the silent streams of a query on

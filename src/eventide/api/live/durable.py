@@ -23,7 +23,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.api.live.group import NOTHING_MOVED, Group, ReadEvents
+from eventide.api.live.group import NOTHING_MOVED, Group
 from eventide.api.live.row_queue import LiveRows, RowQueue
 from eventide.api.live.subscription import Subscription
 from eventide.api.result import Result
@@ -129,13 +129,12 @@ class DurableGroup(Group):
 
     def __init__(
         self,
-        read: ReadEvents,
         query: DurableQuery,
         stored: dict[str, StoredStream],
         folder: Path,
         definition: Definition,
     ) -> None:
-        super().__init__(read)
+        super().__init__()
         self.stored = stored
         self.query = query
         self.queries = [query]

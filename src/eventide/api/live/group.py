@@ -5,11 +5,12 @@ Derived streams that run stand before the queries that read them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from threading import Lock, RLock
 
 import pyarrow as pa
 
+from eventide.api.live.numbered import read_numbered
 from eventide.api.live.query import LiveQuery
 from eventide.api.live.running import EmittedRows, RunningStream
 from eventide.api.live.subscription import Subscription
@@ -21,8 +22,6 @@ from eventide.interrupts import interrupts_wait
 from eventide.schema import SEQ
 from eventide.store import StoredStream
 
-ReadEvents = Callable[[StoredStream, Iterable[str], int, int], Iterator[pa.RecordBatch]]
-"""Reads columns of a stream's events with numbers from one to before another, in their order."""
 LARGE_GAP = 50_000
 """So many events of others are left to the follower: who appends is not to wait for them."""
 
@@ -32,8 +31,7 @@ NOTHING_MOVED: Mapping[int, Mapping[str, int]] = {}
 class Group:
     """Live queries at one position: the number of the next event to take, by stream."""
 
-    def __init__(self, read: ReadEvents) -> None:
-        self.read = read
+    def __init__(self) -> None:
         self.listening: list[LiveQuery] = []
         """The queries that have a wall time: only they want to hear of events."""
         self.queries = []
@@ -200,7 +198,7 @@ class Group:
             if stream in query.reads
             for name in query.reads[stream][0]
         )
-        return self.read(self.stored[stream], columns, self.position[stream], until)
+        return read_numbered(self.stored[stream], columns, self.position[stream], until)
 
     def move(self, moved: Mapping[int, Mapping[str, int]]) -> dict[int, Result]:
         """Let queries know that no events of some streams before an instant will come.

@@ -157,7 +157,7 @@ class LiveQueries:
         }
         stored = {name: self.store.stream(name) for name in live.streams}
         folder = self.folder_of(live.name)
-        group = DurableGroup(self.delivery.read, live, stored, folder, definition)
+        group = DurableGroup(live, stored, folder, definition)
         try:
             if options.replace or not group.resume(
                 lambda state: resumed(live.engine, plan, self.named.catalog(), state)

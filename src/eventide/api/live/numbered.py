@@ -1,0 +1,51 @@
+"""Read stored events by their numbers, in order of `_seq`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.instants import ALL_TIME
+from eventide.schema import SEQ
+from eventide.store import StoredStream
+
+EVENTS_AT_ONCE = 50_000
+"""So many stored events are taken in one step, at most."""
+EVENTS_READ = 400_000
+"""So many are read at once, at most: those of some steps."""
+
+
+def read_numbered(
+    stored: StoredStream, columns: Iterable[str], start: int, end: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield the stored events of a stream with numbers from `start` to before `end`."""
+    while start < end:
+        snapshot = stored.snapshot().since(start)
+        known = [name for name in columns if name in snapshot.schema.arrow.names]
+        names = list(dict.fromkeys((*known, SEQ)))
+        rows, start = numbered(snapshot.scan(names, ALL_TIME), start, end)
+        for place in range(0, rows.num_rows, EVENTS_AT_ONCE):
+            yield rows.slice(place, EVENTS_AT_ONCE)
+
+
+def numbered(batches: Iterable[pa.RecordBatch], start: int, end: int) -> tuple[pa.RecordBatch, int]:
+    """Return events in the order of their numbers, the first ones from `start` to before `end`.
+
+    The number that follows comes with them. Numbers of events that are gone are passed over.
+    """
+    chosen: list[pa.RecordBatch] = []
+    stop = min(end, start + EVENTS_READ)
+    following = end
+    for rows in batches:
+        seq = rows.column(SEQ).to_numpy()
+        later = seq[(seq >= stop) & (seq < following)]
+        following = int(later.min()) if later.size else following
+        inside = (seq >= start) & (seq < stop)
+        chosen.append(rows if inside.all() else rows.filter(pa.array(inside)))
+    if not chosen:
+        return pa.RecordBatch.from_pylist([]), following
+    together = pa.concat_batches(chosen)
+    order = np.argsort(together.column(SEQ).to_numpy(), kind="stable")
+    return together.take(pa.array(order)), following
