@@ -18,7 +18,7 @@ from benchmarks.cases import QUESTIONS, Case, Duel, Question
 from benchmarks.data import CARS
 from benchmarks.setting import ARRIVING_ROWS, STREAM, Setting, append_all
 from benchmarks.ways import Way
-from eventide.api.database import live_query
+from eventide.api.live.query import live_query
 from eventide.lang.sql import plan_sql
 
 LATENESS = "5 s"

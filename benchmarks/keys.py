@@ -22,8 +22,7 @@ from benchmarks.measure import collector_off
 from benchmarks.pages import KEYS as PAGE
 from benchmarks.pages import write_section
 from benchmarks.report import Machine, as_line, facts
-from eventide.api.database import live_query
-from eventide.api.live.query import LiveQuery
+from eventide.api.live.query import LiveQuery, live_query
 from eventide.errors import UnboundedStateWarning
 from eventide.lang.sql import plan_sql
 from eventide.schema import SEQ, TS, Schema

@@ -23,7 +23,7 @@ from benchmarks.patterns.data import STREAM
 from benchmarks.patterns.rivals import FLINK, PANDAS, AbsentError, Rival
 from benchmarks.patterns.setting import ARRIVING_ROWS, PatternSetting, Question
 from benchmarks.race import Finding, Target, at_least, at_most, race, timed
-from eventide.api.database import live_query
+from eventide.api.live.query import live_query
 from eventide.lang.sql import plan_sql
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from benchmarks.measure import collector_off
 from benchmarks.race import timed_alone
 from benchmarks.situations.data import DRIVERS, Bools, Floats, Int64s, drivers
 from benchmarks.situations.queries import Ask
-from eventide.api.database import live_query
-from eventide.api.live.query import LiveQuery
+from eventide.api.live.query import LiveQuery, live_query
 from eventide.engines.build import build_tree
 from eventide.engines.history.replay import run_chain
 from eventide.lang.sql import plan_sql

@@ -19,8 +19,7 @@ from benchmarks.standing.setting import (
     catalog_of,
     times_of,
 )
-from eventide.api.database import live_query
-from eventide.api.live.query import LiveQuery
+from eventide.api.live.query import LiveQuery, live_query
 from eventide.lang.sql import plan_sql
 
 ARRIVING_ROWS = 10_000

@@ -23,7 +23,7 @@ from benchmarks.race import Finding, at_least, race, timed
 from benchmarks.situations.setting import arrivals, check_counts, check_rows
 from benchmarks.standing.data import sided
 from benchmarks.standing.setting import StandingCase, StandingSetting, catalog_of
-from eventide.api.database import live_query
+from eventide.api.live.query import live_query
 from eventide.lang.sql import plan_sql
 
 if TYPE_CHECKING:

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from time import monotonic, perf_counter, time_ns
-from typing import Self, Unpack
+from time import perf_counter, time_ns
 
 import pyarrow as pa
 
-from eventide.api.builder import Match, Query
+from eventide.api.builder import Query
 from eventide.api.explanation import Explanation
+from eventide.api.live.calls import LiveCalls
 from eventide.api.live.dead_letters import DeadLetters
 from eventide.api.live.delivery import Delivery
-from eventide.api.live.kept import KeptQuery
-from eventide.api.live.options import (
-    LiveKeywords,
-    LiveOptions,
-    ReceivedOptions,
-    SubscribeKeywords,
-)
-from eventide.api.live.pulled import Pull
 from eventide.api.live.queries import LiveQueries
-from eventide.api.live.query import LiveQuery, OnResult
-from eventide.api.live.receiver import Receive
-from eventide.api.live.shown.metrics import QUERIES, Value, metrics_text, queries_source
+from eventide.api.live.shown.metrics import QUERIES, queries_source
 from eventide.api.live.shown.metrics import SCHEMA as QUERIES_SCHEMA
 from eventide.api.live.stored import StoredDerivedStream, StoredQueries
-from eventide.api.live.subscription import Subscription
 from eventide.api.matches import Matches
 from eventide.api.named import NamedQueries, StreamName, names_of
 from eventide.api.relation import Relation
-from eventide.api.replay import Replay, replay_merged, replay_queries
-from eventide.api.replay.pace import Speed, speed_of
+from eventide.api.replay.calls import ReplayCalls
 from eventide.api.result import Result
-from eventide.api.stream import Stream, Time, forward_range, options_from
+from eventide.api.stream import Stream, options_from
 from eventide.api.tables import (
     Times,
     plan_tables,
@@ -50,13 +37,10 @@ from eventide.engines.explain.explained import explained
 from eventide.engines.history.answer import Sources, run_history
 from eventide.engines.history.calibrate import OnStep, calibrated
 from eventide.engines.history.weights import DEFAULTS, Weights
-from eventide.engines.live.engine import LiveEngine
-from eventide.engines.standing.choice import best_plan
 from eventide.errors import (
     BindError,
     EventideError,
     SchemaError,
-    UnboundedStateWarning,
     pointing_into,
 )
 from eventide.interrupts import interruptible
@@ -66,16 +50,13 @@ from eventide.lang.sql.named.texts import NamedTexts
 from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import Statement, read_statement, read_tpstream
 from eventide.plan.nodes import scans_of, stored_streams
-from eventide.plan.times import Duration, duration_us
 from eventide.plan.tree import Plan
-from eventide.plan.written import refuse_written
 from eventide.schema import BOOL, DELETED, Attribute, DataType, Schema
-from eventide.sinks.contract import Sink
 from eventide.store import Store, StoredStream
 from eventide.store.source import EventSource
 
 
-class Database:
+class Database(LiveCalls, ReplayCalls):
     """A folder of streams, and the queries over them. `eventide.open` makes it.
 
     >>> import tempfile
@@ -320,170 +301,6 @@ class Database:
             found[QUERIES] = queries_source(self.queries())
         return found
 
-    def subscribe(
-        self,
-        query: Query,
-        on_result: Receive | Sink | Pull | None = None,
-        *,
-        params: Parameters = None,
-        **options: Unpack[SubscribeKeywords],
-    ) -> Subscription:
-        """Run a query live over the events appended to this database from now on.
-
-        `on_result` gets the rows of the answer once they are complete: when the watermark, the
-        newest time seen less `lateness`, has passed them. Events behind the watermark are stored
-        but too late for this query, which counts and keeps them. With `late="window"` they are
-        taken as long as a window of time that they belong to is open.
-
-        The rows are handed over apart from the appends, in a thread of the query. While
-        `queue_rows` of them wait, the query takes no events, which wait in the store; with
-        `full="fail"` it fails instead. If `on_result` raises, it is called again: `retries` times,
-        first after `retry_after`, then after twice that. Rows that it does not take at all go to
-        the stream `dead_letters`, and the query goes on. `wait()` of the query returns once
-        everything is handed over.
-
-        With a `name`, the query is durable: its position and state are kept in the database, and
-        after a crash or a restart the same call goes on where it was. Rows that were not received
-        come again with the same numbers, `first_row` of what `on_result` gets. Another query under
-        an old name is refused, or takes its place with `replace`. `start` says where a query that
-        is new starts: "now", at the "beginning" of what is stored, or with the events from a time
-        on. One that goes on does so where it was, whatever `start` and `from_history` say.
-
-        With `idle`, such as "5 s", a stream of which no event came for so long by the wall clock
-        does not hold the others back; when all are silent, time goes on with the wall clock. So
-        windows, absences and situations are decided without a further event. `clock` is the wall
-        clock, that of the system or in tests an `eventide.ManualClock`. A stream that is more than
-        `max_lag` of event time behind another is not waited for either.
-
-        A query whose state needs more than `max_state_bytes`, such as "1 GB", ends with an error. A
-        derived stream that the query reads by name runs once, however many queries read it, and
-        with a lateness of its own; the wall clock of a reader moves it for all of them.
-
-        Queries begin with the rows that relations have; with `from_history`, also with the stored
-        events, as if they had run from the first one on. What was complete before is not reported;
-        of a standing query, over windows that slide, `current()` has the answer.
-
-        The defaults of the options are those of `eventide.api.live.options.ReceivedOptions`.
-        """
-        asked = ReceivedOptions(**options)
-        return self.live_queries.subscribe(str(query), on_result, params, asked)
-
-    def live(
-        self, query: Query, *, params: Parameters = None, **options: Unpack[LiveKeywords]
-    ) -> Subscription:
-        """Run a query live, as `subscribe` does, and let its rows wait until they are pulled.
-
-        `for rows in db.live(text)` waits for rows, `async for` does so without blocking the event
-        loop, and `next(timeout=2.0)` waits so long at most. `results()` reads them as Arrow
-        batches; `to_polars()`, `to_pandas()` and `to_arrow()` take what waits now.
-
-        While `queue_rows` rows wait, the query takes no events; they wait in the store. The other
-        options are those of `subscribe`. The query runs until `cancel()`, or the end of a `with`.
-        Rows of a durable query, one with a `name`, are received once the next ones are asked for.
-        """
-        asked = LiveOptions(**options)
-        return self.live_queries.subscribe(str(query), Pull.PULL, params, asked)
-
-    def queries(self) -> tuple[Subscription, ...]:
-        """Return the live queries of this process, oldest first: those that run or have failed.
-
-        One that has failed is listed until it is cancelled.
-        """
-        return tuple(self.delivery.listed())
-
-    def metrics(self) -> dict[str, list[dict[str, Value]]]:
-        """Return the numbers of all live queries of this process: {"queries": [...]}."""
-        return {"queries": [query.metrics() for query in self.queries()]}
-
-    def metrics_text(self) -> str:
-        """Return the numbers of all live queries in the text form that Prometheus scrapes."""
-        return metrics_text(self.metrics()["queries"])
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Return once every query that is not paused has taken what is stored, and handed it over.
-
-        With a `timeout`, return after so many seconds at the latest; whether all is done.
-        """
-        until = None if timeout is None else monotonic() + timeout
-        return all(
-            query.wait(None if until is None else max(0.0, until - monotonic()))
-            for query in self.queries()
-            if not query.paused
-        )
-
-    def close(self) -> None:
-        """End the live queries of this process; rows that wait are handed over first."""
-        self.delivery.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def kept_queries(self) -> tuple[KeptQuery, ...]:
-        """Return the durable queries that the database keeps, whether they run or not."""
-        return self.live_queries.kept()
-
-    def drop_query(self, name: str) -> None:
-        """Forget a durable query for good: its position and its state."""
-        self.live_queries.drop(name)
-
-    def replay(  # noqa: PLR0913 - an option each
-        self,
-        queries: Query | Sequence[Query] | Mapping[str, Query],
-        on_result: OnResult | None = None,
-        *,
-        params: Parameters = None,
-        start: Time | None = None,
-        end: Time | None = None,
-        speed: Speed | None = None,
-        lateness: Duration = "0 s",
-    ) -> Replay:
-        """Run queries as if live over the stored events of [start, end), of all their streams.
-
-        Give one query, several, or several by name; all of them take the same `params`. All
-        streams are merged under one clock, and the rows of an answer come once the clock has passed
-        them, with the clock at which they came. Iterating over the replay yields them; `run` hands
-        all of them to `on_result`. The end of the range completes what is still open. `speed`, such
-        as "10x", is how much faster than real time event time goes; without it, the replay is as
-        fast as it can be. Events appended meanwhile are not replayed.
-        """
-        times, pace = forward_range(start, end), speed_of(speed)
-        catalog = self.catalog()
-        running: list[tuple[str, LiveQuery]] = []
-        for name, query in named_queries(queries):
-            text = str(query)
-            plan = self.plan(text, params)
-            # Here the range is the bound.
-            with self.pointing(text), warnings.catch_warnings():
-                warnings.simplefilter("ignore", UnboundedStateWarning)
-                refuse_written(plan)
-                stored = self.store.snapshots(stored_streams(plan))
-                one = live_query(plan, catalog, None, lateness, text=text, sources=stored)
-                running.append((name, one))
-        names = dict.fromkeys(name for _, query in running for name in query.streams)
-        snapshots = {name: self.store.stream(name).snapshot() for name in names}
-        return replay_queries(running, snapshots, times, pace, on_result)
-
-    def replay_events(
-        self,
-        *streams: str,
-        start: Time | None = None,
-        end: Time | None = None,
-        columns: Sequence[str] | None = None,
-        speed: Speed | None = None,
-    ) -> Replay:
-        """Replay the stored events of [start, end) of some streams, merged in order of time.
-
-        The rows have `ts`, the `stream`, `_seq`, and the attributes of all streams, null where a
-        stream has no such attribute. Events of the same time come in the order in which the
-        streams are named here, those of one stream in order of arrival. For `speed` see `replay`.
-        """
-        times, pace = forward_range(start, end), speed_of(speed)
-        snapshots = [self.store.stream(name).snapshot() for name in dict.fromkeys(streams)]
-        return replay_merged(snapshots, times, columns, pace)
-
     def __repr__(self) -> str:
         return f"<Database {self.path}: {', '.join(self.streams()) or 'no streams yet'}>"
 
@@ -491,34 +308,6 @@ class Database:
 def open_database(path: str | Path, *, create: bool = True) -> Database:
     """Open the database in a folder; if there is no such folder, create it."""
     return Database(path, create=create)
-
-
-def live_query(
-    plan: Plan,
-    catalog: Mapping[str, Schema],
-    on_result: OnResult | None,
-    lateness: Duration,
-    *,
-    text: str = "",
-    sources: Mapping[str, EventSource] | None = None,
-) -> LiveQuery:
-    """Return a live query that is fed by hand; its errors point into `text`.
-
-    The plan is chosen by what is stored in its streams, or in others like them.
-    """
-    chosen = best_plan(plan, sources or {})
-    engine = LiveEngine.of(chosen, catalog, duration_us(lateness))
-    return LiveQuery(engine, on_result, text=text)
-
-
-def named_queries(
-    queries: Query | Sequence[Query] | Mapping[str, Query],
-) -> list[tuple[str, Query]]:
-    """Return queries with their names; the name of an unnamed query is its text."""
-    if isinstance(queries, Mapping):
-        return list(queries.items())
-    several = [queries] if isinstance(queries, str | Match) else list(queries)
-    return [(str(query), query) for query in several]
 
 
 def sql(query: Query, /, *, params: object = None, ts: Times = None, **tables: object) -> Result:

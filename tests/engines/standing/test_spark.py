@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import eventide as ev
-from eventide.api.database import live_query
+from eventide.api.live.query import live_query
 from eventide.engines.partitioning import leaf_keys, spread_line
 from eventide.errors import StateLimitError
 from eventide.plan.render import render

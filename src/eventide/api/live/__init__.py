@@ -3,6 +3,7 @@
 query.py         a query that runs over events that are handed to it; late.py: late events
 subscription.py  a live query of a database: its life, its counters; durable.py: one that goes on
                  after a restart
+calls.py         what a database offers to run them
 queries.py       starts them; options.py: how they run, as users say it
 group.py         queries at the same event of every stream; running.py: derived streams among them
 groups.py        all groups of a database: how queries come and go

@@ -16,12 +16,15 @@ from eventide.api.stream import Time, instant
 from eventide.engines.history.answer import Sources
 from eventide.engines.live.engine import LiveEngine, Reported
 from eventide.engines.live.start import started, with_relations
+from eventide.engines.standing.choice import best_plan
 from eventide.errors import SchemaError, StateError, UnsupportedError, listed, pointing_into
 from eventide.instants import START_OF_TIME_US, TimeRange, moment
 from eventide.interrupts import STEPPED_AT_ONCE, interruptible, interruptible_if_long
 from eventide.operators.operator import Size
 from eventide.plan.times import Duration, duration_us
-from eventide.schema import SEQ, TS
+from eventide.plan.tree import Plan
+from eventide.schema import SEQ, TS, Schema
+from eventide.store.source import EventSource
 
 if TYPE_CHECKING:
     from eventide.api.live.clocks.wall_time import WallTime
@@ -275,3 +278,21 @@ def long_step(step: Step, arrived: Mapping[str, pa.RecordBatch]) -> Step:
     """Return a step that can be interrupted, if it takes many events."""
     count = sum(rows.num_rows for rows in arrived.values())
     return interruptible_if_long(step, count, STEPPED_AT_ONCE)
+
+
+def live_query(
+    plan: Plan,
+    catalog: Mapping[str, Schema],
+    on_result: OnResult | None,
+    lateness: Duration,
+    *,
+    text: str = "",
+    sources: Mapping[str, EventSource] | None = None,
+) -> LiveQuery:
+    """Return a live query that is fed by hand; its errors point into `text`.
+
+    The plan is chosen by what is stored in its streams, or in others like them.
+    """
+    chosen = best_plan(plan, sources or {})
+    engine = LiveEngine.of(chosen, catalog, duration_us(lateness))
+    return LiveQuery(engine, on_result, text=text)
