@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +51,10 @@ class AlignRows(Stateful[AlignedState]):
         if until_us != END_OF_TIME_US:
             ready = int(np.searchsorted(int64s(rows.column(TS)), until_us))
         return AlignedState(rows.slice(ready), newest_us), rows.slice(0, ready)
+
+    def knowing(self, state: AlignedState, newest_us: int) -> AlignedState:
+        """Return the state that knows a newest time, also of rows that are elsewhere."""
+        return replace(state, newest_us=max(state.newest_us, newest_us))
 
     def reached(self, state: AlignedState, until_us: int) -> int:
         """Return how far all inputs have come; at the end, right behind the newest row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.instants import END_OF_TIME_US
+from eventide.operators.align_rows import AlignRows
 from eventide.operators.columns import results_that_fit
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.filter_project import FilterRows, Stateless
@@ -198,6 +199,20 @@ class OperatorTree(Stateful[States]):
                     operator = placed.operator
                     self.watch(OperatorStep(number, operator, state_after, inputs, output, seconds))
         return tuple(after), edges[-1]
+
+    def knowing(self, states: States, newest_us: Sequence[int]) -> States:
+        """Return states that know the newest time of each leaf, also of events elsewhere.
+
+        Where the events end, all standing queries inside a query stop at the newest of them.
+        """
+        known: list[Any] = []
+        for placed, state in zip(self.placed, states, strict=True):
+            operator, after = placed.operator, state
+            if isinstance(operator, AlignRows):
+                leaves = [newest_us[each] for each in placed.inputs if each < len(self.leaves)]
+                after = operator.knowing(state, max(leaves))
+            known.append(after)
+        return tuple(known)
 
     def run(self, steps: Iterable[TreeStep]) -> Iterator[pa.RecordBatch]:
         """Yield the results of all steps; of an answer that changes, the last state of it."""

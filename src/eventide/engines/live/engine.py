@@ -310,12 +310,15 @@ class LiveEngine(Stateful[LiveState]):
 
         An answer that holds at every instant is that of the newest event of all streams.
         """
-        until_us = END_OF_TIME_US
-        if not self.tree.ends:
-            seen = [held.newest_us for held in state.feeds if held.newest_us != START_OF_TIME_US]
-            until_us = max([state.clock_us, *(newest_us + 1 for newest_us in seen)])
-        after, rows = self.run_until(state, until_us)
+        after, rows = self.run_until(state, self.end_of(state))
         return after, Reported(rows, {}, after.clock_us)
+
+    def end_of(self, state: LiveState) -> int:
+        """Return the instant to which a query runs when no event will follow."""
+        if self.tree.ends:
+            return END_OF_TIME_US
+        seen = [held.newest_us for held in state.feeds if held.newest_us != START_OF_TIME_US]
+        return max([state.clock_us, *(newest_us + 1 for newest_us in seen)])
 
     def marks(self, state: LiveState) -> dict[str, int]:
         """Return the watermark of each stream that the clock waits for."""
@@ -332,6 +335,8 @@ class LiveEngine(Stateful[LiveState]):
     def clock_of(self, state: LiveState) -> int:
         """Return the instant before which every event has come."""
         marks = [mark_us for _, mark_us in self.marks_by_feed(state)]
+        if min(marks) == END_OF_TIME_US:
+            return self.end_of(state)
         furthest_us = START_OF_TIME_US if self.max_lag_us is None else max(marks) - self.max_lag_us
         return max(state.clock_us, min(marks), furthest_us)
 
@@ -346,6 +351,8 @@ class LiveEngine(Stateful[LiveState]):
             leaving.append(held.waiting.slice(0, ready))
             feeds.append(held.holding(rest_of(held.waiting, ready)))
         operators, border_us = state.operators, state.past_us
+        if clock_us == END_OF_TIME_US:
+            operators = self.tree.knowing(operators, self.newest_by_leaf(state))
         if border_us > state.clock_us:
             border_us = self.end_of_past(state, leaving, clock_us)
         if border_us > state.clock_us:
@@ -357,6 +364,15 @@ class LiveEngine(Stateful[LiveState]):
         after = LiveState(tuple(feeds), clock_us, operators)
         self.check_size(after)
         return after, reported
+
+    def newest_by_leaf(self, state: LiveState) -> list[int]:
+        """Return the newest time of each leaf that was seen anywhere."""
+        newest = {
+            leaf: held.newest_us
+            for feed, held in zip(self.feeds, state.feeds, strict=True)
+            for leaf in feed.leaves
+        }
+        return [newest[leaf] for leaf in range(len(newest))]
 
     def takes_late(self, state: LiveState) -> bool:
         """Whether late events wait that windows take."""

@@ -43,6 +43,8 @@ from eventide.operators.envelope import Owner
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
 from eventide.plan.meaning import digest_of
+from eventide.plan.nodes import Scan
+from eventide.plan.standing.update_patterns import windows_of
 from eventide.plan.tree import Plan
 from eventide.schema import SEQ, Schema
 
@@ -89,7 +91,7 @@ def over_streams(
     buckets: int = BUCKETS,
 ) -> DataFrame:
     """Return the rows of a query as a streaming DataFrame, each once it is complete."""
-    spread = Spread.of(plan, buckets)
+    spread = Spread.of(plan, 1 if ends_with_derived(plan, frames) else buckets)
     streams = spread.streams
     read = {name: catalog[name] for name in streams}
     packed = [packed_stream(frames[name], read[name], spread, name) for name in streams]
@@ -103,6 +105,15 @@ def over_streams(
     )
     reported = live_by_leaf(plan, read, going).output_schema
     return mapped(counting_late(completed), unpack, reported, zoneless)
+
+
+def ends_with_derived(plan: Plan, frames: Mapping[str, DataFrame]) -> bool:
+    """Whether all windows stop at the newest derived event: no bucket knows those of the others.
+
+    Only a replay has an end. Before it, time is that of the streams.
+    """
+    replayed = any(CLOCK in frame.columns for frame in frames.values())
+    return replayed and any(not isinstance(each.source, Scan) for each in windows_of(plan))
 
 
 def packed_stream(frame: DataFrame, schema: Schema, spread: Spread, stream: str) -> DataFrame:
