@@ -365,6 +365,17 @@ def numbered(streams: Streams) -> list[Event]:
     return found
 
 
+def in_rank(streams: Streams) -> list[Event]:
+    """Cars with their ranks in order of time: how many rows, and times, of a car are before."""
+    found = []
+    for row in streams["cars"]:
+        times = [each["ts"] for each in streams["cars"] if each["car"] == row["car"]]
+        before = [ts for ts in times if ts < row["ts"]]
+        ranks = {"place": len(before) + 1, "level": len({*before}) + 1}
+        found.append(without([row], "_seq")[0] | ranks)
+    return found
+
+
 def first_rows(streams: Streams) -> list[Event]:
     return [row for row in numbered(streams) if row["number"] <= 4]
 
@@ -426,6 +437,12 @@ COMPOSITIONS = (
         "SELECT ts, car, RANK() OVER w AS place, DENSE_RANK() OVER w AS step"
         f" FROM {WINDOWS} WINDOW w AS (PARTITION BY ts ORDER BY n DESC)",
         ranks_of_windows,
+    ),
+    Composition(
+        "RANK in order of time",
+        "SELECT *, RANK() OVER w AS place, DENSE_RANK() OVER w AS level FROM cars"
+        " WINDOW w AS (PARTITION BY car ORDER BY ts)",
+        in_rank,
     ),
     Composition(
         "ROW_NUMBER",

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import eventide as ev
 from eventide.engines.build import build_live_tree
 from eventide.engines.live.engine import LiveEngine
 from eventide.errors import EventideError, StateError
@@ -16,6 +17,7 @@ from eventide.operators.envelope import seal
 from eventide.operators.state import write_rows
 from eventide.operators.windows.ranks import RankWindowRows
 from eventide.schema import Schema
+from tests.engines.engines import plain
 from tests.engines.live.arriving import in_steps, lived
 from tests.engines.scenarios import as_bag
 from tests.naive.windows import Event
@@ -63,6 +65,72 @@ def test_as_duckdb_ranks_them(drawn: list[Event], order: list[str], keys: str, l
             " AS window_end FROM t)"
         ).to_arrow_table()
     assert as_bag(found.rows) == as_bag(expected.to_pylist())
+
+
+TIMES = (
+    "SELECT n, x, ROW_NUMBER() OVER w AS number, RANK() OVER w AS place,"
+    " DENSE_RANK() OVER w AS level, RANK() OVER (ORDER BY ts) AS of_all,"
+    " DENSE_RANK() OVER (PARTITION BY n % 3 ORDER BY ts) AS third"
+    " FROM t WHERE n <> 5 WINDOW w AS (PARTITION BY k ORDER BY ts)"
+)
+
+
+def naive_ranks(rows: list[Event]) -> list[Event]:
+    """How many rows, and how many times, there are before each."""
+    chosen = [row for row in rows if row["n"] != 5]
+
+    found = []
+    for row in chosen:
+        of_key = [each for each in chosen if each["k"] == row["k"]]
+        earlier = [each["ts"] for each in of_key if each["ts"] < row["ts"]]
+        peers = [each for each in of_key if each["ts"] == row["ts"] and each["n"] <= row["n"]]
+        thirds = {
+            each["ts"]
+            for each in chosen
+            if each["n"] % 3 == row["n"] % 3 and each["ts"] < row["ts"]
+        }
+        found.append(
+            {
+                "n": row["n"],
+                "x": row["x"],
+                "number": len(earlier) + len(peers),
+                "place": len(earlier) + 1,
+                "level": len({*earlier}) + 1,
+                "of_all": sum(each["ts"] < row["ts"] for each in chosen) + 1,
+                "third": len(thirds) + 1,
+            }
+        )
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
+@settings(deadline=None, max_examples=40)
+@given(events, st.integers(1, 9), st.sampled_from([0, 2, 20]))
+def test_in_order_of_time_over_history_and_live(
+    drawn: list[Event], length: int, lateness: int
+) -> None:
+    """In any cuts, dumped and loaded in between; late events are left out."""
+    rows = [{**row, "n": seq, "_seq": seq} for seq, row in enumerate(drawn)]
+    table = pa.Table.from_pylist(rows, schema=SCHEMAS["t"].arrow)
+    assert as_bag(plain(ev.sql(TIMES, t=table).to_arrow())) == as_bag(naive_ranks(rows))
+    engine = LiveEngine.of(plan_sql(TIMES, SCHEMAS), SCHEMAS, lateness * SECOND)
+    found = lived(engine, in_steps({"t": rows}, length), SCHEMAS)
+    on_time = found.on_time({"t": rows})["t"]
+    assert as_bag(found.rows) == as_bag(naive_ranks(on_time))
+
+
+def test_a_rank_is_certain_behind_its_time() -> None:
+    text = "SELECT n, RANK() OVER (ORDER BY ts) AS r, DENSE_RANK() OVER (ORDER BY ts) AS d FROM t"
+    engine = LiveEngine.of(plan_sql(text, SCHEMAS), SCHEMAS)
+    rows = [
+        {"ts": ts * SECOND, "k": "a", "x": 0.0, "n": n, "_seq": n}
+        for n, ts in enumerate([1, 1, 2, 3])
+    ]
+    found = lived(engine, in_steps({"t": rows}, 1), SCHEMAS)
+    first = [{"n": 0, "r": 1, "d": 1}, {"n": 1, "r": 1, "d": 1}]
+    third = [*first, {"n": 2, "r": 3, "d": 2}]
+    told = [so_far for _, so_far in found.told]
+    assert told == [[], [], first, third, [*third, {"n": 3, "r": 4, "d": 3}]]
 
 
 def test_a_row_leaves_when_its_window_is_complete() -> None:

@@ -10,7 +10,14 @@ from eventide.errors import UnsupportedError
 from eventide.lang.sql.expressions import Translator
 from eventide.lang.sql.names.columns import fresh
 from eventide.lang.sql.names.scope import Scope
-from eventide.lang.sql.numbering import NUMBERING, Ranked, numbered_rows, ranked_rows
+from eventide.lang.sql.numbering import (
+    NUMBERING,
+    RANKING,
+    Ranked,
+    numbered_rows,
+    ranked_in_time,
+    ranked_rows,
+)
 from eventide.lang.sql.select_list import (
     Grouping,
     SelectList,
@@ -28,6 +35,7 @@ from eventide.plan.expressions import (
     Named,
     NamedAggregate,
     Over,
+    columns_of,
     rebuild,
     walk,
 )
@@ -40,7 +48,7 @@ from eventide.plan.windows.nodes import (
     SlidingAggregate,
     WindowAggregate,
 )
-from eventide.schema import START_TS, STRING, TS
+from eventide.schema import SEQ, START_TS, STRING, TS
 
 _WINDOW_COLUMNS = frozenset({WINDOW_START, WINDOW_END})
 
@@ -126,12 +134,18 @@ def _row_plan(parts: _Parts) -> Plan:
     scope = parts.translator.scope
     read = (part for each in scope.meanings.values() for part in walk(each))
     hidden = [part.name for part in read if isinstance(part, Column)]
-    sliding = _Sliding([], [*scope.fields, *hidden])
+    columns = hidden if scope.meanings else scope.fields
+    below = dict.fromkeys((TS, *(name for name in columns if name != SEQ)))
+    sliding = _Sliding([], [*scope.fields, *hidden], tuple(below))
     items = tuple(Named(item.name, sliding.lift(item.expression)) for item in parts.items)
     if sliding.found and not scope.source.in_order:
         over = sliding.found[0][0]
         message = "a frame goes over the events of a stream"
         raise UnsupportedError(message, span=over.span, hint="put it in a SELECT around this one")
+    if sliding.levels and any(SEQ in columns_of(item.expression) for item in items):
+        message = f"a rank beside {SEQ}"
+        hint = f"live, rank by it as well, ORDER BY {TS}, {SEQ}"
+        raise UnsupportedError(message, span=sliding.levels[0][0].span, hint=hint)
     return Project(sliding.stack(parts.source), items)
 
 
@@ -141,6 +155,8 @@ class _Sliding:
 
     found: list[tuple[Over, str]]
     taken: list[str]
+    columns: tuple[str, ...]
+    """Those of the rows below that a query may read."""
 
     def lift(self, expression: Expression) -> Expression:
         """Return the expression with every OVER replaced by the column it is computed in."""
@@ -162,30 +178,40 @@ class _Sliding:
         self.found.append((over, name))
         return name
 
+    @property
+    def levels(self) -> list[tuple[Over, str]]:
+        """The ranks in order of time."""
+        over = (each for each in self.found if not isinstance(each[0], Ranked))
+        return [each for each in over if each[0].aggregate.function in RANKING]
+
     def stack(self, source: Plan) -> Plan:
         """Return the source below one node for each set of keys and frame."""
         groups: dict[tuple[tuple[Expression, ...], Frame], list[NamedAggregate]] = {}
         ranked = [each for each in self.found if isinstance(each[0], Ranked)]
+        levels = self.levels
         ahead = [
             each
             for each in self.found
             if each[0].aggregate.function in NUMBERING and each not in ranked
         ]
         for over, name in self.found:
-            if (over, name) in (*ahead, *ranked):
+            if (over, name) in (*ahead, *levels, *ranked):
                 continue
             group = groups.setdefault((over.keys, over.frame), [])
             group.append(NamedAggregate(name, over.aggregate))
         for (keys, frame), aggregates in groups.items():
             source = SlidingAggregate(source, keys, frame, tuple(aggregates))
-        if ahead and ranked:
+        taken = [*self.taken, *(name for _, name in self.found)]
+        if ranked and (ahead or levels):
             message = "ranks in order of time and in another one in one SELECT"
             hint = "live, put one of them in a SELECT around the other"
             raise UnsupportedError(message, span=ranked[0][0].span, hint=hint)
         if ranked:
             source = ranked_rows(source, ranked)
+        if levels:
+            frames = [each.name for group in groups.values() for each in group]
+            source = ranked_in_time(source, levels, [*self.columns, *frames])
         if ahead:
-            taken = [*self.taken, *(name for _, name in self.found)]
             source = numbered_rows(source, ahead, taken)
         return source
 

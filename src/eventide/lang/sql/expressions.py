@@ -313,14 +313,14 @@ class Translator:
         return self.call(node, "case", there, first, other)
 
     def numbering(self, node: exp.Window, window: exp.Window) -> Expression:
-        """ROW_NUMBER, or LEAD(x, n, default), in order of time; or a rank within a window."""
+        """ROW_NUMBER, a rank, or LEAD(x, n, default) in order of time; or a rank in a window."""
         call = node.this
         keys = tuple(self.translate(key) for key in window.args.get("partition_by") or ())
         in_time = self._in_time(window)
         if isinstance(call, exp.Lead) and not in_time:
             hint = "live, write ORDER BY ts"
             refuse("LEAD in another order than that of time", node, hint)
-        if not isinstance(call, exp.Lead) and not (in_time and isinstance(call, exp.RowNumber)):
+        if not isinstance(call, exp.Lead) and not in_time:
             return self.rank(node, window, keys)
 
         def found(function: str, *given: Expression, rows: int | None = None) -> Over:
@@ -328,8 +328,10 @@ class Translator:
             called = Aggregate(function, argument, parameter=rows)
             return Over(called, keys, RowsFrame(0), self.span(node))
 
-        if isinstance(call, exp.RowNumber):
-            return found(ROW_NUMBER)
+        if not isinstance(call, exp.Lead):
+            # By _seq, no two rows are at the same place.
+            named = ROW_NUMBER if self._has_no_peers(window) else call.sql_name().lower()
+            return found(named)
         offset = call.args.get("offset") or exp.Literal.number(1)
         if not (isinstance(offset, exp.Literal) and offset.is_int and int(offset.name) > 0):
             refuse("LEAD takes a constant number of rows", node, "write LEAD(x) or LEAD(x, 2)")
@@ -366,9 +368,16 @@ class Translator:
 
     def _in_time(self, window: exp.Window) -> bool:
         """Whether a window is ordered by ts."""
+        return self._order_of(window) in ([TS], [TS, SEQ])
+
+    def _has_no_peers(self, window: exp.Window) -> bool:
+        """Whether no two rows are equal in the order of a window."""
+        return self._order_of(window) == [TS, SEQ]
+
+    def _order_of(self, window: exp.Window) -> list[str]:
+        """Return the columns by which a window is ordered."""
         names = [self.column(each) for each in order_columns(window)]
-        found = [each.name if isinstance(each, Column) else "" for each in names]
-        return found in ([TS], [TS, SEQ])
+        return [each.name if isinstance(each, Column) else "" for each in names]
 
     def named_function(self, node: exp.Anonymous) -> Expression:
         """Return a function that sqlglot does not know."""

@@ -6,6 +6,12 @@ a row is numbered when it comes, and has its LEAD when that row has come:
     ROW_NUMBER() OVER (PARTITION BY car ORDER BY ts)    MATCH_NUMBER()
     LEAD(speed, 2) OVER (PARTITION BY car ORDER BY ts)  NEXT(speed, 2)
 
+Rows of the same time have the same rank. It is certain when the watermark has passed that time:
+
+    RANK() OVER (PARTITION BY car ORDER BY ts)          the least row number of these rows
+    DENSE_RANK() OVER (PARTITION BY car ORDER BY ts)    MATCH_NUMBER() of PATTERN (A B*), B of the
+                                                        same time
+
 In another order, rows have ranks within a window, one that PARTITION BY names:
 
     RANK() OVER (PARTITION BY window_start, window_end ORDER BY total DESC)
@@ -14,13 +20,14 @@ In another order, rows have ranks within a window, one that PARTITION BY names:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from eventide.errors import UnsupportedError
 from eventide.lang.sql.names.columns import fresh
 from eventide.plan.expressions import (
     ALWAYS,
+    Aggregate,
     At,
     Call,
     Column,
@@ -28,12 +35,14 @@ from eventide.plan.expressions import (
     Literal,
     MatchNumber,
     Named,
+    NamedAggregate,
     OrderKey,
     Over,
+    RangeFrame,
 )
 from eventide.plan.nodes import DerivedStream, Filter, Project
 from eventide.plan.patterns.nodes import MatchRecognize
-from eventide.plan.patterns.tree import Variable
+from eventide.plan.patterns.tree import Concat, Repeat, Variable
 from eventide.plan.render import render
 from eventide.plan.tree import Plan
 from eventide.plan.windows.nodes import (
@@ -50,13 +59,19 @@ from eventide.schema import INTERVAL, TS
 ROW_NUMBER, LEAD = "row_number", "lead"
 NUMBERING = frozenset({ROW_NUMBER, LEAD})
 """What stands where an aggregate does before OVER, and looks at no frame."""
+RANK, DENSE_RANK = "rank", "dense_rank"
+RANKING = frozenset({RANK, DENSE_RANK})
+"""What does so and gives rows of the same time the same number."""
 LIVE_HINT = (
-    "live, number rows as they come, ROW_NUMBER() OVER (PARTITION BY car ORDER BY ts), or rank "
+    "live, number or rank rows as they come, RANK() OVER (PARTITION BY car ORDER BY ts), or rank "
     "those of complete windows, PARTITION BY window_start, window_end, or keep the first rows of a "
     "window: SELECT … FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY car ORDER BY speed DESC) AS "
     "place FROM cars [RANGE 1 HOUR]) WHERE place <= 10"
 )
-_ROW = "A"
+Names = Sequence[str]
+_ROW, _PEER = "A", "B"
+_PEERS_US = 1
+"""Rows of one time are all known when the watermark is behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,21 +142,68 @@ def _is_end(key: Expression) -> bool:
 def numbered_rows(source: Plan, found: Sequence[tuple[Over, str]], taken: Iterable[str]) -> Plan:
     """Return the rows of a source with columns for calls of ROW_NUMBER and LEAD."""
     first = found[0][0]
-    names, keys = [*taken], list[Named]()
     for over, _ in found:
         if over.keys != first.keys:
             message = "ROW_NUMBER and LEAD of different keys in one SELECT"
             hint = "live, put one of them in a SELECT around the other"
             raise UnsupportedError(message, span=over.span, hint=hint)
-    for key in first.keys:
-        name = key.name if isinstance(key, Column) else fresh("over_key", names)
-        names.append(name)
-        keys.append(Named(name, key))
     measures = tuple(Named(name, _measure(over)) for over, name in found)
+    return _each(source, _named_keys(first.keys, taken), *measures)
+
+
+def ranked_in_time(source: Plan, found: Sequence[tuple[Over, str]], columns: Names) -> Plan:
+    """Return some columns of a source's rows, and those for ranks in order of time, in that order.
+
+    What the order of rows of one time depends on stays as hidden columns.
+    """
+    below = source.timed()
+    names = [*columns, *(name for _, name in found)]
+    places: list[Named] = []
+    for part in below.order:
+        places.append(Named(fresh("_place", [*names, *(each.name for each in places)]), At(part)))
+    order, measures = tuple(each.name for each in places), tuple(places)
+    source, kept = below.plan, [*columns, *order]
+    for over, name in found:
+        keys = _named_keys(over.keys, names)
+        dense = over.aggregate.function == DENSE_RANK
+        number = Named(name if dense else fresh(name, [*names, *order]), MatchNumber())
+        matched = (_peers if dense else _each)(source, keys, *measures, number)
+        items = tuple(Named(each, Column(each)) for each in (*kept, number.name))
+        source, measures = DerivedStream(Project(matched, items), order, over.span), ()
+        if not dense:
+            least = NamedAggregate(name, Aggregate("min", Column(number.name)))
+            source = SlidingAggregate(source, over.keys, RangeFrame(0), (least,))
+        kept.append(name)
+    return source
+
+
+def _each(source: Plan, keys: tuple[Named, ...], *measures: Named) -> MatchRecognize:
+    """Return a pattern in which every row is a match of its own."""
     condition = (Named(_ROW, ALWAYS),)
     return MatchRecognize(
-        source, tuple(keys), (), Variable(_ROW), condition, measures, output="show empty"
+        source, keys, (), Variable(_ROW), condition, measures, output="show empty"
     )
+
+
+def _peers(source: Plan, keys: tuple[Named, ...], *measures: Named) -> MatchRecognize:
+    """Return a pattern in which all rows of one time are a match."""
+    same = Call("=", (At(Column(TS)), At(Column(TS), shift=-1)))
+    return replace(
+        _each(source, keys, *measures),
+        pattern=Concat((Variable(_ROW), Repeat(Variable(_PEER), 0, None))),
+        defines=(Named(_ROW, ALWAYS), Named(_PEER, same)),
+        within_us=_PEERS_US,
+    )
+
+
+def _named_keys(keys: Iterable[Expression], taken: Iterable[str]) -> tuple[Named, ...]:
+    """Return keys with names."""
+    names, found = [*taken], list[Named]()
+    for key in keys:
+        name = key.name if isinstance(key, Column) else fresh("over_key", names)
+        names.append(name)
+        found.append(Named(name, key))
+    return tuple(found)
 
 
 def _measure(over: Over) -> Expression:

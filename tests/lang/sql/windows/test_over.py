@@ -28,6 +28,15 @@ QUERIES = {
     f"SELECT ts, k, ROW_NUMBER() OVER w + LEAD(x, 2, 0) OVER w - LAG(x) OVER w AS v FROM t "
     f"WINDOW w AS {WINDOW}": f"ROW_NUMBER() OVER {WINDOW} + LEAD(x, 2, 0) OVER {WINDOW} "
     f"- LAG(x) OVER {WINDOW}",
+    f"SELECT ts, k, RANK() OVER {WINDOW} + LAG(x, 1, 0) OVER {WINDOW} AS v FROM t": (
+        f"RANK() OVER {WINDOW} + LAG(x, 1, 0) OVER {WINDOW}"
+    ),
+    f"SELECT ts, k, DENSE_RANK() OVER {WINDOW} - RANK() OVER (ORDER BY ts) AS v FROM t": (
+        f"DENSE_RANK() OVER {WINDOW} - RANK() OVER (ORDER BY ts)"
+    ),
+    "SELECT ts, k, RANK() OVER (PARTITION BY k ORDER BY ts, _seq) AS v FROM t": (
+        f"RANK() OVER {WINDOW}"
+    ),
     f"SELECT ts, k, x - LAG(x, 2) OVER {WINDOW} AS v FROM t": f"x - LAG(x, 2) OVER {WINDOW}",
     "SELECT ts, k, FIRST_VALUE(x) OVER (PARTITION BY k ORDER BY ts ROWS 2 PRECEDING) AS v FROM t": (
         "FIRST_VALUE(x) OVER (PARTITION BY k ORDER BY ts ROWS 2 PRECEDING)"
@@ -71,8 +80,9 @@ def in_time(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     "value",
     [
-        f"RANK() OVER {WINDOW}",
-        f"DENSE_RANK() OVER {WINDOW}",
+        f"RANK() OVER {WINDOW} + _seq",
+        f"PERCENT_RANK() OVER {WINDOW}",
+        f"NTILE(3) OVER {WINDOW}",
         f"ROW_NUMBER() OVER {WINDOW} + ROW_NUMBER() OVER (ORDER BY ts)",
         "ROW_NUMBER() OVER (PARTITION BY k ORDER BY x DESC)",
         f"LEAD(x, x) OVER {WINDOW}",
@@ -95,7 +105,8 @@ def test_the_others_are_duckdbs_over_history_and_refused_live(value: str, tmp_pa
     ("value", "hint"),
     [
         ("ROW_NUMBER() OVER (PARTITION BY k ORDER BY x DESC)", "FROM cars [RANGE 1 HOUR]"),
-        (f"DENSE_RANK() OVER {WINDOW}", "ROW_NUMBER() OVER (PARTITION BY car ORDER BY ts)"),
+        ("DENSE_RANK() OVER (ORDER BY ts DESC)", "RANK() OVER (PARTITION BY car ORDER BY ts)"),
+        (f"RANK() OVER {WINDOW} + _seq", "ORDER BY ts, _seq"),
         ("RANK() OVER (PARTITION BY k ORDER BY x)", "PARTITION BY window_start, window_end"),
         (f"ROW_NUMBER() OVER {WINDOW} + ROW_NUMBER() OVER (ORDER BY ts)", "in a SELECT around"),
     ],
