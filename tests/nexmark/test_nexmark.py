@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -112,7 +111,7 @@ def test_live_as_over_history(name: str, tmp_path: Path, db: Database) -> None:
             rows = [row for _, of, row in part if of == stream]
             live_db.stream(stream).append(rows)
     expected = bag(values(db.sql(text).rows()))
-    if "[" in re.sub(r"'[^']*'", "", text):
+    if live.engine.tree.reporter is not None:
         live.advance(merged[-1][0] + timedelta(microseconds=1))
         assert bag(values(live.current().rows())) == expected
     else:

@@ -17,6 +17,7 @@ from eventide.lang.sql.names.lists import apply_lists, read_short_lists, refuse_
 from eventide.lang.sql.names.qualifiers import check_qualifiers
 from eventide.lang.sql.ordering import check_limits
 from eventide.lang.sql.standing.find import inline_standing
+from eventide.lang.sql.standing.versions import give_windows
 from eventide.lang.sql.windows.table_functions import (
     BOUND_FUNCTIONS,
     WindowTable,
@@ -71,7 +72,10 @@ def rewrite(query: exp.Query, catalog: Mapping[str, Schema]) -> Syntax:
         apply_window_tables(query)
     if syntax.table_call:
         read_short_lists(query, catalog)
-    if flink or windows or syntax.table_call:
+    versions = syntax.has(exp.Version)
+    if versions:
+        give_windows(query, catalog)
+    if flink or windows or syntax.table_call or versions:
         syntax = Syntax.of(query)
     if syntax.qualified:
         check_qualifiers(query)

@@ -82,14 +82,6 @@ ASOF JOIN of the relation companies in a query without windows
 hint: put a window behind the stream before it, as in orders [RANGE UNBOUNDED] AS o""",
     ),
     (
-        UnsupportedError,
-        """\
-FOR SYSTEM_TIME in a query without windows
-  SELECT n FROM trades t JOIN companies FOR SYSTEM_TIME AS OF t.ts AS c ON t.sym = c.sym
-                              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-hint: put a window behind the stream beside it, as in orders [RANGE UNBOUNDED] AS o""",
-    ),
-    (
         BindError,
         """\
 no column 'deleted' in companies

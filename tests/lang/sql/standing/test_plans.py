@@ -289,6 +289,18 @@ Standing
       Windowed companies AS c, the last row of each sym unless deleted (ts, sym, name, deleted)""",
     ),
     (
+        (
+            "SELECT t.sym, c.name FROM trades t JOIN companies FOR SYSTEM_TIME AS OF t.ts AS c "
+            "ON t.sym = c.sym"
+        ),
+        """\
+Standing
+  Project t.sym AS sym, c.name AS name
+    AsOfJoin on t.sym = c.sym, the newest until then
+      Windowed trades AS t, all events (ts, sym)
+      Windowed companies AS c, the last row of each sym unless deleted (ts, sym, name, deleted)""",
+    ),
+    (
         ("SELECT t.sym, c.name FROM trades t [RANGE 1 s] JOIN companies c ON t.sym = c.sym"),
         """\
 Standing

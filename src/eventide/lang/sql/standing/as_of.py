@@ -8,7 +8,7 @@ from dataclasses import replace
 from eventide.errors import BindError, Span, UnsupportedError
 from eventide.lang.sql.standing.scope import Source
 from eventide.plan.expressions import Call, Column, Expression, columns_of
-from eventide.plan.nodes import Filter, Project
+from eventide.plan.nodes import DerivedStream, Filter, Project
 from eventide.plan.render import render
 from eventide.plan.standing.joins import AsOfJoin
 from eventide.plan.standing.nodes import Merge
@@ -188,10 +188,21 @@ def _pair(condition: Expression, source: Source, form: str) -> tuple[Expression,
     return found
 
 
+def _is_time(plan: Plan, name: str) -> bool:
+    """Whether a column of a window over a query repeats the time of its rows."""
+    match plan:
+        case Filter(source=source):
+            return _is_time(source, name)
+        case Windowed(alias=alias, source=DerivedStream(source=Project() as rows)):
+            time = rows.origin(TS)
+            return time is not None and rows.origin(name.removeprefix(f"{alias}.")) == time
+    return False
+
+
 def _check_time(time: Expression, plans: Sequence[Plan], span: Span | None, form: str) -> int:
     """Return the place of the plan whose rows came at that time."""
     for place, plan in enumerate(plans):
-        if isinstance(time, Column) and time.name == time_of(plan):
+        if isinstance(time, Column) and (time.name == time_of(plan) or _is_time(plan, time.name)):
             return place
     message = f"{render(time)} is not the time at which the rows of a stream came"
     raise UnsupportedError(message, span=span, hint=f"{form}, with ts of both")
