@@ -26,6 +26,7 @@ from eventide.kernels.aggregates.merges import (
     merge_wholes,
     merge_wide_extremes,
 )
+from eventide.kernels.aggregates.proofs import find_least, merge_least
 from eventide.kernels.aggregates.summaries import (
     summarise_decimals,
     summarise_floats,
@@ -47,6 +48,8 @@ MOMENTS: Parts = (
     ("squares.low", pa.float64()),
 )
 
+LEAST = "least"
+
 
 class AttributeSummary(Protocol):
     """How an attribute is summarised."""
@@ -65,11 +68,11 @@ class AttributeSummary(Protocol):
         ...
 
 
-def summary_of(argument: DataType) -> AttributeSummary:
-    """Return how an attribute of this type is summarised."""
+def summary_of(argument: DataType, *, least: bool = False) -> AttributeSummary:
+    """Return how an attribute of this type is summarised, floats with their least if asked for."""
     match argument.kind:
         case "float64":
-            return FloatSummary()
+            return FloatSummary(least)
         case "int64":
             return IntegerSummary()
         case "decimal":
@@ -81,29 +84,53 @@ def summary_of(argument: DataType) -> AttributeSummary:
 
 @dataclass(frozen=True, slots=True)
 class FloatSummary:
-    """Floats. A NaN is larger than every number; there is one zero and one NaN."""
+    """Floats. A NaN is larger than every number; there is one zero and one NaN.
+
+    A question may ask for the least as well, the smallest absolute value that is not zero. It is
+    not stored: of entries it is known if all values have the same sign, else zero, which is less.
+    """
+
+    least: bool = False
 
     @property
     def parts(self) -> Parts:
         """The names and types of the partial columns."""
-        return (*ordered_parts(pa.float64()), *MOMENTS)
+        own: Parts = ((LEAST, pa.float64()),) if self.least else ()
+        return (*ordered_parts(pa.float64()), *MOMENTS, *own)
 
     def summarise(self, values: pa.Array, bounds: Int64s) -> list[pa.Array]:
         """Return the parts of each run of values."""
         (counts,), extremes = integer_rows(1, bounds), float_rows(2, bounds)
-        moments = float_rows(4, bounds)
-        summarise_floats(raw_floats(values), validity(values), bounds, counts, extremes, moments)
-        return self.columns(counts, extremes, moments)
+        moments, raw, valid = float_rows(4, bounds), raw_floats(values), validity(values)
+        summarise_floats(raw, valid, bounds, counts, extremes, moments)
+        found = self.columns(counts, extremes, moments)
+        if self.least:
+            (least,) = float_rows(1, bounds)
+            find_least(raw, valid, bounds[:-1], bounds[1:], extremes, least)
+            found.append(built(pa.float64(), len(least), None, least))
+        return found
 
     def merge(self, parts: Sequence[pa.Array], bounds: Int64s) -> list[pa.Array]:
         """Return the parts of each run of entries."""
         (counts,), extremes = integer_rows(1, bounds), float_rows(2, bounds)
         smallest, largest = raw_floats(parts[1]), raw_floats(parts[2])
         merge_extremes(raw_integers(parts[0]), smallest, largest, bounds, counts, extremes)
-        return self.columns(counts, extremes, merged_moments(parts[3:], bounds))
+        found = self.columns(counts, extremes, merged_moments(parts[3:7], bounds))
+        if self.least:
+            (least,) = float_rows(1, bounds)
+            merge_least(raw_integers(parts[0]), raw_floats(parts[7]), bounds, least)
+            found.append(built(pa.float64(), len(least), None, least))
+        return found
+
+    def least_of(self, parts: Sequence[pa.Array]) -> pa.Array:
+        """Return the least of stored entries, as far as count and extremes tell it."""
+        counts, smallest, largest = int64s(parts[0]), floats(parts[1]), floats(parts[2])
+        known = np.where(smallest > 0.0, smallest, np.where(largest < 0.0, -largest, 0.0))
+        empty = (counts == 0) | ((smallest == 0.0) & (largest == 0.0))
+        return pa.array(np.where(empty, np.inf, known))
 
     def columns(self, counts: Int64s, extremes: Floats, moments: Floats) -> list[pa.Array]:
-        """Return the parts as Arrow columns."""
+        """Return the parts that are stored, as Arrow columns."""
         return [*ordered_columns(counts, extremes, pa.float64()), *plain_columns(moments)]
 
 

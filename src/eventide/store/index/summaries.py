@@ -21,7 +21,7 @@ from eventide.errors import StoreError, listed
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.schema import DataType, Schema
 from eventide.store.index.aggregates import BoundAggregate, UserAggregate, find_registered
-from eventide.store.index.attribute_summaries import AttributeSummary, summary_of
+from eventide.store.index.attribute_summaries import AttributeSummary, FloatSummary, summary_of
 
 PAIR = ("sum.high", "sum.low", "count")
 DEVIATION = (*PAIR, "squares.high", "squares.low")
@@ -66,13 +66,15 @@ class SummaryLayout:
         schema: Schema,
         attributes: Sequence[str],
         aggregates: Sequence[BoundAggregate] = (),
+        least: Sequence[str] = (),
     ) -> SummaryLayout:
         """Return the layout for some attributes of a schema, the same one for the same arguments.
 
-        A layout of fewer attributes reads its columns from entries of more. A StoreError says
-        that an aggregate is not registered in this process, or what it lacks.
+        A layout of fewer attributes reads its columns from entries of more. The attributes `least`
+        are floats whose least is wanted too, which entries do not have: see `of_stored`. A
+        StoreError says that an aggregate is not registered in this process, or what it lacks.
         """
-        return layout_of(schema, tuple(attributes), tuple(aggregates))
+        return layout_of(schema, tuple(attributes), tuple(aggregates), tuple(least))
 
     def summarise(self, rows: pa.RecordBatch, bounds: Int64s) -> pa.RecordBatch:
         """Return the summary of each run [bounds[i], bounds[i + 1]) of rows."""
@@ -82,6 +84,17 @@ class SummaryLayout:
             arrays += summary.summarise(rows.column(attribute), bounds)
         for each in self.stored:
             arrays += checked(each, each.aggregate.init(rows.column(each.attribute), bounds))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+    def of_stored(self, entries: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns of this layout from entries of the index."""
+        arrays: list[pa.Array] = []
+        for summary, columns in self.summaries:
+            wanted = isinstance(summary, FloatSummary) and summary.least
+            own = [entries.column(name) for name in (columns[:-1] if wanted else columns)]
+            arrays += [*own, FloatSummary().least_of(own)] if wanted else own
+        for each in self.stored:
+            arrays += [entries.column(name) for name in each.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
     def merge(self, entries: pa.RecordBatch, bounds: Int64s) -> pa.RecordBatch:
@@ -159,7 +172,10 @@ class SummaryLayout:
 
 @lru_cache(maxsize=256)
 def layout_of(
-    schema: Schema, attributes: tuple[str, ...], aggregates: tuple[BoundAggregate, ...]
+    schema: Schema,
+    attributes: tuple[str, ...],
+    aggregates: tuple[BoundAggregate, ...],
+    least: tuple[str, ...] = (),
 ) -> SummaryLayout:
     """Build a layout."""
     used = dict.fromkeys([*attributes, *(each.attribute for each in aggregates)])
@@ -167,7 +183,7 @@ def layout_of(
     fields: list[tuple[str, pa.DataType]] = []
     summaries: list[tuple[AttributeSummary, tuple[str, ...]]] = []
     for name in attributes:
-        summary = summary_of(types[name])
+        summary = summary_of(types[name], least=name in least)
         columns = [(f"{name}.{part}", kind) for part, kind in summary.parts]
         summaries.append((summary, tuple(column for column, _ in columns)))
         fields += columns

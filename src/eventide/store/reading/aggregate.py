@@ -23,7 +23,7 @@ from eventide.store.reading.cuts import ListedCuts
 from eventide.store.reading.exact import SummedPeriods
 from eventide.store.reading.periods import dense, period_partials_of, thinned_away
 from eventide.store.reading.proof import proven
-from eventide.store.reading.question import ROWS, AggregateCall, AggregateQuestion, question_of
+from eventide.store.reading.question import AggregateCall, AggregateQuestion, question_of
 from eventide.store.reading.scan import StreamColumns, Wanted, chosen, scan_parts, stored_leaves
 from eventide.store.segments import tree
 from eventide.store.segments.segment import Segment
@@ -144,7 +144,7 @@ def partials_in(
     touched = touching(directory.entries, time_range)
     whole = within(directory.entries, time_range) & directory.known
     if whole.any():
-        parts.append(those(directory.entries.select(question.names), whole))
+        parts.append(question.of_stored(those(directory.entries, whole)))
     for place in np.flatnonzero(touched & ~whole):
         segment = snapshot.segments[place]
         parts += segment_partials(snapshot.path, segment, question, columns, time_range)
@@ -173,11 +173,10 @@ def directory_of(
     made = snapshot.view.directories
     held = made.get(question.calls)
     if not (isinstance(held, Directory) and is_same(held.segments, snapshot.segments)):
-        names = [*PERIOD, *question.names]
-        schema = pa.schema([*PERIOD_FIELDS, ROWS, *question.layout.arrow])
+        schema = pa.schema([*PERIOD_FIELDS, *question.stored])
         known = [question.known_to(segment, columns) for segment in snapshot.segments]
         entries = [
-            segment.summary().select(names) if knows else unknown_entry(segment, schema)
+            segment.summary().select(schema.names) if knows else unknown_entry(segment, schema)
             for segment, knows in zip(snapshot.segments, known, strict=True)
         ]
         empty = pa.RecordBatch.from_pylist([], schema=schema)
@@ -213,8 +212,8 @@ def segment_partials(
         for rows in scan_parts(folder, [segment], (), wanted):
             yield question.of_rows(rows, np.array([0, rows.num_rows], np.int64))
         return
-    whole, cut = segment.tree(folder).cover(time_range, question.names)
-    yield from whole
+    whole, cut = segment.tree(folder).cover(time_range, question.stored.names)
+    yield from map(question.of_stored, whole)
     for leaves in cut:
         if segment.thinned:
             raise thinned_away(folder.name, segment)

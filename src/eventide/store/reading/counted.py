@@ -138,11 +138,11 @@ class CountedUnits:
 
     def of_entries(self) -> Counted:
         """Return the partials of the units that are not read: the entries of their leaves."""
-        units, names = self.units, self.question.names
+        units, names = self.units, self.question.stored.names
         found, unit_of = [self.question.empty], [np.empty(0, np.int64)]
         for segment, own, owner in units.parts(np.flatnonzero(self.whole)):
             entries = leaf_entries(units.snapshot.path, units.snapshot.segments[segment])
-            found.append(entries.select(names).take(pa.array(own)))
+            found.append(self.question.of_stored(entries.select(names).take(pa.array(own))))
             unit_of.append(owner)
         owners = np.concatenate(unit_of)
         # Leaves of one unit overlap: any of them may have its first event, or its last.

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.instants import ALL_TIME
+from eventide.kernels.aggregates.proofs import find_least
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.store.leaves import summarise_runs
 from eventide.schema import TS
@@ -95,13 +96,13 @@ class Leaves:
     def summed(self, heads: Heads, runs: LeafRuns) -> pa.RecordBatch:
         """Return the partial of each run, from what heads say and the columns."""
         layout = self.question.layout
-        floats = all(isinstance(summary, FloatSummary) for summary, _ in layout.summaries)
-        direct = floats and not layout.stored
+        floats = [each for each, _ in layout.summaries if isinstance(each, FloatSummary)]
+        direct = len(floats) == len(layout.summaries) and not layout.stored
         if direct and all(heads.lie_plain(1 + place) for place in range(len(self.names))):
             arrays = [
                 array
-                for place in range(len(self.names))
-                for array in plain_sums(heads, place, runs)
+                for place, summary in enumerate(floats)
+                for array in plain_sums(heads, place, runs, summary)
             ]
             summaries = pa.RecordBatch.from_arrays(arrays, schema=layout.arrow)
             return self.question.joined(int64_array(runs.ends - runs.starts), summaries)
@@ -128,7 +129,9 @@ class Leaves:
         return entries.take(pa.array(np.searchsorted(bounds, starts)))
 
 
-def plain_sums(heads: Heads, position: int, runs: LeafRuns) -> list[pa.Array]:
+def plain_sums(
+    heads: Heads, position: int, runs: LeafRuns, summary: FloatSummary
+) -> list[pa.Array]:
     """Return the parts of the summary of doubles that are summed up in place."""
     values, begins = heads.plain(1 + position)
     begin = begins[runs.leaf_of]
@@ -140,4 +143,10 @@ def plain_sums(heads: Heads, position: int, runs: LeafRuns) -> list[pa.Array]:
     )
     starts, ends = frozen(runs.starts + begin), frozen(runs.ends + begin)
     summarise_runs(values, starts, ends, counts, extremes, moments)
-    return FloatSummary().columns(counts, extremes, moments)
+    found = summary.columns(counts, extremes, moments)
+    if summary.least:
+        least = np.empty(count)
+        none = frozen(np.empty(0, np.bool_))
+        find_least(values, none, starts, ends, extremes, least)
+        found.append(pa.array(least))
+    return found

@@ -101,7 +101,9 @@ def cover_of(
     read = asked & ~whole
     if read.any() and segment.thinned:
         raise thinned_away(snapshot.name, segment)
-    found = those(entries.select(question.names), whole) if whole.any() else question.empty
+    found = question.empty
+    if whole.any():
+        found = question.of_stored(those(entries.select(question.stored.names), whole))
     unread = entries.filter(pa.array(read)) if read.any() else entries.slice(0, 0)
     leaves = Leaves(snapshot.path, segment, unread, question, columns)
     return Cover(first[whole], found, Border(leaves, cuts))

@@ -1,10 +1,11 @@
 """Whether sums of floats from the index are correctly rounded; those that are not, from the events.
 
-The index has a sum as a pair of doubles. A pair is added up without loss but for its second half,
-whose rounding errors have a bound: it follows from the count, the squares and the extremes, which
-the index has too. A sum is proven if it rounds to the same double anywhere within that bound.
-Others are rare: their values cancel out, all but a millionth of them, or their sum is halfway
-between two doubles. For these the events are read.
+The index has a sum as a pair of doubles. A pair is added up without loss but for its second half.
+Mostly that has lost nothing either: count, extremes and the least value say so in one pass
+(kernels/aggregates/proofs.py), and nothing is left to prove. For the others its rounding errors
+have a bound, which follows from the count, the squares and the extremes. A sum is proven if it
+rounds to the same double anywhere within that bound. The rest is rare: values of very different
+size that cancel out, or whose sum is halfway between two doubles. For these the events are read.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ import pyarrow as pa
 
 from eventide.accumulators.columns import floats, int64s
 from eventide.accumulators.sums import FLOAT_SUM
+from eventide.kernels.aggregates.proofs import mark_exact
 from eventide.kernels.compiled import Bools, Floats, Int64s
-from eventide.store.index.aggregates import find_registered
+from eventide.store.index.attribute_summaries import LEAST, raw_floats, raw_integers
 from eventide.store.reading.exact import SummedPeriods, exact_sums
 from eventide.store.reading.question import AggregateQuestion
 from eventide.store.segments.segment_writer import LEAF_ROWS
@@ -30,34 +32,31 @@ SURE_SQUARES = 2.0**-900
 """Smaller sums of squares may have lost what a double is too small for."""
 
 
-def summed(question: AggregateQuestion) -> list[str]:
-    """Return the attributes whose sums of floats are asked for, alone or in an average."""
-    names = (
-        call.attribute
-        for call in question.calls
-        if call.attribute is not None
-        and question.schema.type_of(call.attribute).kind == "float64"
-        and _needs_sum(call.function)
-    )
-    return list(dict.fromkeys(names))
-
-
-def _needs_sum(function: str) -> bool:
-    if function in ("sum", "avg"):
-        return True
-    found = find_registered(function)
-    return found is not None and any(map(_needs_sum, found.needs))
-
-
-def error_of(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Floats:
-    """Return how far the sum of each row of partials may be from its pair.
+def error_of(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Floats | None:
+    """Return how far the sum of each row of partials may be from its pair; None if none may be.
 
     It is infinite if a sum overflows that need not, and a NaN if a value is not finite: then the
     sum follows from the extremes.
+    """
+    counts, *parts = (
+        partials.column(f"{attribute}.{part}")
+        for part in ("count", "min", "max", LEAST, "sum.high")
+    )
+    smallest, largest, least, high = map(raw_floats, parts)
+    exact: Bools = np.empty(partials.num_rows, np.bool_)
+    if mark_exact(raw_integers(counts), (smallest, largest), least, high, exact):
+        return None
+    rest = np.flatnonzero(~exact)
+    error: Floats = np.zeros(partials.num_rows)
+    error[rest] = bound_of(snapshot, attribute, partials.take(pa.array(rest)))
+    return error
+
+
+def bound_of(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Floats:
+    """Return how far sums may be off that may have lost something.
 
     The second half of a pair is at most c u S if c numbers were added, where S is the sum of their
-    absolute values and u is 2^-53. Each addition to it is off by u times as much. The pair of two
-    numbers is exact.
+    absolute values and u is 2^-53. Each addition to it is off by u times as much.
     """
     longest = max([LEAF_ROWS, *(rows.num_rows for rows in snapshot.memory)])
     entries = len(snapshot.memory) + sum(1 + segment.leaves for segment in snapshot.segments)
@@ -65,7 +64,6 @@ def error_of(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Fl
     additions = 2.0 * longest * longest + 2.0 * LEVELS * entries * most
     counts = int64s(partials.column(f"{attribute}.count"))
     error: Floats = additions * HALF_STEP_SQUARED * _absolute(attribute, partials, counts)
-    error[counts <= 2] = 0.0
     high = floats(partials.column(f"{attribute}.sum.high"))
     endless = np.flatnonzero(~np.isfinite(high))
     if len(endless):
@@ -94,10 +92,13 @@ def unsure(high: Floats, low: Floats, error: Floats | float) -> Bools:
     return found
 
 
-def doubtful(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Bools:
-    """Return which sums of an attribute are not proven to be correctly rounded."""
+def doubtful(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Int64s:
+    """Return the rows whose sums of an attribute are not proven to be correctly rounded."""
+    error = error_of(snapshot, attribute, partials)
+    if error is None:
+        return np.empty(0, np.int64)
     high, low = (floats(partials.column(f"{attribute}.sum.{half}")) for half in ("high", "low"))
-    return unsure(high, low, error_of(snapshot, attribute, partials))
+    return np.flatnonzero(unsure(high, low, error))
 
 
 def high_is_wrong(attribute: str, partials: pa.RecordBatch, high: Floats) -> Bools:
@@ -121,8 +122,8 @@ def proven(
 
     Where events were thinned to aggregates, their sums stay as they are.
     """
-    for attribute in summed(question):
-        rows = np.flatnonzero(doubtful(snapshot, attribute, partials))
+    for attribute in question.summed:
+        rows = doubtful(snapshot, attribute, partials)
         if not len(rows):
             continue
         periods = periods_of(rows)

@@ -18,6 +18,7 @@ from eventide.store.index.aggregates import (
     find_registered,
     registered_names,
 )
+from eventide.store.index.attribute_summaries import LEAST
 from eventide.store.index.summaries import SummaryLayout
 from eventide.store.order import int64_array, int64_view
 from eventide.store.reading.scan import StreamColumns
@@ -59,16 +60,28 @@ class AggregateQuestion:
             schema.type_of(call.attribute)
             attributes[call.attribute] = None
             bound.update(dict.fromkeys(needed_by(call.function, call.attribute)))
-        layout = SummaryLayout.of(schema, tuple(attributes), tuple(bound))
+        layout = SummaryLayout.of(schema, tuple(attributes), tuple(bound), summed(calls, schema))
         for call in calls:
             if call.attribute is not None and not layout.has(call.function, call.attribute):
                 raise no_such_aggregate(call, schema)
         return cls(tuple(calls), schema, layout)
 
     @cached_property
-    def names(self) -> list[str]:
+    def summed(self) -> tuple[str, ...]:
+        """The attributes whose sums of floats are asked for, alone or in an average."""
+        return summed(self.calls, self.schema)
+
+    @cached_property
+    def stored(self) -> pa.Schema:
         """The columns of entries that matter."""
-        return [ROWS.name, *self.layout.arrow.names]
+        least = {f"{name}.{LEAST}" for name in self.summed}
+        return pa.schema([ROWS, *(each for each in self.layout.arrow if each.name not in least)])
+
+    def of_stored(self, entries: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the partials of entries of the index."""
+        if not self.summed:
+            return entries.select(self.stored.names)
+        return self.joined(entries.column(ROWS.name), self.layout.of_stored(entries))
 
     @cached_property
     def attributes(self) -> list[str]:
@@ -127,6 +140,25 @@ def no_such_aggregate(call: AggregateCall, schema: Schema) -> SchemaError:
         return SchemaError(f"no aggregate {call.function!r}", hint=hint)
     kind = schema.type_of(call.attribute)
     return SchemaError(f"there is no {call}: {call.attribute} is {kind}", hint=hint)
+
+
+def summed(calls: Sequence[AggregateCall], schema: Schema) -> tuple[str, ...]:
+    """Return the attributes whose sums of floats are asked for, alone or in an average."""
+    names = (
+        call.attribute
+        for call in calls
+        if call.attribute is not None
+        and schema.type_of(call.attribute).kind == "float64"
+        and _needs_sum(call.function)
+    )
+    return tuple(dict.fromkeys(names))
+
+
+def _needs_sum(function: str) -> bool:
+    if function in ("sum", "avg"):
+        return True
+    found = find_registered(function)
+    return found is not None and any(map(_needs_sum, found.needs))
 
 
 @lru_cache(maxsize=256)

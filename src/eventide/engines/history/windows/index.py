@@ -41,7 +41,7 @@ from eventide.store.reading.borders import PeriodPartials
 from eventide.store.reading.cuts import EvenCuts
 from eventide.store.reading.exact import SummedPeriods, exact_sums
 from eventide.store.reading.periods import Cover, covers_of, merged_by_period, read_covers
-from eventide.store.reading.proof import proven, summed
+from eventide.store.reading.proof import proven
 from eventide.store.reading.question import AggregateQuestion, question_of
 from eventide.store.snapshot import Snapshot
 
@@ -136,12 +136,16 @@ class WindowIndex:
         found = read_covers(self.source, self.question, self.cuts, self.covers)
         watch.step("read leaves that are cut", len(found.periods))
         alone = self.window.is_tumbling or self.cuts.gaps
-        if alone or summed(self.question) or 2 * distinct(found) < len(found.periods):
+        if alone or 2 * distinct(found) < len(found.periods):
             found = merged_by_period(self.question, found, self.cuts)
         watch.step("merge what lies in one slice", len(found.periods))
         if alone:
             found = self.proven(found)
         sums = [None] * len(self.asked.calls) if alone else self.pane_sums(found)
+        if any(sums):
+            # A slice is read as a whole.
+            found = merged_by_period(self.question, found, self.cuts)
+            sums = self.pane_sums(found)
         above = AboveWindows.of(self.plan, AggregateWindows)
         windows = self.windows_of(above.operator, self.as_panes(above.operator, found), sums)
         watch.step("put windows together", sum(part.num_rows for part in windows))
@@ -217,7 +221,7 @@ def put_together(
     owned: TimeRange,
 ) -> pa.RecordBatch:
     """Return the windows that start in a time range, merged from panes."""
-    if not any(sums):
+    if operator.window.is_tumbling:
         owner = replace(operator, owned=owned)
         return owner.close(panes, START_OF_TIME_US, END_OF_TIME_US)
     _, starts, columns = operator.split(panes)

@@ -19,7 +19,7 @@ from eventide.accumulators.columns import floats
 from eventide.accumulators.contract import Columns
 from eventide.accumulators.sums import FLOAT_SUM, FloatSums
 from eventide.kernels.compiled import Bools, Floats, Int64s, frozen
-from eventide.store.reading.proof import error_of, summed, unsure
+from eventide.store.reading.proof import error_of, unsure
 from eventide.store.reading.question import AggregateQuestion
 from eventide.store.snapshot import Snapshot
 
@@ -94,11 +94,12 @@ def pane_sums(
     entries: pa.RecordBatch,
     read: Callable[[str, Int64s], list[pa.Array]],
 ) -> list[PaneSums | None]:
-    """Return for each call that is a sum of floats how far panes may be off; None for others."""
-    found = {
-        attribute: PaneSums(error_of(source, attribute, entries), partial(read, attribute))
-        for attribute in summed(question)
-    }
+    """Return for each call that is a sum of floats how far panes may be off, or None if none is."""
+    found: dict[str, PaneSums] = {}
+    for attribute in question.summed:
+        error = error_of(source, attribute, entries)
+        if error is not None:
+            found[attribute] = PaneSums(error, partial(read, attribute))
     return [
         found.get(call.attribute or "") if call.function in ("sum", "avg") else None
         for call in question.calls
@@ -113,7 +114,7 @@ def some(sums: Sequence[PaneSums | None], first: int, last: int) -> list[PaneSum
 def aggregates_of(
     accumulator: Accumulator, parts: Columns, frames: Frames, sums: PaneSums | None
 ) -> pa.Array:
-    """Return the aggregates of frames of panes; `sums` is given for sums of floats."""
+    """Return the aggregates of frames of panes; `sums` is given if they may be off."""
     if sums is None:
         return accumulator.of_frames(parts, frames)
     wrong = np.flatnonzero(np.isinf(sums.error))
