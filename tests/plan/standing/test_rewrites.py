@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from eventide.errors import PlanError
+from eventide.lang.sql import plan_sql
 from eventide.plan.check import check_plan
 from eventide.plan.explain import explain
 from eventide.plan.expressions import Call, Cast, Column, Literal, OrderKey
@@ -15,13 +16,13 @@ from eventide.plan.nodes import Filter, Project
 from eventide.plan.passes.move_negation import moves_of_negation
 from eventide.plan.passes.narrow_rows import narrow_rows
 from eventide.plan.passes.push_selections import push_selections, takes_equal_for_one
-from eventide.plan.standing.choose import choose_plan
+from eventide.plan.standing.choose import choose_plan, steady_plan, variants_of
 from eventide.plan.standing.joins import Existence, WindowJoin
 from eventide.plan.standing.nodes import Difference, Distinct, Standing, Top
 from eventide.plan.standing.statistics import ColumnValues, LeafStatistics
 from eventide.plan.standing.text import described_edges
 from eventide.plan.tree import Plan
-from eventide.schema import BOOL, FLOAT64, INT64
+from eventide.schema import BOOL, FLOAT64, INT64, Schema
 from tests.plan.standing.plans import (
     BAGS,
     Bags,
@@ -228,6 +229,22 @@ def test_plans_that_give_an_as_of_join_what_is_taken_back_are_not_chosen() -> No
         choose_plan(Standing(as_of(latest("a"), everything("c"))))
     fine = choose_plan(Standing(as_of(window("a"), everything("c"))))
     assert [each.name for each in fine.alternatives] == ["as written"]
+
+
+def test_a_standing_query_inside_other_queries_is_chosen_as_if_it_stood_alone() -> None:
+    schema = Schema.of({"k": "string", "v": "int64"})
+    joined = "SELECT x.k FROM a [RANGE 5 s] x JOIN b [RANGE 5 s] y ON x.k = y.k WHERE x.v > 3"
+    text = (
+        f"SELECT COUNT(*) AS n FROM (SELECT * FROM ISTREAM ({joined}))"
+        " GROUP BY TUMBLE(ts, INTERVAL '5' SECOND)"
+    )
+    plan = plan_sql(text, {"a": schema, "b": schema})
+    inside = plan.standing
+    assert inside is not None
+    chosen = steady_plan(plan)
+    assert chosen.standing == steady_plan(inside)
+    assert chosen.standing != inside, "a plan without a choice shows nothing"
+    assert chosen in variants_of(plan)
 
 
 def test_explain_says_how_tuples_leave_and_what_it_was_chosen_from() -> None:
