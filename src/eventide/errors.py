@@ -101,6 +101,10 @@ class StateError(EventideError, ValueError):
     """A dumped state cannot be loaded: wrong version, wrong operator, or damaged."""
 
 
+class StateVersionError(StateError):
+    """A dumped state is of another release of Eventide, which wrote another format."""
+
+
 class StateLimitError(EventideError, MemoryError):
     """A live query needs more memory than it may have; the text names what uses it."""
 

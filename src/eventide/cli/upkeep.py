@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 def backup(database: Path, target: Path) -> None:
     """Copy the database DB, as it is now, into the new folder COPY.
 
-    Others may go on writing. COPY appears once it is complete, and is a database of its own.
+    Others may go on writing. COPY appears once it is complete, and is a database of its own. It is
+    without the durable queries of DB, which may have handed over more than it has.
 
     Example:
       eventide backup traffic.ev /backups/traffic-2026-03-02.ev
     """
+    from eventide.api.live.kept.listed import kept_queries
     from eventide.store import Store
 
     store = Store.open(database, create=False)
@@ -39,6 +41,10 @@ def backup(database: Path, target: Path) -> None:
         copy = store.backup(target)
     text = f"copied {plural(len(copy.streams()), 'stream')} to {target}"
     output().print(text, markup=False, soft_wrap=True)
+    left = kept_queries(store)
+    if left:
+        names = ", ".join(each.name for each in left)
+        notices().print(f"not copied, durable queries: {names}", markup=False, soft_wrap=True)
 
 
 @click.command(cls=Command, short_help="Merge small and overlapping segments.")

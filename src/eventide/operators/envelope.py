@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import google_crc32c
 
-from eventide.errors import StateError
+from eventide.errors import StateError, StateVersionError
 
 MAGIC = b"EvSt"
 VERSION = 2
@@ -85,7 +85,7 @@ def unseal(dumped: bytes) -> tuple[Owner, bytes]:
     version, length = _ABOUT.unpack_from(checked)
     if version != VERSION:
         message = f"the state is written in version {version}, and this release reads {VERSION}"
-        raise StateError(message, hint="read it with the release of Eventide that wrote it")
+        raise StateVersionError(message, hint="read it with the release of Eventide that wrote it")
     end = _ABOUT.size + length
     return _owner_of(checked[_ABOUT.size : end]), checked[end:]
 

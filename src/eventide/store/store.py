@@ -158,7 +158,8 @@ class Store:
     def backup(self, path: str | Path, advance: Advance = lambda _: None) -> Store:
         """Copy every stream as it is now into a new database, while writing goes on.
 
-        Named queries are copied too; the weights of this machine stay here.
+        Named queries are copied too. The weights of this machine stay here, and so do durable
+        queries: what they have handed over may be ahead of the copy.
         """
         target = local_path(path).absolute()
         if target.exists() or target.is_relative_to(self.path):

@@ -243,9 +243,12 @@ def test_what_nobody_reads_any_more_is_gone(db: ev.Database) -> None:
     assert db.delivery.folders() == set()
 
 
-def test_streams_are_caught_up_by_time(db: ev.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("at_once", [2, 50_000])
+def test_streams_are_caught_up_by_time(
+    db: ev.Database, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
     """A stream that has its turn first would make the others seem to lag."""
-    monkeypatch.setattr("eventide.api.live.numbered.EVENTS_AT_ONCE", 2)
+    monkeypatch.setattr("eventide.api.live.numbered.EVENTS_AT_ONCE", at_once)
     text = "ISTREAM (SELECT a.v FROM a [RANGE 1 HOUR] JOIN b [RANGE 1 HOUR] ON a.ts = b.ts)"
     rows = Rows()
     query = db.subscribe(text, rows, max_lag="100 us")
@@ -258,3 +261,27 @@ def test_streams_are_caught_up_by_time(db: ev.Database, monkeypatch: pytest.Monk
     assert query.late_count == 0
     query.finish()
     assert len(rows.rows) == 1000
+
+
+@pytest.mark.usefixtures("unfollowed")
+def test_what_another_process_appended_does_not_make_a_stream_lag(db: ev.Database) -> None:
+    """Neither when this process appends to one of the streams, nor when a query comes back."""
+    text = "ISTREAM (SELECT a.v FROM a [RANGE 1 HOUR] JOIN b [RANGE 1 HOUR] ON a.ts = b.ts)"
+    other, rows, never_held = ev.open(db.path), Rows(), Rows()
+    query = db.subscribe(text, rows, max_lag="100 us")
+    steady = db.subscribe(text, never_held, max_lag="100 us")
+    for start in (0, 1000):
+        for name in "ab":
+            other.stream(name).append(events(range(start, start + 999)))
+        if start:
+            query.resume()
+        db.stream("a").append(events([start + 999]))
+        db.stream("b").append(events([start + 999]))
+        if not start:
+            db.wait()
+            query.pause()
+    db.wait()
+    for each, found in ((query, rows), (steady, never_held)):
+        each.finish()
+        assert (each.late_count, each.failure) == (0, None)
+        assert len(found.rows) == 2000

@@ -7,7 +7,7 @@ from typing import Self, Unpack
 
 from eventide.api.builder import Query
 from eventide.api.live.delivery import Delivery
-from eventide.api.live.kept import KeptQuery
+from eventide.api.live.kept.listed import KeptQuery
 from eventide.api.live.options import (
     LiveKeywords,
     LiveOptions,

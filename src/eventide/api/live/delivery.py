@@ -116,8 +116,7 @@ class Delivery(LiveGroups):
                 elif group is self.together:
                     self.set_held_aside()
                 else:
-                    for stream, end in target.items():
-                        group.catch_up(stream, end)
+                    group.catch_up_all(target)
             elif group is self.together:
                 self.brought_together()
             else:

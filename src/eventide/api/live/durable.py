@@ -18,18 +18,26 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from threading import Lock
 from time import monotonic
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.api.live.group import NOTHING_MOVED, Group
+from eventide.api.live.kept.rebuild import Origin, rebuild
 from eventide.api.live.row_queue import LiveRows, RowQueue
 from eventide.api.live.subscription import Subscription
 from eventide.api.result import Result
 from eventide.api.stream import Time, instant
 from eventide.engines.live.engine import LiveEngine, LiveState
-from eventide.errors import BusyError, StateError, StoreError, UnsupportedError
+from eventide.errors import (
+    BusyError,
+    StateError,
+    StateVersionError,
+    StoreError,
+    UnsupportedError,
+)
 from eventide.instants import START_OF_TIME_US
 from eventide.plan.times import format_duration
 from eventide.schema import SEQ, TS
@@ -55,6 +63,8 @@ log = logging.getLogger("eventide.live")
 IDENTITY = "id"
 """Tells the query from one of the same name in another database, also when another text takes its
 place: row numbers go on."""
+ORIGIN = "origin"
+"""What the state is rebuilt from after an upgrade that changes its format."""
 SINCE = "since_us"
 STREAMS = "streams"
 QUERIES = "queries"
@@ -142,6 +152,8 @@ class DurableGroup(Group):
         self.definition = definition
         self.identity: str | None = None
         """None for a query that began before there were any."""
+        self.began: dict[str, int] = {}
+        self.first_row: int | None = None
         self.since_us = START_OF_TIME_US
         """Events before this are not taken: the query started here."""
         self.held_lock = contextlib.ExitStack()
@@ -168,7 +180,13 @@ class DurableGroup(Group):
         self.held_lock.enter_context(alone(self.folder, self.query.name))
         (self.folder / RUNNER).write_text(f"process {os.getpid()}\n")
 
-    def begin(self, position: Mapping[str, int], since_us: int = START_OF_TIME_US) -> None:
+    def begin(
+        self,
+        position: Mapping[str, int],
+        since_us: int = START_OF_TIME_US,
+        *,
+        from_history: bool = False,
+    ) -> None:
         """Begin a query that is new at a position, with events from an instant on.
 
         If it takes the place of another one, its rows have later numbers, so that no receiver takes
@@ -183,6 +201,11 @@ class DurableGroup(Group):
             self.identity = json.loads(before.definition).get(IDENTITY)
         self.receive_from(known)
         self.query.counters.rows = self.acknowledged_rows
+        self.began = {
+            name: 0 if from_history or name in self.relations else at
+            for name, at in position.items()
+        }
+        self.first_row = None if from_history or self.relations else self.acknowledged_rows
         self.acknowledged.write(self.acknowledged_rows)
         self.write(next_number(self.folder))
 
@@ -222,10 +245,10 @@ class DurableGroup(Group):
                 message = f"{query.name} has read another stream {name}, which was dropped"
                 hint = "subscribe with replace=True, and say from where it starts"
                 raise StoreError(message, hint=hint)
-        if query.engine.tree.reporter is None:
-            query.state = query.engine.load(found.state)
-        else:
-            query.engine, query.state = read(found.state)
+        origin = origin_of(written)
+        if origin is not None:
+            self.began, self.first_row = dict(origin.began), origin.first_row
+        rebuilt = self.load(found, origin, read)
         query.watermark_us = query.state.clock_us
         query.counters.rows = found.rows
         self.number = found.number
@@ -239,7 +262,29 @@ class DurableGroup(Group):
             for rows in waiting_rows(found.waiting):
                 query.report(rows, query.queue)
         self.retake(progress.steps)
+        if rebuilt:
+            self.save()
         return True
+
+    def load(
+        self,
+        found: Checkpoint,
+        origin: Origin | None,
+        read: Callable[[bytes], tuple[LiveEngine, LiveState]],
+    ) -> bool:
+        """Load the state of a checkpoint; return whether it had to be rebuilt from events."""
+        query = self.query
+        try:
+            if query.engine.tree.reporter is None:
+                query.state = query.engine.load(found.state)
+            else:
+                query.engine, query.state = read(found.state)
+        except StateVersionError:
+            if origin is None:
+                raise
+            rebuild(self, origin, found.next_seqs, found.rows)
+            return True
+        return False
 
     def check_definition(self, before: Definition) -> None:
         """Refuse to go on with another query, or with other options."""
@@ -369,7 +414,17 @@ class DurableGroup(Group):
         query, queue = self.query, self.query.queue
         state = query.engine.dump(query.state)
         streams = {name: each.stream_id for name, each in self.stored.items()}
-        facts = {SINCE: self.since_us, STREAMS: streams, IDENTITY: self.identity}
+        reached = {
+            feed.stream: held.advanced_us
+            for feed, held in zip(query.engine.feeds, query.state.feeds, strict=True)
+            if held.advanced_us != START_OF_TIME_US
+        }
+        facts = {
+            SINCE: self.since_us,
+            STREAMS: streams,
+            IDENTITY: self.identity,
+            ORIGIN: Origin(self.began, self.first_row, reached).written(),
+        }
         definition = json.dumps({**self.definition, **facts})
         rows = query.counters.rows
         nothing: AbstractContextManager[list[LiveRows]] = nullcontext([])
@@ -427,6 +482,12 @@ def alone(folder: Path, name: str) -> Iterator[None]:
             hint = "cancel it there, or take another name; its lock dies with the process"
             raise BusyError(message, hint=hint) from error
         yield
+
+
+def origin_of(written: Mapping[str, Any]) -> Origin | None:
+    """Return what a state can be rebuilt from; None if that was not written."""
+    origin = written.get(ORIGIN)
+    return None if origin is None else Origin(**origin)
 
 
 def option_text(name: str, value: object) -> str:

@@ -17,6 +17,7 @@ from eventide.api.live.subscription import Subscription
 from eventide.api.result import Result
 from eventide.api.stream import with_seq_from
 from eventide.errors import EventideError
+from eventide.ingest.by_time import by_time
 from eventide.instants import START_OF_TIME_US
 from eventide.interrupts import interrupts_wait
 from eventide.schema import SEQ
@@ -77,7 +78,8 @@ class Group:
                 return False
             if self.position[stream] >= end:
                 return True
-            if first_seq - self.position[stream] > LARGE_GAP:
+            gap = first_seq - self.position[stream]
+            if gap > LARGE_GAP or (gap > 0 and self.max_lag_us is not None):
                 return False
             self.catch_up(stream, first_seq)
             if stream in self.position:  # or the queries that read it have failed
@@ -125,6 +127,52 @@ class Group:
             # Numbers of events that have been dropped since are passed over.
             self.position[stream] = until
 
+    def catch_up_all(self, ends: Mapping[str, int]) -> None:
+        """Take the stored events of several streams before some numbers."""
+        lag_us = self.max_lag_us
+        if lag_us is None:
+            for stream, until in ends.items():
+                self.catch_up(stream, until)
+        else:
+            self.take_by_time(ends, lag_us)
+
+    def take_by_time(
+        self, ends: Mapping[str, int], lag_us: int, most_steps: int | None = None
+    ) -> bool:
+        """Take events of several streams so that none of them seems to lag behind another.
+
+        Return whether there are more: with `most_steps`, as many are taken as in so many steps of
+        one stream, and none once a query is held.
+        """
+        with self.stepping, interrupts_wait():
+            behind = {name: end for name, end in ends.items() if self.position.get(name, end) < end}
+            streams = {name: self.readable(name, end) for name, end in behind.items()}
+            taken = 0
+            for stream, events in by_time(streams, self.relations, lag_us, LARGE_GAP):
+                if most_steps is not None and (self.held or taken >= most_steps * LARGE_GAP):
+                    return True
+                if stream in self.position:
+                    self.position[stream] = events.column(SEQ)[-1].as_py() + 1
+                    self.step({stream: events})
+                    taken += events.num_rows
+            for stream in behind.keys() & self.position.keys():
+                # Numbers of events that have been dropped since are passed over.
+                self.position[stream] = max(self.position[stream], behind[stream])
+            return False
+
+    def readable(self, stream: str, until: int) -> Iterator[pa.RecordBatch]:
+        """Yield stored events; if they cannot be read, the queries of the stream fail."""
+        try:
+            yield from self.missing(stream, until)
+        except Exception as error:
+            self.lose(stream, error)
+
+    @property
+    def max_lag_us(self) -> int | None:
+        """The least lag at which a query no longer waits for a stream, if one does so."""
+        lags = [query.engine.max_lag_us for query in self.queries]
+        return min((lag_us for lag_us in lags if lag_us is not None), default=None)
+
     def take_stored(self, steps: int) -> bool:
         """Take some of what is stored, in so many steps at most; return whether there is more.
 
@@ -144,6 +192,9 @@ class Group:
                 ((stream, end),) = behind.items()
                 self.catch_up(stream, end, steps)
                 return self.position.get(stream, end) < end
+            lag_us = self.max_lag_us
+            if lag_us is not None:
+                return self.take_by_time(behind, lag_us, steps)
             relations = self.relations
             # Rows of a relation are there before events of the same time.
             stream = min(behind, key=lambda name: (self.newest_us(name), name not in relations))

@@ -103,13 +103,14 @@ class LiveGroups:
     def merge(self, group: Group) -> None:
         """Let a group that has caught up be one with those that keep up."""
         together = self.together
+        ends: dict[str, int] = {}
         for stream in list(group.position):
             for each in (group, together):
                 each.end_of(stream)  # those of a stream that is gone fail here
             if stream in together.position and stream in group.position:
-                end = max(together.position[stream], group.position[stream])
-                group.catch_up(stream, end)
-                together.catch_up(stream, end)
+                ends[stream] = max(together.position[stream], group.position[stream])
+        for each in (group, together):
+            each.catch_up_all(ends)
         # Who still holds the group must not step its queries.
         queries, group.queries = group.queries, []
         position, group.position = group.position, {}

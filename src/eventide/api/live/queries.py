@@ -14,7 +14,7 @@ from eventide.api.live.clocks.wall_time import listen
 from eventide.api.live.dead_letters import DeadLetters
 from eventide.api.live.delivery import Delivery
 from eventide.api.live.durable import QUERIES, Definition, DurableGroup, DurableQuery, alone
-from eventide.api.live.kept import KeptQuery, kept_queries
+from eventide.api.live.kept.listed import KeptQuery, kept_queries
 from eventide.api.live.options import LiveOptions
 from eventide.api.live.pulled import Pull
 from eventide.api.live.receiver import Receive, receiver_of
@@ -183,7 +183,8 @@ class LiveQueries:
         if options.start == "now":
             if options.from_history or any(feed.relation for feed in live.engine.feeds):
                 live.begin(stored, options.from_history)
-            group.begin({name: each.view.next_seq for name, each in stored.items()})
+            position = {name: each.view.next_seq for name, each in stored.items()}
+            group.begin(position, from_history=options.from_history)
             return
         since_us = START_OF_TIME_US if options.start == "beginning" else instant(options.start)
         group.begin(dict.fromkeys(stored, 0), since_us)

@@ -1,0 +1,1 @@
+"""What the database keeps of durable queries: a list of them, and how a state is rebuilt."""
