@@ -246,3 +246,14 @@ def test_start_and_replace_need_a_name(database: Path) -> None:
         result = run("watch", database, "SELECT car FROM cars", *option)
         assert result.exit_code == 2
         assert "--name" in result.stderr
+
+
+def test_a_backup_names_the_durable_queries_that_it_leaves_out(
+    database: Path, tmp_path: Path
+) -> None:
+    with ev.open(database) as db:
+        db.live("SELECT speed FROM cars", name="fast")
+    result = run("backup", database, tmp_path / "copy")
+    assert result.exit_code == 0
+    assert "not copied, durable queries: fast" in result.stdout + result.stderr
+    assert ev.open(tmp_path / "copy").kept_queries() == ()

@@ -280,6 +280,7 @@ def test_what_another_process_appended_does_not_make_a_stream_lag(db: ev.Databas
         if not start:
             db.wait()
             query.pause()
+            db.delivery.set_held_aside()
     db.wait()
     for each, found in ((query, rows), (steady, never_held)):
         each.finish()
