@@ -1,6 +1,6 @@
 """Inner loops: numpy and numba only, arrays in, arrays out, nothing raised.
 
-compiled.py     how a kernel is compiled, and the types of its arrays
+compiled.py     how a kernel is compiled, and the types of its arrays; pieces.py: what it calls
 grouping.py     rows to groups: which window and key a row belongs to
 ordering.py     whether rows are sorted, and the order that sorts them
 hashing.py      keys to numbers that are the same everywhere

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from eventide.kernels.machine_code.cache import KernelCache
 from eventide.kernels.machine_code.notice import tell
+from eventide.kernels.pieces import PieceCompiler
 
 Bools = npt.NDArray[np.bool_]
 Int32s = npt.NDArray[np.int32]
@@ -28,7 +29,7 @@ tell()
 # Python calls kernels, C does not: what it would need to call them is not compiled.
 _KERNEL: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True}
 # Only kernels call their pieces: what Python would need to call them is not compiled either.
-_PIECE: dict[str, Any] = {**_KERNEL, "no_cpython_wrapper": True}
+_PIECE: dict[str, Any] = {**_KERNEL, "no_cpython_wrapper": True, "pipeline_class": PieceCompiler}
 # Lean code makes no arrays and returns none, so references to arrays need not be counted. To take
 # an array out of a tuple otherwise costs two atomic additions: in a loop over events this may be
 # half of the time, and most of the time of compiling. The caller of a lean kernel holds the arrays
@@ -82,7 +83,7 @@ def call(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returne
 def call_lean(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """Compile a lean function that lean kernels call from several places.
 
-    A callee is optimised again in every function that calls it: have few of them, not in layers.
+    A callee is optimised again in every kernel that calls it.
     """
     compiled: Callable[Arguments, Returned] = numba.njit(**_LEAN_PIECE)(function)
     return compiled

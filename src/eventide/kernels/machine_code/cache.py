@@ -26,6 +26,7 @@ from numba.misc.appdirs import AppDirs
 from eventide.kernels.machine_code import shipped
 from eventide.kernels.machine_code.signatures import signature_text
 from eventide.kernels.machine_code.sources import KERNELS, PACKAGE, sources_digest
+from eventide.kernels.pieces import set_environments
 
 Cpu = tuple[str, str, str]
 """What code runs on: the system, the name of the CPU and its features, as LLVM has them."""
@@ -67,6 +68,7 @@ class KernelCache(_Cache):
 
     def save_overload(self, sig: tuple[Any, ...], data: Any) -> None:  # noqa: ANN401 - a CompileResult
         """Write compiled code, where that is possible."""
+        set_environments(data)  # before the kernel runs: this is the first to see it compiled
         name = self.file_name(sig, data.codegen.magic_tuple())
         if name is None or data.library.has_dynamic_globals:
             return
