@@ -35,6 +35,8 @@ class Group:
     def __init__(self) -> None:
         self.listening: list[LiveQuery] = []
         """The queries that have a wall time: only they want to hear of events."""
+        self.relations: frozenset[str] = frozenset()
+        """The relations that queries read."""
         self.queries = []
         self.position: dict[str, int] = {}
         self.stored: dict[str, StoredStream] = {}
@@ -56,6 +58,8 @@ class Group:
     def queries(self, queries: list[LiveQuery]) -> None:
         self._queries = queries
         self.listening = [query for query in queries if query.listens]
+        feeds = (feed for query in queries for feed in query.engine.feeds)
+        self.relations = frozenset(feed.stream for feed in feeds if feed.relation)
 
     @property
     def held(self) -> bool:
@@ -67,7 +71,8 @@ class Group:
 
         What others appended before is read from the store, and what has been read is not taken
         again. Return whether the events are taken: after a large gap they are left to the follower,
-        and so is a stream that was dropped and made anew.
+        and so are those before which others have to be taken, and those of a stream that was
+        dropped and made anew.
         """
         stream = stored.name
         with self.stepping, interrupts_wait():
@@ -79,7 +84,7 @@ class Group:
             if self.position[stream] >= end:
                 return True
             gap = first_seq - self.position[stream]
-            if gap > LARGE_GAP or (gap > 0 and self.max_lag_us is not None):
+            if gap > LARGE_GAP or self.is_ahead(stream, gap):
                 return False
             self.catch_up(stream, first_seq)
             if stream in self.position:  # or the queries that read it have failed
@@ -88,6 +93,20 @@ class Group:
                 self.position[stream] = end
                 self.step({stream: with_seq_from(events, first_seq).slice(fresh)})
             return True
+
+    def is_ahead(self, stream: str, gap: int) -> bool:
+        """Whether events of other streams have to be taken before those of a stream.
+
+        A relation does not hold back the clock: its rows have to be there before events. `gap` is
+        how many stored events of the stream are to be taken first.
+        """
+        if gap > 0 and (self.relations or self.max_lag_us is not None):
+            return True
+        return any(
+            self.position.get(name, 0) < (self.end_of(name) or 0)
+            for name in self.relations
+            if name != stream
+        )
 
     def hear(self) -> None:
         """Tell the wall time of queries of which streams events have come.
@@ -131,8 +150,9 @@ class Group:
         """Take the stored events of several streams before some numbers."""
         lag_us = self.max_lag_us
         if lag_us is None:
-            for stream, until in ends.items():
-                self.catch_up(stream, until)
+            # The rows of a relation wait for the clock, but do not hold it back.
+            for stream in sorted(ends, key=lambda name: name not in self.relations):
+                self.catch_up(stream, ends[stream])
         else:
             self.take_by_time(ends, lag_us)
 
@@ -195,17 +215,12 @@ class Group:
             lag_us = self.max_lag_us
             if lag_us is not None:
                 return self.take_by_time(behind, lag_us, steps)
-            relations = self.relations
             # Rows of a relation are there before events of the same time.
-            stream = min(behind, key=lambda name: (self.newest_us(name), name not in relations))
+            stream = min(
+                behind, key=lambda name: (self.newest_us(name), name not in self.relations)
+            )
             self.catch_up(stream, behind[stream], 1)
         return True
-
-    @property
-    def relations(self) -> set[str]:
-        """The relations that queries read."""
-        feeds = (feed for query in self.queries for feed in query.engine.feeds)
-        return {feed.stream for feed in feeds if feed.relation}
 
     def newest_us(self, stream: str) -> int:
         """Return the newest time of a stream that all queries have seen."""

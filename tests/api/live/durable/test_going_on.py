@@ -287,6 +287,26 @@ def test_a_query_that_starts_in_the_past_has_the_rows_that_relations_had(
     assert all("Ada" in row for row in received.whole())
 
 
+@pytest.mark.parametrize("stored", [0, 4])
+@pytest.mark.usefixtures("unfollowed")
+def test_an_append_before_the_follower_has_looked_waits_for_relations(
+    tmp_path: Path, stored: int
+) -> None:
+    db, received = opened(tmp_path), Receiver()
+    owners = db.create_relation("owners", {"car": "string", "owner": "string"}, key=["car"])
+    owners.upsert([{"ts": 0, "car": "a", "owner": "Ada"}])
+    append(db, 0, stored)
+    text = (
+        "ISTREAM (SELECT c.speed, o.owner FROM cars [RANGE 1 SECOND] c "
+        "JOIN owners o ON c.car = o.car)"
+    )
+    query = db.subscribe(text, received, name="q", start="beginning")
+    append(db, stored, 9)
+    query.advance(9 * SECOND)
+    query.wait()
+    assert len(received.whole()) == 9
+
+
 def test_a_query_that_goes_on_says_that_it_does_not_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
