@@ -18,7 +18,8 @@ from eventide.api.live.delivery import Delivery
 from eventide.api.live.queries import LiveQueries
 from eventide.api.live.shown.metrics import QUERIES, queries_source
 from eventide.api.live.shown.metrics import SCHEMA as QUERIES_SCHEMA
-from eventide.api.live.stored import StoredDerivedStream, StoredQueries
+from eventide.api.live.stored.queries import StoredQueries
+from eventide.api.live.stored.stream import StoredDerivedStream
 from eventide.api.matches import Matches
 from eventide.api.named import NamedQueries, StreamName, names_of
 from eventide.api.relation import Relation

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eventide as ev
-from eventide.api.live import stored
 from eventide.api.live.query import LiveQuery, live_query
+from eventide.api.live.stored import query as stored
 from eventide.api.stream import Stream, with_seq_from
 from eventide.engines.live.engine import LiveEngine
 from eventide.errors import BindError, SchemaError, StoreError

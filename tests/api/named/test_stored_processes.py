@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.api.live import stored
+from eventide.api.live.stored import query as stored
 from tests.api.named.test_stored import (
     QUERIES,
     SECOND,

@@ -25,7 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.api.live.group import NOTHING_MOVED, Group
+from eventide.api.live.journaled import JournaledSteps, ends_of
 from eventide.api.live.kept.rebuild import Origin, rebuild
+from eventide.api.live.numbered import sorted_between
 from eventide.api.live.row_queue import LiveRows, RowQueue
 from eventide.api.live.subscription import Subscription
 from eventide.api.result import Result
@@ -40,19 +42,17 @@ from eventide.errors import (
 )
 from eventide.instants import START_OF_TIME_US
 from eventide.plan.times import format_duration
-from eventide.schema import SEQ, TS
+from eventide.schema import TS
 from eventide.store import StoredStream
 from eventide.store.files.disk import sync_folder
 from eventide.store.files.lock import write_lock
 from eventide.store.progress import (
     Acknowledged,
     Checkpoint,
-    Journal,
     TakenStep,
     next_number,
     read_checkpoint,
     read_progress,
-    write_checkpoint,
 )
 
 Definition = dict[str, object]
@@ -95,7 +95,7 @@ class DurableQuery(Subscription):
     def report(self, rows: LiveRows, queue: RowQueue) -> None:
         """Queue rows that have not been received, once the journal is on the disk."""
         assert self.progress is not None
-        self.progress.journal.sync()
+        self.progress.journaled.journal.sync()
         received = max(0, self.progress.acknowledged_rows - rows.first_row)
         if received < len(rows):
             fresh = rows.to_arrow().slice(received)
@@ -157,8 +157,6 @@ class DurableGroup(Group):
         self.since_us = START_OF_TIME_US
         """Events before this are not taken: the query started here."""
         self.held_lock = contextlib.ExitStack()
-        self.number = 0
-        self.steps = self.events = 0
         self.saved_at = monotonic()
         self.acknowledged_rows = 0
         self.stopped = False
@@ -167,7 +165,7 @@ class DurableGroup(Group):
         self.acknowledging = Lock()
         self.lock()
         self.acknowledged = Acknowledged(folder)
-        self.journal = Journal(folder, 0, 0)
+        self.journaled = JournaledSteps(folder, 0, 0)
         query.progress = self
         if query.queue is not None:
             query.queue.acknowledge = self.received
@@ -251,13 +249,12 @@ class DurableGroup(Group):
         rebuilt = self.load(found, origin, read)
         query.watermark_us = query.state.clock_us
         query.counters.rows = found.rows
-        self.number = found.number
         self.position = dict(found.next_seqs)
         self.receive_from(self.acknowledged.read())
-        self.journal = Journal(self.folder, found.number, progress.journal_end)
+        self.journaled = JournaledSteps(self.folder, found.number, progress.journal_end)
         # What a process left unsynced when it died is on the disk before rows come of it.
-        self.journal.opened()
-        self.journal.sync()
+        self.journaled.journal.opened()
+        self.journaled.journal.sync()
         if found.waiting and query.queue is not None:
             for rows in waiting_rows(found.waiting):
                 query.report(rows, query.queue)
@@ -302,19 +299,12 @@ class DurableGroup(Group):
 
     def retake(self, steps: tuple[TakenStep, ...]) -> None:
         """Take the steps that are in the journal once more."""
-        ends: dict[str, int] = {}
-        for step in steps:
-            ends |= step.until
-        stored = {name: self.events_until(name, end) for name, end in ends.items()}
+        stored = {name: self.events_until(name, end) for name, end in ends_of(steps).items()}
         with self.stepping:
             for step in steps:
                 arrived = {}
                 for name, until in step.until.items():
-                    seq = stored[name].column(SEQ)
-                    inside = pc.and_(
-                        pc.greater_equal(seq, self.position[name]), pc.less(seq, until)
-                    )
-                    arrived[name] = stored[name].filter(inside)
+                    arrived[name] = sorted_between(stored[name], self.position[name], until)
                     self.position[name] = until
                 count = sum(rows.num_rows for rows in arrived.values())
                 if count != step.rows:
@@ -322,8 +312,7 @@ class DurableGroup(Group):
                     raise self.gone(what)
                 moved = {id(self.query): dict(step.moved)} if step.moved else NOTHING_MOVED
                 super().step(self.started(arrived), moved)
-                self.steps += 1
-                self.events += count
+                self.journaled.taken(count)
                 if self.query.failure is not None:
                     return
 
@@ -352,12 +341,11 @@ class DurableGroup(Group):
         count = sum(rows.num_rows for rows in arrived.values())
         until = {name: self.position[name] for name in arrived}
         step = TakenStep(until, count, moved=moved.get(id(self.query), {}))
-        if not self.done(lambda: self.journal.add(step)):
+        if not self.done(lambda: self.journaled.journal.add(step)):
             return {}
         results = super().step(self.started(arrived), moved)
-        self.steps += 1
-        self.events += count
-        if self.steps >= STEPS_BETWEEN or self.events >= EVENTS_BETWEEN:
+        self.journaled.taken(count)
+        if self.journaled.many(STEPS_BETWEEN, EVENTS_BETWEEN):
             self.done(self.save)
         return results
 
@@ -392,14 +380,14 @@ class DurableGroup(Group):
     def save_if_old(self) -> None:
         """Write a checkpoint if the last one is old, and something has happened since."""
         with self.stepping:
-            if self.steps and monotonic() - self.saved_at >= SECONDS_BETWEEN:
+            if self.journaled.steps and monotonic() - self.saved_at >= SECONDS_BETWEEN:
                 self.done(self.save)
 
     def save(self) -> None:
         """Write a checkpoint; the journal begins anew."""
         with self.stepping:
             if self.query.failure is None and not self.stopped:
-                self.write(self.number + 1)
+                self.write(self.journaled.number + 1)
 
     def stop(self) -> None:
         """Write a last checkpoint; take no more steps."""
@@ -431,11 +419,7 @@ class DurableGroup(Group):
         with nothing if queue is None else queue.at_rest() as waiting:
             kept = written_rows(waiting)
             found = Checkpoint(number, definition, self.position, rows, state, kept)
-            write_checkpoint(self.folder, found)
-        self.journal.close()
-        self.journal = Journal(self.folder, number, 0)
-        self.number = number
-        self.steps = self.events = 0
+            self.journaled.save(found)
         self.saved_at = monotonic()
 
     def received(self, rows: int) -> None:
@@ -456,14 +440,14 @@ class DurableGroup(Group):
             if self.closed:
                 return
             try:
-                if self.steps:
+                if self.journaled.steps:
                     self.save()
             finally:
                 self.stopped = True
                 with self.acknowledging:
                     self.closed = True
                     self.acknowledged.close()
-                self.journal.close()
+                self.journaled.journal.close()
                 (self.folder / RUNNER).unlink(missing_ok=True)
                 self.held_lock.close()
 

@@ -42,10 +42,26 @@ def numbered(batches: Iterable[pa.RecordBatch], start: int, end: int) -> tuple[p
         seq = rows.column(SEQ).to_numpy()
         later = seq[(seq >= stop) & (seq < following)]
         following = int(later.min()) if later.size else following
-        inside = (seq >= start) & (seq < stop)
-        chosen.append(rows if inside.all() else rows.filter(pa.array(inside)))
+        chosen.append(numbered_between(rows, start, stop))
     if not chosen:
         return pa.RecordBatch.from_pylist([]), following
-    together = pa.concat_batches(chosen)
-    order = np.argsort(together.column(SEQ).to_numpy(), kind="stable")
-    return together.take(pa.array(order)), following
+    return in_order(pa.concat_batches(chosen)), following
+
+
+def in_order(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return events in the order of their numbers."""
+    order = np.argsort(rows.column(SEQ).to_numpy(), kind="stable")
+    return rows.take(pa.array(order))
+
+
+def numbered_between(rows: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
+    """Return the events with numbers from `start` to before `end`."""
+    seq = rows.column(SEQ).to_numpy()
+    inside = (seq >= start) & (seq < end)
+    return rows if inside.all() else rows.filter(pa.array(inside))
+
+
+def sorted_between(rows: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
+    """Return the same of events that are in order of their numbers."""
+    first, last = np.searchsorted(rows.column(SEQ).to_numpy(), [start, end])
+    return rows.slice(int(first), int(last - first))

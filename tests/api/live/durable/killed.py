@@ -10,7 +10,7 @@ from threading import Thread
 from unittest import mock
 
 import eventide as ev
-from eventide.api.live import durable
+from eventide.api.live import durable, journaled
 from eventide.api.live.pulled import Pull
 from eventide.api.live.receiver import Receive
 from eventide.api.live.row_queue import LiveRows
@@ -78,7 +78,7 @@ def follow(folder: Path, seed: int, say: int) -> None:
         write_checkpoint(at, checkpoint)
         os.write(say, WRITTEN)
 
-    mock.patch.object(durable, "write_checkpoint", written).start()
+    mock.patch.object(journaled, "write_checkpoint", written).start()
     db = ev.open(folder)
     pulled = started(db)[-1]
     receive = writer(folder, PULLED)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import eventide as ev
-from eventide.api.live import durable
+from eventide.api.live import journaled
 from eventide.api.live.row_queue import LiveRows
 from eventide.api.live.subscription import Subscription
 from eventide.errors import SchemaError
@@ -85,7 +85,7 @@ def test_what_a_checkpoint_cannot_write_fails_the_query_and_no_append(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(durable, "write_checkpoint", full)
+        patch.setattr(journaled, "write_checkpoint", full)
         append(db, 2, 4)
     assert (query.status, stays.status) == ("failed", "running")
     assert "No space" in str(query.failure)

@@ -1,4 +1,4 @@
-"""Stored derived streams: queries whose rows are stored, exactly once.
+"""The query of a stored derived stream, as it runs in this process.
 
 Whoever appends to a stream that such a query reads lets it take a step, and so does opening the
 database. A step takes all events that the query has not seen, those of other processes as well.
@@ -10,45 +10,33 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from threading import Lock, RLock
+from threading import Lock
 
-import numpy as np
 import pyarrow as pa
 
-from eventide.api.live.delivery import Delivery
-from eventide.api.named import Named, NamedQueries
-from eventide.api.stream import Stream, with_seq_from
+from eventide.api.live.journaled import JournaledSteps, ends_of
+from eventide.api.live.numbered import sorted_between
+from eventide.api.live.stored.unread import UnreadEvents
+from eventide.api.named import Named
+from eventide.api.stream import with_seq_from
 from eventide.engines.live.engine import LiveEngine, LiveState
-from eventide.errors import (
-    BusyError,
-    StoreError,
-    UnboundedStateWarning,
-    pointing_into,
-)
-from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.lang.sql.named.inline import names_read
+from eventide.errors import BusyError, StoreError, UnboundedStateWarning, pointing_into
+from eventide.instants import ALL_TIME
 from eventide.lang.sql.named.stream import plan_stream
-from eventide.operators.columns import concat_batches
 from eventide.plan.named import NamedQuery
-from eventide.schema import SEQ, DataType
-from eventide.store import Appended, Snapshot, Store, StoredStream
+from eventide.store import Store, StoredStream
 from eventide.store.files.lock import write_lock
 from eventide.store.progress import (
     QUERY_FOLDER,
     Checkpoint,
-    Journal,
     TakenStep,
     place_of,
     read_progress,
-    read_steps,
     write_checkpoint,
 )
-from eventide.store.store import not_by_hand
-from eventide.store.writing.feed import Feed
 
 STEPS_BETWEEN = 1_000
 EVENTS_BETWEEN = 200_000
@@ -64,53 +52,18 @@ Rows = Mapping[str, pa.RecordBatch]
 """Events by stream."""
 
 
-class StoredDerivedStream(Stream):
-    """A stream that stores the rows of a query; nothing else is appended to it."""
-
-    def append(
-        self,
-        data: object,  # noqa: ARG002 - refused, whatever it is
-        *,
-        producer: str | None = None,  # noqa: ARG002
-        sequence: int | None = None,  # noqa: ARG002
-    ) -> Appended:
-        """Refuse events by hand."""
-        raise not_by_hand(self.name)
-
-    def feed(self, capacity_rows: int = 1_000_000) -> Feed:  # type: ignore[override] # noqa: ARG002
-        """Refuse events by hand."""
-        raise not_by_hand(self.name)
-
-    def add_attribute(self, name: str, kind: str | DataType) -> None:  # noqa: ARG002
-        """Refuse another column: the query has none."""
-        raise self.fixed()
-
-    def drop_attribute(self, name: str) -> None:  # noqa: ARG002
-        """Refuse to lose a column that the query has."""
-        raise self.fixed()
-
-    def fixed(self) -> StoreError:
-        """Return the error for other columns."""
-        message = f"the columns of {self.name} are those of its query"
-        return StoreError(message, hint="drop it, and create it with another query")
-
-
 @dataclass(slots=True)
 class Memory:
     """What a process remembers of a query that it has run."""
 
-    number: int
-    """The number of the checkpoint that the journal follows."""
+    journaled: JournaledSteps
+    """The steps since the checkpoint."""
     place: object
     """What tells this checkpoint's file from a later one."""
-    journal: Journal
     state: LiveState
     next_seqs: dict[str, int]
     emitted: int
     """How many rows the query has emitted, from its first one on."""
-    steps: int = 0
-    events: int = 0
-    """How many steps and events there are behind the checkpoint."""
 
 
 class StoredQuery:
@@ -189,7 +142,7 @@ class StoredQuery:
     def forget(self) -> None:
         """Forget the state; the files have what is needed to go on."""
         if self.memory is not None:
-            self.memory.journal.close()
+            self.memory.journaled.journal.close()
         self.memory = None
 
     def prepare(self) -> None:
@@ -213,54 +166,52 @@ class StoredQuery:
         """Be where the files say the query is; steps that another process has taken are taken."""
         assert self.engine is not None
         memory = self.memory
-        if memory is None or place_of(self.folder, memory.number)[0] != memory.place:
+        if memory is None:
+            self.load()
+            return
+        place, end = place_of(self.folder, memory.journaled.number)
+        if place != memory.place:
             self.forget()
-            memory = self.load()
-        elif place_of(self.folder, memory.number)[1] != memory.journal.end:
-            steps, end = read_steps(memory.journal.path, memory.journal.end)
-            # Opened again, the file shows what a crash of the other process has left behind.
-            memory.journal.close()
-            memory.journal.end = end
-            self.retake(memory, steps)
+            self.load()
+        elif end != memory.journaled.journal.end:
+            self.retake(memory, memory.journaled.of_others())
 
-    def load(self) -> Memory:
-        """Return the state of the checkpoint, after the steps that follow it."""
+    def load(self) -> None:
+        """Remember the state of the checkpoint, after the steps that follow it."""
         assert self.engine is not None
         progress = read_progress(self.folder)
         if progress is None:
-            state = self.engine.initial_state()
-            next_seqs = dict.fromkeys(self.inputs, 0)
-            first = Checkpoint(0, self.definition, next_seqs, 0, self.engine.dump(state))
+            state, start = self.engine.initial_state(), dict.fromkeys(self.inputs, 0)
+            first = Checkpoint(0, self.definition, start, 0, self.engine.dump(state))
             write_checkpoint(self.folder, first)
-            place = place_of(self.folder, 0)[0]
-            self.memory = Memory(0, place, Journal(self.folder, 0, 0), state, next_seqs, 0)
-            return self.memory
+            self.memory = self.remembered(first, state)
+            return
         found = progress.checkpoint
         if found.definition != self.definition or found.next_seqs.keys() != self.inputs.keys():
             message = f"{self.name} has stored rows of another query: {found.definition}"
-            raise StoreError(message, hint=f"DROP STREAM {self.name}, and create it again")
-        journal = Journal(self.folder, found.number, progress.journal_end)
+            raise self.broken(message)
         state = self.engine.load(found.state)
+        self.memory = self.remembered(found, state, progress.journal_end)
+        self.retake(self.memory, progress.steps)
+
+    def remembered(self, found: Checkpoint, state: LiveState, journal_end: int = 0) -> Memory:
+        """Return what is known of a query at a checkpoint, without the steps that follow it."""
+        journaled = JournaledSteps(self.folder, found.number, journal_end)
         place = place_of(self.folder, found.number)[0]
-        memory = Memory(found.number, place, journal, state, dict(found.next_seqs), found.rows)
-        self.memory = memory
-        self.retake(memory, progress.steps)
-        return memory
+        return Memory(journaled, place, state, dict(found.next_seqs), found.rows)
 
     def retake(self, memory: Memory, steps: Sequence[TakenStep]) -> None:
         """Take steps that are in the journal."""
         if not steps:
             return self.check_rows(memory)
-        ends: dict[str, int] = {}
-        for step in steps:
-            ends |= step.until
+        ends = ends_of(steps)
         self.check_there(ends)
-        sources = self.sources(memory)
+        unread = self.unread(memory)
         # Steps are small, unless they are cut; together they are what lies behind a checkpoint.
-        whole = None if any(step.cuts for step in steps) else self.rows_until(memory, sources, ends)
+        whole = None if any(step.cuts for step in steps) else unread.until(ends)
         for step in steps:
             if whole is None:
-                self.run(memory, step, self.parts(memory, step, sources))
+                self.run(memory, step, unread.parts(step))
             else:
                 rows = {
                     name: sorted_between(whole[name], memory.next_seqs[name], until)
@@ -275,15 +226,18 @@ class StoredQuery:
         stored = self.target.current().next_seq
         if stored > memory.emitted:
             message = f"{self.name} has {stored:,} rows, and its query emitted {memory.emitted:,}"
-            raise StoreError(message, hint=f"DROP STREAM {self.name}, and create it again")
+            raise self.broken(message)
+
+    def broken(self, message: str) -> StoreError:
+        """Return the error for a query that cannot go on with what is stored."""
+        return StoreError(message, hint=f"DROP STREAM {self.name}, and create it again")
 
     def check_there(self, ends: Mapping[str, int]) -> None:
         """Refuse streams that have lost events which the query has read."""
         for name, end in ends.items():
             if self.inputs[name].current().next_seq < end:
                 message = f"{name} has lost events that {self.name} has read"
-                hint = f"DROP STREAM {self.name}, and create it again"
-                raise StoreError(message, hint=hint)
+                raise self.broken(message)
 
     def take_new(self, arrived: tuple[str, pa.RecordBatch, int] | None) -> None:
         """Take the events that no process has taken yet, if there are any."""
@@ -298,32 +252,33 @@ class StoredQuery:
         if until:
             given = self.given(memory, until, arrived)
             if given is not None:
-                step = TakenStep(until, sum(rows.num_rows for rows in given.values()))
-                memory.journal.add(step)
-                self.run(memory, step, [given])
+                self.take_whole(memory, until, given)
             else:
                 self.take_stored(memory, until)
-        if memory.steps >= STEPS_BETWEEN or memory.events >= EVENTS_BETWEEN:
+        if memory.journaled.many(STEPS_BETWEEN, EVENTS_BETWEEN):
             self.save(memory)
+
+    def take_whole(self, memory: Memory, until: Mapping[str, int], rows: Rows) -> None:
+        """Take events in one step, which is written to the journal before."""
+        step = TakenStep(until, sum(each.num_rows for each in rows.values()))
+        memory.journaled.journal.add(step)
+        self.run(memory, step, [rows])
 
     def take_stored(self, memory: Memory, until: Mapping[str, int]) -> None:
         """Take events as they are stored; many of them in parts, in order of time."""
-        sources = self.sources(memory)
+        unread = self.unread(memory)
         count = sum(end - memory.next_seqs[name] for name, end in until.items())
         if count <= EVENTS_AT_ONCE:
-            rows = self.rows_until(memory, sources, until)
-            step = TakenStep(until, sum(each.num_rows for each in rows.values()))
-            memory.journal.add(step)
-            self.run(memory, step, [rows])
+            self.take_whole(memory, until, unread.until(until))
             return
         cuts = {
             piece.time_range.start_us
             for name in until
-            for piece in sources[name].slices(ALL_TIME, EVENTS_AT_ONCE)
+            for piece in unread.snapshots[name].slices(ALL_TIME, EVENTS_AT_ONCE)
         }
         step = TakenStep(until, None, tuple(sorted(cuts)))
-        memory.journal.add(step)
-        self.run(memory, step, self.parts(memory, step, sources))
+        memory.journaled.journal.add(step)
+        self.run(memory, step, unread.parts(step))
         self.save(memory)
 
     def given(
@@ -340,45 +295,10 @@ class StoredQuery:
             return None
         return {name: with_seq_from(events, first_seq)}
 
-    def sources(self, memory: Memory) -> dict[str, Snapshot]:
-        """Return what is stored of every stream, without most of what the query has read."""
-        return {
-            name: stream.snapshot().since(memory.next_seqs[name])
-            for name, stream in self.inputs.items()
-        }
-
-    def rows_until(
-        self,
-        memory: Memory,
-        sources: Mapping[str, Snapshot],
-        until: Mapping[str, int],
-        times: TimeRange = ALL_TIME,
-    ) -> dict[str, pa.RecordBatch]:
-        """Return the events of a period that the query has not read, in the order of arrival."""
+    def unread(self, memory: Memory) -> UnreadEvents:
+        """Return what is stored and has not been read."""
         assert self.engine is not None
-        found = {}
-        for name, end in until.items():
-            schema = self.engine.feed_schema(name)
-            batches = [
-                numbered_between(batch, memory.next_seqs[name], end)
-                for batch in sources[name].scan(schema.names, times)
-            ]
-            rows = concat_batches(batches, schema)
-            order = np.argsort(rows.column(SEQ).to_numpy(), kind="stable")
-            found[name] = rows.take(pa.array(order))
-        return found
-
-    def parts(
-        self, memory: Memory, step: TakenStep, sources: Mapping[str, Snapshot]
-    ) -> Iterator[dict[str, pa.RecordBatch]]:
-        """Yield the events of a step in parts, one period after the other.
-
-        No event is late because of an earlier part: the clock is never ahead of the newest event.
-        """
-        borders = [START_OF_TIME_US, *step.cuts, END_OF_TIME_US]
-        for start, end in pairwise(borders):
-            if start < end:
-                yield self.rows_until(memory, sources, step.until, TimeRange(start, end))
+        return UnreadEvents.of(self.engine, self.inputs, memory.next_seqs)
 
     def run(self, memory: Memory, step: TakenStep, parts: Iterable[Rows]) -> None:
         """Take a step that the journal has, and store its rows."""
@@ -391,14 +311,12 @@ class StoredQuery:
                     f"events that {self.name} has read are gone: there were {step.rows:,}, and "
                     f"{count:,} are left"
                 )
-                hint = f"DROP STREAM {self.name}, and create it again"
-                raise StoreError(message, hint=hint)
+                raise self.broken(message)
             with pointing_into(self.named.text):
                 memory.state, reported = self.engine.take(memory.state, rows)
             self.emit(memory, reported.rows)
         memory.next_seqs |= step.until
-        memory.steps += 1
-        memory.events += count
+        memory.journaled.taken(count)
 
     def emit(self, memory: Memory, rows: pa.RecordBatch) -> None:
         """Store rows, without those that are stored already."""
@@ -408,7 +326,7 @@ class StoredQuery:
         stored = max(0, self.target.current().next_seq - memory.emitted)
         fresh = rows.slice(min(stored, rows.num_rows))
         if fresh.num_rows:
-            memory.journal.sync()
+            memory.journaled.journal.sync()
             expected = self.target.schema.arrow.remove(1)
             table = pa.Table.from_batches([fresh]).select(expected.names).cast(expected)
             outcome = self.target.store(table)
@@ -420,108 +338,12 @@ class StoredQuery:
     def save(self, memory: Memory) -> None:
         """Write a checkpoint; the journal begins anew."""
         assert self.engine is not None
-        number = memory.number + 1
+        number = memory.journaled.number + 1
         state = self.engine.dump(memory.state)
         # Rows that may not survive a power failure must not be counted.
         assert self.target is not None
         self.target.sync()
-        write_checkpoint(
-            self.folder,
-            Checkpoint(number, self.definition, memory.next_seqs, memory.emitted, state),
+        memory.journaled.save(
+            Checkpoint(number, self.definition, memory.next_seqs, memory.emitted, state)
         )
-        memory.journal.close()
-        memory.journal = Journal(self.folder, number, 0)
-        memory.number, memory.place = number, place_of(self.folder, number)[0]
-        memory.steps = memory.events = 0
-
-
-class StoredQueries:
-    """The stored derived streams of a database."""
-
-    def __init__(self, named: NamedQueries, delivery: Delivery) -> None:
-        self.named = named
-        self.delivery = delivery
-        self.changing = RLock()
-        self.known: Named = {}
-        self.queries: list[StoredQuery] = []
-
-    def present(self) -> list[StoredQuery]:
-        """Return the queries that are defined now, each behind those that it reads.
-
-        If the definitions cannot be read, those that were defined last: producers go on, and who
-        asks for a name is told.
-        """
-        try:
-            known = self.named.all()
-        except StoreError as error:
-            log.warning("stored streams may be out of date: %s", error.message)
-            return self.queries
-        if known is self.known or not (known or self.queries):
-            return self.queries
-        with self.changing:
-            # A stream may have been dropped and made again: what is remembered of it is void.
-            stored = [each for each in known.values() if each.kind == "stored stream"]
-            self.queries = [self.made(each, known) for each in stored]
-            self.known = known
-            return self.queries
-
-    def made(self, named: NamedQuery, known: Named) -> StoredQuery:
-        """Return a query that begins, or goes on where it is."""
-        others = self.named.inlined([named.name])
-        late = [named.lateness_us, *(known[each].lateness_us for each in below(named, others))]
-        return StoredQuery(self.named.store, named, others, max(late), self.delivery.publish)
-
-    def failures(self) -> dict[str, str]:
-        """Return why queries have failed, by name in lower case."""
-        found = ((query.name.lower(), query.failure) for query in self.present())
-        return {name: str(failure) for name, failure in found if failure is not None}
-
-    def go_on(self) -> None:
-        """Let every query take what it has not seen."""
-        for query in self.present():
-            query.step()
-
-    def follow(self, stream: str, events: pa.RecordBatch, first_seq: int) -> None:
-        """Let queries take events that have just been appended, and others the rows of those."""
-        queries = self.present()
-        if not queries:
-            return
-        moved = {stream}
-        for query in queries:
-            if not any(query.reads(name) for name in moved):
-                continue
-            if query.step((stream, events, first_seq)):
-                moved.add(query.name)
-
-    def begin(self, name: str) -> None:
-        """Let a new query take what is stored; raise why it cannot."""
-        for query in self.present():
-            if query.name == name:
-                query.warns = True
-                query.step()
-                if query.failure is not None:
-                    raise query.failure
-
-
-def below(named: NamedQuery, others: Named) -> set[str]:
-    """Return the queries whose text takes the place of names in another one."""
-    found: set[str] = set()
-    waiting = [named]
-    while waiting:
-        for name in (names_read(waiting.pop().text) & others.keys()) - found:
-            found.add(name)
-            waiting.append(others[name])
-    return found
-
-
-def numbered_between(rows: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
-    """Return the events with numbers from `start` to before `end`."""
-    seq = rows.column(SEQ).to_numpy()
-    inside = (seq >= start) & (seq < end)
-    return rows if inside.all() else rows.filter(pa.array(inside))
-
-
-def sorted_between(rows: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
-    """Return the same of events that are in order of their numbers."""
-    first, last = np.searchsorted(rows.column(SEQ).to_numpy(), [start, end])
-    return rows.slice(int(first), int(last - first))
+        memory.place = place_of(self.folder, number)[0]
