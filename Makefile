@@ -47,7 +47,7 @@ lock: $(READY) ## Pin versions anew in requirements.lock
 		--extra spark --group dev pyproject.toml --upgrade -o requirements.lock > /dev/null
 
 clean: ## Remove the environment and what the demo wrote
-	@rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(READY): requirements.lock pyproject.toml
 	@PYTHON="$(PYTHON)" sh setup.sh "$(VENV)"

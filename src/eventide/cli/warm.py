@@ -35,7 +35,7 @@ def warm() -> None:
     with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as progress:
         task = progress.add_task("compiling", total=len(missing))
         compile_kernels(missing, lambda _: progress.advance(task))
-    if missing_kernels():
+    if missing_kernels().keys() & missing.keys():
         tried = " and ".join(map(str, folders()))
         what = f"cannot store machine code in {tried}"
         text = f"{what}\nhint: set NUMBA_CACHE_DIR to a folder that can be written"
