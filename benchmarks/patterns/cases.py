@@ -108,7 +108,16 @@ RUNNING_AVERAGE = Question(
         "A AS A.volume <= 1.5 * AVG(A.volume), B AS B.volume > 1.5 * AVG(A.volume)",
     ),
 )
-QUESTIONS = (DIP, PERMUTED, ALL_ROWS, RUNNING_AVERAGE)
+# Conditions that pandas-match-recognize answers on its fast path: texts are equal to constants.
+TEXTS = Question(
+    "A B+ C of texts",
+    match(
+        "FIRST(A.ts) AS t0, LAST(C.ts) AS t1",
+        "A B+ C",
+        "A AS A.size = 'small', B AS B.size = 'middle', C AS C.size = 'large'",
+    ),
+)
+QUESTIONS = (DIP, PERMUTED, ALL_ROWS, RUNNING_AVERAGE, TEXTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,6 +362,11 @@ PATTERN_CASES = (
         "a price falls at least once and then rises; Flink's net time is without starting its job "
         "and reading its events, which are in memory, as measured with a filter that keeps nothing",
         dip_over_history,
+    ),
+    PatternCase(
+        "A B+ C of texts",
+        "conditions that compare texts with constants, which the rival has a fast path for",
+        partial(against_pandas, TEXTS),
     ),
     PatternCase(
         "PERMUTE", "three classes of volume in any order", partial(against_pandas, PERMUTED)

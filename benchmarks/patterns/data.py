@@ -14,13 +14,14 @@ STREAM = "ticks"
 GAP_US = 1_000
 START_US = 1_760_000_000_000_000
 GROUP_ROWS = 1_000_000
+SIZES = pa.array(["small", "middle", "large"])
 
 
 def ticks(count: int, keys: int = KEYS) -> pa.Table:
     """Return `count` events in order of time, no two at the same; a price walks at random.
 
     >>> ticks(3).column_names
-    ['ts', 'k', 'price', 'volume']
+    ['ts', 'k', 'price', 'volume', 'size']
     """
     random = np.random.default_rng(20_160_101)
     key = random.integers(0, keys, count)
@@ -39,6 +40,7 @@ def ticks(count: int, keys: int = KEYS) -> pa.Table:
             "k": names.take(pa.array(key)),
             "price": price,
             "volume": volume,
+            "size": SIZES.take(pa.array(volume * len(SIZES) // 1_000)),
         }
     )
 
