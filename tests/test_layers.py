@@ -12,8 +12,9 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "eventide"
 
-SHARED = {"schema", "instants", "errors", "visible", "local_path"}
+SHARED = {"arrays", "schema", "instants", "errors", "visible", "local_path"}
 MAY_IMPORT = {
+    "arrays": set(),
     "schema": {"errors"},
     "instants": set(),
     "errors": set(),
@@ -21,7 +22,7 @@ MAY_IMPORT = {
     "visible": set(),
     "interrupts": set(),
     "kernels": set(),
-    "accumulators": {"kernels", "schema", "errors"},
+    "accumulators": {"arrays", "kernels", "schema", "errors"},
     "plan": SHARED,
     "lang": SHARED | {"plan"},
     "store": SHARED | {"accumulators", "interrupts", "kernels"},

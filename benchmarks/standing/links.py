@@ -18,8 +18,8 @@ from benchmarks.standing.setting import (
     with_full_windows,
 )
 from eventide.engines.build import build_tree
-from eventide.engines.standing.build import StandingOptions
 from eventide.engines.standing.choice import chosen_plan
+from eventide.engines.standing.options import StandingOptions
 from eventide.operators.tree import OperatorTree
 from eventide.plan.passes.narrow_rows import narrow_rows
 from eventide.plan.standing.choose import Chosen

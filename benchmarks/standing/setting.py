@@ -18,7 +18,7 @@ from benchmarks.race import ROUNDS, Finding, timed
 from benchmarks.situations.setting import check_rows, in_turn
 from benchmarks.standing.data import SECOND_US, START_US, Int64s, links
 from eventide.engines.build import build_tree
-from eventide.engines.standing.build import StandingOptions
+from eventide.engines.standing.options import StandingOptions
 from eventide.lang.sql import plan_sql
 from eventide.operators.fingerprints import fingerprints
 from eventide.operators.tree import OperatorTree, States

@@ -3,6 +3,7 @@
     schema.py      what an event looks like       instants.py    instants and periods of time
     errors.py      all errors, one class a stage  local_path.py  paths and `file:` addresses
     interrupts.py  Ctrl-C during long work        visible.py     control characters made visible
+    arrays.py      Arrow columns from NumPy arrays, and back
     api/           what users work with: databases, streams, results, live queries
     ingest/        bring events in, in time order
     store/         keep them in time-ordered segments
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from eventide.api.live.query import LiveQuery
     from eventide.api.matches import Matches, plot_situations
     from eventide.api.relation import Relation
-    from eventide.api.replay import Replay, Replayed, ReplayProgress
+    from eventide.api.replay.run import Replay, Replayed, ReplayProgress
     from eventide.api.result import Result
     from eventide.api.steps import (
         Step,
@@ -61,9 +62,9 @@ HOMES = {
     "Match": ("eventide.api.builder", "Match"),
     "Matches": ("eventide.api.matches", "Matches"),
     "Relation": ("eventide.api.relation", "Relation"),
-    "Replay": ("eventide.api.replay", "Replay"),
-    "ReplayProgress": ("eventide.api.replay", "ReplayProgress"),
-    "Replayed": ("eventide.api.replay", "Replayed"),
+    "Replay": ("eventide.api.replay.run", "Replay"),
+    "ReplayProgress": ("eventide.api.replay.run", "ReplayProgress"),
+    "Replayed": ("eventide.api.replay.run", "Replayed"),
     "Result": ("eventide.api.result", "Result"),
     "Schema": ("eventide.schema", "Schema"),
     "SparkDatabase": ("eventide.engines.spark.database", "SparkDatabase"),

@@ -6,7 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.arrays import to_arrow, to_numpy, to_scalar
 from eventide.kernels.compiled import Bools, Floats, Int64s, Numbers, frozen
+
+ZERO, NAN = to_arrow(np.array([0.0, np.nan]))
 
 
 def int64s(column: pa.Array) -> Int64s:
@@ -15,26 +18,28 @@ def int64s(column: pa.Array) -> Int64s:
         column = column.cast(pa.int64())
     if pa.types.is_temporal(column.type):
         column = column.view(pa.int64())
-    return frozen(without_nulls(column, 0).to_numpy(zero_copy_only=False))
+    return frozen(to_numpy(without_nulls(column, 0)))
 
 
 def floats(column: pa.Array) -> Floats:
     """Return a numeric column as float64; a null becomes zero."""
     if column.type != pa.float64():
         column = column.cast(pa.float64(), safe=False)
-    return frozen(without_nulls(column, 0.0).to_numpy(zero_copy_only=False))
+    return frozen(to_numpy(without_nulls(column, 0.0)))
 
 
 def without_nulls(column: pa.Array, instead: float) -> pa.Array:
     """Return the column with nulls replaced, itself if it has none."""
-    return column if column.null_count == 0 else pc.fill_null(column, instead)
+    if column.null_count == 0:
+        return column
+    return pc.fill_null(column, to_scalar(instead, column.type))
 
 
 def validity(column: pa.Array) -> Bools:
     """Return which rows are not null; empty if all are, as kernels take it."""
     if column.null_count == 0:
         return frozen(np.empty(0, np.bool_))
-    return frozen(column.is_valid().to_numpy(zero_copy_only=False))
+    return frozen(to_numpy(column.is_valid()))
 
 
 def sort_keys(column: pa.Array) -> Numbers:
@@ -60,14 +65,14 @@ def decimal_column(high: Int64s, low: Int64s, valid: Bools, scale: int) -> pa.Ar
     """Build a decimal128(38, scale) column from its halves."""
     words = np.empty(2 * len(high), np.int64)
     words[1::2], words[0::2] = high, low
-    bits = pa.array(valid).buffers()[1]
+    bits = to_arrow(valid).buffers()[1]
     buffers = [bits, pa.py_buffer(words)]
     return pa.Array.from_buffers(pa.decimal128(38, scale), len(high), buffers)
 
 
 def numbers_column(values: Numbers, valid: Bools) -> pa.Array:
     """Build a column of numbers with nulls where `valid` says no."""
-    return pa.array(values, mask=~valid)
+    return to_arrow(values, valid)
 
 
 def list_of(kind: pa.DataType) -> pa.DataType:
@@ -82,4 +87,4 @@ def one_spelling(column: pa.Array) -> pa.Array:
     """
     if not pa.types.is_floating(column.type):
         return column
-    return pc.if_else(pc.is_nan(column), float("nan"), pc.add(column, 0.0))
+    return pc.if_else(pc.is_nan(column), NAN, pc.add(column, ZERO))

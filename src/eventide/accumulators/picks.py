@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s, one_spelling, sort_keys, validity
 from eventide.accumulators.contract import Accumulator, Columns, Frames, Groups
+from eventide.arrays import to_arrow
 from eventide.kernels.aggregates.extremes import (
     best_by_frame,
     best_by_group,
@@ -186,4 +187,4 @@ def holds(condition: pa.Array) -> Bools:
 
 def take_rows(column: pa.Array, rows: Int64s) -> pa.Array:
     """Return the values at row numbers; null at -1."""
-    return column.take(pa.array(rows, mask=rows < 0))
+    return column.take(to_arrow(rows, rows >= 0))

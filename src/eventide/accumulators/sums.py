@@ -18,6 +18,7 @@ from eventide.accumulators.columns import (
     numbers_column,
 )
 from eventide.accumulators.contract import Accumulator, Columns, Frames, Groups
+from eventide.arrays import to_arrow
 from eventide.errors import EvaluationError, Span
 from eventide.kernels.aggregates.expansions import (
     LARGEST,
@@ -56,7 +57,7 @@ class Count(Accumulator):
         """Merge the partials of each group."""
         out = np.zeros(groups.count, np.int64)
         add_by_group(int64s(partials[0]), groups.of_row, out)
-        return [pa.array(out)]
+        return [to_arrow(out)]
 
     def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
         """Merge the partials of each frame."""
@@ -117,7 +118,7 @@ class FloatSums(Accumulator):
     def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return the partials of single values: each value with a count of one."""
         assert self.count == 1
-        return self.lift_pairs([(pa.array(floats(values[0])), None)], COUNT.lift(*values)[0])
+        return self.lift_pairs([(to_arrow(floats(values[0])), None)], COUNT.lift(*values)[0])
 
     def lift_pairs(
         self, pairs: Iterable[tuple[pa.Array, pa.Array | None]], counts: pa.Array
@@ -186,7 +187,7 @@ def _sum_by_group(
     if rest.null_count < len(rest):
         doubt[groups.of_row[rest.is_valid().to_numpy(zero_copy_only=False)]] = True
     if not doubt.any():
-        return pa.array(high), pa.array(low), pa.nulls(groups.count, REST)
+        return to_arrow(high), to_arrow(low), pa.nulls(groups.count, REST)
     rows = np.flatnonzero(doubt[groups.of_row])
     chosen = np.flatnonzero(doubt)
     numbers = np.cumsum(doubt) - 1
@@ -212,7 +213,7 @@ def _sum_by_frame(
     if rest is None:
         return pa.array(high), pa.array(low), None
     if not count or (not doubt and rest.null_count == rows):
-        return pa.array(high), pa.array(low), pa.nulls(count, REST)
+        return to_arrow(high), to_arrow(low), pa.nulls(count, REST)
     values, offsets = _components((*pair, rest))
     rests = []
     for first in range(0, count, _FRAMES_AT_ONCE):

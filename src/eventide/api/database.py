@@ -1,4 +1,8 @@
-"""The entry point for users: open a database, append events, answer queries, run them live."""
+"""The entry point for users: open a database, append events, answer queries, run them live.
+
+What only some calls need is imported by them: a query over history does without live queries,
+replay, explanations and drawings.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,16 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter, time_ns
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from eventide.api.builder import Query
-from eventide.api.explanation import Explanation
 from eventide.api.live.calls import LiveCalls
-from eventide.api.live.dead_letters import DeadLetters
-from eventide.api.live.delivery import Delivery
-from eventide.api.live.queries import LiveQueries
 from eventide.api.live.shown.metrics import QUERIES, queries_source
 from eventide.api.live.shown.metrics import SCHEMA as QUERIES_SCHEMA
-from eventide.api.live.stored.queries import StoredQueries
-from eventide.api.live.stored.stream import StoredDerivedStream
-from eventide.api.matches import Matches
-from eventide.api.named import NamedQueries, StreamName, names_of
-from eventide.api.relation import Relation
+from eventide.api.named import StreamName, names_of
 from eventide.api.replay.calls import ReplayCalls
 from eventide.api.result import Result
-from eventide.api.stream import Stream, options_from
 from eventide.api.tables import (
     Times,
     plan_tables,
@@ -34,9 +29,7 @@ from eventide.api.tables import (
     uses_of_time,
     written_sources,
 )
-from eventide.engines.explain.explained import explained
 from eventide.engines.history.answer import Sources, run_history
-from eventide.engines.history.calibrate import OnStep, calibrated
 from eventide.engines.history.weights import DEFAULTS, Weights
 from eventide.errors import (
     BindError,
@@ -56,6 +49,14 @@ from eventide.schema import BOOL, DELETED, Attribute, DataType, Schema
 from eventide.store import Store, StoredStream
 from eventide.store.source import EventSource
 
+if TYPE_CHECKING:
+    from eventide.api.builder import Query
+    from eventide.api.explanation import Explanation
+    from eventide.api.matches import Matches
+    from eventide.api.relation import Relation
+    from eventide.api.stream import Stream
+    from eventide.engines.history.calibrate import OnStep
+
 
 class Database(LiveCalls, ReplayCalls):
     """A folder of streams, and the queries over them. `eventide.open` makes it.
@@ -73,13 +74,9 @@ class Database(LiveCalls, ReplayCalls):
     """
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
-        self.store = Store.open(path, create=create)
-        self.named = NamedQueries(self.store)
-        self.delivery = Delivery(self.store)
-        letters = DeadLetters(self.store, self.publish)
-        self.live_queries = LiveQueries(self.store, self.named, self.delivery, letters)
-        self.stored = StoredQueries(self.named, self.delivery)
-        self.stored.go_on()
+        super().__init__(Store.open(path, create=create))
+        if self.runs:
+            self.live_side.stored.go_on()
 
     @property
     def path(self) -> Path:
@@ -92,7 +89,11 @@ class Database(LiveCalls, ReplayCalls):
         The kind is "stream", "relation", "derived stream", "stored derived stream" or "view". The
         `failure` of a stored derived stream says why its query has stopped, if it has.
         """
-        return names_of(self.store, self.named.all(), self.stored.failures())
+        return names_of(self.store, self.named.all(), self.failures())
+
+    def failures(self) -> dict[str, str]:
+        """Return why queries of stored derived streams have failed, by name in lower case."""
+        return self.live_side.stored.failures() if self.runs else {}
 
     def create_stream(
         self, name: str, attributes: Mapping[str, str | DataType] | pa.Schema, **options: object
@@ -112,6 +113,8 @@ class Database(LiveCalls, ReplayCalls):
         order            "time", or "arrival" to store events as they come and sort when read
         spare            how much leaves may grow by late events; 0.1 is a tenth
         """
+        from eventide.api.stream import Stream, options_from
+
         schema = Schema.of(attributes)
         stored = self.store.create_stream(name, schema, options_from(options))
         return Stream(stored, self.publish)
@@ -123,17 +126,25 @@ class Database(LiveCalls, ReplayCalls):
 
     def stream(self, name: str) -> Stream:
         """Return a stream by its name."""
+        from eventide.api.stream import Stream
+
         stored = self.store.stream(name)
         named = self.named.all().get(name.lower())
-        kind = Stream if named is None or named.kind != "stored stream" else StoredDerivedStream
-        return kind(stored, self.publish)
+        if named is None or named.kind != "stored stream":
+            return Stream(stored, self.publish)
+        from eventide.api.live.stored.stream import StoredDerivedStream
+
+        return StoredDerivedStream(stored, self.publish)
 
     def publish(self, stream: StoredStream, events: pa.RecordBatch, first_seq: int) -> None:
         """Hand events that have been appended to live queries, and to those that store rows."""
+        if not self.runs:
+            return
+        side = self.live_side
         try:
-            self.delivery.publish(stream, events, first_seq)
+            side.delivery.publish(stream, events, first_seq)
         finally:
-            self.stored.follow(stream.name, events, first_seq)
+            side.stored.follow(stream.name, events, first_seq)
 
     def create_relation(
         self,
@@ -147,6 +158,8 @@ class Database(LiveCalls, ReplayCalls):
         It is stored as a stream of changes with one more attribute, `deleted`; options are those
         of `create_stream`. Queries over windows use it by its name, without a window.
         """
+        from eventide.api.stream import options_from
+
         rows = Schema.of(attributes)
         named = isinstance(key, list | tuple) and all(isinstance(each, str) for each in key)
         if not named or not key:
@@ -162,6 +175,8 @@ class Database(LiveCalls, ReplayCalls):
 
     def relation(self, name: str) -> Relation:
         """Return a relation by its name."""
+        from eventide.api.relation import Relation
+
         return Relation(self.stream(name), self.newest_us)
 
     def newest_us(self) -> int:
@@ -224,7 +239,7 @@ class Database(LiveCalls, ReplayCalls):
         if wanted.kind == "stored stream" and wanted.name.lower() not in known:
             try:
                 with wanted.pointing():
-                    self.stored.begin(wanted.name)
+                    self.live_side.stored.begin(wanted.name)
             except BaseException:
                 self.named.drop(DropRequest(wanted.text, wanted.name, wanted.span, view=False))
                 raise
@@ -249,6 +264,8 @@ class Database(LiveCalls, ReplayCalls):
         """
         statement = read_tpstream(text)
         if statement.explain is not None:
+            from eventide.api.matches import Matches
+
             return Matches(self.sql(text, params).to_arrow())
         plan = plan_sql(statement, self.catalog(), params, named=self.named.inlined())
         return find_matches(text, plan, self.sources(plan), self.weights)
@@ -265,6 +282,9 @@ class Database(LiveCalls, ReplayCalls):
 
     def explained(self, statement: Statement, params: Parameters, *, analyze: bool) -> Explanation:
         """Return how a statement would be answered, or with `analyze` how it was."""
+        from eventide.api.explanation import Explanation
+        from eventide.engines.explain.explained import explained
+
         plan = self.history_plan(statement, params)
         with self.pointing(statement.text):
             run = interruptible(explained)
@@ -273,7 +293,7 @@ class Database(LiveCalls, ReplayCalls):
 
     def shown(self, statement: Statement, params: Parameters) -> str:
         """Return the plans of the named queries that a statement reads, as text."""
-        return self.named.explained(statement, params, self.stored.failures())
+        return self.named.explained(statement, params, self.failures())
 
     @cached_property
     def weights(self) -> Weights:
@@ -286,6 +306,8 @@ class Database(LiveCalls, ReplayCalls):
         It takes some seconds. From then on the ways to answer a query are compared by these costs;
         the answers stay the same. `on_step` is called with what is measured next.
         """
+        from eventide.engines.history.calibrate import calibrated
+
         self.weights = calibrated(self.path, on_step)
         self.weights.save(self.path)
         return self.weights
@@ -330,6 +352,9 @@ def sql(query: Query, /, *, params: object = None, ts: Times = None, **tables: o
         sources = interruptible(sources_for)(plan, given)
         if statement.explain is None:
             return Result(interruptible(run_history)(plan, sources))
+        from eventide.api.explanation import Explanation
+        from eventide.engines.explain.explained import explained
+
         analyze = statement.explain == "analyze"
         seen = interruptible(explained)(plan, sources, DEFAULTS, analyze=analyze)
         return plan_rows(Explanation.of(statement.text, seen))
@@ -339,6 +364,8 @@ def tpstream(text: str, /, *, params: object = None, ts: Times = None, **tables:
     """Answer a TPStream statement over tables in memory, as `sql` does a query."""
     statement = read_tpstream(text)
     if statement.explain is not None:
+        from eventide.api.matches import Matches
+
         return Matches(sql(text, params=params, ts=ts, **tables).to_arrow())
     given = interruptible(tables_of)(tables, ts)
     plan = plan_tables(statement, given, params)
@@ -347,6 +374,7 @@ def tpstream(text: str, /, *, params: object = None, ts: Times = None, **tables:
 
 def find_matches(text: str, plan: Plan, sources: Sources, weights: Weights) -> Matches:
     """Return the matches of a plan, with what is needed to draw them."""
+    from eventide.api.matches import Matches
 
     def run(asked: Plan) -> pa.Table:
         with pointing_into(text):

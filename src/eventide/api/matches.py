@@ -1,23 +1,18 @@
-"""The matches of a temporal pattern: rows that can also be drawn."""
+"""The matches of a temporal pattern: rows that can also be drawn.
+
+What draws is imported when something is drawn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from eventide.api.result import Result
-from eventide.drawing.picture_file import checked_path
-from eventide.drawing.situations import (
-    MOST_DRAWN,
-    Bar,
-    Member,
-    SituationPicture,
-    once_each,
-    scene_of_matches,
-    scene_of_situations,
-)
+from eventide.drawing import MOST_DRAWN
 from eventide.errors import PlanError, SchemaError, UnsupportedError, pointing_into
 from eventide.plan.situations.allen import possible_relations, words_of
 from eventide.plan.situations.nodes import TemporalPattern
@@ -25,6 +20,9 @@ from eventide.plan.situations.periods import pattern_of, period_columns, with_pe
 from eventide.plan.tree import Plan
 from eventide.schema import TS
 from eventide.sinks.words import escape
+
+if TYPE_CHECKING:
+    from eventide.drawing.situations import Bar, SituationPicture
 
 MOST_IN_NOTEBOOK = 3
 FEW_ROWS = 2_000
@@ -62,6 +60,14 @@ class Matches(Result):
         The query runs once more over the same events, to learn when each situation began and
         ended. With `path`, such as "matches.html" or "matches.svg", the picture is saved too.
         """
+        from eventide.drawing.picture_file import checked_path
+        from eventide.drawing.situations import (
+            Member,
+            SituationPicture,
+            once_each,
+            scene_of_matches,
+        )
+
         check_most(most)
         if path is not None:
             checked_path(path)
@@ -148,6 +154,9 @@ def plot_situations(
     Each key has lanes of its own; keys are the columns before `situation` but ts and seq, unless
     `by` names them. With `path` the picture is saved too.
     """
+    from eventide.drawing.picture_file import checked_path
+    from eventide.drawing.situations import SituationPicture, scene_of_situations
+
     check_most(most)
     if path is not None:
         checked_path(path)

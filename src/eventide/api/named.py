@@ -99,6 +99,10 @@ class NamedQueries:
             self.seen = seen
         return self.known
 
+    def has_stored(self) -> bool:
+        """Whether there are stored derived streams."""
+        return any(each.kind == "stored stream" for each in self.all().values())
+
     def inlined(self, without: Iterable[str] = ()) -> Named:
         """Return the queries that take the place of their names; rows of a stored one are read.
 

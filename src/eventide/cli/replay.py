@@ -20,7 +20,7 @@ from eventide.sinks.words import plural
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from eventide.api.replay import Replay, ReplayProgress
+    from eventide.api.replay.run import Replay, ReplayProgress
 
 FORMATS = ("table", "csv", "jsonl")
 

@@ -8,3 +8,6 @@ zoom.py         the script that zooms into a drawing
 picture_file.py a picture into a file, as SVG or as a page
 query_words.py  the keywords of queries, to highlight them
 """
+
+MOST_DRAWN = 12
+"""So many matches or keys are drawn unless asked otherwise."""

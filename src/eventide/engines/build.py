@@ -3,6 +3,9 @@
 `operators_of` has an entry for each kind of node that reads one edge and makes another: a new node
 adds its own. `add_plan` has one for each kind that reads several, or none. What a standing query
 consists of is placed by standing/build.py.
+
+An operator is imported with the first node that needs it: a process that only averages windows
+does without row patterns, situations and standing queries.
 """
 
 from __future__ import annotations
@@ -12,25 +15,14 @@ from functools import partial, singledispatch
 from typing import Any
 
 from eventide.engines.live.refusals import out_of_time, refusal
-from eventide.engines.standing.build import DEFAULT, StandingOptions, add_standing, share_end
+from eventide.engines.standing.options import DEFAULT, StandingOptions
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.operators.filter_project import FilterRows, ProjectRows
 from eventide.operators.operator import Operator
 from eventide.operators.order_events import OrderEvents
 from eventide.operators.order_rows import OrderRows, begins_with_time
-from eventide.operators.patterns.match import MatchRows
-from eventide.operators.situations.derive import DeriveSituations
-from eventide.operators.situations.match import MatchSituations
 from eventide.operators.tree import OperatorTree, TreeBuilder
 from eventide.operators.union_rows import UnionRows
-from eventide.operators.windows.all_time import AggregateAllTime
-from eventide.operators.windows.by_count import AggregateCountWindows
-from eventide.operators.windows.by_time import AggregateWindows
-from eventide.operators.windows.frames import AggregateFrames
-from eventide.operators.windows.late_by_time import AggregateLateWindows
-from eventide.operators.windows.late_sessions import AggregateLateSessions
-from eventide.operators.windows.ranks import RankWindowRows
-from eventide.operators.windows.sessions import AggregateSessions
 from eventide.plan.events.time_order import follows_time
 from eventide.plan.expressions import Column
 from eventide.plan.nodes import DerivedStream, Filter, Project, Scan
@@ -90,6 +82,8 @@ def built(plan: Plan, how: Building) -> OperatorTree:
     builder = TreeBuilder()
     add_plan(plan, builder, how)
     if len(builder.leaves) > 1:
+        from eventide.engines.standing.build import share_end
+
         share_end(builder)
     return builder.tree()
 
@@ -108,12 +102,17 @@ def build_live_tree(
     """
     options = StandingOptions(execution, "never" if reports_only else "if it goes")
     tree = built(plan, Building(standing=options, late_windows=late_windows))
-    for operator in tree.operators:
-        if isinstance(operator, OrderRows) and not operator.in_time:
-            raise out_of_time(operator.order[0].expression.span)
-        if isinstance(operator, AggregateAllTime):
-            raise refusal(operator.node)
+    for placed in tree.placed:
+        if isinstance(placed.operator, OrderRows) and not placed.operator.in_time:
+            raise out_of_time(placed.operator.order[0].expression.span)
+        if is_over_all_time(placed.node):
+            raise refusal(placed.node)
     return tree
+
+
+def is_over_all_time(node: Plan) -> bool:
+    """Whether a node aggregates all rows of a key, which are complete when there are no more."""
+    return isinstance(node, WindowAggregate) and node.window == CalendarWindow("all")
 
 
 @singledispatch
@@ -135,6 +134,9 @@ def _(plan: Scan, builder: TreeBuilder, how: Building = WHOLE) -> int:  # noqa: 
 
 @add_plan.register
 def _(plan: Standing, builder: TreeBuilder, how: Building = WHOLE) -> int:
+
+    from eventide.engines.standing.build import add_standing
+
     add = partial(add_events, how=how)
     return add_standing(builder, plan, add, how.standing, inside=how.inside)
 
@@ -195,20 +197,34 @@ def _(node: Project, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG00
 @operators_of.register
 def _(node: WindowAggregate, how: Building) -> tuple[Operator[Any], ...]:
     schema = row_schema(node.row)
+    takes_late = how.late_windows and is_over_stream(node.source)
     match node.window:
         case CountWindow():
+            from eventide.operators.windows.by_count import AggregateCountWindows
+
             return (AggregateCountWindows(node, schema),)
         case Sessions():
+            from eventide.operators.windows.sessions import AggregateSessions
+
             sessions = AggregateSessions(node, schema)
-            takes_late = how.late_windows and is_over_stream(node.source)
-            return (AggregateLateSessions(sessions) if takes_late else sessions,)
+            if not takes_late:
+                return (sessions,)
+            from eventide.operators.windows.late_sessions import AggregateLateSessions
+
+            return (AggregateLateSessions(sessions),)
         case CalendarWindow(unit="all"):
+            from eventide.operators.windows.all_time import AggregateAllTime
+
             return (AggregateAllTime(node, schema),)
         case CalendarWindow():
             raise refusal(node)
-    takes_late = how.late_windows and is_over_stream(node.source)
-    windows = AggregateLateWindows if takes_late else AggregateWindows
-    return (windows(node, schema, how.owned),)
+    if not takes_late:
+        from eventide.operators.windows.by_time import AggregateWindows
+
+        return (AggregateWindows(node, schema, how.owned),)
+    from eventide.operators.windows.late_by_time import AggregateLateWindows
+
+    return (AggregateLateWindows(node, schema, how.owned),)
 
 
 def is_over_stream(plan: Plan) -> bool:
@@ -224,16 +240,22 @@ def is_over_stream(plan: Plan) -> bool:
 
 @operators_of.register
 def _(node: SlidingAggregate, how: Building) -> tuple[Operator[Any], ...]:
+    from eventide.operators.windows.frames import AggregateFrames
+
     return (AggregateFrames(node, row_schema(node.row), how.owned),)
 
 
 @operators_of.register
 def _(node: WindowRanks, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
+    from eventide.operators.windows.ranks import RankWindowRows
+
     return (RankWindowRows(node, row_schema(node.row)),)
 
 
 @operators_of.register
 def _(node: MatchRecognize, how: Building) -> tuple[Operator[Any], ...]:
+    from eventide.operators.patterns.match import MatchRows
+
     matcher = MatchRows(node, row_schema(node.row), how.owned, how.threads)
     if not node.order:
         return (matcher,)
@@ -243,9 +265,13 @@ def _(node: MatchRecognize, how: Building) -> tuple[Operator[Any], ...]:
 
 @operators_of.register
 def _(node: Situations, how: Building) -> tuple[Operator[Any], ...]:  # noqa: ARG001
+    from eventide.operators.situations.derive import DeriveSituations
+
     return (DeriveSituations(node, row_schema(node.row)),)
 
 
 @operators_of.register
 def _(node: TemporalPattern, how: Building) -> tuple[Operator[Any], ...]:
+    from eventide.operators.situations.match import MatchSituations
+
     return (MatchSituations(node, row_schema(node.row), how.owned),)

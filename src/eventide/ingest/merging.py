@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows
 from eventide.ingest.ordering import times
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 
@@ -79,7 +80,7 @@ class EventCursor:
         if len(taken) == 1:
             return taken[0]
         if not taken:
-            return pa.RecordBatch.from_pylist([], schema=self.schema)
+            return no_rows(self.schema)
         return pa.concat_batches(taken)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.arrays import to_numpy
 from eventide.kernels.ordering import sorting_order
 from eventide.schema import SEQ, TS
 
@@ -64,7 +65,5 @@ def row_bytes(rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]
 
 def times(rows: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the times of rows in microseconds."""
-    times: np.ndarray[tuple[int], np.dtype[np.int64]] = (
-        rows.column(TS).view(pa.int64()).to_numpy(zero_copy_only=False)
-    )
+    times: np.ndarray[tuple[int], np.dtype[np.int64]] = to_numpy(rows.column(TS).view(pa.int64()))
     return times

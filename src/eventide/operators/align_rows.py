@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
+from eventide.arrays import no_rows
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.operators.checking import filled, require_ascending, require_instant
 from eventide.operators.columns import concat_batches
@@ -37,7 +38,7 @@ class AlignRows(Stateful[AlignedState]):
 
     def initial_state(self) -> AlignedState:
         """Return the state before the first row."""
-        return AlignedState(pa.RecordBatch.from_pylist([], schema=self.output_schema))
+        return AlignedState(no_rows(self.output_schema))
 
     def step(
         self, state: AlignedState, inputs: tuple[pa.RecordBatch, ...], until_us: int

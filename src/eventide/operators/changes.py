@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide.arrays import no_rows
 from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 
@@ -39,7 +40,7 @@ class Changes:
     def nothing(cls, schema: pa.Schema) -> Changes:
         """Return an empty batch of changes with these columns."""
         none = np.zeros(0, np.int64)
-        rows = pa.RecordBatch.from_pylist([], schema=schema)
+        rows = no_rows(schema)
         return cls(rows, none, none, np.zeros(0, np.int8), none)
 
     @classmethod

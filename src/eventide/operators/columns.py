@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import one_spelling
+from eventide.arrays import no_rows, to_arrow, to_numpy
 from eventide.errors import EvaluationError
 from eventide.kernels.aggregates.extremes import first_by_group
 from eventide.kernels.compiled import Int32s, Int64s, frozen
@@ -45,7 +46,7 @@ def concat_batches(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.R
     if len(filled) == 1:
         return filled[0]
     if not filled:
-        return pa.RecordBatch.from_pylist([], schema=schema)
+        return no_rows(schema)
     return pa.concat_batches(filled)
 
 
@@ -76,11 +77,11 @@ def encode_keys(columns: Sequence[pa.Array], length: int) -> tuple[Int32s, list[
     codes, count = encode_column(columns[0])
     for column in columns[1:]:
         more, width = encode_column(column)
-        codes, count = encode_column(pa.array(codes.astype(np.int64) * width + more))
+        codes, count = encode_column(to_arrow(codes.astype(np.int64) * width + more))
     first = np.full(count, -1, np.int64)
     first_by_group(codes, first)
     # The first row of each code provides the values of its key.
-    return codes, [column.take(pa.array(first)) for column in columns], count
+    return codes, [column.take(to_arrow(first)) for column in columns], count
 
 
 def encode_more(
@@ -90,7 +91,7 @@ def encode_more(
     if len(columns) == 1 and len(known[0]) and columns[0].type in (pa.string(), pa.int64()):
         found = pc.index_in(columns[0], value_set=known[0])
         if not found.null_count:
-            return frozen(found.to_numpy()), list(known), len(known[0])
+            return frozen(to_numpy(found)), list(known), len(known[0])
     if not columns:
         return frozen(np.zeros(length, np.int32)), [], 1
     old = len(known[0])
@@ -109,7 +110,7 @@ def encode_column(column: pa.Array) -> tuple[Int32s, int]:
     if found is not None:
         return found[0], len(found[1])
     encoded = column.dictionary_encode(null_encoding="encode")
-    return frozen(encoded.indices.to_numpy(zero_copy_only=False)), len(encoded.dictionary)
+    return frozen(to_numpy(encoded.indices)), len(encoded.dictionary)
 
 
 def short_texts(column: pa.Array) -> tuple[Int32s, Int64s] | None:

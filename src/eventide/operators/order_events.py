@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
+from eventide.arrays import no_rows
 from eventide.operators.checking import filled, require
 from eventide.operators.columns import concat_batches
 from eventide.operators.operator import Size
@@ -47,7 +48,7 @@ class OrderEvents(Stateful[EventsState]):
 
     def initial_state(self) -> EventsState:
         """Return the state before the first row."""
-        return EventsState(pa.RecordBatch.from_pylist([], schema=self.source_schema), 0)
+        return EventsState(no_rows(self.source_schema), 0)
 
     def step(
         self, state: EventsState, inputs: tuple[pa.RecordBatch, ...], until_us: int

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s, one_spelling
 from eventide.accumulators.kept import opened_lists, ranked
+from eventide.arrays import no_rows
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.operators.checking import filled
 from eventide.operators.columns import concat_batches
@@ -81,7 +82,7 @@ class OrderRows(Stateful[pa.RecordBatch]):
 
     def initial_state(self) -> pa.RecordBatch:
         """Return the state before the first batch: no rows."""
-        return pa.RecordBatch.from_pylist([], schema=self.output_schema)
+        return no_rows(self.output_schema)
 
     def step(
         self, state: pa.RecordBatch, inputs: tuple[pa.RecordBatch, ...], until_us: int

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from eventide.arrays import no_rows
 from eventide.errors import StateError
 
 
@@ -49,7 +50,7 @@ def read_rows(
         message = f"the state of {operator} has facts beyond 64 bits: {facts}"
         raise StateError(message)
     batches = rows.combine_chunks().to_batches()
-    empty = pa.RecordBatch.from_pylist([], schema=schema)
+    empty = no_rows(schema)
     found_rows = batches[0] if batches else empty
     for field, column in zip(schema, found_rows.columns, strict=True):
         # Kernels take the values of such lists as they are, and Arrow does not check this.

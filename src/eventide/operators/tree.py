@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -17,12 +17,15 @@ from eventide.operators.columns import results_that_fit
 from eventide.operators.envelope import QUERY, Owner
 from eventide.operators.filter_project import FilterRows, Stateless
 from eventide.operators.operator import Edge, Operator, Size
-from eventide.operators.standing.answer.report import Reporter
 from eventide.operators.state import join_parts, parts_of
 from eventide.operators.stateful import Stateful
 from eventide.plan.meaning import digest_of
 from eventide.plan.nodes import Scan
+from eventide.plan.standing.nodes import Standing
 from eventide.plan.tree import Plan
+
+if TYPE_CHECKING:
+    from eventide.operators.standing.answer.report import Reporter
 
 States = tuple[Any, ...]
 """The state of each operator of a tree, in order."""
@@ -129,8 +132,10 @@ class OperatorTree(Stateful[States]):
     @property
     def reporter(self) -> Reporter | None:
         """What keeps the answer, if the results are reports of one."""
-        root = self.placed[-1].operator if self.placed else None
-        return root if isinstance(root, Reporter) else None
+        root = self.placed[-1] if self.placed else None
+        if root is None or not isinstance(root.node, Standing):
+            return None
+        return cast("Reporter", root.operator)
 
     @property
     def ends(self) -> bool:

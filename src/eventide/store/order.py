@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.interrupts import SORTED_AT_ONCE, interruptible_if_long
 from eventide.kernels.ordering import sorting_order
 from eventide.schema import SEQ, TS
@@ -22,13 +23,6 @@ def int64_view(column: pa.Array | pa.ChunkedArray) -> Int64s:
     if not len(column):
         return np.empty(0, np.int64)
     return np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
-
-
-def int64_array(values: Int64s) -> pa.Array:
-    """Return int64 values as an Arrow array, without a copy."""
-    # Not pa.array, which imports pandas first if there is one.
-    content = pa.py_buffer(np.ascontiguousarray(values, np.int64))
-    return pa.Array.from_buffers(pa.int64(), len(values), [None, content])
 
 
 def is_ascending(values: Int64s) -> bool:
@@ -49,4 +43,4 @@ def sort_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
 def taken_in_order(rows: pa.RecordBatch, ts: Int64s, seq: Int64s) -> pa.RecordBatch:
     """Return rows, whose times and numbers these are, in order of (ts, _seq)."""
     order = sorting_order(ts, seq)
-    return rows if order is None else rows.take(pa.array(order))
+    return rows if order is None else rows.take(to_arrow(order))

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.engines.build import build_tree
-from eventide.engines.standing.build import StandingOptions
+from eventide.engines.standing.options import StandingOptions
 from eventide.lang.sql import plan_sql
 from eventide.operators.tree import OperatorTree
 from eventide.plan.nodes import Scan

@@ -13,7 +13,7 @@ import pytest
 import eventide as ev
 from eventide.engines.build import build_tree
 from eventide.engines.live.engine import LiveEngine
-from eventide.engines.standing.build import StandingOptions
+from eventide.engines.standing.options import StandingOptions
 from eventide.engines.standing.resume import resumed
 from eventide.errors import (
     EvaluationError,

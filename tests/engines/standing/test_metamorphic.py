@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.engines.build import build_tree
-from eventide.engines.standing.build import StandingOptions
+from eventide.engines.standing.options import StandingOptions
 from eventide.plan.standing.execution import EXECUTIONS
 from eventide.plan.standing.joins import WindowJoin
 from eventide.plan.standing.nodes import Standing

@@ -1,33 +1,72 @@
-"""What a database offers to those who run queries live."""
+"""What a database offers to those who run queries live.
+
+What runs live is imported and made with the first query that does: most processes have none.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from threading import Lock
 from time import monotonic
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self
 
-from eventide.api.builder import Query
-from eventide.api.live.delivery import Delivery
-from eventide.api.live.kept.listed import KeptQuery
-from eventide.api.live.options import (
-    LiveKeywords,
-    LiveOptions,
-    ReceivedOptions,
-    SubscribeKeywords,
-)
-from eventide.api.live.pulled import Pull
-from eventide.api.live.queries import LiveQueries
-from eventide.api.live.receiver import Receive
-from eventide.api.live.shown.metrics import Value, metrics_text
-from eventide.api.live.subscription import Subscription
-from eventide.lang.sql.parameters import Parameters
-from eventide.sinks.contract import Sink
+import pyarrow as pa
+
+from eventide.api.named import NamedQueries
+from eventide.errors import StoreError
+from eventide.store import Store, StoredStream
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from eventide.api.builder import Query
+    from eventide.api.live.delivery import Delivery
+    from eventide.api.live.kept.listed import KeptQuery
+    from eventide.api.live.options import LiveKeywords, SubscribeKeywords
+    from eventide.api.live.pulled import Pull
+    from eventide.api.live.receiver import Receive
+    from eventide.api.live.shown.metrics import Value
+    from eventide.api.live.subscription import Subscription
+    from eventide.api.live_side import LiveSide
+    from eventide.lang.sql.parameters import Parameters
+    from eventide.sinks.contract import Sink
 
 
-class LiveCalls:
+class LiveCalls(ABC):
     """The calls of a database that start live queries, list them and end them."""
 
-    delivery: Delivery
-    live_queries: LiveQueries
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.named = NamedQueries(store)
+        self.side: LiveSide | None = None
+        self.making = Lock()
+
+    @abstractmethod
+    def publish(self, stream: StoredStream, events: pa.RecordBatch, first_seq: int) -> None:
+        """Hand events that have been appended to live queries."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether anything runs live here, or has to: queries of this process, stored streams."""
+        try:
+            return self.side is not None or self.named.has_stored()
+        except StoreError:
+            return True  # what runs says why it may be out of date
+
+    @property
+    def live_side(self) -> LiveSide:
+        """What runs live here, made with the first query that does."""
+        from eventide.api.live_side import LiveSide
+
+        with self.making:
+            if self.side is None:
+                self.side = LiveSide(self.store, self.named, self.publish)
+            return self.side
+
+    @property
+    def delivery(self) -> Delivery:
+        """How events reach the live queries of this process."""
+        return self.live_side.delivery
 
     def subscribe(
         self,
@@ -74,8 +113,10 @@ class LiveCalls:
 
         The defaults of the options are those of `eventide.api.live.options.ReceivedOptions`.
         """
+        from eventide.api.live.options import ReceivedOptions
+
         asked = ReceivedOptions(**options)
-        return self.live_queries.subscribe(str(query), on_result, params, asked)
+        return self.live_side.queries.subscribe(str(query), on_result, params, asked)
 
     def live(
         self, query: Query, *, params: Parameters = None, **options: Unpack[LiveKeywords]
@@ -90,15 +131,18 @@ class LiveCalls:
         options are those of `subscribe`. The query runs until `cancel()`, or the end of a `with`.
         Rows of a durable query, one with a `name`, are received once the next ones are asked for.
         """
+        from eventide.api.live.options import LiveOptions
+        from eventide.api.live.pulled import Pull
+
         asked = LiveOptions(**options)
-        return self.live_queries.subscribe(str(query), Pull.PULL, params, asked)
+        return self.live_side.queries.subscribe(str(query), Pull.PULL, params, asked)
 
     def queries(self) -> tuple[Subscription, ...]:
         """Return the live queries of this process, oldest first: those that run or have failed.
 
         One that has failed is listed until it is cancelled.
         """
-        return tuple(self.delivery.listed())
+        return () if self.side is None else tuple(self.side.delivery.listed())
 
     def metrics(self) -> dict[str, list[dict[str, Value]]]:
         """Return the numbers of all live queries of this process: {"queries": [...]}."""
@@ -106,6 +150,8 @@ class LiveCalls:
 
     def metrics_text(self) -> str:
         """Return the numbers of all live queries in the text form that Prometheus scrapes."""
+        from eventide.api.live.shown.metrics import metrics_text
+
         return metrics_text(self.metrics()["queries"])
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -122,7 +168,8 @@ class LiveCalls:
 
     def close(self) -> None:
         """End the live queries of this process; rows that wait are handed over first."""
-        self.delivery.close()
+        if self.side is not None:
+            self.side.delivery.close()
 
     def __enter__(self) -> Self:
         return self
@@ -132,8 +179,8 @@ class LiveCalls:
 
     def kept_queries(self) -> tuple[KeptQuery, ...]:
         """Return the durable queries that the database keeps, whether they run or not."""
-        return self.live_queries.kept()
+        return self.live_side.queries.kept()
 
     def drop_query(self, name: str) -> None:
         """Forget a durable query for good: its position and its state."""
-        self.live_queries.drop(name)
+        self.live_side.queries.drop(name)

@@ -1,4 +1,4 @@
-"""What a database offers to those who replay what is stored."""
+"""What a database offers to those who replay what is stored; the replay is imported by these."""
 
 from __future__ import annotations
 
@@ -6,14 +6,8 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
-from eventide.api.builder import Match, Query
-from eventide.api.live.query import LiveQuery, OnResult, live_query
-from eventide.api.replay.events import replay_merged
-from eventide.api.replay.pace import Speed, speed_of
-from eventide.api.replay.queries import replay_queries
-from eventide.api.replay.run import Replay
-from eventide.api.stream import Time, forward_range
 from eventide.errors import UnboundedStateWarning
 from eventide.lang.sql.parameters import Parameters
 from eventide.lang.sql.statement import Statement
@@ -23,6 +17,13 @@ from eventide.plan.tree import Plan
 from eventide.plan.written import refuse_written
 from eventide.schema import Schema
 from eventide.store import Store
+
+if TYPE_CHECKING:
+    from eventide.api.builder import Query
+    from eventide.api.live.query import LiveQuery, OnResult
+    from eventide.api.replay.pace import Speed
+    from eventide.api.replay.run import Replay
+    from eventide.api.stream import Time
 
 
 class ReplayCalls(ABC):
@@ -62,6 +63,11 @@ class ReplayCalls(ABC):
         as "10x", is how much faster than real time event time goes; without it, the replay is as
         fast as it can be. Events appended meanwhile are not replayed.
         """
+        from eventide.api.live.query import live_query
+        from eventide.api.replay.pace import speed_of
+        from eventide.api.replay.queries import replay_queries
+        from eventide.api.stream import forward_range
+
         times, pace = forward_range(start, end), speed_of(speed)
         catalog = self.catalog()
         running: list[tuple[str, LiveQuery]] = []
@@ -93,6 +99,10 @@ class ReplayCalls(ABC):
         stream has no such attribute. Events of the same time come in the order in which the
         streams are named here, those of one stream in order of arrival. For `speed` see `replay`.
         """
+        from eventide.api.replay.events import replay_merged
+        from eventide.api.replay.pace import speed_of
+        from eventide.api.stream import forward_range
+
         times, pace = forward_range(start, end), speed_of(speed)
         snapshots = [self.store.stream(name).snapshot() for name in dict.fromkeys(streams)]
         return replay_merged(snapshots, times, columns, pace)
@@ -102,6 +112,8 @@ def named_queries(
     queries: Query | Sequence[Query] | Mapping[str, Query],
 ) -> list[tuple[str, Query]]:
     """Return queries with their names; the name of an unnamed query is its text."""
+    from eventide.api.builder import Match
+
     if isinstance(queries, Mapping):
         return list(queries.items())
     several = [queries] if isinstance(queries, str | Match) else list(queries)

@@ -12,7 +12,6 @@ from eventide.drawing.situations.lifetimes import scene_of_lifetimes
 from eventide.drawing.situations.model import Bar, Lane, Scene, Timeline
 from eventide.drawing.situations.picture import SituationPicture
 from eventide.drawing.situations.rows import (
-    MOST_DRAWN,
     Member,
     once_each,
     scene_of_matches,
@@ -22,7 +21,6 @@ from eventide.drawing.situations.svg import draw_scene
 from eventide.drawing.situations.terminal import scene_text
 
 __all__ = [
-    "MOST_DRAWN",
     "Bar",
     "Lane",
     "Member",

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.drawing import MOST_DRAWN
 from eventide.drawing.chart.model import Times
 from eventide.drawing.situations.model import MARGIN, Bar, Lane, Scene, Timeline
 from eventide.errors import SchemaError, listed
@@ -17,8 +18,6 @@ from eventide.schema import SEQ, TS
 from eventide.sinks.text import cell
 from eventide.sinks.words import lasting_text, moment_text, plural, rough_period_text, time_text
 
-MOST_DRAWN = 12
-"""This many matches, or keys with their situations, are drawn by default."""
 MOST_OTHERS = 100
 MOST_BARS = 1_000
 """With more bars in a lane, they are joined where gaps are invisible."""

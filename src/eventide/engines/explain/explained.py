@@ -12,8 +12,9 @@ import pyarrow as pa
 from eventide.engines.derived import Opener
 from eventide.engines.explain.leaf_strip import LeafStrip, leaf_strip
 from eventide.engines.history.access import Access, Cost, WorkStep
-from eventide.engines.history.answer import latest, source_of, table_of
+from eventide.engines.history.answer import table_of
 from eventide.engines.history.choice import ReplayWay, Ways, ways
+from eventide.engines.history.composed import latest, source_of
 from eventide.engines.history.merged import newest_of
 from eventide.engines.history.patterns.conditions import Condition
 from eventide.engines.history.patterns.estimate import PatternFacts, estimates

@@ -28,10 +28,10 @@ from eventide.engines.standing.explained import (
     live_line,
 )
 from eventide.errors import UnsupportedError
-from eventide.operators.patterns.entry import why_whole
 from eventide.plan.bounds import kept_of_every_key, unbounded_reason, unbounded_reasons
 from eventide.plan.explain import explain
 from eventide.plan.nodes import EndRows, Relational, derived_in, match_of, scans_of, situations_of
+from eventide.plan.patterns.cutting import why_whole
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.render import render
 from eventide.plan.standing.update_patterns import windows_of

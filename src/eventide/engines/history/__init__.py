@@ -1,6 +1,7 @@
 """Answer a plan over what is stored: each block in the cheapest way.
 
-answer.py      the entry point: blocks, then the SQL around them; rest.py hands that to DuckDB
+answer.py      the entry point: one block, or a plan composed of several
+composed.py    derived streams, blocks, then the SQL around them; rest.py hands that to DuckDB
 choice.py      which way to answer a block; access.py: what a way is
 weights.py     the cost of single steps
 calibrate.py   measures it on this machine, with the queries of calibrate_queries.py

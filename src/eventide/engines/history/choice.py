@@ -1,4 +1,7 @@
-"""Choose how to answer a block: replay all events, or use the index to find those that matter."""
+"""Choose how to answer a block: replay all events, or use the index to find those that matter.
+
+A way is imported when it comes into question: most blocks are replayed.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,8 @@ from time import perf_counter
 import pyarrow as pa
 
 from eventide.engines.history.access import Access, Cost
-from eventide.engines.history.ends import EndsAccess
-from eventide.engines.history.patterns.ways import pattern_ways
 from eventide.engines.history.replay import replay
 from eventide.engines.history.weights import Weights
-from eventide.engines.history.windows.calendar import CalendarIndex, is_indexed
-from eventide.engines.history.windows.index import replay_seconds as window_seconds
-from eventide.engines.history.windows.index import window_access
 from eventide.plan.nodes import EndRows, Filter, Project, match_of, scans_of, situations_of
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.tree import Plan, remembers
@@ -72,9 +70,13 @@ def ways(plan: Plan, source: EventSource, weights: Weights) -> Ways:
             [ReplayWay(plan, source, Cost(0.0, source.row_count))], "it is not a stored stream"
         )
     if isinstance(plan, EndRows):
+        from eventide.engines.history.ends import EndsAccess
+
         return Ways([EndsAccess(plan, source)])
     calendar = calendar_of(plan)
     if calendar is not None:
+        from eventide.engines.history.windows.calendar import CalendarIndex
+
         return Ways([CalendarIndex(plan, calendar, source)])
     if not remembers(plan):
         return only_replay(plan, source, weights, None)
@@ -93,6 +95,8 @@ def calendar_of(plan: Plan) -> WindowAggregate | None:
     while isinstance(plan, Filter | Project):
         plan = plan.source
     if isinstance(plan, WindowAggregate) and isinstance(plan.window, CalendarWindow):
+        from eventide.engines.history.windows.calendar import is_indexed
+
         return plan if is_indexed(plan) else None
     return None
 
@@ -104,10 +108,14 @@ def asked_of_index(
     if match_of(plan) is None and situations_of(plan) is not None:
         return "every event tells whether a situation goes on"
     if match_of(plan) is None:
+        from eventide.engines.history.windows.index import replay_seconds, window_access
+
         windows = window_access(plan, source, weights)
         if isinstance(windows, str):
             return windows
-        return [windows], window_seconds(plan, source, weights)
+        return [windows], replay_seconds(plan, source, weights)
+    from eventide.engines.history.patterns.ways import pattern_ways
+
     patterns = pattern_ways(plan, source, weights)
     if isinstance(patterns, str):
         return patterns

@@ -8,19 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
+from eventide.arrays import no_rows
 from eventide.engines.build import build_tree
-from eventide.engines.history.patterns.slices import (
-    NoEntryError,
-    finds_matches,
-    matcher_of,
-    run_match_slice,
-)
 from eventide.engines.history.pruning import value_ranges
-from eventide.engines.history.situations.slices import (
-    rows_of_slice,
-    temporal_matcher,
-)
-from eventide.engines.history.slices import Slice, slices_of
+from eventide.engines.history.slices import NoEntryError, Slice, slices_of
 from eventide.instants import ALL_TIME, END_OF_TIME_US, TimeRange
 from eventide.operators.columns import in_blocks
 from eventide.operators.tree import OperatorTree, TreeStep
@@ -88,6 +79,14 @@ def run_slice(
     where = value_ranges(plan) if tree.filters else {}
     searches = any(each.reads_blocks for each in tree.operators)
     if searches and part.owned != ALL_TIME:
+        # What row patterns and temporal patterns need is not imported without any.
+        from eventide.engines.history.patterns.slices import (
+            finds_matches,
+            matcher_of,
+            run_match_slice,
+        )
+        from eventide.engines.history.situations.slices import rows_of_slice, temporal_matcher
+
         if finds_matches(tree):
             within_us = matcher_of(tree).node.within_us
             furthest_us = furthest * within_us if furthest and within_us else END_OF_TIME_US
@@ -112,5 +111,5 @@ def chain_steps(tree: OperatorTree, batches: Iterator[pa.RecordBatch]) -> Iterat
     for rows in batches:
         # More events of the last instant may follow in the next batch.
         yield TreeStep((rows,), rows.column(TS)[-1].cast(pa.int64()).as_py())
-    nothing = pa.RecordBatch.from_pylist([], schema=tree.input_schema)
+    nothing = no_rows(tree.input_schema)
     yield TreeStep((nothing,), END_OF_TIME_US)

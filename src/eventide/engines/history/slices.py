@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.operators.patterns.entry import why_whole
 from eventide.plan.expressions import RangeFrame, RowsFrame
 from eventide.plan.nodes import EndRows, Scan, situations_of
+from eventide.plan.patterns.cutting import why_whole
 from eventide.plan.patterns.nodes import MatchRecognize
 from eventide.plan.situations.nodes import Situations, TemporalPattern
 from eventide.plan.tree import Plan, remembers
@@ -54,6 +54,10 @@ class Slice:
     owned: TimeRange
     read: TimeRange
     rows: int
+
+
+class NoEntryError(Exception):
+    """Matches reach across every row near a slice. This error never leaves `engines`."""
 
 
 def halo_of(plan: Plan) -> Halo | None:

@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows
 from eventide.engines.build import build_live_tree
 from eventide.engines.live.feeds import (
     FeedState,
@@ -140,7 +141,7 @@ class LiveEngine(Stateful[LiveState]):
         for reason in unbounded_reasons(plan) if max_state_bytes is None else ():
             warnings.warn(reason, UnboundedStateWarning, stacklevel=frames_of_ours())
         # Kernels are compiled now, not while the first event waits.
-        nothing = [pa.RecordBatch.from_pylist([], schema=leaf.schema) for leaf in tree.leaves]
+        nothing = [no_rows(leaf.schema) for leaf in tree.leaves]
         tree.step(tree.initial_state(), tuple(nothing), 0)
         if bucket_keys(plan) is not None:
             ready()
@@ -191,9 +192,7 @@ class LiveEngine(Stateful[LiveState]):
 
     def initial_state(self) -> LiveState:
         """Return the state before the first event."""
-        feeds = tuple(
-            FeedState(pa.RecordBatch.from_pylist([], schema=feed.schema)) for feed in self.feeds
-        )
+        feeds = tuple(FeedState(no_rows(feed.schema)) for feed in self.feeds)
         return LiveState(feeds, START_OF_TIME_US, self.tree.initial_state())
 
     @property
@@ -343,7 +342,7 @@ class LiveEngine(Stateful[LiveState]):
     def run_until(self, state: LiveState, clock_us: int) -> tuple[LiveState, pa.RecordBatch]:
         """Send the events before the clock through the operators; late ones are behind it."""
         if clock_us <= state.clock_us and not self.takes_late(state):
-            return state, pa.RecordBatch.from_pylist([], schema=self.output_schema)
+            return state, no_rows(self.output_schema)
         leaving: list[pa.RecordBatch] = []
         feeds: list[FeedState] = []
         for held in state.feeds:
@@ -417,7 +416,7 @@ class LiveEngine(Stateful[LiveState]):
             hint = f"keep what is reported, leave {word} out, or write [RANGE 1 HOUR] for a window"
             raise UnsupportedError(message, hint=hint)
         if state.clock_us == START_OF_TIME_US:
-            return pa.RecordBatch.from_pylist([], schema=reporter.answer_schema)
+            return no_rows(reporter.answer_schema)
         return self.tree.current(state.operators, sooner_us)
 
     @property

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.engines.derived import Opener
-from eventide.engines.history.answer import schema_of as derived_schema
 from eventide.engines.history.choice import ways
+from eventide.engines.history.composed import schema_of as derived_schema
 from eventide.engines.history.ends import EndsAccess
 from eventide.engines.history.merged import streams_of_windows
 from eventide.engines.history.patterns.ways import IntervalAccess

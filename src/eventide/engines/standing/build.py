@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from typing import Literal as Choice
 
 import pyarrow as pa
 
+from eventide.engines.standing.options import DEFAULT, StandingOptions
 from eventide.errors import PlanError
 from eventide.operators.align_rows import AlignRows
 from eventide.operators.operator import Operator
@@ -42,7 +42,6 @@ from eventide.plan.standing.nodes import (
     Standing,
     Top,
 )
-from eventide.plan.standing.structures import keeps_answer
 from eventide.plan.standing.update_patterns import pattern_of, windows_of
 from eventide.plan.standing.windows import RowsWindow, Unbounded, Windowed
 from eventide.plan.tree import Plan, Row
@@ -50,27 +49,6 @@ from eventide.schema import INT64, SEQ, TIMESTAMP, TS
 
 _NUMBERS = ("_left", "_right")
 """The columns with the ids of the rows that an outer join puts together."""
-
-
-@dataclass(frozen=True, slots=True)
-class StandingOptions:
-    """How a standing query is executed, and whether its answer is kept beside its reports.
-
-    `partitions` is the number of slots in the calendar of the answer; by default it fits its size.
-    An answer `if it goes` is kept unless it would only grow.
-    """
-
-    execution: Execution = "aware"
-    keeps: Choice["always", "if it goes", "never"] = "always"
-    partitions: int | None = None
-
-    def keep(self, plan: Standing) -> bool:
-        """Whether the answer of a query is kept."""
-        return self.keeps == "always" or (self.keeps == "if it goes" and keeps_answer(plan))
-
-
-DEFAULT = StandingOptions()
-
 
 AddEvents = Callable[[TreeBuilder, Plan], int]
 """Places the operators of a plan whose rows are events, with `_seq`; returns the uppermost."""

@@ -10,6 +10,7 @@ import re
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -27,10 +28,7 @@ from eventide.lang.sql.relation_rows import (
     refuse_as_of,
     rows_now,
 )
-from eventide.lang.sql.rest.text import rest_sql
 from eventide.lang.sql.rewrites import Syntax, rewrite
-from eventide.lang.sql.situations.period_conditions import Exists, find_exists
-from eventide.lang.sql.situations.period_join import keep_joined
 from eventide.lang.sql.situations.period_relations import PeriodRelation
 from eventide.lang.sql.sources import BLOCK_ARGS, Names, SourceReader, alias_of
 from eventide.lang.sql.spans import span_of
@@ -42,6 +40,9 @@ from eventide.plan.nodes import Filter, Project, Relational
 from eventide.plan.standing.nodes import Merge
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
+
+if TYPE_CHECKING:
+    from eventide.lang.sql.situations.period_conditions import Exists
 
 _AROUND_ARGS = {"order", "limit", "offset", "distinct"}
 _OUTER_HINT = "put it in a SELECT around this one"
@@ -68,6 +69,9 @@ def plan_query(
         rest = rest.this
     if len(cutter.inputs) == 1 and rest.meta.get("is_input"):
         return cutter.inputs[0][1]
+    # Only a query with a rest needs what writes one.
+    from eventide.lang.sql.rest.text import rest_sql
+
     duckdb_sql, spark = rest_sql(rest, dict(cutter.inputs), catalog)
     reason = None if cutter.reason is None else cutter.reason.located_in(text)
     if isinstance(spark, UnsupportedError):
@@ -159,6 +163,8 @@ class Cutter:
         matched = self.reader.find_matches(select, ctes)
         partners: list[tuple[Exists, Scope]] = []
         if self.syntax.has(PeriodRelation):
+            from eventide.lang.sql.situations.period_conditions import find_exists
+
             matched |= self.reader.find_periods(select, ctes)
             partners += [
                 (each, self.reader.periods(each.side, ctes)) for each in find_exists(select)
@@ -293,6 +299,8 @@ class Cutter:
         nested: bool,
     ) -> exp.Expr:
         """Leave a SELECT to the engine's SQL, over plans of the streams it reads."""
+        from eventide.lang.sql.situations.period_join import keep_joined
+
         plans = keep_joined(
             select, tables, scopes, self.reader.catalog, self.add, nested=nested, partners=partners
         )

@@ -1,10 +1,14 @@
-"""What FROM reads: the scope of a stream, of a query in brackets, of a pattern's matches."""
+"""What FROM reads: the scope of a stream, of a query in brackets, of a pattern's matches.
+
+What plans a clause is imported with the first clause of its kind: most statements have none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -23,15 +27,11 @@ from eventide.lang.sql.names.lists import RENAMED_STREAM
 from eventide.lang.sql.names.scope import Scope, refuse, scope_of, sources_of, stream_named
 from eventide.lang.sql.patterns.clause import RowPattern
 from eventide.lang.sql.patterns.hints import hint_before_match
-from eventide.lang.sql.patterns.plan import plan_match
 from eventide.lang.sql.relation_rows import reads_changes
 from eventide.lang.sql.situations.clause import SituationTable
-from eventide.lang.sql.situations.period_join import joined_sides
-from eventide.lang.sql.situations.plan import plan_situations
 from eventide.lang.sql.spans import span_of
 from eventide.lang.sql.standing.clause import report_of, window_of_table
 from eventide.lang.sql.standing.find import is_standing
-from eventide.lang.sql.standing.plan import StandingQuery, plan_standing
 from eventide.lang.sql.values import written_scope
 from eventide.lang.sql.windows.group_by import check_windowed, is_windowed
 from eventide.plan.bind import bind
@@ -44,6 +44,9 @@ from eventide.plan.standing.nodes import Merge
 from eventide.plan.standing.update_patterns import pattern_of
 from eventide.plan.tree import Plan
 from eventide.schema import START_TS, TIMESTAMP, TS, Schema
+
+if TYPE_CHECKING:
+    from eventide.lang.sql.standing.plan import StandingQuery
 
 Names = frozenset[str]
 
@@ -154,6 +157,8 @@ class SourceReader:
 
     def find_periods(self, select: exp.Select, ctes: Names) -> dict[int, Scope]:
         """Replace every SELECT whose periods are joined by relation by a table."""
+        from eventide.lang.sql.situations.period_join import joined_sides
+
         found: dict[int, Scope] = {}
         for node in joined_sides(select):
             if isinstance(node, exp.Subquery):
@@ -178,10 +183,14 @@ class SourceReader:
         """Return the scope of a clause behind a table: its plan, and the columns of its rows."""
         match: Plan
         if isinstance(node, RowPattern):
+            from eventide.lang.sql.patterns.plan import plan_match
+
             word, part, found = "MATCH_RECOGNIZE", "MEASURES", "match"
             source = self.events(node.this, ctes, word)
             match = plan_match(node.clause, source, self.text)
         else:
+            from eventide.lang.sql.situations.plan import plan_situations
+
             word, part = node.clause.kind, "RETURN"
             found = "match" if word == "TPSTREAM" else "situation"
             source = self.events(node.this, ctes, word)
@@ -202,6 +211,8 @@ class SourceReader:
 
     def standing(self, query: exp.Expr, ctes: Names) -> StandingQuery:
         """Return the plan of a standing query, perhaps in brackets behind ISTREAM or its like."""
+        from eventide.lang.sql.standing.plan import plan_standing
+
         events = partial(self.beside_windows, ctes=ctes)
         return plan_standing(query, self.catalog, ctes, self.text, events)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.arrays import to_scalar
 from eventide.errors import EvaluationError, PlanError
 from eventide.operators.expressions.casts import cast_column, cast_or_null
 from eventide.operators.expressions.datum import Datum, Implementation, as_array, scatter
@@ -41,6 +42,9 @@ IMPLEMENTATIONS: Mapping[str, Implementation] = {**LOGIC, **NUMBERS, **STRINGS, 
 """The implementation of every function of plan/functions.py."""
 
 
+FALSE = to_scalar(False, pa.bool_())
+
+
 def evaluate(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
     """Return the value of a bound expression for every row, of exactly its type.
 
@@ -56,7 +60,7 @@ def evaluate(expression: Expression, rows: pa.RecordBatch) -> pa.Array:
 
 def evaluate_predicate(condition: Expression, rows: pa.RecordBatch) -> pa.BooleanArray:
     """Return, for every row, whether a condition is true; null counts as false."""
-    return pc.fill_null(evaluate(condition, rows), fill_value=False)
+    return pc.fill_null(evaluate(condition, rows), FALSE)
 
 
 def _compute(expression: Expression, rows: pa.RecordBatch) -> Datum:
@@ -64,7 +68,7 @@ def _compute(expression: Expression, rows: pa.RecordBatch) -> Datum:
         case Column(name=name):
             return rows.column(name)
         case Literal(value=value, type=data_type):
-            return pa.scalar(value, data_type.arrow)
+            return to_scalar(value, data_type.arrow)
         case Call():
             return _call(expression, rows)
         case Cast():

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
+from eventide.arrays import to_arrow, to_numpy
 from eventide.kernels.compiled import Bools, Int64s, Numbers
 from eventide.kernels.ordering import ranges
 from eventide.operators.columns import short_texts
@@ -78,7 +79,7 @@ class RowsByKey:
         if self.in_key_order:
             return self.rows.column(name)
         if name not in self.taken:
-            self.taken[name] = self.rows.column(name).take(pa.array(self.order))
+            self.taken[name] = self.rows.column(name).take(to_arrow(self.order))
         return self.taken[name]
 
     def select(self, names: Sequence[str]) -> pa.RecordBatch:
@@ -91,9 +92,9 @@ class RowsByKey:
     def at(self, places: Int64s, names: Sequence[str]) -> pa.RecordBatch:
         """Return some columns of the rows at places in key order, null where a place is -1."""
         where = places if self.in_key_order else self.order[places]
-        indices = pa.array(where, mask=places < 0) if len(places) and places.min() < 0 else where
+        there = places >= 0 if len(places) and places.min() < 0 else None
         wanted = self.rows.select(list(names) or ["ts"])
-        return wanted.take(pa.array(indices))
+        return wanted.take(to_arrow(where, there))
 
     def numbers(self, name: str, shift: int = 0) -> Numbers | None:
         """Return a column of numbers or times in key order, or None if it is not plain.
@@ -129,7 +130,7 @@ class RowsByKey:
             plain = self.plain(name)
             if plain is not None:
                 found = plain[places if self.in_key_order else self.order[places]]
-                return pa.array(found).view(column.type)
+                return to_arrow(found).view(column.type)
         return self.at(places, [name]).column(0)
 
     def beyond(self, shift: int) -> Int64s:
@@ -177,8 +178,8 @@ def plain_numbers(column: pa.Array) -> Numbers | None:
     if column.null_count or column.type not in PLAIN_TYPES:
         return None
     if column.type != pa.float64():
-        return np.asarray(column.view(pa.int64()).to_numpy())
-    found = np.asarray(column.to_numpy())
+        return to_numpy(column.view(pa.int64()))
+    found = to_numpy(column)
     return None if len(found) and np.isnan(found.min()) else found
 
 

@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows, to_arrow
 from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
@@ -148,7 +149,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
     @cached_property
     def no_results(self) -> pa.RecordBatch:
         """Results without a row."""
-        return pa.RecordBatch.from_pylist([], schema=self.output_schema)
+        return no_rows(self.output_schema)
 
     @cached_property
     def source_schema(self) -> pa.Schema:
@@ -216,7 +217,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
     def initial_state(self) -> KeyLayers[MatchState]:
         """Return the state before the first batch."""
         none, never = np.empty(0, np.int64), np.empty(0, np.bool_)
-        rows = pa.RecordBatch.from_pylist([], schema=self.source_schema)
+        rows = no_rows(self.source_schema)
         keys = tuple(pa.nulls(0, key.type.arrow) for key in self.node.keys)
         return KeyLayers.of(MatchState(rows, keys, none, none, none, none, never, never, none))
 
@@ -443,8 +444,8 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         where = places if by_key.in_key_order else by_key.order[places]
         compact = len(where) == by_key.rows.num_rows and by_key.in_key_order
         return MatchState(
-            by_key.rows if compact else by_key.rows.take(pa.array(where)),
-            tuple(key.take(pa.array(stayed)) for key in keys),
+            by_key.rows if compact else by_key.rows.take(to_arrow(where)),
+            tuple(key.take(to_arrow(stayed)) for key in keys),
             kept[stayed],
             (begin - first)[stayed],
             (np.asarray(parts.known) - first)[stayed],

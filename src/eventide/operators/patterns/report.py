@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.ordering import ranges
@@ -93,7 +94,7 @@ class Report:
         arrays = measures.columns(self.measures)
         if self.node.timeout_rows:
             arrays[TIMED_OUT] = pa.array(matches.timed_out[measures.match_of])
-        of_key = pa.array(matches.key[measures.match_of])
+        of_key = to_arrow(matches.key[measures.match_of])
         for place, key in enumerate(self.node.keys):
             arrays[key.name] = keys[place].take(of_key)
         if rows is not None:

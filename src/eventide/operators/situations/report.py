@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators import Groups
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.situations.runs import NEVER
 from eventide.operators.expressions.evaluate import evaluate
@@ -167,7 +168,7 @@ class MatchReporter:
         confirmed: Bools | None = None,
     ) -> pa.RecordBatch:
         """Return output rows, from the columns that the items are over."""
-        rows = pa.array(key)
+        rows = to_arrow(key)
         arrays = [each.take(rows) for each in derived.keys.keys]
         arrays.append(moments(ts))
         arrays += [evaluate(item.expression, columns) for item in self.items]
@@ -210,7 +211,7 @@ class MatchReporter:
 
 def moments(ts: Int64s) -> pa.Array:
     """Return times as a column."""
-    return pa.array(ts).view(pa.timestamp("us"))
+    return to_arrow(ts).view(pa.timestamp("us"))
 
 
 def part_names(parts: Sequence[Expression], prefix: str) -> dict[Expression, str]:

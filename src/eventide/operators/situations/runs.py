@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.accumulators.columns import int64s
+from eventide.arrays import to_numpy
 from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.situations.runs import (
     NEVER,
@@ -187,7 +188,7 @@ class Derivation:
     def initial_state(self) -> RunState:
         """Return the state before the first event."""
         none = np.empty(0, np.int64)
-        keys = tuple(pa.array([], kind) for kind in self.key_schema.types)
+        keys = tuple(pa.nulls(0, kind) for kind in self.key_schema.types)
         count = 0 if self.keys else 1
         nothing = np.zeros(count, np.int64)
         states = KeyStates(keys, nothing, nothing, nothing)
@@ -261,7 +262,7 @@ class Derivation:
             holds = evaluate(each.condition, rows)
             if holds.null_count:
                 holds = pc.fill_null(holds, False)
-            set_bits(frozen(holds.to_numpy(zero_copy_only=False)), symbol, bits)
+            set_bits(frozen(to_numpy(holds)), symbol, bits)
         return frozen(bits)
 
     def by_key(self, state: RunState, count: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Frames, Groups
+from eventide.arrays import no_rows, to_arrow
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
 from eventide.kernels.ordering import ranges
@@ -102,7 +103,7 @@ class Parts:
     @classmethod
     def none(cls, aggregates: SymbolAggregates) -> Parts:
         """Return no parts."""
-        nothing = pa.RecordBatch.from_pylist([], schema=aggregates.schema)
+        nothing = no_rows(aggregates.schema)
         return cls(nothing, np.empty(0, np.int64))
 
     @cached_property
@@ -152,7 +153,7 @@ class RunValues:
         before = np.full(len(carried.run), -1, np.int64)
         if not len(member_row):
             return cls(aggregates, carried, before, len(derived.runs))
-        lifted = aggregates.lift(rows.take(pa.array(member_row)))
+        lifted = aggregates.lift(rows.take(to_arrow(member_row)))
         columns = [
             pa.concat_arrays([old, new])
             for old, new in zip(carried.columns.columns, lifted, strict=True)
@@ -176,7 +177,7 @@ class RunValues:
         offsets = np.zeros(int(np.count_nonzero(wanted)) + 1, np.int64)
         order_by_key(run_codes(place[self.parts.run[chosen]]), offsets, order)
         chosen = chosen[order]
-        return place, offsets, self.position[chosen], self.parts.columns.take(pa.array(chosen))
+        return place, offsets, self.position[chosen], self.parts.columns.take(to_arrow(chosen))
 
     def merged(self, runs: Int64s) -> Parts:
         """Return one part for each of some runs that ascend; they are numbered from zero."""
@@ -203,7 +204,7 @@ class RunValues:
         values = self.aggregates.of_frames(parts.columns, frames)
         place_of = np.empty(len(order), np.int64)
         place_of[order] = np.cumsum(is_first) - 1
-        rows = pa.array(place_of)
+        rows = to_arrow(place_of)
         return [value.take(rows) for value in values]
 
     def at_end(self, runs: Int64s) -> list[pa.Array]:

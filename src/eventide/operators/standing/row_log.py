@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows, to_arrow
 from eventide.kernels.compiled import Int64s
 from eventide.operators.changes import Changes
 from eventide.operators.columns import concat_batches
@@ -73,12 +74,12 @@ class RowLog:
     def take(self, numbers: Int64s) -> pa.RecordBatch:
         """Return the rows with these numbers, in that order."""
         if len(self.chunks) == 1:
-            return self.chunks[0].take(pa.array(numbers - self.start))
+            return self.chunks[0].take(to_arrow(numbers - self.start))
         if not len(numbers):
-            return pa.RecordBatch.from_pylist([], schema=self.schema)
+            return no_rows(self.schema)
         if _FEW * len(numbers) < self.size:
             return self._taken_by_chunk(numbers - self.start)
-        taken = self.table.take(pa.array(numbers - self.start)).combine_chunks()
+        taken = self.table.take(to_arrow(numbers - self.start)).combine_chunks()
         return taken.to_batches()[0]
 
     def _taken_by_chunk(self, places: Int64s) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Groups
+from eventide.arrays import no_rows
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import frozen
 from eventide.operators.aggregate import accumulator_of, lift
@@ -56,7 +57,7 @@ class AggregateAllTime(Stateful[KeptPartials]):
 
     def initial_state(self) -> KeptPartials:
         """Return the state before the first batch."""
-        return KeptPartials(pa.RecordBatch.from_pylist([], schema=self.partial_schema))
+        return KeptPartials(no_rows(self.partial_schema))
 
     def step(
         self, state: KeptPartials, inputs: tuple[pa.RecordBatch, ...], until_us: int
@@ -70,7 +71,7 @@ class AggregateAllTime(Stateful[KeptPartials]):
         if partials.num_rows > 2 * merged + ROOM:
             partials = self.reduced(partials)
             merged = partials.num_rows
-        nothing = pa.RecordBatch.from_pylist([], schema=self.output_schema)
+        nothing = no_rows(self.output_schema)
         return KeptPartials(partials, merged), nothing
 
     def lifted(self, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -24,6 +24,7 @@ import pyarrow as pa
 from eventide.accumulators import Accumulator, Frames, Groups
 from eventide.accumulators.columns import int64s
 from eventide.accumulators.picks import FirstOrLast
+from eventide.arrays import no_rows
 from eventide.kernels.aggregates.extremes import last_by_group
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.grouping import group_by_key_and_pane, number_events, order_by_key
@@ -154,8 +155,8 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
         """Return the state before the first batch."""
         return KeyLayers.of(
             CountState(
-                pa.RecordBatch.from_pylist([], schema=self.counter_schema),
-                pa.RecordBatch.from_pylist([], schema=self.partial_schema),
+                no_rows(self.counter_schema),
+                no_rows(self.partial_schema),
             )
         )
 
@@ -165,7 +166,7 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
         """Take events; return the windows that they fill."""
         (rows,) = inputs
         if rows.num_rows == 0:
-            return layers, pa.RecordBatch.from_pylist([], schema=self.output_schema)
+            return layers, no_rows(self.output_schema)
         columns = [evaluate(key.expression, rows) for key in self.node.keys]
         taken = layers.taken(columns, rows.num_rows, until_us)
         state = taken.part

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Frames, Groups
 from eventide.accumulators.columns import int64s
+from eventide.arrays import no_rows, to_arrow
 from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.kernels.aggregates.frames import window_frames
 from eventide.kernels.compiled import Int64s, frozen
@@ -86,7 +87,7 @@ class AggregateWindows(Stateful[WindowState]):
 
     def initial_state(self) -> WindowState:
         """Return the state before the first batch."""
-        return WindowState(pa.RecordBatch.from_pylist([], schema=self.partial_schema))
+        return WindowState(no_rows(self.partial_schema))
 
     def step(
         self, state: WindowState, inputs: tuple[pa.RecordBatch, ...], until_us: int
@@ -103,7 +104,7 @@ class AggregateWindows(Stateful[WindowState]):
             merged_rows = partials.num_rows
         closed_us = max(state.closed_us, until_us)
         if not closes:
-            nothing = pa.RecordBatch.from_pylist([], schema=self.output_schema)
+            nothing = no_rows(self.output_schema)
             return WindowState(partials, merged_rows, closed_us), nothing
         results = self.close(partials, state.closed_us, closed_us)
         partials = self.still_needed(partials, closed_us)
@@ -154,7 +155,7 @@ class AggregateWindows(Stateful[WindowState]):
     def lift(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Reduce events to one partial for each pane and key."""
         if rows.num_rows == 0:
-            return pa.RecordBatch.from_pylist([], schema=self.partial_schema)
+            return no_rows(self.partial_schema)
         keys = [evaluate(key.expression, rows) for key in self.node.keys]
         ts = int64s(rows.column("ts"))
         columns: list[list[pa.Array]] = []
@@ -188,8 +189,8 @@ class AggregateWindows(Stateful[WindowState]):
         group_of_key = np.full(count, -1, np.int64)
         found = group_by_pane(ts, codes, self.pane_us, group_of_key, of_row, panes, key_of)
         groups = Groups(frozen(of_row), found)
-        key_rows = pa.array(key_of[:found])
-        arrays = [key.take(key_rows) for key in distinct] + [pa.array(panes[:found])]
+        key_rows = to_arrow(key_of[:found])
+        arrays = [key.take(key_rows) for key in distinct] + [to_arrow(panes[:found])]
         for accumulator, partials in zip(self.accumulators, columns, strict=True):
             arrays += accumulator.by_group(partials, groups)
         return pa.RecordBatch.from_arrays(arrays, schema=self.partial_schema)
@@ -266,7 +267,7 @@ class AggregateWindows(Stateful[WindowState]):
 
     def rows(self, keys: list[pa.Array], starts: Int64s, answers: list[pa.Array]) -> pa.RecordBatch:
         """Return the rows of windows, from their keys, starts and aggregates."""
-        bounds = [pa.array(starts), pa.array(starts + self.window.size_us)]
+        bounds = [to_arrow(starts), to_arrow(starts + self.window.size_us)]
         arrays = keys + [bound.view(pa.timestamp("us")) for bound in bounds]
         return pa.RecordBatch.from_arrays([*arrays, *answers], schema=self.output_schema)
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Frames
 from eventide.accumulators.columns import int64s
+from eventide.arrays import no_rows
 from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.kernels.aggregates.frames import keep_reachable_rows, range_frames, rows_frames
 from eventide.kernels.compiled import Int32s, Int64s, frozen
@@ -143,7 +144,7 @@ class AggregateFrames(Stateful[SlidingState]):
 
     def initial_state(self) -> SlidingState:
         """Return the state before the first batch."""
-        nothing = pa.RecordBatch.from_pylist([], schema=self.source_schema)
+        nothing = no_rows(self.source_schema)
         return SlidingState(KeyLayers.of(FrameRows(nothing, self.node)), nothing)
 
     def step(

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
+from eventide.arrays import no_rows
 from eventide.kernels.compiled import Int64s
 from eventide.operators.aggregate import lift
 from eventide.operators.columns import concat_batches
@@ -64,7 +65,7 @@ class AggregateLateWindows(AggregateWindows):
             merged_rows = partials.num_rows
         closed_us = max(state.closed_us, until_us)
         if not closes:
-            nothing = pa.RecordBatch.from_pylist([], schema=self.output_schema)
+            nothing = no_rows(self.output_schema)
             return WindowState(partials, merged_rows, closed_us), nothing
         merged = self.merge(partials) if self.keeps_events else partials
         results = self.close(merged, state.closed_us, closed_us)

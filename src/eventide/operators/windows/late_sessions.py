@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Groups
 from eventide.accumulators.columns import int64s
+from eventide.arrays import no_rows
 from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.ordering import ranges
@@ -175,8 +176,8 @@ class AggregateLateSessions(Stateful[KeyLayers[LateSessions]]):
 
     def initial_state(self) -> KeyLayers[LateSessions]:
         """Return the state before the first batch."""
-        sessions = pa.RecordBatch.from_pylist([], schema=self.session_schema)
-        partials = pa.RecordBatch.from_pylist([], schema=self.part_schema)
+        sessions = no_rows(self.session_schema)
+        partials = no_rows(self.part_schema)
         return KeyLayers.of(LateSessions(sessions, partials, np.zeros(1, np.int64), self.gap_us))
 
     def is_open(self, ts: Int64s, watermark_us: int) -> Bools:

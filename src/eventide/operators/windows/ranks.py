@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.arrays import no_rows
 from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s
 from eventide.operators.checking import filled
@@ -42,7 +43,7 @@ class RankWindowRows(Stateful[pa.RecordBatch]):
 
     def initial_state(self) -> pa.RecordBatch:
         """Return the state before the first row: no rows wait."""
-        return pa.RecordBatch.from_pylist([], schema=self.source_schema)
+        return no_rows(self.source_schema)
 
     def step(
         self, state: pa.RecordBatch, inputs: tuple[pa.RecordBatch, ...], until_us: int

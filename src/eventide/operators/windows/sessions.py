@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Groups
 from eventide.accumulators.columns import int64s
+from eventide.arrays import no_rows
 from eventide.instants import END_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.aggregate import accumulator_of, lift
@@ -99,7 +100,7 @@ class AggregateSessions(Stateful[KeyLayers[OpenSessions]]):
 
     def initial_state(self) -> KeyLayers[OpenSessions]:
         """Return the state before the first batch."""
-        return KeyLayers.of(self.opened(pa.RecordBatch.from_pylist([], schema=self.partial_schema)))
+        return KeyLayers.of(self.opened(no_rows(self.partial_schema)))
 
     def opened(self, partials: pa.RecordBatch) -> OpenSessions:
         """Return partial results as the state of their keys."""

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.arrays import to_numpy, to_scalar
 from eventide.errors import SchemaError
 from eventide.kernels.compiled import Bools
 from eventide.schema import MAX_TS_US, MIN_TS_US, DataType, Kind
@@ -101,7 +102,7 @@ class ValueRange:
             return true_values(column.is_valid())
         if not is_nan(self.low):
             compare = pc.greater_equal if self.includes_low else pc.greater
-            above = true_values(compare(column, pa.scalar(self.low, column.type)))
+            above = true_values(compare(column, to_scalar(self.low, column.type)))
             return above | nans(column)
         return nans(column) if self.includes_low else np.zeros(len(column), np.bool_)
 
@@ -289,5 +290,5 @@ def nans(column: pa.Array) -> Bools:
 def true_values(column: pa.Array) -> Bools:
     """Return which values of a boolean column are true."""
     filled = column if column.null_count == 0 else pc.fill_null(column, False)
-    bits: Bools = filled.to_numpy(zero_copy_only=False)
+    bits: Bools = to_numpy(filled)
     return bits

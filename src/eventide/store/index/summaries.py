@@ -17,6 +17,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from eventide.accumulators import LONG_DECIMAL, accumulator_for
+from eventide.arrays import no_rows
 from eventide.errors import StoreError, listed
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.schema import DataType, Schema
@@ -114,7 +115,7 @@ class SummaryLayout:
 
     def empty(self) -> pa.RecordBatch:
         """Return no entries."""
-        return pa.RecordBatch.from_pylist([], schema=self.arrow)
+        return no_rows(self.arrow)
 
     def has(self, function: str, attribute: str | None) -> bool:
         """Whether `finish` can answer a function of an attribute."""

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows
 from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.store.reading.cuts import ListedCuts
@@ -179,7 +180,7 @@ def directory_of(
             segment.summary().select(schema.names) if knows else unknown_entry(segment, schema)
             for segment, knows in zip(snapshot.segments, known, strict=True)
         ]
-        empty = pa.RecordBatch.from_pylist([], schema=schema)
+        empty = no_rows(schema)
         together = pa.concat_batches([empty, *entries])
         held = Directory(snapshot.segments, together, np.array(known, np.bool_))
         made[question.calls] = held

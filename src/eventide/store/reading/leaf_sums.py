@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.instants import ALL_TIME
 from eventide.kernels.aggregates.proofs import find_least
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.store.leaves import summarise_runs
 from eventide.schema import TS
 from eventide.store.index.attribute_summaries import FloatSummary
-from eventide.store.order import int64_array
 from eventide.store.reading.heads import Heads
 from eventide.store.reading.question import AggregateQuestion
 from eventide.store.reading.scan import StreamColumns, Wanted, stored_leaves
@@ -105,7 +105,7 @@ class Leaves:
                 for array in plain_sums(heads, place, runs, summary)
             ]
             summaries = pa.RecordBatch.from_arrays(arrays, schema=layout.arrow)
-            return self.question.joined(int64_array(runs.ends - runs.starts), summaries)
+            return self.question.joined(to_arrow(runs.ends - runs.starts), summaries)
         return self.summed_columns(heads, runs)
 
     def summed_columns(self, heads: Heads, runs: LeafRuns) -> pa.RecordBatch:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows
 from eventide.errors import StoreError
 from eventide.instants import ALL_TIME
 from eventide.kernels.compiled import Bools, Int64s
@@ -67,7 +68,7 @@ def _leaf_entries(where: SegmentPlace) -> pa.RecordBatch:
         for level, some in reversed(list(enumerate(tree.levels)))
         for entries in tree.entries_below(some, level, min(level, tree.floor))
     ]
-    return pa.concat_batches([pa.RecordBatch.from_pylist([], schema=tree.schema), *parts])
+    return pa.concat_batches([no_rows(tree.schema), *parts])
 
 
 def counts_up(folder: Path, segment: Segment) -> bool:

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows, to_arrow
 from eventide.errors import SchemaError, listed
 from eventide.kernels.compiled import Int64s
 from eventide.schema import TS, Schema
@@ -20,7 +21,7 @@ from eventide.store.index.aggregates import (
 )
 from eventide.store.index.attribute_summaries import LEAST
 from eventide.store.index.summaries import SummaryLayout
-from eventide.store.order import int64_array, int64_view
+from eventide.store.order import int64_view
 from eventide.store.reading.scan import StreamColumns
 from eventide.store.segments.segment import Segment
 
@@ -102,13 +103,13 @@ class AggregateQuestion:
 
     def of_rows(self, rows: pa.RecordBatch, bounds: Int64s) -> pa.RecordBatch:
         """Return the partials of each run of rows."""
-        counts = int64_array(np.diff(bounds))
+        counts = to_arrow(np.diff(bounds))
         return self.joined(counts, self.layout.summarise(rows, bounds))
 
     def of_entries(self, entries: pa.RecordBatch, bounds: Int64s) -> pa.RecordBatch:
         """Return the partials of each run of partials; a run may be empty."""
         rows = np.concatenate([[0], np.cumsum(int64_view(entries.column(ROWS.name)))])
-        counts = int64_array(rows[bounds[1:]] - rows[bounds[:-1]])
+        counts = to_arrow(rows[bounds[1:]] - rows[bounds[:-1]])
         return self.joined(counts, self.layout.merge(entries, bounds))
 
     def joined(self, rows: pa.Array, summaries: pa.RecordBatch) -> pa.RecordBatch:
@@ -119,7 +120,7 @@ class AggregateQuestion:
     @cached_property
     def empty(self) -> pa.RecordBatch:
         """No partials."""
-        return pa.RecordBatch.from_pylist([], schema=pa.schema([ROWS, *self.layout.arrow]))
+        return no_rows(pa.schema([ROWS, *self.layout.arrow]))
 
     def answers(self, partials: pa.RecordBatch) -> pa.RecordBatch:
         """Return the answers, a row for each row of partials."""

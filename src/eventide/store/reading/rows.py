@@ -15,10 +15,11 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows, to_arrow
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.ordering import ranges
 from eventide.schema import SEQ, TS
-from eventide.store.order import int64_array, int64_view, is_ascending
+from eventide.store.order import int64_view, is_ascending
 from eventide.store.reading.heads import Heads
 from eventide.store.reading.leaves import Units, leaf_entries
 from eventide.store.segments.segment import Segment
@@ -84,7 +85,7 @@ class NumberedRows:
         of_range = np.repeat(np.arange(len(low)), last - first + 1)
         start = np.maximum(low[of_range], self.begins[unit]) - self.begins[unit]
         end = np.minimum(high[of_range], self.ends[unit]) - self.begins[unit]
-        batches = [pa.RecordBatch.from_pylist([], schema=schema)]
+        batches = [no_rows(schema)]
         for part in self.parts(unit, schema.names):
             columns = part.columns(start[part.places], end[part.places], schema)
             batches.append(pa.RecordBatch.from_arrays(columns, schema=schema))
@@ -142,7 +143,7 @@ class LeafPart:
         heads = self.heads
         position = list(heads.names).index(field.name)
         if field.name == TS:
-            return int64_array(self.times(start, counts)).view(field.type)
+            return to_arrow(self.times(start, counts)).view(field.type)
         if field.type == pa.float64() and heads.lie_plain(position):
             doubles, begins = heads.plain(position)
             return pa.array(doubles[ranges(begins[self.leaf_of] + start, counts)])
@@ -150,10 +151,10 @@ class LeafPart:
         parts = []
         for leaf, (first, last) in enumerate(pairwise(bounds)):
             picked = ranges(start[first:last], counts[first:last])
-            parts.append(heads.column(leaf, position, int64_array(picked)))
+            parts.append(heads.column(leaf, position, to_arrow(picked)))
         values = pa.concat_arrays(parts)
         if field.name == SEQ and self.segment.seq_offset:
-            return int64_array(int64_view(values) + self.segment.seq_offset)
+            return to_arrow(int64_view(values) + self.segment.seq_offset)
         return values
 
     def times(self, start: Int64s, counts: Int64s) -> Int64s:

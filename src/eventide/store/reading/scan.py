@@ -21,6 +21,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows, to_arrow
 from eventide.instants import TimeRange
 from eventide.schema import SEQ, TS, Schema
 from eventide.store.files.frame import Kind
@@ -92,7 +93,7 @@ class StoredLeaf:
             # Most leaves have no row that meets the conditions: first read only their columns.
             found = chosen(self.decoded(wanted, tested), wanted, tested, cut=cut)
             if not found.num_rows:
-                return no_rows(wanted.columns.schema, tuple(names))
+                return no_rows_of(wanted.columns.schema, tuple(names))
         rows = self.decoded(wanted, list(dict.fromkeys([*names, *tested])))
         return chosen(rows, wanted, names, cut=cut)
 
@@ -139,10 +140,10 @@ Part = TypeVar("Part", StoredLeaf | MemoryRows, Segment | MemoryRows)
 
 
 @lru_cache(maxsize=256)
-def no_rows(schema: Schema, names: tuple[str, ...]) -> pa.RecordBatch:
+def no_rows_of(schema: Schema, names: tuple[str, ...]) -> pa.RecordBatch:
     """Return no rows of some columns."""
     fields = [pa.field(name, schema.type_of(name).arrow) for name in names]
-    return pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
+    return no_rows(pa.schema(fields))
 
 
 def memory_rows(rows: pa.RecordBatch) -> MemoryRows:
@@ -184,7 +185,7 @@ def chosen(
     for attribute, condition in wanted.where.items():
         holds = condition.mask(rows.column(attribute))
         if not holds.all():
-            rows = rows.filter(pa.array(holds))
+            rows = rows.filter(to_arrow(holds))
     return rows.select(list(names))
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows, to_arrow
 from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.schema import SEQ, TS
@@ -32,7 +33,7 @@ from eventide.store.files.frame import Kind
 from eventide.store.files.mapped import MAPPED, damaged
 from eventide.store.index.ranges import ValueRange
 from eventide.store.index.summaries import SummaryLayout
-from eventide.store.order import int64_array, int64_view
+from eventide.store.order import int64_view
 
 FAN_OUT = 64
 
@@ -137,7 +138,7 @@ def with_summaries(
     places: Sequence[Int64s], summaries: pa.RecordBatch, schema: pa.Schema
 ) -> pa.RecordBatch:
     """Join the two halves of entries."""
-    columns = [*(int64_array(column) for column in places), *summaries.columns]
+    columns = [*(to_arrow(column) for column in places), *summaries.columns]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -149,7 +150,7 @@ def place(entries: pa.RecordBatch, name: str) -> Int64s:
 @lru_cache(maxsize=64)
 def no_entries(layout: SummaryLayout) -> pa.RecordBatch:
     """Return a level without entries."""
-    return pa.RecordBatch.from_pylist([], schema=entry_schema(layout))
+    return no_rows(entry_schema(layout))
 
 
 def with_entries(

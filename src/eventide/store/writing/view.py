@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows, to_arrow
 from eventide.errors import EventideError
 from eventide.instants import START_OF_TIME_US
 from eventide.schema import SEQ, TS
 from eventide.store.files.json_text import whole
-from eventide.store.order import int64_array, int64_view, sort_rows
+from eventide.store.order import int64_view, sort_rows
 from eventide.store.segments.manifest import Manifest
 from eventide.store.segments.segment import Segment
 from eventide.store.writing.log import DamagedLogError, Record, RecordKind
@@ -205,12 +206,6 @@ def joined(batches: tuple[pa.RecordBatch, ...], schema: pa.Schema) -> pa.RecordB
     return pa.concat_batches(batches) if batches else no_rows(schema)
 
 
-@lru_cache(maxsize=64)
-def no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    """Return no rows; it is cached, as it is slow for thousands of columns."""
-    return pa.RecordBatch.from_pylist([], schema=schema)
-
-
 def copied(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows in memory of their own."""
     return rows_in(rows.serialize(), rows.schema)
@@ -223,6 +218,6 @@ def rows_in(message: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
 
 def rows_with_seq(events: pa.RecordBatch, first_seq: int, manifest: Manifest) -> pa.RecordBatch:
     """Return events with their `_seq`."""
-    seq = int64_array(np.arange(first_seq, first_seq + events.num_rows, dtype=np.int64))
+    seq = to_arrow(np.arange(first_seq, first_seq + events.num_rows, dtype=np.int64))
     columns = [events.column(0), seq, *events.columns[1:]]
     return pa.RecordBatch.from_arrays(columns, schema=manifest.schema.arrow)

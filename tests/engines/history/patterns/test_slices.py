@@ -26,9 +26,9 @@ from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRa
 from eventide.lang.sql import plan_sql
 from eventide.operators.patterns import entry as match_entry
 from eventide.operators.patterns import match as match_rows
-from eventide.operators.patterns.entry import why_whole
 from eventide.operators.patterns.state import MatchState, part_of
 from eventide.plan.patterns.automaton import automaton_of
+from eventide.plan.patterns.cutting import why_whole
 from eventide.plan.tree import Plan
 from eventide.store import EventSource, Store, TableSource
 from eventide.store.source import Where

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from eventide.engines.history.slices import SEARCHED_BACK
+from eventide.engines.history.slices import SEARCHED_BACK, NoEntryError
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.operators.columns import concat_batches
 from eventide.operators.key_layers import KeyLayers
@@ -32,10 +32,6 @@ def finds_matches(tree: OperatorTree) -> bool:
 def matcher_of(tree: OperatorTree) -> MatchRows:
     """Return the operator of a tree that finds matches."""
     return next(each for each in tree.operators if isinstance(each, MatchRows))
-
-
-class NoEntryError(Exception):
-    """Matches reach across every row near a slice. This error never leaves `engines`."""
 
 
 def run_match_slice(

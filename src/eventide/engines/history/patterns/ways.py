@@ -16,9 +16,8 @@ from eventide.engines.history.patterns.keyed import MOST_ROWS, KeyedReplay
 from eventide.engines.history.patterns.question import PatternQuestion, pattern_question
 from eventide.engines.history.patterns.replay import PeriodReplay, ReplayOutcome
 from eventide.engines.history.patterns.selection import best_choice
-from eventide.engines.history.patterns.slices import NoEntryError
 from eventide.engines.history.replay import SLICE_ROWS, run_slices
-from eventide.engines.history.slices import halo_of, slices_within
+from eventide.engines.history.slices import NoEntryError, halo_of, slices_within
 from eventide.engines.history.weights import Weights
 from eventide.plan.nodes import scans_of
 from eventide.plan.tree import Plan

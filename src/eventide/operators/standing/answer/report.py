@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators.columns import int64s
+from eventide.arrays import to_arrow
 from eventide.errors import PlanError, StateError, UnsupportedError
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.operators.changes import NEVER, Changes
@@ -306,7 +307,7 @@ class Reporter(Stateful[ReportState]):
             changes = net_changes(changes)
         columns = [_times(changes.at), *changes.rows.columns, _times(changes.exp)]
         if self._strict:
-            columns.append(pa.array(changes.sign))
+            columns.append(to_arrow(changes.sign))
         return pa.RecordBatch.from_arrays(columns, schema=self.output_schema)
 
     def _turnover(self, state: ReportState, changes: Changes, until_us: int) -> pa.RecordBatch:
@@ -377,5 +378,5 @@ class Reporter(Stateful[ReportState]):
 def _times(instants: Int64s) -> pa.Array:
     """Return instants as a column; null where there is none."""
     never = instants == NEVER
-    numbers = pa.array(instants, mask=never) if never.any() else pa.array(instants)
+    numbers = to_arrow(instants, ~never) if never.any() else to_arrow(instants)
     return numbers.cast(TIMESTAMP.arrow)

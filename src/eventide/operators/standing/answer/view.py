@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.instants import START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.lifetimes.view import Incoming
@@ -84,7 +85,7 @@ class View(Stateful[ViewState]):
         left can be taken from the log until it is `tidied`.
         """
         came = changes.sign > 0
-        rows = changes.rows if came.all() else changes.rows.filter(pa.array(came))
+        rows = changes.rows if came.all() else changes.rows.filter(to_arrow(came))
         at, exp, ids = frozen(changes.at), frozen(changes.exp), frozen(changes.id)
         incoming = Incoming(at, exp, frozen(changes.sign), ids, state.log.end)
         deaths = state.keeping.take(incoming, until_us - 1)

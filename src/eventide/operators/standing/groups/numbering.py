@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.groups.tables import (
     COUNT,
@@ -99,7 +100,7 @@ class NumberedGroups:
         about[new, SEEN] = 0
         if fresh and self.keys.schema.names:
             self.numbers[new] = self.keys.end + np.arange(fresh)
-            self.keys = self.keys.append(keys.take(pa.array(rows)))
+            self.keys = self.keys.append(keys.take(to_arrow(rows)))
         return of_row, new
 
     def _make_room(self) -> None:

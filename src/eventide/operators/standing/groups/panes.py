@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Groups
 from eventide.accumulators.columns import one_spelling
+from eventide.arrays import no_rows
 from eventide.errors import UnsupportedError
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.operators.aggregate import accumulator_of, arguments_of
@@ -308,7 +309,7 @@ def accumulator_or_sketch(aggregate: Aggregate) -> Accumulator | Sketch:
 
 
 def _nothing(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=schema)
+    return no_rows(schema)
 
 
 def _words(rows: pa.RecordBatch, name: str) -> Int64s:

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Groups
 from eventide.accumulators.columns import one_spelling
+from eventide.arrays import no_rows
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.ordering import ranges
 from eventide.operators.aggregate import accumulator_of, arguments_of
@@ -304,7 +305,7 @@ def _require_prints(
 
 
 def _nothing(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=schema)
+    return no_rows(schema)
 
 
 def _words(rows: pa.RecordBatch, name: str) -> Int64s:

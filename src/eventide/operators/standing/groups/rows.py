@@ -12,6 +12,7 @@ from eventide.accumulators.columns import decimal_column
 from eventide.accumulators.json_lists import listed_as_json
 from eventide.accumulators.moments import Spread, spread
 from eventide.accumulators.sums import IntegerSum, too_large
+from eventide.arrays import to_arrow
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.kernels.groups import reading
 from eventide.operators.standing.groups.plan import Reader
@@ -49,7 +50,7 @@ def finished(reader: Reader, place: int, words: Int64s, texts: Texts | None) -> 
         case reading.BUCKET_QUANTILE:
             return pa.array(bucket_values(own[0]), mask=None if valid is None else ~valid)
         case _:
-            return pa.array(own[0])
+            return to_arrow(own[0])
 
 
 def _sums(reader: Reader, words: Int64s, valid: Bools | None) -> pa.Array:

@@ -26,7 +26,7 @@ class Texts:
     @classmethod
     def empty(cls) -> Texts:
         """Return no texts."""
-        return cls(empty_table(), pa.array([], pa.string()), np.zeros(0, np.int64))
+        return cls(empty_table(), pa.nulls(0, pa.string()), np.zeros(0, np.int64))
 
     @classmethod
     def of(cls, words: Int64s, texts: pa.Array) -> Texts:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import no_rows
 from eventide.store.index.secondary.keys import NAMES, is_number, joined, numbers, position
 from eventide.store.index.secondary.run import Run
 
@@ -58,7 +59,7 @@ class RunCursor:
         """Return the entries of the next few pages, of one page where values are huge."""
         _, _, places = self.run.fences
         if self.is_last:
-            return pa.RecordBatch.from_pylist([], self.run.schema)
+            return no_rows(self.run.schema)
         first = self.next_page
         fitting = int(np.searchsorted(places, places[first] + CHUNK_BYTES, side="right")) - 1
         self.next_page = min(max(first + 1, fitting), first + CHUNK_PAGES, self.run.pages)
