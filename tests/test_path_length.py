@@ -13,7 +13,7 @@ from eventide.api.database import Database
 
 ROOT = Path(eventide.__file__).parent
 QUERY = "SELECT car, AVG(speed) FROM cars GROUP BY car, TUMBLE(ts, INTERVAL '1' MINUTE)"
-MOST = 58
+MOST = 60
 """Raise it only for a step that the query cannot do without."""
 
 
@@ -44,9 +44,9 @@ def test_a_tumbling_average_takes_a_straight_path(tmp_path: Path) -> None:
     cars.append(
         [{"ts": f"2026-01-01T00:0{i}:00", "car": "ab"[i % 2], "speed": i} for i in range(9)]
     )
-    # Imports and what is kept for the next query do not count.
+    # Imports and what is kept for the next query do not count; the plan of a known text is kept.
     database.sql(QUERY)
-    files = files_entered(database, QUERY)
+    files = files_entered(database, f"{QUERY} ")
     assert {"api/database.py", "lang/sql/cut.py", "engines/history/replay.py"} <= files
     assert {"operators/windows/by_time.py", "store/snapshot.py"} <= files
     stages = Counter(name.partition("/")[0] for name in files)

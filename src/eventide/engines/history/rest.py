@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from functools import cache
 
 import duckdb
 import numpy as np
@@ -27,9 +29,20 @@ INTERVAL_PARTS = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "
 DAY_US = np.int64(86_400_000_000)
 
 
+@cache
+def engine() -> duckdb.DuckDBPyConnection:
+    """Return the DuckDB of this process: opening one takes longer than a small query."""
+    return duckdb.connect(":memory:", config=_LOCKED)
+
+
+# A child process has none of its threads, and would crash at its end.
+os.register_at_fork(before=engine.cache_clear)
+
+
 def run_rest(text: str, inputs: Mapping[str, pa.Table | PeriodPairs]) -> pa.Table:
     """Return the rows of a statement over named tables and joins."""
-    with duckdb.connect(":memory:", config=_LOCKED) as connection:
+    # What a cursor registers, other cursors do not see.
+    with engine().cursor() as connection:
         for name, table in inputs.items():
             connection.register(name, table)
         try:

@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from eventide.errors import EventideError
+from eventide.lang.seen import SeenPlans, Surroundings, key_of
 from eventide.lang.sql.cut import plan_query
 from eventide.lang.sql.named.inline import with_named
 from eventide.lang.sql.named.texts import NamedTexts
@@ -45,6 +46,8 @@ from eventide.plan.tree import Plan
 from eventide.schema import Schema
 
 NOTHING_NAMED: Mapping[str, NamedQuery] = {}
+SEEN = SeenPlans()
+"""The plans of this process."""
 
 
 def plan_sql(
@@ -70,8 +73,21 @@ def plan_sql(
       Filter speed > 3.0
         Scan cars (ts, car, speed)
     """
+    surroundings = Surroundings.of(catalog, indexed, named)
+    key = key_of(query if isinstance(query, str) else query.text, params)
+    seen = None if key is None else SEEN.find(key, surroundings)
+    if seen is not None:
+        return seen
     statement = read_statement(query) if isinstance(query, str) else query
-    text = statement.text
+    plan = planned(statement, surroundings, params)
+    if key is not None:
+        SEEN.add(key, surroundings, plan)
+    return plan
+
+
+def planned(statement: Statement, surroundings: Surroundings, params: object) -> Plan:
+    """Return the plan of a statement that was not seen before."""
+    text, catalog, named = statement.text, surroundings.catalog, surroundings.named
     try:
         parsed = parse(statement, params)
         if SYSTEM in text.lower():
@@ -80,7 +96,7 @@ def plan_sql(
         if named:
             texts = NamedTexts.of(text, named)
             parsed, whole = with_named(parsed, texts, catalog), texts.whole
-        plan = plan_query(parsed, catalog, whole, indexed)
+        plan = plan_query(parsed, catalog, whole, surroundings.indexed)
         return optimise(bind(plan, catalog))
     except RecursionError:
         raise too_deep().located_in(text) from None
