@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from importlib.metadata import distribution
+from importlib.metadata import version as version_of
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+COMPILERS = ("numba", "llvmlite")
 VARIABLE = "EVENTIDE_SHIPPED"
 """Names the folder with machine code; without it the wheel is pure Python, and compiles."""
 
@@ -17,7 +19,7 @@ class ShippedKernels(BuildHookInterface):  # type: ignore[type-arg]
 
     PLUGIN_NAME = "custom"
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - the hook's contract
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatch's signature
         """Add the folder with machine code, if one is named."""
         folder = os.environ.get(VARIABLE)
         if folder is None:
@@ -25,6 +27,8 @@ class ShippedKernels(BuildHookInterface):  # type: ignore[type-arg]
         build_data["pure_python"] = False
         build_data["tag"] = tag_of("numba")
         build_data["force_include"][folder] = "eventide/kernels/machine_code/shipped"
+        # With others its code would be left aside.
+        build_data["dependencies"] += [f"{each}=={version_of(each)}" for each in COMPILERS]
 
 
 def tag_of(package: str) -> str:

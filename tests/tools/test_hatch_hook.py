@@ -6,13 +6,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import llvmlite
+import numba
 import pytest
 from tools.hatch_hook import VARIABLE, ShippedKernels, tag_of
 
 
 def hooked(folder: Path) -> dict[str, Any]:
     """Return what the hook makes of the data of a build."""
-    data: dict[str, Any] = {"pure_python": True, "force_include": {}}
+    data: dict[str, Any] = {"pure_python": True, "force_include": {}, "dependencies": []}
     hook: Any = ShippedKernels
     hook(str(folder), {}, None, None, str(folder), "wheel").initialize("standard", data)
     return data
@@ -22,7 +24,8 @@ def test_a_wheel_is_pure_unless_a_folder_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    assert hooked(tmp_path) == {"pure_python": True, "force_include": {}}
+    pure = {"pure_python": True, "force_include": {}, "dependencies": []}
+    assert hooked(tmp_path) == pure
 
 
 def test_the_folder_goes_into_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,6 +33,10 @@ def test_the_folder_goes_into_the_wheel(tmp_path: Path, monkeypatch: pytest.Monk
     data = hooked(tmp_path)
     assert data["pure_python"] is False
     assert data["force_include"] == {"/made/here": "eventide/kernels/machine_code/shipped"}
+    assert data["dependencies"] == [
+        f"numba=={numba.__version__}",
+        f"llvmlite=={llvmlite.__version__}",
+    ]
 
 
 def test_the_tag_names_python_and_the_platform() -> None:

@@ -83,6 +83,13 @@ def test_damaged_code_is_compiled_again(folder: Path, damaged: Callable[[bytes],
     assert compiled_functions() == 0
 
 
+def test_code_that_cannot_be_loaded_is_compiled_again(folder: Path) -> None:
+    compiled_functions()
+    cache.write_checked(only_file(folder), b"types\nno pickle")
+    assert compiled_functions() == 1
+    assert compiled_functions() == 0
+
+
 def test_code_from_other_sources_is_compiled_again_and_forgotten(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,13 +57,9 @@ class KernelCache(_Cache):
         """Return compiled code for the types of arguments, None if there is none that fits."""
         for path in self.places(sig, target_context.codegen().magic_tuple()):
             content = read_checked(path)
-            if content is not None:
-                _, _, code = content.partition(b"\n")
-                _register_runtime()
-                # Without a refresh of the context, which takes longer than loading many kernels:
-                # only what compiles needs it, and then does it.
-                parts = pickle.loads(code)  # noqa: S301 - of our own, as trusted as this source
-                return cast("CompileResult", CompileResult._rebuild(target_context, *parts))
+            loaded = None if content is None else _rebuilt(content, target_context)
+            if loaded is not None:
+                return loaded
         return None
 
     def save_overload(self, sig: tuple[Any, ...], data: Any) -> None:  # noqa: ANN401 - a CompileResult
@@ -119,6 +115,21 @@ class KernelCache(_Cache):
         for folder in folders():
             for path in folder.glob(f"{self._stem}*.code"):
                 path.unlink(missing_ok=True)
+
+
+def _rebuilt(content: bytes, target_context: Any) -> CompileResult | None:  # noqa: ANN401 - numba's
+    """Return the code of a file, ready to be called; None if this process cannot make it so.
+
+    The context is not refreshed, which takes longer than to load many kernels: only what compiles
+    needs that, and does it.
+    """
+    _register_runtime()
+    _, _, code = content.partition(b"\n")
+    try:
+        parts = pickle.loads(code)  # noqa: S301 - of our own, as trusted as this source
+        return cast("CompileResult", CompileResult._rebuild(target_context, *parts))
+    except Exception:
+        return None
 
 
 @cache
