@@ -12,6 +12,7 @@ import pytest
 import eventide as ev
 from eventide.lang.seen import SeenPlans, Surroundings, key_of
 from eventide.lang.sql import plan_sql
+from eventide.lang.sql.statement import read_statement
 from eventide.plan.named import NamedQuery
 from eventide.plan.tree import Plan
 from eventide.schema import Schema
@@ -47,6 +48,19 @@ def test_a_text_with_the_same_parameters_is_planned_once() -> None:
     assert plan(text, params=[3, "a"]) is plan(text, params=(3, "a"))
     named = "SELECT car FROM cars WHERE speed > $least"
     assert plan(named, params={"least": 3}) is plan(named, params={"least": 3})
+
+
+def test_a_statement_is_read_once_and_parsing_does_not_change_it() -> None:
+    text = """SELECT * FROM cars MATCH_RECOGNIZE (ORDER BY ts
+        MEASURES DROP.speed AS s, CLASSIFIER(DROP) AS c PATTERN (DROP B)
+        DEFINE B AS B.speed < DROP.speed)"""
+    statement = read_statement(text)
+    assert read_statement(text) is statement
+    kinds = [token.token_type for token in statement.tokens]
+    first = plan_sql(statement, {"cars": CARS})
+    assert [token.token_type for token in statement.tokens] == kinds
+    more = Schema.of({"car": "string", "speed": "float64", "accel": "float64"})
+    assert plan_sql(statement, {"cars": more}) == first
 
 
 # --- and again when something changes ---------------------------------------------------------

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -15,6 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from eventide.errors import ParseError, Span, pointing_into
+from eventide.lang.seen import LONGEST_TEXT, MOST_PLANS
 from eventide.lang.sql.dialect import Eventide
 from eventide.lang.sql.situations.hints import wrong_statement
 from eventide.lang.sql.situations.tokens import (
@@ -95,12 +97,19 @@ def read_statement(text: str) -> Statement:
     >>> read_statement("EXPLAIN ANALYZE FROM cars PARTITION BY car DEFINE a AS x > 1").kind
     'tpstream'
     """
+    return _read(text) if len(text) > LONGEST_TEXT else _read_once(text)
+
+
+def _read(text: str) -> Statement:
     with pointing_into(text):
         _check_encoded(text)
         tokens, explain = _tokens(text)
         _check_words(tokens)
         _refuse_endless(text, tokens)
         return Statement(text, tokens, _kind(tokens), explain, _is_plain(tokens))
+
+
+_read_once = lru_cache(maxsize=MOST_PLANS)(_read)
 
 
 def read_tpstream(text: object) -> Statement:

@@ -151,7 +151,9 @@ class MatchParser(WindowTableParser):
             ] == ["CLASSIFIER", "("]
             named = following.token_type == TokenType.DOT or classified
             if named and token.text.isidentifier() and kind not in _NO_WORDS:
-                token.token_type = TokenType.VAR
+                place = (token.line, token.col, token.start, token.end)
+                # Not changed in place: the statement keeps its tokens.
+                self._tokens[index] = Token(TokenType.VAR, token.text, *place, token.comments)
         self._advance(0)
 
     def _match_clause(self, keyword: Token) -> MatchClause:
