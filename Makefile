@@ -46,7 +46,7 @@ lock: $(READY) ## Pin versions anew in requirements.lock
 	@$(RUN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate \
 		--extra spark --group dev pyproject.toml --upgrade -o requirements.lock > /dev/null
 
-clean: ## Remove the environment and what the demo wrote
+clean: ## Remove the environment, wheels, and what the demo wrote
 	@rm -rf $(VENV) build dist demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(READY): requirements.lock pyproject.toml
