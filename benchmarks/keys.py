@@ -1,7 +1,8 @@
 """Live queries over keys that come and go: what a step takes and what is remembered, over time.
 
-There is no rival: what has to hold is that the end is like the beginning. Milliseconds are those of
-the processor, as other work on the machine would show in the clock on the wall.
+There is no rival: what has to hold is that the end is like the beginning, and that a step takes as
+long with many keys as with few. Milliseconds are those of the processor, as other work on the
+machine would show in the clock on the wall.
 """
 
 from __future__ import annotations
@@ -9,15 +10,17 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 from rich.console import Console
 
+import eventide
 from benchmarks.measure import collector_off
 from benchmarks.pages import KEYS as PAGE
 from benchmarks.pages import write_section
@@ -30,7 +33,11 @@ from eventide.schema import SEQ, TS, Schema
 KEYS = 1_000_000
 KNOWN = 100_000
 STEPS = 400
+FEWER_KNOWN = (1, 1_000)
 KEYS_A_SECOND = 1000
+BATCH = 1_000
+BATCHES = 500
+KEYS_IN_BATCHES = (1, 100, 10_000)
 SINGLE_EVENTS = 200
 SECOND_US = 1_000_000
 SCHEMA = Schema.of({"k": "string", "v": "float64"})
@@ -71,6 +78,10 @@ COME_AND_GO = {
     "[RANGE], join": """SELECT a.k, b.v FROM s [RANGE 30 SECONDS] AS a
       JOIN s [RANGE 5 SECONDS] AS b ON a.k = b.k""",
 }
+THREE_ROWS = _PATTERN.format(
+    "FIRST(A.v) AS a, LAST(C.v) AS c PATTERN (A B+ C) WITHIN INTERVAL '30' SECOND "
+    "DEFINE A AS v < 30, B AS v >= 30 AND v < 70, C AS v >= 70"
+)
 KEEPING = {
     "pattern, PREV at its first row": _PATTERN.format(
         "B.v AS top PATTERN (A B) WITHIN INTERVAL '30' SECOND DEFINE A AS v > PREV(v)"
@@ -166,6 +177,57 @@ def single_events(text: str, known: int) -> tuple[float, float]:
     return median(taken), float(np.quantile(taken, 0.95))
 
 
+def batches_of(keys: int) -> list[pa.RecordBatch]:
+    """Return batches of events of so many keys, 10,000 events a second."""
+    rng = np.random.default_rng(keys)
+    count = BATCH * BATCHES
+    names = np.char.add("key ", np.arange(keys).astype(str))
+    events = pa.RecordBatch.from_arrays(
+        [
+            pa.array(np.arange(count) * 100).view(pa.timestamp("us")),
+            pa.array(np.arange(count)),
+            pa.array(names[rng.integers(0, keys, count)]),
+            pa.array(rng.integers(0, 100, count).astype(np.float64)),
+        ],
+        [TS, SEQ, "k", "v"],
+    )
+    return [events.slice(start, BATCH) for start in range(0, count, BATCH)]
+
+
+def events_a_second(
+    take: Callable[[pa.RecordBatch], object], batches: Sequence[pa.RecordBatch]
+) -> str:
+    """Return how many million events a second of the processor are taken."""
+    taken = []
+    for batch in batches:
+        began = time.process_time()
+        take(batch)
+        taken.append(time.process_time() - began)
+    # Steps that merge layers or write segments count, the first ones do not.
+    return f"{BATCH / np.mean(taken[BATCHES // 10 :]) / 1e6:.2f}"
+
+
+def appended_a_second(batches: Sequence[pa.RecordBatch], text: str | None) -> str:
+    """Return how many million events a second are appended, with a live query or without."""
+    with TemporaryDirectory() as folder:
+        db = eventide.open(folder)
+        stream = db.create_stream("s", {"k": "string", "v": "float64"}, durability="none")
+        query = None if text is None else db.subscribe(text)
+        found = events_a_second(stream.append, batches)
+        if query is not None:
+            query.cancel()
+    return found
+
+
+def throughputs(keys: int) -> tuple[str, ...]:
+    """Return how fast small batches are pushed, appended, and appended with a live query."""
+    batches = batches_of(keys)
+    pushed = events_a_second(opened(THREE_ROWS).push, batches)
+    unnumbered = [batch.select([TS, "k", "v"]) for batch in batches]
+    appended = [appended_a_second(unnumbered, text) for text in (None, THREE_ROWS)]
+    return (f"{keys:,}", pushed, *appended)
+
+
 def run_keys(screen: Console, machine: Machine, keys: int, *, write: bool) -> None:
     """Measure all queries, and report."""
     steps = min(STEPS, keys // 100)
@@ -177,11 +239,16 @@ def run_keys(screen: Console, machine: Machine, keys: int, *, write: bool) -> No
                 found = list(stretches(text, keys, steps))
                 come.append(row_of(name, found))
                 screen.print(" | ".join(come[-1]))
+            fewer = [single_events(text, each)[0] for each in FEWER_KNOWN]
             usual, slow = single_events(text, known)
-            single.append((name, f"{usual:.2f}", f"{slow:.2f}"))
+            times = (*fewer, usual, slow)
+            single.append((name, *(f"{each:.2f}" for each in times)))
             screen.print(" | ".join(single[-1]))
+        fast = [throughputs(each) for each in KEYS_IN_BATCHES]
+        for row in fast:
+            screen.print(" | ".join(row))
     if write:
-        details = keys_section(come, single, (keys, steps, known), machine)
+        details = keys_section(come, single, fast, (keys, steps, known), machine)
         screen.print(f"written to {write_section(PAGE, details)}")
 
 
@@ -199,6 +266,7 @@ def row_of(name: str, found: Sequence[Stretch]) -> tuple[str, ...]:
 def keys_section(
     come: Sequence[tuple[str, ...]],
     single: Sequence[tuple[str, ...]],
+    fast: Sequence[tuple[str, ...]],
     sizes: tuple[int, int, int],
     machine: Machine,
 ) -> str:
@@ -212,8 +280,14 @@ def keys_section(
         "process, which runs one query after the other."
     )
     once = (
-        f"Milliseconds of a step with one event where {known:,} keys are known: the median, and "
-        "what one in twenty is slower than. The last queries keep something of every key."
+        f"Milliseconds of a step with one event where 1, 1,000 and {known:,} keys are known: the "
+        "median, and what one in twenty is slower than. The last queries keep something of every "
+        "key."
+    )
+    many = (
+        f"Million events a second of the processor, in batches of {BATCH:,}, for `A B+ C` with a "
+        "condition on each row: pushed into a live query; appended to a stream of durability "
+        '"none"; appended with that live query.'
     )
     times = ("Query", "begin ms", "middle ms", "end ms", "slowest ms")
     held = ("begin KB", "middle KB", "end KB", "begin MB", "middle MB", "end MB")
@@ -226,7 +300,11 @@ def keys_section(
         "",
         once,
         "",
-        *lines_of(("Query", "median ms", "95 % ms"), single),
+        *lines_of(("Query", "1 key", "1,000 keys", f"{known:,} keys", "95 %"), single),
+        "",
+        many,
+        "",
+        *lines_of(("Keys", "pushed", "appended", "appended, live"), fast),
     ]
     return "\n".join(lines) + "\n"
 

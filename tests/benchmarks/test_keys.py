@@ -12,9 +12,11 @@ from benchmarks.keys import (
     row_of,
     single_events,
     stretches,
+    throughputs,
 )
 from benchmarks.report import Machine
 
+from benchmarks import keys
 from eventide.lang.sql import plan_sql
 from eventide.plan.bounds import unbounded_reasons
 from eventide.plan.standing.nodes import Standing
@@ -34,9 +36,20 @@ def test_a_query_is_measured_over_time() -> None:
     assert 0 < usual <= slow
 
 
+def test_small_batches_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "BATCHES", 20)
+    name, *found = throughputs(10)
+    assert name == "10"
+    assert len(found) == 3
+    assert all(float(each) > 0 for each in found)
+
+
 def test_the_report_renders() -> None:
     found = [Stretch(1.0, 2.0, 300.0, 400.0)] * 3
     row = row_of("a query", found)
-    page = keys_section([row], [("a query", "1.00", "2.00")], (1000, 10, 100), Machine.here())
+    single = ("a query", "1.00", "1.50", "2.00", "3.00")
+    fast = ("100", "5.00", "4.00", "2.50")
+    page = keys_section([row], [single], [fast], (1000, 10, 100), Machine.here())
     assert page.count("| a query |") == 2
     assert "1,000 keys" in page
+    assert "| 100 | 5.00 | 4.00 | 2.50 |" in page
