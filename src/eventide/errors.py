@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -113,14 +111,21 @@ class UnboundedStateWarning(UserWarning):
     """A live query may need more and more memory; the text names the cure."""
 
 
-@contextmanager
-def pointing_into(text: str) -> Iterator[None]:
+class pointing_into:  # noqa: N801 - read as a word of a with statement
     """Give errors that are raised inside the query text that their spans point into."""
-    try:
-        yield
-    except EventideError as error:
-        error.located_in(text)
-        raise
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __enter__(self) -> None:
+        """Begin: every step of a live query does, so this is no generator."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Tell the error, if there is one."""
+        if isinstance(error, EventideError):
+            error.located_in(self.text)
 
 
 def point_at(text: str, span: Span) -> list[str]:

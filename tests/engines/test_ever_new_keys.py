@@ -111,7 +111,7 @@ KEEPING = {
     ),
     "limited": (
         """SELECT * FROM s TPSTREAM (PARTITION BY k DEFINE a AS v > 3, b AS v > 6 GAP 3 SECONDS
-      PATTERN a contains b; a overlaps b; a starts b WITHIN 5 SECONDS LIMIT 2 PER KEY
+      PATTERN a contains b; a starts b; a equals b; b finishes a WITHIN 5 SECONDS LIMIT 2 PER KEY
       RETURN MAX(a.v) AS v)""",
         "for LIMIT",
     ),

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +34,9 @@ from eventide.kernels.aggregates.sums import (
     sum_integers_by_group,
 )
 from eventide.kernels.compiled import frozen
+from eventide.kernels.fingerprints import hash_bytes_twice, hash_words_twice
 from eventide.kernels.grouping import group_by_pane, order_by_key
+from eventide.kernels.hashing import hash_bytes, hash_words
 from eventide.kernels.ordering import is_sorted
 
 settings.register_profile("kernels", deadline=None, max_examples=60)
@@ -298,3 +301,28 @@ def test_counts_by_group(rows: list[tuple[int, int]]) -> None:
     out = np.zeros(4, np.int64)
     add_by_group(ints([n for _, n in rows]), ints([g for g, _ in rows]), out)
     assert list(out) == [sum(n for g, n in rows if g == group) for group in range(4)]
+
+
+@given(texts=st.lists(st.none() | st.binary(max_size=20)), words=st.lists(st.integers(-9, 9)))
+def test_two_hashes_at_once_are_those_of_one_after_the_other(
+    texts: list[bytes | None], words: list[int]
+) -> None:
+    column = pa.array(texts, pa.binary())
+    offsets, data = np.frombuffer(column.buffers()[1], np.int32), np.zeros(0, np.uint8)
+    if column.buffers()[2] is not None:
+        data = np.frombuffer(column.buffers()[2], np.uint8)
+    valid = frozen(np.array([text is not None for text in texts], np.bool_))
+    bounds, content = frozen(offsets[: len(texts) + 1]), frozen(data)
+    numbers, all_valid = frozen(np.array(words, np.int64)), frozen(np.zeros(0, np.bool_))
+    one, other = np.zeros(len(texts), np.uint64), np.full(len(texts), 7, np.uint64)
+    both = one.copy(), other.copy()
+    for each in (one, other):
+        hash_bytes(bounds, content, valid, each)
+    hash_bytes_twice(bounds, content, valid, *both)
+    assert [each.tolist() for each in both] == [one.tolist(), other.tolist()]
+    one, other = np.zeros(len(words), np.uint64), np.full(len(words), 7, np.uint64)
+    both = one.copy(), other.copy()
+    for each in (one, other):
+        hash_words(numbers, all_valid, each)
+    hash_words_twice(numbers, all_valid, *both)
+    assert [each.tolist() for each in both] == [one.tolist(), other.tolist()]

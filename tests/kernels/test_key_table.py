@@ -6,8 +6,23 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.kernels.compiled import Int64s, inline
-from eventide.kernels.key_table import COUNT, KeyTable, empty_table, find, put, remove, roomy
+from eventide.kernels.compiled import Int64s, frozen, inline
+from eventide.kernels.key_entries import (
+    current_entries,
+    move_entries,
+    number_rows,
+    table_for,
+)
+from eventide.kernels.key_table import (
+    COUNT,
+    KeyTable,
+    empty_table,
+    find,
+    look_up,
+    put,
+    remove,
+    roomy,
+)
 
 
 @inline  # not kept on disk, where it would not notice that what it calls has changed
@@ -56,3 +71,53 @@ def test_a_table_grows_with_its_keys() -> None:
     steps[:, 0] = 2
     apply(table, steps, found)
     assert found.tolist() == list(range(1000))
+
+
+def words_of(keys: list[tuple[int, int]]) -> tuple[Int64s, Int64s]:
+    """Return keys as two columns."""
+    words = np.array(keys, np.int64).reshape(-1, 2)
+    return frozen(words[:, 0]), frozen(words[:, 1])
+
+
+@settings(deadline=None)
+@given(known=st.lists(KEYS, unique=True), rows=st.lists(KEYS))
+def test_keys_of_rows_are_numbered_behind_known_ones(
+    known: list[tuple[int, int]], rows: list[tuple[int, int]]
+) -> None:
+    expected = {key: number for number, key in enumerate(dict.fromkeys([*known, *rows]))}
+    numbers, fresh = np.empty(len(rows), np.int32), np.empty(len(rows), np.int64)
+    table = table_for(len(known) + len(rows))
+    count = number_rows(table, *words_of(known), *words_of(rows), numbers, fresh)
+    assert numbers.tolist() == [expected[key] for key in rows]
+    assert [rows[row] for row in fresh[:count]] == list(expected)[len(known) :]
+    assert fresh[:count].tolist() == sorted(rows.index(key) for key in {*rows} - {*known})
+
+
+ENTRIES = st.lists(st.tuples(st.lists(KEYS, unique=True), st.lists(KEYS, unique=True)))
+
+
+@settings(deadline=None)
+@given(steps=ENTRIES)
+def test_entries_move_as_in_a_dictionary(
+    steps: list[tuple[list[tuple[int, int]], list[tuple[int, int]]]],
+) -> None:
+    table, known = table_for(14), dict[tuple[int, int], int]()
+    lists: list[tuple[int, list[tuple[int, int]]]] = []
+    following = 0
+    for entered, taken in steps:
+        old = [key for key in taken if key in known]
+        numbers = np.array([known.pop(key) for key in old], np.int64)
+        known |= {key: following + place for place, key in enumerate(entered)}
+        move_entries(table, *words_of(entered), following, *words_of(old), frozen(numbers))
+        lists.append((following, entered))
+        following += len(entered)
+        assert table.facts[COUNT] == len(known)
+        found = np.full(len(taken), -1, np.int64)
+        look_up(table, *words_of(taken), found)
+        assert found.tolist() == [known.get(key, -1) for key in taken]
+        for first, keys in lists:
+            places = frozen(np.arange(len(keys)))
+            current = np.empty(len(keys), np.int64)
+            count = current_entries(table, *words_of(keys), first, places, current)
+            wanted = [place for place, key in enumerate(keys) if known.get(key) == first + place]
+            assert current[:count].tolist() == wanted

@@ -87,4 +87,10 @@ def one_spelling(column: pa.Array) -> pa.Array:
     """
     if not pa.types.is_floating(column.type):
         return column
+    if not column.null_count:
+        values = to_numpy(column)
+        # The least of values with a NaN is NaN.
+        has_nan = len(values) and np.isnan(values.min())
+        if not has_nan and not ((values == 0.0) & np.signbit(values)).any():
+            return column
     return pc.if_else(pc.is_nan(column), NAN, pc.add(column, ZERO))

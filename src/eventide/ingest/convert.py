@@ -123,13 +123,13 @@ def to_type(column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
         return pa.chunked_array([pa.nulls(len(column), target)])
     if data_type.kind == "timestamp":
         return to_timestamp(column)
-    if not may_become(source, data_type):
+    if source != target and not may_become(source, data_type):
         message = f"{source} does not become {target}"
         raise ValueError(message)
     if data_type.kind == "decimal" and pa.types.is_integer(source):
         # Arrow asks for room for any integer; go through a type that has it.
         column = column.cast(pa.decimal256(60, data_type.scale))
-    result = column.cast(target)
+    result = column if source == target else column.cast(target)
     if data_type.kind == "string":
         check_text(result)
     return result
@@ -212,8 +212,8 @@ def floor_divide(counts: pa.ChunkedArray, divisor: int) -> pa.ChunkedArray:
 
 def in_years(counts: pa.ChunkedArray) -> pa.ChunkedArray:
     """Turn microseconds into timestamps, refusing those that not every tool can show."""
-    bounds = pc.min_max(counts).as_py()
-    if bounds["min"] is not None and not MIN_TS_US <= bounds["min"] <= bounds["max"] <= MAX_TS_US:
+    least, most = pc.min_max(counts).values()
+    if least.is_valid and not MIN_TS_US <= least.as_py() <= most.as_py() <= MAX_TS_US:
         message = "a time lies outside the years 0001 to 9999"
         raise ValueError(message)
     return counts.cast(pa.timestamp("us"))

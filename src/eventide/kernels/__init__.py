@@ -3,8 +3,8 @@
 compiled.py     how a kernel is compiled, and the types of its arrays; pieces.py: what it calls
 grouping.py     rows to groups: which window and key a row belongs to
 ordering.py     whether rows are sorted, and the order that sorts them
-hashing.py      keys to numbers that are the same everywhere
-keys.py         rows by key; key_table.py: from a key to a number
+hashing.py      keys to numbers that are the same everywhere; fingerprints.py: to two at once
+keys.py         rows by key; key_table.py: from a key to a number; key_entries.py: many at once
 slabs.py        parts of one array, each with its owner; growing.py: arrays with room to spare
 text_numbers.py numbers in text
 aggregates/     sums, extremes, order statistics, sketches

@@ -13,6 +13,6 @@ situations/        SITUATIONS, TPSTREAM, and joins by relation
 standing/          the operators of standing queries
 stateful.py        things with a state; state.py and envelope.py: the state as bytes
 checking.py        checks of a state that is read
-key_layers.py      state by key, of which a step takes only the keys it needs
+key_layers.py      state by key, of which a step takes only the keys it needs; key_layer.py: a layer
 columns.py         concatenate batches, number keys; fingerprints.py: keys as two words
 """

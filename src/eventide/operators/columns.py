@@ -25,6 +25,9 @@ MANY_ROWS = 4096
 """Arrow's own numbering takes less for fewer rows than this."""
 
 
+Numbered = tuple[Int32s, list[pa.Array], int]
+"""The number of each row's key, the columns of the keys by number, and how many there are."""
+
 _FEWER = "select fewer or shorter columns, or keep less in a window"
 
 
@@ -66,7 +69,7 @@ def in_blocks(
         yield concat_batches(waiting, waiting[0].schema)
 
 
-def encode_keys(columns: Sequence[pa.Array], length: int) -> tuple[Int32s, list[pa.Array], int]:
+def encode_keys(columns: Sequence[pa.Array], length: int) -> Numbered:
     """Number the distinct keys; return the code of each row, the key columns by code, the count.
 
     Null is a key like any other. Without columns, all rows share one key.
@@ -84,9 +87,7 @@ def encode_keys(columns: Sequence[pa.Array], length: int) -> tuple[Int32s, list[
     return codes, [column.take(to_arrow(first)) for column in columns], count
 
 
-def encode_more(
-    known: Sequence[pa.Array], columns: Sequence[pa.Array], length: int
-) -> tuple[Int32s, list[pa.Array], int]:
+def encode_more(known: Sequence[pa.Array], columns: Sequence[pa.Array], length: int) -> Numbered:
     """Number keys as `encode_keys` does, the known ones (all different) first."""
     if len(columns) == 1 and len(known[0]) and columns[0].type in (pa.string(), pa.int64()):
         found = pc.index_in(columns[0], value_set=known[0])

@@ -10,10 +10,15 @@ import pyarrow as pa
 
 from eventide.accumulators.columns import one_spelling
 from eventide.accumulators.kept import opened_lists
+from eventide.arrays import to_numpy
 from eventide.kernels.compiled import Bools, Int64s, frozen
-from eventide.kernels.hashing import Hashes, hash_bytes, hash_words
+from eventide.kernels.fingerprints import hash_bytes_twice, hash_words_twice
+from eventide.kernels.hashing import Hashes
 
 _SECOND_SEED = np.uint64(0xD6E8FEB86659FD93)
+_ALL_VALID = frozen(np.zeros(0, np.bool_))
+_NO_BYTES = np.zeros(0, np.uint8)
+_BYTES = (pa.string(), pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +57,7 @@ def fingerprints(columns: Sequence[pa.Array], length: int) -> Fingerprints:
         return Fingerprints(frozen(words), frozen(second), null)
     first, second_hash = np.zeros(length, np.uint64), np.full(length, _SECOND_SEED)
     for column in plain:
-        _mix(column, first)
-        _mix(column, second_hash)
+        _mix(column, first, second_hash)
     return Fingerprints(frozen(first.view(np.int64)), frozen(second_hash.view(np.int64)), null)
 
 
@@ -90,22 +94,22 @@ def list_bytes(lists: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(lists), buffers)
 
 
-def _mix(column: pa.Array, out: Hashes) -> None:
+def _mix(column: pa.Array, first: Hashes, second: Hashes) -> None:
     """Mix a column into the hashes of its rows."""
-    valid = np.zeros(0, np.bool_)
+    valid = _ALL_VALID
     if column.null_count:
-        valid = column.is_valid().to_numpy(zero_copy_only=False)
+        valid = frozen(to_numpy(column.is_valid()))
     if _is_word(column.type):
-        hash_words(frozen(_words(column)), frozen(valid), out)
+        hash_words_twice(frozen(_words(column)), valid, first, second)
         return
     if pa.types.is_decimal(column.type):
         column = column.cast(pa.string())
     if pa.types.is_list(column.type):
         column = list_bytes(column)
-    texts = column.cast(pa.binary())
-    _, offsets_buffer, data_buffer = texts.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int32)[texts.offset :][: len(texts) + 1]
-    data = np.zeros(0, np.uint8)
-    if data_buffer is not None:
-        data = np.frombuffer(data_buffer, np.uint8)
-    hash_bytes(frozen(offsets), frozen(data), frozen(valid), out)
+    if column.type not in _BYTES:
+        column = column.cast(pa.binary())
+    _, offsets_buffer, data_buffer = column.buffers()
+    start = column.offset
+    offsets = np.frombuffer(offsets_buffer, np.int32)[start : start + len(column) + 1]
+    data = _NO_BYTES if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
+    hash_bytes_twice(frozen(offsets), frozen(data), valid, first, second)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eventide.kernels.compiled import frozen
 from eventide.kernels.patterns import search as match_search
 from eventide.kernels.patterns.code import Code, Tables
-from eventide.kernels.patterns.search import Found, search
+from eventide.kernels.patterns.search import Found, search, searchable
 from eventide.kernels.patterns.tables import PAUSED, TOO_MANY_MATCHES, Partitions, Rows, Rules
 from eventide.lang.sql import plan_sql
 from eventide.operators.patterns.conditions import compile_conditions, steps_of
@@ -88,7 +88,14 @@ def found_in(
     )
     ts = frozen(np.arange(len(flat), dtype=np.int64))
     rows = Rows(ts, frozen(flat))
-    return search(steps_of(automaton), no_code(automaton), no_tables(len(flat)), rows, parts, rules)
+    return search(
+        searchable(steps_of(automaton)),
+        no_code(automaton),
+        no_tables(len(flat)),
+        rows,
+        parts,
+        rules,
+    )
 
 
 def twin(automaton: PatternAutomaton, masks: Sequence[int]) -> Iterator[tuple[int, list[int]]]:

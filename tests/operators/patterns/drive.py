@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.kernels.compiled import frozen
-from eventide.kernels.patterns.search import Found, search
+from eventide.kernels.patterns.search import Found, search, searchable
 from eventide.kernels.patterns.tables import Partitions, Rows, Rules
 from eventide.operators.patterns.conditions import Conditions
 from eventide.plan.patterns.nodes import MatchRecognize
@@ -82,7 +82,7 @@ def look(
     node = conditions.node
     ts = frozen(np.array([row["ts"] for row in rows], np.int64))
     return search(
-        conditions.steps,
+        searchable(conditions.steps),
         conditions.code,
         conditions.tables(batch_of(node, rows)),
         Rows(ts, masks_of(node, conditions, rows)),

@@ -29,7 +29,7 @@ from eventide.engines.live.feeds import (
     LiveFeed,
     accepted,
     check_in_order,
-    checked_names,
+    check_present,
     feeds_of,
     rest_of,
     watermark,
@@ -240,10 +240,30 @@ class LiveEngine(Stateful[LiveState]):
     def by_feed(self, arrived: Arrived) -> dict[int, pa.RecordBatch]:
         """Return events by the number of their feed, with the columns that are read."""
         return {
-            number: arrived[feed.stream].select(checked_names(feed, arrived[feed.stream].schema))
+            number: self.columns_read(number, arrived[feed.stream])
             for number, feed in enumerate(self.feeds)
             if feed.stream in arrived
         }
+
+    def columns_read(self, number: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the columns that a feed reads, unless the events no longer have them."""
+        feed, present = self.feeds[number], rows.schema
+        if present.equals(feed.schema):
+            return rows
+        if not present.equals(self.checked.get(number, feed.schema)):
+            check_present(feed.schema, present, feed.stream)
+            self.checked[number] = present
+        return rows.select(feed.schema.names)
+
+    @cached_property
+    def checked(self) -> dict[int, pa.Schema]:
+        """The columns that the events of each feed had lately: checked when they change."""
+        return {}
+
+    @cached_property
+    def nothing(self) -> pa.RecordBatch:
+        """A report without rows."""
+        return no_rows(self.output_schema)
 
     def complete_until(self, state: LiveState) -> int:
         """Return the instant before which all rows of the query have been reported."""
@@ -342,7 +362,7 @@ class LiveEngine(Stateful[LiveState]):
     def run_until(self, state: LiveState, clock_us: int) -> tuple[LiveState, pa.RecordBatch]:
         """Send the events before the clock through the operators; late ones are behind it."""
         if clock_us <= state.clock_us and not self.takes_late(state):
-            return state, no_rows(self.output_schema)
+            return state, self.nothing
         leaving: list[pa.RecordBatch] = []
         feeds: list[FeedState] = []
         for held in state.feeds:

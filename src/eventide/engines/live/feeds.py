@@ -21,6 +21,8 @@ MOST_HELD = 16
 """Events that wait are copied if so many times their own memory would be held for them. The next
 events that come are put behind them in new memory anyway.
 """
+SPARE_BYTES = 1 << 18
+"""So much memory of events that have left may be held by those that wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ def accepted(
 def rest_of(rows: pa.RecordBatch, start: int) -> pa.RecordBatch:
     """Return the rows from a place on, without much memory of those before it."""
     rest = rows.slice(start)
-    if not start or rest.get_total_buffer_size() <= MOST_HELD * rest.nbytes:
+    if not start or rest.get_total_buffer_size() <= max(SPARE_BYTES, MOST_HELD * rest.nbytes):
         return rest
     return rest.take(pa.array(np.arange(rest.num_rows)))
 
@@ -99,12 +101,6 @@ def watermark(held: FeedState, lateness_us: int) -> int:
     if held.newest_us == START_OF_TIME_US:
         return held.advanced_us
     return max(held.newest_us - lateness_us, held.advanced_us)
-
-
-def checked_names(feed: LiveFeed, present: pa.Schema) -> list[str]:
-    """Return the columns of a feed, unless the events no longer have them."""
-    check_present(feed.schema, present, feed.stream)
-    return list(feed.schema.names)
 
 
 def check_in_order(waiting: pa.RecordBatch) -> None:

@@ -5,6 +5,7 @@ The kernels of preferred.py and every.py do the work.
 
 from __future__ import annotations
 
+import threading
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.patterns import tables as match_tables
 from eventide.kernels.patterns.code import (
+    BASE,
     BUDGET,
     DEPTH,
     HELD,
@@ -24,6 +26,7 @@ from eventide.kernels.patterns.code import (
     SEEN,
     STATUS,
     UPDATE,
+    USED,
     WHAT,
     Code,
     Tables,
@@ -50,6 +53,8 @@ MOST_TAKEN = 2**24
 """Rows of matches that are held at a time."""
 
 _SLOTS = 2**22
+_MOST_USED = 2**20
+"""Memory of which more has been used is given back after a search."""
 _MOST_PLACES = 2**26
 
 
@@ -76,7 +81,7 @@ class Found(NamedTuple):
 
 
 def search(
-    steps: Steps,
+    automaton: Automaton,
     code: Code,
     tables: Tables,
     rows: Rows,
@@ -84,8 +89,9 @@ def search(
     rules: Rules,
 ) -> Found:
     """Find the matches of all partitions that can be decided with the present rows."""
-    automaton = _automaton(steps)
-    work, sets = _memory(automaton, code, tables, partitions, rules)
+    failures = _failures()
+    work = _memory(code, tables, partitions, failures)
+    sets = _sets(automaton, len(work.frames), rules)
     following = np.array(partitions.begin, np.int64)
     numbers = np.array(partitions.numbers, np.int64)
     rules = rules._replace(skip_set=int(np.uint64(rules.skip_set).view(np.int64)))
@@ -122,6 +128,9 @@ def search(
                 break
         # Matches may be empty: there can be more of them than rows.
         out = _more_room(out, matches, 2 * max(needed, matches + 1))
+    # Not after an interrupt: then it is not known how far the memory is used.
+    used = int(work.info[BASE] + work.info[USED])
+    _SPARE.failures = failures._replace(used=used) if used < _MOST_USED else None
     matches = int(work.info[MATCHES])
     about, first = out.about[:matches], out.first[: matches + 1]
     status, key, at = (int(work.info[each]) for each in (STATUS, KEY_AT, WHAT))
@@ -164,7 +173,31 @@ def _more_room(out: Out | None, matches: int, rows: int) -> Out:
     return larger
 
 
-def _automaton(steps: Steps) -> Automaton:
+class Failures(NamedTuple):
+    """Memory for states that are known to fail: `used` words of it are no longer needed.
+
+    See kernels/patterns/remembered.py.
+    """
+
+    slots: Int64s
+    words: Int64s
+    used: int
+
+
+_SPARE = threading.local()
+
+
+def _failures() -> Failures:
+    """Return the memory of the last search of this thread; what is never used takes no room."""
+    found: Failures | None = getattr(_SPARE, "failures", None)
+    _SPARE.failures = None
+    if found is not None:
+        return found
+    return Failures(np.zeros(_SLOTS, np.int64), np.empty(8 * MOST_REMEMBERED, np.int64), 0)
+
+
+def searchable(steps: Steps) -> Automaton:
+    """Return an automaton as the search takes it."""
     nodes = len(steps.first) - 1
     absent = frozen(steps.absent.view(np.int64))
     node_absent = np.zeros(nodes, np.int64)
@@ -184,13 +217,10 @@ def _automaton(steps: Steps) -> Automaton:
     )
 
 
-def _memory(
-    automaton: Automaton, code: Code, tables: Tables, partitions: Partitions, rules: Rules
-) -> tuple[Work, Sets]:
+def _memory(code: Code, tables: Tables, partitions: Partitions, failures: Failures) -> Work:
     """Allocate for the longest possible match; unused memory is never touched."""
     lengths = partitions.offsets[1:] - partitions.begin
     depth = int(lengths.max(initial=0)) + 3
-    nodes = len(automaton.nodes) - 1
     key_width = int(np.diff(code.by_node[:, SEEN]).max(initial=0))
     stack = len(code.instructions) + 2
     frames = np.empty((depth, REGISTERS + len(code.registers)), np.int64)
@@ -198,22 +228,28 @@ def _memory(
     # Nothing changes what holds before the first row.
     frames[0, REGISTERS:] = code.registers
     float_registers[0] = 0.0
-    work = Work(
+    info = np.zeros(KEY + max(2 * key_width + 2, 4096), np.int64)
+    info[BASE] = failures.used
+    return Work(
         frames=frames,
         float_registers=float_registers,
         stack=np.empty(stack, np.int64),
         stack_floats=np.empty(stack, np.float64),
         stack_valid=np.empty(stack, np.bool_),
         counts=np.zeros(int(tables.starts[-1]), np.int64),
-        slots=np.zeros(_SLOTS, np.int64),
-        words=np.empty(8 * MOST_REMEMBERED, np.int64),
-        info=np.zeros(KEY + max(2 * key_width + 2, 4096), np.int64),
+        slots=failures.slots,
+        words=failures.words,
+        info=info,
     )
+
+
+def _sets(automaton: Automaton, depth: int, rules: Rules) -> Sets:
+    """Allocate for sets of nodes, if all matches are looked for."""
+    nodes = len(automaton.nodes) - 1
     places = min(depth * nodes, _MOST_PLACES) + nodes if rules.strategy == SKIP_TILL_ANY else 0
-    sets = Sets(
+    return Sets(
         np.empty(places, np.int64),
         np.empty(places, np.int64),
         np.empty(places if automaton.asks_later else 0, np.int64),
         np.zeros(nodes + 1, np.int64),
     )
-    return work, sets

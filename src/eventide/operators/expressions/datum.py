@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.arrays import to_numpy
 from eventide.schema import DataType
 
 Datum: TypeAlias = pa.Array | pa.Scalar
@@ -91,5 +93,10 @@ def is_float(datum: Datum) -> bool:
 
 def has_nan(datum: Datum) -> bool:
     """Whether a float is NaN somewhere."""
-    found = pc.is_nan(datum)
-    return bool(found.as_py() if isinstance(found, pa.Scalar) else pc.any(found).as_py())
+    if isinstance(datum, pa.Scalar):
+        return datum.is_valid and math.isnan(datum.as_py())
+    if isinstance(datum, pa.Array) and not datum.null_count:
+        # The least of values with a NaN is NaN.
+        values = to_numpy(datum)
+        return bool(len(values)) and bool(np.isnan(values.min()))
+    return bool(pc.any(pc.is_nan(datum)).as_py())

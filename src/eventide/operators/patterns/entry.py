@@ -18,7 +18,8 @@ from eventide.errors import EvaluationError
 from eventide.instants import END_OF_TIME_US, START_OF_TIME_US
 from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.patterns.entry import last_meeting
-from eventide.operators.key_layers import NEVER
+from eventide.operators.columns import encode_keys
+from eventide.operators.key_layer import NEVER
 from eventide.operators.patterns.match import MatchRows
 from eventide.operators.patterns.one_row import OneRow
 from eventide.operators.patterns.state import MatchState
@@ -95,7 +96,9 @@ def ends_of(operator: MatchRows, rows: pa.RecordBatch, first: int, last: int) ->
     node = replace(operator.node, skip=Skip("next row"), timeout_rows=False, output="one row")
     every = MatchRows(node, operator.output_schema)
     ends = np.arange(first, last)
-    by_key, state = every.together(state_at(rows, first), rows.slice(rows.num_rows), [])
+    by_key, state = every.together(
+        state_at(rows, first), rows.slice(rows.num_rows), encode_keys([], 0)
+    )
     for matches, _ in every.find(
         by_key,
         every.partitions(by_key, state, END_OF_TIME_US),

@@ -8,7 +8,7 @@ Results do not depend on how rows are divided into batches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
@@ -17,16 +17,17 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from eventide.arrays import no_rows, to_arrow
+from eventide.arrays import no_rows
 from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
-from eventide.kernels.compiled import Bools, Int64s, frozen
+from eventide.kernels.compiled import Int64s, frozen
 from eventide.kernels.grouping import order_by_key
-from eventide.kernels.keys import search_keys
 from eventide.kernels.ordering import is_sorted, ranges
 from eventide.kernels.patterns.code import Tables
+from eventide.kernels.patterns.ground import Automaton
 from eventide.kernels.patterns.notes import Predecessors
+from eventide.kernels.patterns.remainder import RestRules
 from eventide.kernels.patterns.scan import scan
-from eventide.kernels.patterns.search import search
+from eventide.kernels.patterns.search import search, searchable
 from eventide.kernels.patterns.tables import (
     CONTIGUOUS,
     NEXT_ROW,
@@ -42,9 +43,9 @@ from eventide.kernels.patterns.tables import (
     Rules,
     Steps,
 )
-from eventide.operators.columns import concat_batches, encode_more
+from eventide.operators.columns import Numbered, concat_batches
 from eventide.operators.expressions.evaluate import evaluate
-from eventide.operators.key_layers import NEVER, KeyLayers
+from eventide.operators.key_layers import KeyLayers
 from eventide.operators.operator import Size
 from eventide.operators.patterns.conditions import Conditions, compile_conditions
 from eventide.operators.patterns.found import predecessors_of, scanned_matches, searched_matches
@@ -57,8 +58,9 @@ from eventide.operators.patterns.masks import (
 )
 from eventide.operators.patterns.measures import MatchChains, Measure, Naming
 from eventide.operators.patterns.outcome import check_outcome
+from eventide.operators.patterns.remainder import due_times, remainder
 from eventide.operators.patterns.report import Report
-from eventide.operators.patterns.state import Excerpts, MatchState, joined, part_of
+from eventide.operators.patterns.state import Excerpts, MatchState, joined, part_of, with_new_keys
 from eventide.operators.patterns.written_state import WrittenForm, read_state, write_state
 from eventide.operators.stateful import Stateful
 from eventide.plan.expressions import At, MatchNumber, columns_of, walk
@@ -72,6 +74,12 @@ MOST_ELEMENTS = 4_000_000
 SMALLEST_PART = 100_000
 """With fewer rows a thread costs more than it saves."""
 PARTS_A_THREAD = 2
+
+_NO_NUMBERS, _NO_MARKS = frozen(np.empty(0, np.int64)), frozen(np.empty(0, np.bool_))
+NOTHING_LEFT = Partitions(
+    frozen(np.zeros(1, np.int64)), _NO_NUMBERS, _NO_NUMBERS, _NO_MARKS, _NO_NUMBERS, _NO_NUMBERS
+)
+"""Where no key stands: all are done."""
 
 LONGEST_US = 2**61
 """As good as no limit, and no sum with a time overflows."""
@@ -88,6 +96,9 @@ SKIPS = {
     "last": TO_LAST,
 }
 
+
+StepPart = tuple[MatchState, Int64s, list[pa.RecordBatch]]
+"""The state of some keys after a step, the numbers that they had in it, and results."""
 
 Run = tuple[MatchChains, Partitions, int, int]
 """Matches, where each key stands after them, and how the matcher ended, at which start row."""
@@ -140,6 +151,11 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
     def steps(self) -> Steps:
         """The automaton as arrays."""
         return self.conditions.steps
+
+    @cached_property
+    def searched_steps(self) -> Automaton:
+        """The automaton as arrays for the search."""
+        return searchable(self.steps)
 
     @cached_property
     def before(self) -> Predecessors:
@@ -229,22 +245,23 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         keys = [evaluate(key.expression, rows) for key in self.node.keys]
         taken = state.taken(keys, rows.num_rows, until_us)
         # No start row of other keys has run out of time since they were looked at.
-        known = replace(taken.part, watermark_us=state.watermark_us)
-        by_key, grown = self.together(known, rows, keys)
+        by_key, grown = self.together(taken.part, rows, taken.numbered())
+        rules = self.rules(state.watermark_us, until_us)
         parts = list(self.parts(by_key, grown))
 
-        def run(part: tuple[RowsByKey, MatchState]) -> tuple[MatchState, list[pa.RecordBatch]]:
-            return self.step_part(*part, until_us)
+        def run(part: tuple[RowsByKey, MatchState]) -> StepPart:
+            return self.step_part(*part, rules)
 
         if len(parts) == 1:
             done = [run(parts[0])]
         else:
             with ThreadPoolExecutor(self.threads) as threads:
                 done = list(threads.map(run, parts))
-        results = [batch for _, found in done for batch in found]
+        results = [batch for _, _, found in done for batch in found]
         found_rows = concat_batches(results, self.output_schema) if results else self.no_results
-        after = joined([after for after, _ in done], self.source_schema)
-        return taken.put(after, until_us), found_rows
+        after = joined([after for after, _, _ in done], self.source_schema)
+        stayed = done[0][1] if len(done) == 1 else None
+        return taken.put(after, until_us, stayed), found_rows
 
     def reached(self, state: KeyLayers[MatchState], until_us: int) -> int:
         """Return the instant before which no match will end that is still to be reported.
@@ -307,12 +324,9 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         with ThreadPoolExecutor(self.threads) as threads:
             return np.concatenate(list(threads.map(partial(marks_of, self.local), parts)))
 
-    def step_part(
-        self, by_key: RowsByKey, state: MatchState, watermark_us: int
-    ) -> tuple[MatchState, list[pa.RecordBatch]]:
+    def step_part(self, by_key: RowsByKey, state: MatchState, rules: Rules) -> StepPart:
         """Find the matches of some keys, and the state that has to be kept of them."""
-        parts = self.partitions(by_key, state, watermark_us)
-        rules = self.rules(state.watermark_us, watermark_us)
+        parts = self.partitions(by_key, state, rules.watermark_us)
         matched = state.matched.copy()
         results = []
         for found, moved in self.find(by_key, parts, rules):
@@ -320,8 +334,12 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
                 decided = (parts.begin, moved.begin)
                 results.append(self.report.rows_from(by_key, state.keys, found, matched, decided))
             parts = moved
-        after = self.still_needed(by_key, state.keys, parts, matched, watermark_us)
-        return after, [batch for batch in results if batch.num_rows]
+        if rules.ended:
+            # No row will follow.
+            parts = NOTHING_LEFT
+        keeping = self.keeping(rules.watermark_us)
+        after, stayed = remainder(by_key, state.keys, parts, matched, keeping)
+        return after, stayed, [batch for batch in results if batch.num_rows]
 
     def partitions(self, by_key: RowsByKey, state: MatchState, watermark_us: int) -> Partitions:
         """Return where each key stands."""
@@ -338,11 +356,11 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         )
 
     def together(
-        self, state: MatchState, rows: pa.RecordBatch, fresh: Sequence[pa.Array]
+        self, state: MatchState, rows: pa.RecordBatch, numbered: Numbered
     ) -> tuple[RowsByKey, MatchState]:
         """Return the kept and the new rows by key, and the state including new keys."""
         old = len(state.kept)
-        codes, keys, count = encode_more(state.keys, fresh, rows.num_rows)
+        codes, keys, count = numbered
         all_codes = codes
         if state.rows.num_rows:
             kept_codes = np.repeat(np.arange(old, dtype=np.int32), state.kept)
@@ -350,15 +368,7 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         order, offsets = np.empty(len(all_codes), np.int64), np.zeros(count + 1, np.int64)
         order_by_key(frozen(all_codes), offsets, order)
         order = frozen(order)
-        nothing = np.zeros(count - old, np.int64)
-        grown = replace(
-            state,
-            keys=tuple(keys),
-            begin=np.concatenate([state.begin, nothing]),
-            seen=np.concatenate([state.seen, nothing]),
-            numbers=np.concatenate([state.numbers, nothing]),
-            whole=np.concatenate([state.whole, np.ones(count - old, np.bool_)]),
-        )
+        grown = state if count == old else with_new_keys(state, tuple(keys))
         if self.shows_unmatched:
             fresh_rows = np.zeros(rows.num_rows, np.bool_)
             grown = replace(grown, matched=np.concatenate([state.matched, fresh_rows])[order])
@@ -366,20 +376,26 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         in_order = count == 1 or is_sorted(order, order)
         return RowsByKey(everything, order, offsets, in_order), grown
 
-    def rules(self, last_watermark_us: int, watermark_us: int) -> Rules:
-        """Return how matches are looked for in this step."""
+    @cached_property
+    def fixed_rules(self) -> Rules:
+        """How matches are looked for, apart from the time."""
         within = self.node.within_us
         skip = self.node.skip
         chosen = self.naming.numbers(skip.variable) if skip.variable else frozenset[int]()
         return Rules(
-            STRATEGIES[self.node.strategy],
-            -1 if within is None else min(within, LONGEST_US),
-            watermark_us,
-            last_watermark_us,
-            watermark_us == END_OF_TIME_US,
-            SKIPS[skip.to],
-            sum(1 << number for number in chosen),
-            self.node.timeout_rows,
+            strategy=STRATEGIES[self.node.strategy],
+            within_us=-1 if within is None else min(within, LONGEST_US),
+            skip_to=SKIPS[skip.to],
+            skip_set=sum(1 << number for number in chosen),
+            timeouts=self.node.timeout_rows,
+        )
+
+    def rules(self, last_watermark_us: int, watermark_us: int) -> Rules:
+        """Return how matches are looked for in this step."""
+        return self.fixed_rules._replace(
+            watermark_us=watermark_us,
+            last_watermark_us=last_watermark_us,
+            ended=watermark_us == END_OF_TIME_US,
         )
 
     def find(
@@ -417,59 +433,18 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
 
     def searched(self, tables: Tables, rows: Rows, parts: Partitions, rules: Rules) -> Run:
         """Search for matches: conditions read the match, or rows may be skipped."""
-        found = search(self.steps, self.conditions.code, tables, rows, parts, rules)
+        found = search(self.searched_steps, self.conditions.code, tables, rows, parts, rules)
         if found.status == NO_ANSWER:
             raise self.conditions.no_answer(found.instruction)
         moved = parts._replace(begin=frozen(found.next), numbers=frozen(found.numbers))
         return searched_matches(found), moved, found.status, found.where
 
-    def still_needed(
-        self,
-        by_key: RowsByKey,
-        keys: tuple[pa.Array, ...],
-        parts: Partitions,
-        matched: Bools,
-        watermark_us: int,
-    ) -> MatchState:
-        """Return the state without what later rows cannot need."""
-        low, high = by_key.offsets[:-1], by_key.offsets[1:]
-        begin = np.minimum(np.asarray(parts.begin), high)
-        first = np.maximum(begin - self.keeps_back, low)
-        kept = high - first
-        stays = np.ones(len(kept), np.bool_) if self.remembers_keys else kept > 0
-        if watermark_us == END_OF_TIME_US:
-            stays = np.zeros(len(kept), np.bool_)
-        stayed = np.flatnonzero(stays)
-        places = ranges(first[stayed], kept[stayed])
-        where = places if by_key.in_key_order else by_key.order[places]
-        compact = len(where) == by_key.rows.num_rows and by_key.in_key_order
-        return MatchState(
-            by_key.rows if compact else by_key.rows.take(to_arrow(where)),
-            tuple(key.take(to_arrow(stayed)) for key in keys),
-            kept[stayed],
-            (begin - first)[stayed],
-            (np.asarray(parts.known) - first)[stayed],
-            np.asarray(parts.numbers)[stayed],
-            (np.asarray(parts.whole) & (first == low))[stayed],
-            matched[places] if self.shows_unmatched else matched,
-            self.due(by_key, stayed, begin[stayed], watermark_us),
-            watermark_us,
-        )
-
-    def due(self, by_key: RowsByKey, keys: Int64s, begin: Int64s, watermark_us: int) -> Int64s:
-        """Return when the time of the next undecided start row of each key is over."""
-        due = np.full(len(keys), NEVER, np.int64)
-        if self.node.within_us is None:
-            return due
-        within_us = min(self.node.within_us, LONGEST_US)
-        times, offsets = frozen(by_key.times), frozen(by_key.offsets)
-        next_row = np.empty(len(keys), np.int64)
-        wanted = np.full(len(keys), max(watermark_us, -LONGEST_US) - within_us, np.int64)
-        search_keys(times, offsets, frozen(keys), frozen(wanted), False, next_row)
-        next_row = np.maximum(next_row, begin)
-        waits = np.flatnonzero(next_row < offsets[1:][keys])
-        due[waits] = times[next_row[waits]] + within_us
-        return due
+    def keeping(self, watermark_us: int) -> RestRules:
+        """Return how much is kept of a key."""
+        within = self.node.within_us
+        within = -1 if within is None else min(within, LONGEST_US)
+        watermark_us = max(watermark_us, -LONGEST_US)
+        return RestRules(self.keeps_back, self.remembers_keys, within, watermark_us)
 
     @cached_property
     def written_form(self) -> WrittenForm:
@@ -487,5 +462,6 @@ class MatchRows(Stateful[KeyLayers[MatchState]]):
         offsets = np.concatenate([[0], np.cumsum(kept)])
         by_key = RowsByKey(rows, np.arange(rows.num_rows), offsets, in_key_order=True)
         matched = held.matched if self.shows_unmatched else held.matched[:0]
-        due = self.due(by_key, np.arange(len(kept)), offsets[:-1] + held.begin, held.watermark_us)
+        parts = self.partitions(by_key, held, held.watermark_us)
+        due = due_times(by_key, parts, self.keeping(held.watermark_us))
         return KeyLayers.of(replace(held, matched=matched, due=due), held.watermark_us)

@@ -9,24 +9,54 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.accumulators import Frames, Groups
-from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.compiled import Bools, Int64s, frozen
 from eventide.kernels.patterns.paths import first_on, further_on, in_runs, last_on, place_of_row
 from eventide.operators.aggregate import accumulator_of
 from eventide.operators.patterns.measures import (
     Measure,
     Measures,
+    Naming,
+    Place,
     Target,
     at_heads,
     nodes_at,
     place_of,
     reads_number,
 )
-from eventide.plan.expressions import At, Expression, MatchAggregate
+from eventide.plan.expressions import At, MatchAggregate
+
+
+@dataclass(frozen=True)
+class AskedPlaces:
+    """The places that measures read, as the kernel takes them that looks for all at once."""
+
+    places: tuple[Place, ...]
+    chosen: Bools
+    first: Bools
+    offset: Int64s
+
+    @classmethod
+    def of(cls, measures: Sequence[Measure], naming: Naming) -> AskedPlaces:
+        """Return the places of all leaves but those at the start row."""
+        leaves = [leaf for each in measures for _, leaf in each.leaves]
+        found = {
+            place_of(leaf): leaf for leaf in leaves if isinstance(leaf, At) and leaf.edge != "start"
+        }
+        asked = found.values()
+        return cls(
+            tuple(found),
+            frozen(np.array([naming.chosen(leaf.variable) for leaf in asked], np.bool_)),
+            frozen(np.array([leaf.edge == "first" for leaf in asked], np.bool_)),
+            frozen(np.array([leaf.offset for leaf in asked], np.int64)),
+        )
 
 
 @dataclass(frozen=True)
 class OneRow(Measures):
     """One item for each match, which sees all of it."""
+
+    asked: AskedPlaces | None = None
+    """What its measures read, if that is known."""
 
     @property
     def count(self) -> int:
@@ -40,29 +70,19 @@ class OneRow(Measures):
 
     def columns(self, measures: Sequence[Measure]) -> dict[str, pa.Array]:
         """Return the values of measures for every item."""
-        self.look_for([leaf for each in measures for _, leaf in each.leaves])
+        if self.asked is not None and self.asked.places:
+            self.look_for(self.asked)
         return super().columns(measures)
 
-    def look_for(self, leaves: Sequence[Expression]) -> None:
-        """Find the places of several leaves at once, if no path runs into another."""
+    def look_for(self, asked: AskedPlaces) -> None:
+        """Find several places at once, if no path runs into another."""
         matches = self.matches
-        places = {
-            place_of(leaf): leaf for leaf in leaves if isinstance(leaf, At) and leaf.edge != "start"
-        }
         # Paths that share tails, or of which some matches are left out, are not runs.
-        if matches.shares or len(matches.bounds) != matches.count + 1 or not places:
+        if matches.shares or len(matches.bounds) != matches.count + 1:
             return
-        asked = list(places.values())
-        elements = np.empty((len(asked), matches.count), np.int64)
-        in_runs(
-            matches.bounds,
-            matches.node,
-            frozen(np.array([self.naming.chosen(leaf.variable) for leaf in asked])),
-            frozen(np.array([leaf.edge == "first" for leaf in asked])),
-            frozen(np.array([leaf.offset for leaf in asked], np.int64)),
-            elements,
-        )
-        for place, found in zip(places, elements, strict=True):
+        elements = np.empty((len(asked.places), matches.count), np.int64)
+        in_runs(matches.bounds, matches.node, asked.chosen, asked.first, asked.offset, elements)
+        for place, found in zip(asked.places, elements, strict=True):
             self.targets[place] = self.rows_and_nodes(found)
 
     def rows_and_nodes(self, elements: Int64s) -> Target:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ from eventide.operators.patterns.measures import (
     Naming,
     Unrolled,
 )
-from eventide.operators.patterns.one_row import OneRow
+from eventide.operators.patterns.one_row import AskedPlaces, OneRow
 from eventide.plan.patterns.nodes import TIMED_OUT, MatchRecognize
 
 
@@ -40,6 +41,11 @@ class Report:
     def shows_unmatched(self) -> bool:
         """Whether the output has rows in no match, so that matched rows have to be marked."""
         return self.node.output == "with unmatched"
+
+    @cached_property
+    def asked(self) -> AskedPlaces:
+        """The places that the measures read."""
+        return AskedPlaces.of(self.measures, self.naming)
 
     def rows_from(
         self,
@@ -60,7 +66,7 @@ class Report:
         if self.owned != ALL_TIME:
             matches = matches.only(self.is_owned(by_key, matches.start))
         if not self.node.all_rows:
-            return self.rows_of(OneRow(self.naming, by_key, matches), keys, None)
+            return self.rows_of(OneRow(self.naming, by_key, matches, self.asked), keys, None)
         paths = Unrolled.of(matches, matches.lengths())
         excluded = np.array([node.excluded for node in self.naming.automaton.nodes])
         places = np.flatnonzero(~excluded[paths.node])

@@ -81,9 +81,9 @@ class MatchState:
             due=self.due[keys],
         )
 
-    def joined(self, other: MatchState) -> MatchState:
-        """Return these keys, then those of another state."""
-        return joined([self, other], self.rows.schema)
+    def joined(self, others: Sequence[MatchState]) -> MatchState:
+        """Return these keys, then those of other states."""
+        return joined([self, *others], self.rows.schema)
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,16 @@ def part_of(state: MatchState, offsets: Int64s, first: int, last: int) -> MatchS
         whole=state.whole[keys],
         matched=state.matched[offsets[first] : offsets[last]],
     )
+
+
+def with_new_keys(state: MatchState, keys: tuple[pa.Array, ...]) -> MatchState:
+    """Return the state with more keys behind its own, which have nothing yet."""
+    old, count = len(state.begin), len(keys[0]) if keys else 1
+    begin, seen, numbers = np.zeros((3, count), np.int64)
+    begin[:old], seen[:old], numbers[:old] = state.begin, state.seen, state.numbers
+    whole = np.ones(count, np.bool_)
+    whole[:old] = state.whole
+    return replace(state, keys=keys, begin=begin, seen=seen, numbers=numbers, whole=whole)
 
 
 def joined(states: Sequence[MatchState], schema: pa.Schema) -> MatchState:

@@ -75,7 +75,7 @@ class DeriveSituations(Stateful[SituationState]):
         columns = [evaluate(key.expression, events) for key in self.node.keys]
         taken = state.keys.taken(columns, events.num_rows, until_us)
         before = RunState(taken.part.known, taken.part.runs, state.position)
-        derived = self.derivation.step(before, events, columns, until_us)
+        derived = self.derivation.step(before, events, taken.numbered(), until_us)
         runs = derived.runs
         values = [
             RunValues.of(self.aggregates, derived, symbol, carried, events)
@@ -102,7 +102,7 @@ class DeriveSituations(Stateful[SituationState]):
         kept = np.flatnonzero(runs.end_pos == NEVER)
         parts = merged_parts(values, runs.symbol, kept)
         unused = np.zeros(len(derived.keys.held), np.bool_)
-        after, _ = self.derivation.remember(derived, kept, unused, spare=not taken.below)
+        after, _ = self.derivation.remember(derived, kept, unused, spare=taken.is_whole)
         layers = taken.put(self.keyed(after, parts), until_us)
         return SituationState(layers, derived.position), results
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Self
 
 import numpy as np
@@ -14,7 +16,7 @@ from eventide.kernels.grouping import order_by_key
 from eventide.kernels.ordering import ranges
 from eventide.kernels.situations.runs import NEVER as NOT_YET
 from eventide.operators.columns import concat_batches
-from eventide.operators.key_layers import NEVER
+from eventide.operators.key_layer import NEVER
 from eventide.operators.situations.runs import (
     LONGEST_US,
     KeyStates,
@@ -105,23 +107,34 @@ class KeyedSituations:
         place[runs] = np.arange(len(runs))
         return np.asarray(place[self.pending[place[self.pending[:, 0]] >= 0]])
 
-    def joined(self, other: Self) -> Self:
-        """Return these keys, then those of another part."""
-        keys, runs = len(self.known.held), len(self.runs)
-        columns = zip(self.runs.columns[1:], other.runs.columns[1:], strict=True)
-        both = map(np.concatenate, columns)
+    def joined(self, others: Sequence[Self]) -> Self:
+        """Return these keys, then those of other parts."""
+        each = [self, *others]
+        keys = before(len(one.known.held) for one in each)
+        runs = before(len(one.runs) for one in each)
+        columns = zip(*(one.runs.columns[1:] for one in each), strict=True)
         return type(self)(
-            self.known.joined(other.known),
-            Runs(np.concatenate([self.runs.key, other.runs.key + keys]), *both),
+            self.known.joined([other.known for other in others]),
+            Runs(moved_on([one.runs.key for one in each], keys), *map(np.concatenate, columns)),
             tuple(
                 Parts(
-                    concat_batches([one.columns, more.columns], one.columns.schema),
-                    np.concatenate([one.run, more.run + runs]),
+                    concat_batches([one.columns for one in parts], parts[0].columns.schema),
+                    moved_on([one.run for one in parts], runs),
                 )
-                for one, more in zip(self.parts, other.parts, strict=True)
+                for parts in zip(*(one.parts for one in each), strict=True)
             ),
-            np.concatenate([self.reported, other.reported]),
-            np.concatenate([self.pending, other.pending + runs]),
+            np.concatenate([one.reported for one in each]),
+            moved_on([one.pending for one in each], runs),
             self.gap_us,
             self.within_us,
         )
+
+
+def before(counts: Iterable[int]) -> list[int]:
+    """Return for each count the sum of those before it."""
+    return list(accumulate(counts, initial=0))[:-1]
+
+
+def moved_on(numbers: Sequence[Int64s], by: Sequence[int]) -> Int64s:
+    """Return lists of numbers as one, those of each list larger by a number."""
+    return np.concatenate([each + more for each, more in zip(numbers, by, strict=True)])

@@ -143,7 +143,7 @@ class MatchSituations(Stateful[PatternState]):
         columns = [evaluate(key.expression, rows) for key in self.node.keys]
         taken = state.keys.taken(columns, rows.num_rows, until_us)
         before = state.runs_of(taken.part)
-        derived = self.derivation.step(before, rows, columns, until_us)
+        derived = self.derivation.step(before, rows, taken.numbered(), until_us)
         values = [
             RunValues.of(aggregates, derived, symbol, carried, rows)
             for symbol, (aggregates, carried) in enumerate(
@@ -174,8 +174,8 @@ class MatchSituations(Stateful[PatternState]):
         known = self.keyed(derived.keys, derived.runs, parts, reported, pending)
         least, dropped_at = state.least, state.dropped_at
         many = any(len(each.run) > MOST_PARTS + 4 * len(derived.runs) for each in parts)
-        if taken.below or many or self.derivation.is_due(before, derived):
-            known = self.compacted(known, derived, values, until_us, spare=not taken.below)
+        if not taken.is_whole or many or self.derivation.is_due(before, derived):
+            known = self.compacted(known, derived, values, until_us, spare=taken.is_whole)
             least, dropped_at = len(known.runs) + len(known.reported), derived.position
         layers = taken.put(known, until_us)
         after = PatternState(layers, statistics, derived.position, least, dropped_at)

@@ -23,7 +23,7 @@ from eventide.kernels.situations.runs import (
     set_bits,
     silence_keys,
 )
-from eventide.operators.columns import encode_more
+from eventide.operators.columns import Numbered
 from eventide.operators.expressions.evaluate import evaluate
 from eventide.plan.expressions import Named
 from eventide.plan.situations.parts import Situation
@@ -103,13 +103,14 @@ class KeyStates:
             self.last_ts[chosen],
         )
 
-    def joined(self, other: KeyStates) -> KeyStates:
+    def joined(self, others: Sequence[KeyStates]) -> KeyStates:
         """Return these keys, then others."""
+        each = [self, *others]
         return KeyStates(
-            tuple(map(pa.concat_arrays, zip(self.keys, other.keys, strict=True))),
-            np.concatenate([self.held, other.held]),
-            np.concatenate([self.waiting, other.waiting]),
-            np.concatenate([self.last_ts, other.last_ts]),
+            tuple(map(pa.concat_arrays, zip(*(one.keys for one in each), strict=True))),
+            np.concatenate([one.held for one in each]),
+            np.concatenate([one.waiting for one in each]),
+            np.concatenate([one.last_ts for one in each]),
         )
 
 
@@ -198,15 +199,15 @@ class Derivation:
         self,
         state: RunState,
         rows: pa.RecordBatch,
-        columns: Sequence[pa.Array],
+        numbered: Numbered,
         watermark_us: int,
     ) -> Derived:
         """Follow the runs through a batch of events with their keys, and the silence behind it.
 
-        The state may be of some keys only, among them all of the batch.
+        The state may be of some keys only, among them all of the batch; these have numbers.
         """
         bits = self.bits_of(rows)
-        codes, keys, count = encode_more(state.keys.keys, columns, rows.num_rows)
+        codes, keys, count = numbered
         by_key = self.by_key(state, count)
         symbols = len(self.situations)
         sizes = np.zeros(symbols, np.int64)

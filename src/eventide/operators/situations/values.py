@@ -119,6 +119,8 @@ class Parts:
 
     def take(self, runs: Int64s) -> Parts:
         """Return the parts of some runs, which are numbered from zero."""
+        if not len(self.run):
+            return self
         order, offsets = self.by_run
         known = np.minimum(runs, len(offsets) - 2)
         counts = offsets[known + 1] - offsets[known]
@@ -181,6 +183,8 @@ class RunValues:
 
     def merged(self, runs: Int64s) -> Parts:
         """Return one part for each of some runs that ascend; they are numbered from zero."""
+        if np.array_equal(self.parts.run, runs):
+            return Parts(self.parts.columns, np.arange(len(runs)))
         _, offsets, _, parts = self.of_runs(runs)
         frames = Frames(frozen(offsets[:-1]), frozen(offsets[1:]))
         columns = self.aggregates.by_frame(parts.columns, frames)

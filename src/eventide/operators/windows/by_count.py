@@ -14,6 +14,7 @@ still need. A key between two windows that share no event is as at the beginning
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
@@ -24,16 +25,17 @@ import pyarrow as pa
 from eventide.accumulators import Accumulator, Frames, Groups
 from eventide.accumulators.columns import int64s
 from eventide.accumulators.picks import FirstOrLast
-from eventide.arrays import no_rows
+from eventide.arrays import no_rows, to_numpy
 from eventide.kernels.aggregates.extremes import last_by_group
 from eventide.kernels.compiled import Int32s, Int64s, frozen
 from eventide.kernels.grouping import group_by_key_and_pane, number_events, order_by_key
 from eventide.kernels.ordering import ranges
 from eventide.operators.aggregate import accumulator_of, lift
 from eventide.operators.checking import filled, require, require_keys, require_within
-from eventide.operators.columns import concat_batches, encode_more
+from eventide.operators.columns import concat_batches
 from eventide.operators.expressions.evaluate import evaluate
-from eventide.operators.key_layers import NEVER, KeyLayers
+from eventide.operators.key_layer import NEVER
+from eventide.operators.key_layers import KeyLayers
 from eventide.operators.operator import Size
 from eventide.operators.state import join_parts, parts_of, read_rows, write_rows
 from eventide.operators.stateful import Stateful
@@ -90,12 +92,18 @@ class CountState:
         partials = self.partials.take(pa.array(places))
         return type(self)(self.counters.take(pa.array(keys)), with_keys(partials, numbers))
 
-    def joined(self, other: Self) -> Self:
-        """Return these keys, then those of another state."""
-        codes = other.partials.column(0).to_numpy() + np.int32(self.counters.num_rows)
+    def joined(self, others: Sequence[Self]) -> Self:
+        """Return these keys, then those of other states."""
+        counters, partials = [self.counters], [self.partials]
+        before = self.counters.num_rows
+        for other in others:
+            codes = to_numpy(other.partials.column(0)) + np.int32(before)
+            counters.append(other.counters)
+            partials.append(with_keys(other.partials, codes))
+            before += other.counters.num_rows
         return type(self)(
-            concat_batches([self.counters, other.counters], self.counters.schema),
-            concat_batches([self.partials, with_keys(other.partials, codes)], self.partials.schema),
+            concat_batches(counters, self.counters.schema),
+            concat_batches(partials, self.partials.schema),
         )
 
 
@@ -170,7 +178,7 @@ class AggregateCountWindows(Stateful[KeyLayers[CountState]]):
         columns = [evaluate(key.expression, rows) for key in self.node.keys]
         taken = layers.taken(columns, rows.num_rows, until_us)
         state = taken.part
-        codes, keys, count = encode_more(state.keys, columns, rows.num_rows)
+        codes, keys, count = taken.numbered()
         before = np.zeros(count, np.int64)
         before[: state.counters.num_rows] = int64s(state.counters.column("seen"))
         seen, numbers = before.copy(), np.empty(rows.num_rows, np.int64)

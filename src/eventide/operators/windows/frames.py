@@ -10,6 +10,7 @@ still reach.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self, assert_never
@@ -19,10 +20,10 @@ import pyarrow as pa
 
 from eventide.accumulators import Accumulator, Frames
 from eventide.accumulators.columns import int64s
-from eventide.arrays import no_rows
+from eventide.arrays import no_rows, to_arrow
 from eventide.instants import ALL_TIME, END_OF_TIME_US, START_OF_TIME_US, TimeRange
 from eventide.kernels.aggregates.frames import keep_reachable_rows, range_frames, rows_frames
-from eventide.kernels.compiled import Int32s, Int64s, frozen
+from eventide.kernels.compiled import Bools, Int32s, Int64s, frozen
 from eventide.kernels.grouping import order_by_key
 from eventide.kernels.ordering import ranges
 from eventide.operators.aggregate import accumulator_of, arguments_of
@@ -34,7 +35,8 @@ from eventide.operators.checking import (
 )
 from eventide.operators.columns import concat_batches, encode_keys
 from eventide.operators.expressions.evaluate import evaluate
-from eventide.operators.key_layers import NEVER, KeyLayers
+from eventide.operators.key_layer import NEVER
+from eventide.operators.key_layers import KeyLayers
 from eventide.operators.operator import Size
 from eventide.operators.state import read_rows, write_rows
 from eventide.operators.stateful import Stateful
@@ -63,28 +65,35 @@ class KeyOrder:
 
 @dataclass(frozen=True)
 class FrameRows:
-    """Events that later frames may reach: those of a key in order of time, keys in any order."""
+    """Events that later frames may reach: those of a key in order of time, keys in any order.
+
+    `codes` has the number of each event's key, `keys` the columns of the keys.
+    """
 
     rows: pa.RecordBatch
     node: SlidingAggregate
+    codes: Int32s
+    keys: tuple[pa.Array, ...]
+    count: int
+    """The number of keys; without columns of keys there is one."""
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch, node: SlidingAggregate) -> Self:
+        """Number the keys of events."""
+        columns = [evaluate(key, rows) for key in node.keys]
+        codes, keys, count = encode_keys(columns, rows.num_rows)
+        return cls(rows, node, codes, tuple(keys), count)
 
     @cached_property
-    def encoded(self) -> tuple[tuple[pa.Array, ...], KeyOrder]:
-        """The keys, and the rows of each."""
-        columns = [evaluate(key, self.rows) for key in self.node.keys]
-        codes, keys, count = encode_keys(columns, self.rows.num_rows)
-        return tuple(keys), KeyOrder.of(codes, count)
-
-    @property
-    def keys(self) -> tuple[pa.Array, ...]:
-        """The columns of the keys."""
-        return self.encoded[0]
+    def by_key(self) -> KeyOrder:
+        """The events of each key."""
+        return KeyOrder.of(frozen(self.codes), self.count)
 
     @cached_property
     def due(self) -> Int64s:
         """When the last row of each key is out of reach of all frames."""
-        by_key = self.encoded[1]
-        due = np.full(len(by_key.offsets) - 1, NEVER, np.int64)
+        by_key = self.by_key
+        due = np.full(self.count, NEVER, np.int64)
         if isinstance(self.node.frame, RangeFrame) and self.rows.num_rows:
             last = int64s(self.rows.column("ts"))[by_key.order[by_key.offsets[1:] - 1]]
             due = last + min(self.node.frame.preceding_us, FAR_US)
@@ -102,14 +111,48 @@ class FrameRows:
 
     def take(self, keys: Int64s) -> Self:
         """Return the rows of some keys, by number."""
-        by_key = self.encoded[1]
+        by_key = self.by_key
         counts = by_key.offsets[1:][keys] - by_key.offsets[keys]
         places = by_key.order[ranges(by_key.offsets[keys], counts)]
-        return type(self)(self.rows.take(pa.array(places)), self.node)
+        chosen = to_arrow(keys)
+        return type(self)(
+            self.rows.take(to_arrow(places)),
+            self.node,
+            np.repeat(np.arange(len(keys), dtype=np.int32), counts),
+            tuple(key.take(chosen) for key in self.keys),
+            len(keys),
+        )
 
-    def joined(self, other: Self) -> Self:
+    def joined(self, others: Sequence[Self]) -> Self:
         """Return these rows, then those of other keys."""
-        return type(self)(concat_batches([self.rows, other.rows], self.rows.schema), self.node)
+        parts = [self, *others]
+        codes, count = [], 0
+        for each in parts:
+            codes.append(each.codes + np.int32(count))
+            count += each.count
+        columns = zip(*(each.keys for each in parts), strict=True)
+        return type(self)(
+            concat_batches([each.rows for each in parts], self.rows.schema),
+            self.node,
+            np.concatenate(codes),
+            tuple(map(pa.concat_arrays, columns)),
+            count,
+        )
+
+    def only(self, wanted: Bools) -> tuple[Self, Int64s]:
+        """Return some of the rows, and the keys that these have, by number."""
+        if wanted.all():
+            return self, np.arange(self.count)
+        rows, codes = self.rows.filter(to_arrow(wanted)), self.codes[wanted]
+        if not self.keys:
+            return type(self)(rows, self.node, codes, (), self.count), np.arange(self.count)
+        has_rows = np.zeros(self.count, np.bool_)
+        has_rows[codes] = True
+        stayed = np.flatnonzero(has_rows)
+        numbers = np.cumsum(has_rows, dtype=np.int32) - np.int32(1)
+        chosen = to_arrow(stayed)
+        keys = tuple(key.take(chosen) for key in self.keys)
+        return type(self)(rows, self.node, numbers[codes], keys, len(stayed)), stayed
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +188,7 @@ class AggregateFrames(Stateful[SlidingState]):
     def initial_state(self) -> SlidingState:
         """Return the state before the first batch."""
         nothing = no_rows(self.source_schema)
-        return SlidingState(KeyLayers.of(FrameRows(nothing, self.node)), nothing)
+        return SlidingState(KeyLayers.of(FrameRows.of(nothing, self.node)), nothing)
 
     def step(
         self, state: SlidingState, inputs: tuple[pa.RecordBatch, ...], until_us: int
@@ -161,11 +204,13 @@ class AggregateFrames(Stateful[SlidingState]):
         )
         before = taken.part.rows.num_rows
         rows = concat_batches([taken.part.rows, leaving], self.source_schema)
-        reached = FrameRows(rows, self.node)
-        ts, by_key = int64s(rows.column("ts")), reached.encoded[1]
+        codes, keys, known = taken.numbered()
+        codes = np.concatenate([taken.part.codes, codes])
+        reached = FrameRows(rows, self.node, codes, tuple(keys), known)
+        ts, by_key = int64s(rows.column("ts")), reached.by_key
         results = self.report(rows, ts, by_key, before)
-        kept = FrameRows(self.still_needed(rows, ts, by_key, until_us), self.node)
-        return SlidingState(taken.put(kept, until_us), waiting), results
+        kept, stayed = reached.only(self.still_needed(ts, by_key, until_us))
+        return SlidingState(taken.put(kept, until_us, stayed), waiting), results
 
     def size(self, state: SlidingState) -> Size:
         """Return the size of the state."""
@@ -183,9 +228,9 @@ class AggregateFrames(Stateful[SlidingState]):
         rows, facts = read_rows(type(self).__name__, written, self.source_schema)
         ts, done = times_of(rows), facts["done"]
         require(0 <= done <= rows.num_rows, f"{done} of {rows.num_rows} events have left")
-        left = FrameRows(rows.slice(0, done), self.node)
+        left = FrameRows.of(rows.slice(0, done), self.node)
         # Layers leave keys in any order; only the events of one key are in order of time.
-        by_key = left.encoded[1]
+        by_key = left.by_key
         starts = by_key.offsets[1:-1]
         require_ascending_in_runs(ts[by_key.order], starts, "times of events of a key")
         # Waiting events come behind all that have left.
@@ -225,10 +270,8 @@ class AggregateFrames(Stateful[SlidingState]):
         place[by_key.order[wanted] - start] = np.arange(end - start)
         return Frames(frozen(left[wanted]), frozen(right[wanted])), pa.array(place)
 
-    def still_needed(
-        self, rows: pa.RecordBatch, ts: Int64s, by_key: KeyOrder, watermark_us: int
-    ) -> pa.RecordBatch:
-        """Return the events, of those that have left, that later frames can reach."""
+    def still_needed(self, ts: Int64s, by_key: KeyOrder, watermark_us: int) -> Bools:
+        """Return which events, of those that have left, later frames can reach."""
         match self.node.frame:
             case RangeFrame(preceding_us):
                 # Events to come have ts >= watermark, so their frames start no earlier.
@@ -240,7 +283,7 @@ class AggregateFrames(Stateful[SlidingState]):
                 keep_reachable_rows(by_key.order, by_key.offsets, len(ts), preceding, reached)
             case _ as unreachable:
                 assert_never(unreachable)
-        return rows if reached.all() else rows.filter(pa.array(reached))
+        return reached
 
 
 def passed(ts: Int64s, instant_us: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -76,12 +77,13 @@ class LateSessions:
             self.gap_us,
         )
 
-    def joined(self, other: Self) -> Self:
+    def joined(self, others: Sequence[Self]) -> Self:
         """Return these sessions, then others."""
+        parts = [self, *others]
         return type(self)(
-            concat_batches([self.sessions, other.sessions], self.sessions.schema),
-            concat_batches([self.partials, other.partials], self.partials.schema),
-            np.concatenate([self.offsets, other.offsets[1:] + self.offsets[-1]]),
+            concat_batches([each.sessions for each in parts], self.sessions.schema),
+            concat_batches([each.partials for each in parts], self.partials.schema),
+            offsets_of(np.concatenate([np.diff(each.offsets) for each in parts])),
             self.gap_us,
         )
 

@@ -11,6 +11,7 @@ forgotten.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
@@ -71,10 +72,11 @@ class OpenSessions:
         """Return the sessions of some keys, by number."""
         return type(self)(self.partials.take(pa.array(keys)), self.gap_us, self.width)
 
-    def joined(self, other: Self) -> Self:
+    def joined(self, others: Sequence[Self]) -> Self:
         """Return these sessions, then others."""
-        both = concat_batches([self.partials, other.partials], self.partials.schema)
-        return type(self)(both, self.gap_us, self.width)
+        partials = [self.partials, *(other.partials for other in others)]
+        together = concat_batches(partials, self.partials.schema)
+        return type(self)(together, self.gap_us, self.width)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,81 @@
+"""The keys of rows and the entries of keys, by their numbers in a table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eventide.kernels.compiled import Int32s, Int64s, lean_kernel
+from eventide.kernels.key_table import SMALLEST, KeyTable, empty_table, find, put, remove, seek
+
+
+def table_for(keys: int) -> KeyTable:
+    """Return an empty table with room for so many keys.
+
+    >>> len(table_for(8).handles), len(table_for(9).handles)
+    (16, 32)
+    """
+    return empty_table(max(SMALLEST, 1 << (2 * keys - 1).bit_length()))
+
+
+@lean_kernel
+def number_rows(
+    table: KeyTable,
+    known_first: Int64s,
+    known_second: Int64s,
+    first: Int64s,
+    second: Int64s,
+    numbers: Int32s,
+    fresh: Int64s,
+) -> int:
+    """Number the keys of rows: known keys by their places, others in order of first occurrence.
+
+    Known keys are all different. Row `fresh[i]` is the first one of the i-th other key; returns how
+    many there are. The table is empty, with room for all.
+    """
+    for i in range(len(known_first)):
+        put(table, known_first[i], known_second[i], np.int64(i))
+    count = 0
+    for i in range(len(first)):
+        place = seek(table, first[i], second[i])
+        if table.handles[place] < 0:
+            table.first[place] = first[i]
+            table.second[place] = second[i]
+            table.handles[place] = len(known_first) + count
+            fresh[count] = i
+            count += 1
+        numbers[i] = table.handles[place]
+    return count
+
+
+@lean_kernel
+def move_entries(
+    table: KeyTable,
+    first: Int64s,
+    second: Int64s,
+    number: int,
+    old_first: Int64s,
+    old_second: Int64s,
+    old_numbers: Int64s,
+) -> None:
+    """Number the entries of keys from `number` on; remove keys that still have an old number.
+
+    There has to be room.
+    """
+    for i in range(len(first)):
+        put(table, first[i], second[i], np.int64(number + i))
+    for i in range(len(old_first)):
+        if find(table, old_first[i], old_second[i]) == old_numbers[i]:
+            remove(table, old_first[i], old_second[i])
+
+
+@lean_kernel
+def current_entries(
+    table: KeyTable, first: Int64s, second: Int64s, number: int, keys: Int64s, current: Int64s
+) -> int:
+    """Write those of some keys that a table has at their places, counted from `number` on."""
+    count = 0
+    for key in keys:
+        if find(table, first[key], second[key]) == number + key:
+            current[count] = key
+            count += 1
+    return count
