@@ -6,7 +6,7 @@ what they mean. Partials come in order of time, so that the first and the last o
 its first and last rows.
 
 contract.py    what an accumulator is
-sums.py        counts, sums and means
+sums.py        counts, sums and means; sum_rests.py: sums that two doubles do not hold
 moments.py     variances, deviations, covariance, correlation
 picks.py       the smallest, largest, first and last; a value where another is smallest or largest
 kept.py        what needs all values: quantiles, modes, distinct values, lists

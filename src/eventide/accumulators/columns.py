@@ -94,3 +94,8 @@ def one_spelling(column: pa.Array) -> pa.Array:
         if not has_nan and not ((values == 0.0) & np.signbit(values)).any():
             return column
     return pc.if_else(pc.is_nan(column), NAN, pc.add(column, ZERO))
+
+
+def low_parts(column: pa.Array) -> Floats:
+    """Return the low parts of sums; none if all are null, which is zero."""
+    return floats(column) if column.null_count < len(column) else frozen(np.empty(0))

@@ -1,8 +1,7 @@
 """Variances and deviations of one column, covariance and correlation of two.
 
-They are computed from sums of the values, of their squares and of their products, with about 106
-bits until the last step: so the order of merging does not matter, unless values of very different
-size cancel out.
+They are computed from exact sums of the values, of their squares and of their products. A sum is
+rounded to a double, and what is left of it to another. So the order of merging does not matter.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class Deviation(Moments):
     @property
     def sums(self) -> FloatSums:
         """The sums of values and of squares."""
-        return FloatSums(2, exact=False)
+        return FloatSums(2, of_products=1)
 
     def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return the partial of each row alone."""
@@ -83,7 +82,7 @@ class Covariance(Moments):
     @property
     def sums(self) -> FloatSums:
         """The sums of both values, of their products, and of both squares."""
-        return FloatSums(5, exact=False)
+        return FloatSums(5, of_products=3)
 
     def lift(self, *values: pa.Array) -> list[pa.Array]:
         """Return the partial of each row alone."""
@@ -99,7 +98,7 @@ class Covariance(Moments):
         counts = int64s(partials[2])
         first, second, mixed, squares, other_squares = self.sums.pairs(partials)
         common = deviations(counts, first, second, mixed)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             if self.function == "covar_pop":
                 return numbers_column(common / np.maximum(counts, 1), counts > 0)
             if self.function == "covar_samp":
@@ -112,11 +111,11 @@ class Covariance(Moments):
             return numbers_column(np.clip(common / both, -1.0, 1.0), (counts > 0) & (both != 0.0))
 
 
-def product(one: Floats, other: Floats) -> tuple[pa.Array, pa.Array]:
-    """Return products as pairs of doubles."""
+def product(one: Floats, other: Floats) -> tuple[pa.Array, pa.Array | None]:
+    """Return products as pairs of doubles; no second ones if all are zero, as of small integers."""
     high, low = np.empty(len(one)), np.empty(len(one))
     products(one, other, high, low)
-    return pa.array(high), pa.array(low)
+    return pa.array(high), pa.array(low) if low.any() else None
 
 
 def deviations(counts: Int64s, first: Pair, second: Pair, mixed: Pair) -> Floats:

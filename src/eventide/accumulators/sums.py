@@ -7,25 +7,28 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide.accumulators.columns import (
     decimal_column,
     decimal_halves,
     floats,
     int64s,
-    list_of,
+    low_parts,
     numbers_column,
 )
 from eventide.accumulators.contract import Accumulator, Columns, Frames, Groups
+from eventide.accumulators.sum_rests import (
+    REST,
+    expanded,
+    expanded_frames,
+    is_single,
+    products_by_frame,
+    products_by_group,
+    rests,
+    rounded_parts,
+)
 from eventide.arrays import to_arrow
 from eventide.errors import EvaluationError, Span
-from eventide.kernels.aggregates.expansions import (
-    LARGEST,
-    LONGEST,
-    expand_frames,
-    expand_groups,
-)
 from eventide.kernels.aggregates.sums import (
     add_by_group,
     round_pairs,
@@ -37,7 +40,6 @@ from eventide.kernels.aggregates.sums import (
     sum_pairs_by_group,
 )
 from eventide.kernels.compiled import Bools, Floats, Int64s, frozen
-from eventide.kernels.ordering import ranges
 
 
 @dataclass(frozen=True)
@@ -73,21 +75,19 @@ class Count(Accumulator):
 COUNT = Count()
 
 
-REST = list_of(pa.float64())
-"""What a pair of doubles could not hold of a sum: further doubles, or null."""
-
-
 @dataclass(frozen=True)
 class FloatSums(Accumulator):
     """Sums of one or more columns of floats, each with the same nulls.
 
     Partials: high and low of the first sum, the count, high and low of each further sum, and then
     the rest of each if sums are exact. An exact sum is high + low + rest, unless it is not finite.
-    The rest is null as long as two doubles are enough, which is nearly always. Sums that are not
-    exact have about 106 bits.
+    The rest is null as long as two doubles are enough, which is nearly always, but not for the last
+    `of_products` sums, which are of squares or products. Sums that are not exact have about 106
+    bits.
     """
 
     count: int = 1
+    of_products: int = 0
     exact: bool = True
 
     @property
@@ -133,22 +133,31 @@ class FloatSums(Accumulator):
     def by_group(self, partials: Columns, groups: Groups) -> list[pa.Array]:
         """Merge the partials of each group."""
         sums = (
-            _sum_by_group(partials[high : low + 1], self._rest(partials, rest), groups)
-            for high, low, rest in self.places()
+            products_by_group(pair, rest, groups)
+            if rest is not None and self._is_wide(number, pair, rest)
+            else _sum_by_group(pair, rest, groups)
+            for number, (pair, rest) in enumerate(self._parts(partials))
         )
         return self.together(sums, COUNT.by_group(partials[2:3], groups)[0])
 
     def by_frame(self, partials: Columns, frames: Frames) -> list[pa.Array]:
         """Merge the partials of each frame."""
         sums = (
-            _sum_by_frame(partials[high : low + 1], self._rest(partials, rest), frames)
-            for high, low, rest in self.places()
+            products_by_frame(pair, rest, frames)
+            if rest is not None and self._is_wide(number, pair, rest)
+            else _sum_by_frame(pair, rest, frames)
+            for number, (pair, rest) in enumerate(self._parts(partials))
         )
         return self.together(sums, COUNT.by_frame(partials[2:3], frames)[0])
 
-    def _rest(self, partials: Columns, place: int) -> pa.Array | None:
-        """Return the rest of a sum, None if sums are not exact."""
-        return partials[place] if self.exact else None
+    def _parts(self, partials: Columns) -> Iterator[tuple[Columns, pa.Array | None]]:
+        """Yield high and low of each sum, and its rest, None if sums are not exact."""
+        for high, low, rest in self.places():
+            yield partials[high : low + 1], partials[rest] if self.exact else None
+
+    def _is_wide(self, number: int, pair: Columns, rest: pa.Array) -> bool:
+        """Whether a pair hardly holds a sum: it is of products that are not single doubles."""
+        return number >= self.count - self.of_products and not is_single(pair, rest)
 
     def pairs(self, partials: Columns) -> list[tuple[Floats, Floats]]:
         """Return each sum, correctly rounded, and what rounding left out.
@@ -168,18 +177,13 @@ class FloatSums(Accumulator):
 
 FLOAT_SUM = FloatSums()
 
-HALF_STEP = 2.0**970
-"""Half the distance from the largest double to the next, if there were one."""
-_FRAMES_AT_ONCE = 50_000
-"""The expansions of so many frames are in memory at a time."""
-
 
 def _sum_by_group(
     pair: Columns, rest: pa.Array | None, groups: Groups
 ) -> tuple[pa.Array, pa.Array, pa.Array | None]:
     """Return high, low and rest of the sum of each group."""
     high, low, doubt = np.zeros(groups.count), np.zeros(groups.count), np.zeros(groups.count, bool)
-    lows = _lows(pair[1])
+    lows = low_parts(pair[1])
     if rest is None:
         sum_pairs_by_group(floats(pair[0]), lows, groups.of_row, high, low)
         return pa.array(high), pa.array(low), None
@@ -188,17 +192,9 @@ def _sum_by_group(
         doubt[groups.of_row[rest.is_valid().to_numpy(zero_copy_only=False)]] = True
     if not doubt.any():
         return to_arrow(high), to_arrow(low), pa.nulls(groups.count, REST)
-    rows = np.flatnonzero(doubt[groups.of_row])
-    chosen = np.flatnonzero(doubt)
-    numbers = np.cumsum(doubt) - 1
-    owner = numbers[groups.of_row[rows]]
-    values, offsets = _components([part.take(pa.array(rows)) for part in (*pair, rest)])
-    owners = np.repeat(owner, np.diff(offsets))
-    order = np.argsort(owners, kind="stable")
-    found = np.empty((len(chosen), LONGEST))
-    expand_groups(frozen(values[order]), frozen(owners[order]), found)
+    chosen, found = expanded((*pair, rest), groups, doubt)
     high[chosen], low[chosen] = found[:, 0], found[:, 1]
-    return pa.array(high), pa.array(low), _rests(found, chosen, groups.count)
+    return pa.array(high), pa.array(low), rests(found, chosen, groups.count)
 
 
 def _sum_by_frame(
@@ -208,69 +204,24 @@ def _sum_by_frame(
     rows, count = len(pair[0]), len(frames.left)
     high, low = np.empty(count), np.empty(count)
     suffix = (np.empty(rows), np.empty(rows))
-    pairs = (floats(pair[0]), _lows(pair[1]))
+    pairs = (floats(pair[0]), low_parts(pair[1]))
     doubt = sum_floats_by_frame(pairs, frames.left, frames.right, suffix, (high, low))
     if rest is None:
         return pa.array(high), pa.array(low), None
     if not count or (not doubt and rest.null_count == rows):
         return to_arrow(high), to_arrow(low), pa.nulls(count, REST)
-    values, offsets = _components((*pair, rest))
-    rests = []
-    for first in range(0, count, _FRAMES_AT_ONCE):
-        part = slice(first, first + _FRAMES_AT_ONCE)
-        left, right = frozen(frames.left[part]), frozen(frames.right[part])
-        found = np.empty((len(left), LONGEST))
-        expand_frames(frozen(values), frozen(offsets), left, right, found)
-        high[part], low[part] = found[:, 0], found[:, 1]
-        rests.append(_rests(found, np.arange(len(left)), len(left)))
-    return pa.array(high), pa.array(low), pa.concat_arrays(rests)
-
-
-def _lows(column: pa.Array) -> Floats:
-    """Return the low parts of sums; none if all are null, which is zero."""
-    return floats(column) if column.null_count < len(column) else frozen(np.empty(0))
-
-
-def _components(parts: Columns) -> tuple[Floats, Int64s]:
-    """Return the doubles that partial sums consist of, and where those of each begin."""
-    rest = parts[2]
-    lengths = int64s(pc.fill_null(pc.list_value_length(rest), 0).cast(pa.int64()))
-    offsets = np.zeros(len(rest) + 1, np.int64)
-    np.cumsum(lengths + 2, out=offsets[1:])
-    values = np.empty(int(offsets[-1]))
-    values[offsets[:-1]], values[offsets[:-1] + 1] = floats(parts[0]), floats(parts[1])
-    values[ranges(offsets[:-1] + 2, lengths)] = floats(rest.flatten())
-    return values, offsets
-
-
-def _rests(expansions: Floats, rows: Int64s, count: int) -> pa.Array:
-    """Return what is behind the first two doubles of expansions, at these of `count` rows."""
-    behind = expansions[:, 2:]
-    lengths = np.zeros(count, np.int64)
-    lengths[rows] = np.count_nonzero(behind, axis=1)
-    offsets = np.zeros(count + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    values = pa.array(behind[behind != 0.0])
-    none = pa.array(lengths == 0)
-    return pa.ListArray.from_arrays(pa.array(offsets), values, type=REST, mask=none)
+    return expanded_frames((*pair, rest), frames)
 
 
 def _rounded(high: pa.Array, low: pa.Array, rest: pa.Array | None) -> tuple[Floats, Floats]:
     """Return sums, rounded once, and what rounding left out of each."""
     total, left = np.empty(len(high)), np.empty(len(high))
-    round_pairs(floats(high), _lows(low), total, left)
+    round_pairs(floats(high), low_parts(low), total, left)
     if rest is None or rest.null_count == len(rest):
         return total, left
     rows = np.flatnonzero(rest.is_valid().to_numpy(zero_copy_only=False))
-    taken = [part.take(pa.array(rows)) for part in (high, low, rest)]
-    values, offsets = _components(taken)
-    found = np.empty((len(rows), LONGEST))
-    expand_groups(frozen(values), frozen(np.repeat(np.arange(len(rows)), np.diff(offsets))), found)
-    # A sum beyond the doubles begins with the largest one, and goes on in the same direction.
-    first, second, third = (found[:, place] * np.sign(found[:, 0]) for place in range(3))
-    beyond = (first == LARGEST) & ((second > HALF_STEP) | ((second == HALF_STEP) & (third >= 0.0)))
-    total[rows] = np.where(beyond, np.copysign(np.inf, found[:, 0]), found[:, 0])
-    left[rows] = np.where(beyond, 0.0, found[:, 1])
+    found = rounded_parts([part.take(pa.array(rows)) for part in (high, low, rest)])
+    total[rows], left[rows] = found
     return total, left
 
 

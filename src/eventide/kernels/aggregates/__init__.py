@@ -1,6 +1,7 @@
 """Sums, extremes, order statistics and sketches.
 
 sums.py             sums that do not depend on the order of adding
+wide_sums.py        sums of squares and products, as four doubles
 exact_sums.py       sums of doubles without rounding, from which values can be subtracted
 expansions.py       the same for groups and frames, as doubles that add up to exactly the sum
 lanes.py            sums and extremes in many lanes at once

@@ -68,8 +68,8 @@ def add_double(words: Int64s, first: int, value: float, sign: int) -> None:
 
 
 @call
-def read_sum(words: Int64s, start: int, room: int, base: int) -> tuple[float, float]:
-    """Return the sum, rounded once, and what rounding left out.
+def read_sum(words: Int64s, start: int, room: int, base: int) -> float:
+    """Return the sum, rounded once.
 
     Carrying leaves digits in [-2^31, 2^31): the sign of a number is that of its first digit.
     """
@@ -83,7 +83,7 @@ def read_sum(words: Int64s, start: int, room: int, base: int) -> tuple[float, fl
         if digit != 0:
             top = np.int64(i)
     if top < 0:
-        return 0.0, 0.0
+        return 0.0
     first = np.float64(words[start + top]) * 2.0**64
     second = np.float64(words[start + top - 1]) * 2.0**32 if top > 0 else 0.0
     high = first + second
@@ -97,10 +97,36 @@ def read_sum(words: Int64s, start: int, room: int, base: int) -> tuple[float, fl
             sign = 0.25 if words[start + i] > 0 else -0.25
             break
     total = high + (low + sign)
-    rest = low - (total - high)
-    if top > 2:
-        rest += np.float64(words[start + top - 3]) * 2.0**-32
-    if top > 3:
-        rest += np.float64(words[start + top - 4]) * 2.0**-64
-    scale = int(32 * (base + top - 2) - LOWEST)
-    return math.ldexp(total, scale), math.ldexp(rest, scale)
+    return math.ldexp(total, int(32 * (base + top - 2) - LOWEST))
+
+
+@call
+def read_rest(words: Int64s, start: int, room: int, base: int, total: float) -> float:
+    """Return what is left of a sum without `total`, the finite sum rounded once; rounded once."""
+    first = int(start - base)
+    _add_digits(words, first, total, -1)
+    rest = read_sum(words, start, room, base)
+    _add_digits(words, first, total, 1)
+    return rest
+
+
+@inline
+def _add_digits(words: Int64s, first: int, value: float, sign: int) -> None:
+    """Add a double as `add_double` does, except digits that are zero: they may be missing."""
+    bits = np.float64(value).view(np.int64)
+    exponent = (bits >> 52) & np.int64(0x7FF)
+    mantissa = bits & (MANTISSA - 1)
+    if exponent == 0:
+        exponent = np.int64(1)
+    else:
+        mantissa |= MANTISSA
+    shift = (exponent + 13) & 31
+    place = first + ((exponent + 13) >> 5)
+    way = np.int64(sign) if bits >= 0 else np.int64(-sign)
+    low, rest = (mantissa << shift) & LOW_BITS, mantissa >> (32 - shift)
+    if low != 0:
+        words[place] += way * low
+    if rest & LOW_BITS != 0:
+        words[place + 1] += way * (rest & LOW_BITS)
+    if rest >> 32 != 0:
+        words[place + 2] += way * (rest >> 32)

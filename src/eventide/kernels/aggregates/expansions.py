@@ -46,7 +46,7 @@ def write_expansion(digits: Int64s, special: Int64s, spare: Int64s, out: Floats)
         return
     spare[:] = digits
     for place in range(len(out)):
-        found, _ = read_sum(spare, 0, DIGITS, 0)
+        found = read_sum(spare, 0, DIGITS, 0)
         if found == 0.0:
             break
         if not np.isfinite(found):

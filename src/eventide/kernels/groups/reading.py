@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventide.kernels.aggregates.exact_sums import read_sum
+from eventide.kernels.aggregates.exact_sums import read_rest, read_sum
 from eventide.kernels.aggregates.frequent_values import most_frequent
 from eventide.kernels.aggregates.sorted_blocks import word_at
 from eventide.kernels.aggregates.sorted_values import COUNT_BITS
@@ -74,7 +74,7 @@ def double_sum(words: Int64s, notes: Int64s, owner: int, tallies: Int64s, group:
         return np.inf
     if lower > 0:
         return -np.inf
-    return read_sum(words, notes[owner, START], notes[owner, ROOM], notes[owner, BASE])[0]
+    return read_sum(words, notes[owner, START], notes[owner, ROOM], notes[owner, BASE])
 
 
 @call
@@ -147,11 +147,11 @@ def read_word(
 def read_pair(
     words: Int64s, notes: Int64s, owner: int, tallies: Int64s, group: int, row: Int64s, word: int
 ) -> None:
-    """Write a sum of doubles as two doubles, which together have twice the bits."""
+    """Write a sum of doubles, rounded once, and what is left of it, rounded once."""
     high, low = double_sum(words, notes, owner, tallies, group), 0.0
     if np.isfinite(high):
         start, room, base = notes[owner, START], notes[owner, ROOM], notes[owner, BASE]
-        low = read_sum(words, start, room, base)[1]
+        low = read_rest(words, start, room, base, high)
     row[word] = np.float64(high).view(np.int64)
     row[word + 1] = np.float64(low).view(np.int64)
 

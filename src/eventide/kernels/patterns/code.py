@@ -155,7 +155,7 @@ SEEN, REMEMBERED = range(2)
     AVG_F,
     BEST_I,  # registers seen, value
     BEST_F,  # register seen, float register
-    MOMENT,  # register of the count, float registers of sums and squares, form
+    MOMENT,  # registers of the count and of losses, float registers of sums and products, form
     SHARE,  # register of the count, tree, constant, form
     FREQUENT,  # register of the count, tree, nothing, 1 if the value is no float
     ADD_I,
@@ -215,6 +215,9 @@ SEEN, REMEMBERED = range(2)
 # Forms of moments and of shares.
 STDDEV, STDDEV_POP, VARIANCE, VAR_POP, COVAR_SAMP, COVAR_POP, CORR, REGR_SLOPE = range(8)
 BETWEEN, ONE_FLOAT, ONE_INTEGER, BUCKET = range(4)
+
+# What sums are of: a value, a second value, their product, the square of each.
+VALUES, SECONDS, PRODUCTS, SQUARES, SECOND_SQUARES = range(5)
 
 # Kinds of what a remembered state consists of.
 (

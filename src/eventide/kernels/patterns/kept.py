@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.aggregates.exact_sums import add_double, read_sum
+from eventide.kernels.aggregates.exact_sums import add_double, read_rest, read_sum
 from eventide.kernels.aggregates.expansions import DIGITS
-from eventide.kernels.aggregates.sums import co_deviation
-from eventide.kernels.compiled import Floats, call_lean
+from eventide.kernels.aggregates.sums import co_deviation, two_product, two_sum
+from eventide.kernels.aggregates.wide_sums import SURELY_FINITE, round_four
+from eventide.kernels.compiled import call_lean
 from eventide.kernels.patterns.code import (
     ADD_FLOATS,
+    ADD_PRODUCTS,
     BETWEEN,
     CORR,
     COUNT_RANKS,
@@ -28,8 +30,13 @@ from eventide.kernels.patterns.code import (
     ONE_INTEGER,
     PATH_ROW,
     PATH_VARIABLE,
+    PRODUCTS,
+    SECOND_SQUARES,
+    SECONDS,
+    SQUARES,
     STDDEV_POP,
     UPDATE,
+    VALUES,
     VAR_POP,
     Code,
     Tables,
@@ -101,80 +108,25 @@ def _share(tables: Tables, work: Work, count: int, table: int, share: float, for
 
 
 @call_lean
-def _deviation(count: int, sums: Floats, one: int, other: int, products: int) -> float:
-    """Return the sum of the products of deviations, given where the sums are."""
-    return float(
-        co_deviation(
-            count,
-            (sums[one], sums[one + 1]),
-            (sums[other], sums[other + 1]),
-            (sums[products], sums[products + 1]),
-        )
-    )
+def _summand(code: Code, tables: Tables, update: int, row: int, term: int) -> tuple[float, float]:
+    """Return what a row adds to a sum: a value, or a product of two."""
+    one = tables.floats[code.updates[update, 1], row]
+    other = one
+    if term in (SECONDS, PRODUCTS, SECOND_SQUARES):
+        other = tables.floats[code.updates[update, 5], row]
+    if term <= SECONDS:
+        return other, 0.0
+    return two_product(other if term == SECOND_SQUARES else one, other)
 
 
 @call_lean
-def _moment(count: int, sums: Floats, form: int) -> tuple[float, bool]:
-    """Return a variance, a deviation or a relation of two values, and whether there is one.
-
-    They are finished as in accumulators/moments.py.
-    """
-    # A function is compiled once for each constant that it is given: these are none.
-    zero = int(np.int64(0))
-    less = 0 if form in (STDDEV_POP, VAR_POP, COVAR_POP) else 1
-    rows = np.float64(max(count - less, 1))
-    if form <= VAR_POP:
-        found = _deviation(count, sums, zero, zero, zero + 2)
-        # A NaN stays one.
-        found = (0.0 if found < 0.0 else found) / rows
-        return np.sqrt(found) if form <= STDDEV_POP else found, count > less
-    common = _deviation(count, sums, zero, zero + 2, zero + 4)
-    if form <= COVAR_POP:
-        return common / rows, count > less
-    own = _deviation(count, sums, zero + 2, zero + 2, zero + 8)
-    if form == CORR:
-        own = np.sqrt(own) * np.sqrt(_deviation(count, sums, zero, zero, zero + 6))
-    if count == 0 or own == 0.0:
-        return 0.0, False
-    found = common / own
-    if form == CORR and not np.isnan(found):
-        found = min(max(found, -1.0), 1.0)
-    return found, True
-
-
-@call_lean
-def kept_value(code: Code, tables: Tables, work: Work, depth: int, at: int, top: int) -> None:
-    """Push the value of a moment, a quantile or a mode; `top` is the place."""
-    operation, form = code.instructions[at, 0], code.instructions[at, 4]
-    count, second = work.frames[depth + 1, code.instructions[at, 1]], code.instructions[at, 2]
-    if operation == MOMENT:
-        sums = work.float_registers[depth + 1, second:]
-        work.stack_floats[top], work.stack_valid[top] = _moment(count, sums, form)
-        return
-    work.stack_valid[top] = count > 0
-    if count == 0:
-        return
-    if operation == FREQUENT:
-        found = _most_frequent(tables, work, second)
-    else:
-        share = tables.constant_floats[code.instructions[at, 3]]
-        if form not in (ONE_FLOAT, ONE_INTEGER):
-            work.stack_floats[top] = _share(tables, work, count, second, share, form)
-            return
-        along = share * count
-        place = int(along) if along == int(along) else int(along) + 1
-        found = _ranked_at(tables, work, second, max(place - 1, 0))
-    if form == ONE_INTEGER:
-        work.stack[top] = tables.ranked[found]
-    else:
-        work.stack_floats[top] = np.int64(tables.ranked[found]).view(np.float64)
-
-
-@call_lean
-def exact_sum(code: Code, tables: Tables, work: Work, depth: int, first: int) -> float:
+def exact_sum(
+    code: Code, tables: Tables, work: Work, depth: int, first: int, term: int
+) -> tuple[float, float]:
     """Add up the floats of a sum again, up to row number `depth`, without any rounding.
 
-    The digits of the sum are where keys are written. What is not finite is added as it is.
+    Return the sum, rounded once, and what is left of it, rounded once. The digits of the sum are
+    where keys are written. What is not finite is added as it is.
     """
     digits, updates, frames = work.info, code.updates, work.frames
     for each in range(KEY, KEY + DIGITS):
@@ -193,7 +145,7 @@ def exact_sum(code: Code, tables: Tables, work: Work, depth: int, first: int) ->
                 code.by_variable[variable, UPDATE], code.by_variable[variable + 1, UPDATE]
             ):
                 if (
-                    updates[each, 0] != ADD_FLOATS
+                    not ADD_FLOATS <= updates[each, 0] <= ADD_PRODUCTS
                     or updates[each, 4] != first
                     or not tables.valid[updates[each, 2], row]
                 ):
@@ -206,13 +158,108 @@ def exact_sum(code: Code, tables: Tables, work: Work, depth: int, first: int) ->
                         work.counts[at] = -work.counts[at]
                     if done:
                         continue
-                value = tables.floats[updates[each, 1], row]
                 if undo == 1:
                     continue
-                if np.isfinite(value):
-                    add_double(digits, KEY, value, 1)
+                high, low = _summand(code, tables, each, row, term)
+                if np.isfinite(high):
+                    add_double(digits, KEY, high, 1)
+                    add_double(digits, KEY, low, 1)
                 else:
-                    endless += value
+                    endless += high
     if endless != 0.0:
-        return endless
-    return float(read_sum(digits, KEY, DIGITS, 0)[0])
+        return endless, 0.0
+    total = float(read_sum(digits, KEY, DIGITS, 0))
+    rest = 0.0
+    if np.isfinite(total):
+        rest = float(read_rest(digits, KEY, DIGITS, 0, total))
+    return total, rest
+
+
+@call_lean
+def _sum_of(
+    code: Code, tables: Tables, work: Work, depth: int, at: int, term: int
+) -> tuple[float, float]:
+    """Return a sum of a moment, rounded once, and what is left of it, rounded once."""
+    register, first = code.instructions[at, 1], code.instructions[at, 2]
+    # Sums of values are two doubles, those of products four.
+    place = first + (2 * term if term <= PRODUCTS else 4 * term - 4)
+    if code.instructions[at, 4] <= VAR_POP and term == SQUARES:
+        place = first + 2
+    floats, to = work.float_registers, depth + 1
+    high, low = floats[to, place], floats[to, place + 1]
+    if work.frames[to, register + 1] != 0 or SURELY_FINITE <= abs(high) < np.inf:
+        return exact_sum(code, tables, work, depth, first, term)
+    if term <= SECONDS or not np.isfinite(high):
+        return two_sum(high, low) if np.isfinite(high) else (high, 0.0)
+    return round_four(high, low, floats[to, place + 2], floats[to, place + 3])
+
+
+@call_lean
+def _deviation(code: Code, tables: Tables, work: Work, depth: int, at: int, term: int) -> float:
+    """Return the sum of the products of deviations, given which products."""
+    count = work.frames[depth + 1, code.instructions[at, 1]]
+    products = _sum_of(code, tables, work, depth, at, term)
+    # A function is compiled once for each constant that it is given: these are none.
+    one = int(np.int64(SECONDS if term == SECOND_SQUARES else VALUES))
+    other = int(np.int64(VALUES if term == SQUARES else SECONDS))
+    first = _sum_of(code, tables, work, depth, at, one)
+    second = first if one == other else _sum_of(code, tables, work, depth, at, other)
+    return float(co_deviation(count, first, second, products))
+
+
+@call_lean
+def _moment(code: Code, tables: Tables, work: Work, depth: int, at: int) -> tuple[float, bool]:
+    """Return a variance, a deviation or a relation of two values, and whether there is one.
+
+    They are finished as in accumulators/moments.py.
+    """
+    form = code.instructions[at, 4]
+    count = work.frames[depth + 1, code.instructions[at, 1]]
+    less = 0 if form in (STDDEV_POP, VAR_POP, COVAR_POP) else 1
+    rows = np.float64(max(count - less, 1))
+    squares = int(np.int64(SQUARES))
+    if form <= VAR_POP:
+        found = _deviation(code, tables, work, depth, at, squares)
+        # A NaN stays one.
+        found = (0.0 if found < 0.0 else found) / rows
+        return np.sqrt(found) if form <= STDDEV_POP else found, count > less
+    common = _deviation(code, tables, work, depth, at, int(np.int64(PRODUCTS)))
+    if form <= COVAR_POP:
+        return common / rows, count > less
+    own = _deviation(code, tables, work, depth, at, int(np.int64(SECOND_SQUARES)))
+    if form == CORR:
+        own = np.sqrt(own) * np.sqrt(_deviation(code, tables, work, depth, at, squares))
+    if count == 0 or own == 0.0:
+        return 0.0, False
+    found = common / own
+    if form == CORR and not np.isnan(found):
+        found = min(max(found, -1.0), 1.0)
+    return found, True
+
+
+@call_lean
+def kept_value(code: Code, tables: Tables, work: Work, depth: int, at: int, top: int) -> None:
+    """Push the value of a moment, a quantile or a mode; `top` is the place."""
+    operation, form = code.instructions[at, 0], code.instructions[at, 4]
+    count, second = work.frames[depth + 1, code.instructions[at, 1]], code.instructions[at, 2]
+    if operation == MOMENT:
+        moment = _moment(code, tables, work, depth, at)
+        work.stack_floats[top], work.stack_valid[top] = moment
+        return
+    work.stack_valid[top] = count > 0
+    if count == 0:
+        return
+    if operation == FREQUENT:
+        found = _most_frequent(tables, work, second)
+    else:
+        share = tables.constant_floats[code.instructions[at, 3]]
+        if form not in (ONE_FLOAT, ONE_INTEGER):
+            work.stack_floats[top] = _share(tables, work, count, second, share, form)
+            return
+        along = share * count
+        place = int(along) if along == int(along) else int(along) + 1
+        found = _ranked_at(tables, work, second, max(place - 1, 0))
+    if form == ONE_INTEGER:
+        work.stack[top] = tables.ranked[found]
+    else:
+        work.stack_floats[top] = np.int64(tables.ranked[found]).view(np.float64)

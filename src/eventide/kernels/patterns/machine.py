@@ -52,6 +52,7 @@ from eventide.kernels.patterns.code import (
     SUBTRACT_F,
     SUBTRACT_I,
     SUM_I,
+    VALUES,
     Code,
     Place,
     Tables,
@@ -146,7 +147,7 @@ def _aggregated(code: Code, tables: Tables, work: Work, depth: int, at: int, top
         count = values[register]
         total = floats[first]
         if values[register + 1] != 0:
-            total = exact_sum(code, tables, work, depth, first)
+            total, _ = exact_sum(code, tables, work, depth, first, int(np.int64(VALUES)))
         elif np.isfinite(total):
             total += floats[first + 1]
         valid[top] = count > 0

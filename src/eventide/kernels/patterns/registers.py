@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.aggregates.sums import exact_pair, two_product, two_sum
+from eventide.kernels.aggregates.sums import exact_pair, two_product
+from eventide.kernels.aggregates.wide_sums import add_pair
 from eventide.kernels.compiled import call_lean, inline_lean
 from eventide.kernels.patterns.code import (
     ADD_FLOATS,
@@ -120,21 +121,19 @@ def _add_float(work: Work, to: int, register: int, first: int, number: float) ->
 
 
 @call_lean
-def _add_pair(work: Work, to: int, first: int, pair: tuple[float, float]) -> None:
-    """Add a pair of floats to a sum of two, with about 106 bits."""
+def _add_product(work: Work, to: int, register: int, first: int, pair: tuple[float, float]) -> None:
+    """Add a product to a sum of four, and note in a register if they cannot hold it exactly."""
     floats = work.float_registers
-    floats[to, first], lost = two_sum(floats[to, first], pair[0])
-    floats[to, first + 1] += lost + pair[1]
-
-
-@call_lean
-def _add_products(work: Work, to: int, first: int, number: float, second: float) -> None:
-    """Add to the sums of two values, of their product and of their squares."""
-    _add_pair(work, to, first, (number, 0.0))
-    _add_pair(work, to, first + 2, (second, 0.0))
-    _add_pair(work, to, first + 4, two_product(number, second))
-    _add_pair(work, to, first + 6, two_product(number, number))
-    _add_pair(work, to, first + 8, two_product(second, second))
+    high = floats[to, first]
+    if not (np.isfinite(pair[0]) and np.isfinite(high)):
+        floats[to, first] = high + pair[0]
+        return
+    before = (high, floats[to, first + 1], floats[to, first + 2], floats[to, first + 3])
+    after, lost = add_pair(before, pair)
+    for each in range(len(after)):
+        floats[to, first + each] = after[each]
+    if lost:
+        work.frames[to, register] = 1
 
 
 @inline_lean
@@ -163,15 +162,16 @@ def _aggregate(
     elif operation == ADD_SQUARES:
         registers[to, register] += 1
         number = tables.floats[column, row]
-        floats[to, first], lost = two_sum(floats[to, first], number)
-        floats[to, first + 1] += lost
-        square, square_low = two_product(number, number)
-        floats[to, first + 2], lost = two_sum(floats[to, first + 2], square)
-        floats[to, first + 3] += lost + square_low
+        _add_float(after, to, register + 1, first, number)
+        _add_product(after, to, register + 1, first + 2, two_product(number, number))
     elif operation == ADD_PRODUCTS:
         registers[to, register] += 1
-        other = tables.floats[second, row]
-        _add_products(after, to, first, tables.floats[column, row], other)
+        number, other = tables.floats[column, row], tables.floats[second, row]
+        _add_float(after, to, register + 1, first, number)
+        _add_float(after, to, register + 1, first + 2, other)
+        _add_product(after, to, register + 1, first + 4, two_product(number, other))
+        _add_product(after, to, register + 1, first + 8, two_product(number, number))
+        _add_product(after, to, register + 1, first + 12, two_product(other, other))
     elif operation <= GREATEST_I:
         value = tables.ints[column, row]
         best = registers[to, register + 1]

@@ -59,7 +59,7 @@ def emit_aggregate(compiler: Compiler, call: MatchAggregate) -> None:
         case function if function in _SPREADS:
             argument = _as_float(call, call.argument)
             variables = compiler.sets.bits[call.variable]
-            squares = Sought(op.ADD_SQUARES, variables, argument, (1, 4), call.distinct)
+            squares = Sought(op.ADD_SQUARES, variables, argument, (2, 6), call.distinct)
             found = compiler.block(squares)
             compiler.put(call, op.MOMENT, found.register, found.first, 0, _SPREADS[function])
         case function if function in _RELATIONS:
@@ -133,7 +133,7 @@ def _relation(compiler: Compiler, call: MatchAggregate) -> None:
         op.ADD_PRODUCTS,
         compiler.sets.bits[call.variable],
         _unless_null(other, one),
-        (1, 10),
+        (2, 16),
         second=other,
     )
     found = compiler.block(sought)

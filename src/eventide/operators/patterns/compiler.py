@@ -365,7 +365,7 @@ class Compiler:
         found = self.registers.block(sought)
         wholes, numbers = sought.size
         kinds = [op.KEY_REGISTER] * wholes
-        if sought.operation == op.ADD_FLOATS:
+        if sought.operation in (op.ADD_FLOATS, op.ADD_SQUARES, op.ADD_PRODUCTS):
             kinds[1] = op.KEY_EXACT
         reads = self.reads[self.variable]
         reads |= {ConditionRead(kind, found.register + each) for each, kind in enumerate(kinds)}

@@ -34,6 +34,10 @@ from tests.store.events import new_stream, table, tiny_files
             "the index has no first: first(speed) needs each event",
         ),
         (
+            "SELECT STDDEV(speed) AS f FROM cars GROUP BY TUMBLE(ts, INTERVAL '1 s')",
+            "the index has no stddev: stddev(speed) needs each event",
+        ),
+        (
             "SELECT SUM(speed * 2) AS f FROM cars GROUP BY TUMBLE(ts, INTERVAL '1 s')",
             "sum(speed * 2.0) is of an expression, and the index has only attributes",
         ),

@@ -55,9 +55,7 @@ def is_indexed(node: WindowAggregate) -> bool:
 
 
 def _has_index(aggregate: Aggregate, names: Mapping[str, str]) -> bool:
-    """Whether the index has an aggregate to the last digit; its sums of squares are not exact."""
-    if aggregate.function == "stddev":
-        return False
+    """Whether the index has an aggregate."""
     return isinstance(call_of(aggregate, names), AggregateCall) or _is_end(aggregate)
 
 

@@ -23,7 +23,7 @@ from eventide.schema import SEQ, TS
 from eventide.store.index.summaries import partials_of
 from eventide.store.reading.question import ROWS, AggregateCall, AggregateQuestion
 
-ANSWERED = frozenset({"count", "sum", "avg", "min", "max", "stddev"})
+ANSWERED = frozenset({"count", "sum", "avg", "min", "max"})
 
 
 @dataclass(frozen=True, slots=True)
