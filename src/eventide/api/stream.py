@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from eventide.api.calendars import group_numbers, grouped_by, periods_every
 from eventide.api.result import Result
+from eventide.arrays import to_arrow
 from eventide.engines.history.row_aggregates import aggregate_of, answers_from_rows
 from eventide.errors import EvaluationError, EventideError, SchemaError
 from eventide.ingest.coerce import to_events
@@ -331,7 +332,7 @@ class StreamFeed(Feed):
 def with_seq_from(events: pa.RecordBatch, first_seq: int) -> pa.RecordBatch:
     """Return events in arrival order with their numbers."""
     seq = np.arange(first_seq, first_seq + events.num_rows, dtype=np.int64)
-    return events.append_column(SEQ, pa.array(seq))
+    return events.append_column(SEQ, to_arrow(seq))
 
 
 def call_of(text: str) -> AggregateCall:

@@ -102,8 +102,8 @@ class DeriveSituations(Stateful[SituationState]):
         kept = np.flatnonzero(runs.end_pos == NEVER)
         parts = merged_parts(values, runs.symbol, kept)
         unused = np.zeros(len(derived.keys.held), np.bool_)
-        after, _ = self.derivation.remember(derived, kept, unused, spare=taken.is_whole)
-        layers = taken.put(self.keyed(after, parts), until_us)
+        after, keys = self.derivation.remember(derived, kept, unused, spare=taken.is_whole)
+        layers = taken.put(self.keyed(after, parts), until_us, keys)
         return SituationState(layers, derived.position), results
 
     def size(self, state: SituationState) -> Size:

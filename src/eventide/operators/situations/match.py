@@ -174,10 +174,11 @@ class MatchSituations(Stateful[PatternState]):
         known = self.keyed(derived.keys, derived.runs, parts, reported, pending)
         least, dropped_at = state.least, state.dropped_at
         many = any(len(each.run) > MOST_PARTS + 4 * len(derived.runs) for each in parts)
+        kept = np.arange(len(reported))
         if not taken.is_whole or many or self.derivation.is_due(before, derived):
-            known = self.compacted(known, derived, values, until_us, spare=taken.is_whole)
+            known, kept = self.compacted(known, derived, values, until_us, spare=taken.is_whole)
             least, dropped_at = len(known.runs) + len(known.reported), derived.position
-        layers = taken.put(known, until_us)
+        layers = taken.put(known, until_us, kept)
         after = PatternState(layers, statistics, derived.position, least, dropped_at)
         return after, concat_batches(results, self.output_schema)
 
@@ -193,15 +194,18 @@ class MatchSituations(Stateful[PatternState]):
         watermark_us: int,
         *,
         spare: bool,
-    ) -> KeyedSituations:
-        """Return the state without what no later event can need, with its parts merged."""
+    ) -> tuple[KeyedSituations, Int64s]:
+        """Return the state without what no later event can need, with its parts merged.
+
+        And the keys that are left, by number.
+        """
         kept = self.needed(derived, known.pending, watermark_us)
         left, keys = self.derivation.remember(derived, kept, known.reported > 0, spare=spare)
         place = np.full(len(derived.runs), -1, np.int64)
         place[kept] = np.arange(len(kept))
         parts = merged_parts(values, derived.runs.symbol, kept)
         reported, pending = known.reported[keys], place[known.pending]
-        return self.keyed(left.keys, left.runs, parts, reported, pending)
+        return self.keyed(left.keys, left.runs, parts, reported, pending), keys
 
     def needed(self, derived: Derived, pending: Int64s, watermark_us: int) -> Int64s:
         """Return the runs, by number, that later events may need.

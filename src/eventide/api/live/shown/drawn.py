@@ -8,10 +8,12 @@ from textwrap import shorten
 from time import sleep
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from eventide.api.live.row_queue import LiveRows
 from eventide.api.live.shown.metrics import numbers_of
+from eventide.arrays import to_arrow
 from eventide.sinks.text import SHOWN_ROWS, as_html, as_text
 from eventide.sinks.words import escape, plural, size_text
 
@@ -37,7 +39,7 @@ def with_newest(kept: NewestRows, rows: LiveRows) -> NewestRows:
     more = len(rows) - SHOWN_ROWS
     if more > 0:
         # Copied: a part of a large table would keep all of it.
-        last = pa.array(range(more, len(rows)), pa.int64())
+        last = to_arrow(np.arange(more, len(rows)))
         return (LiveRows(rows.to_arrow().take(last), rows.first_row + more),)
     found = (*kept, rows)
     while sum(map(len, found[1:])) >= SHOWN_ROWS:
