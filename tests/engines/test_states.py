@@ -148,7 +148,7 @@ def test_a_state_of_another_version_is_refused() -> None:
 @pytest.mark.filterwarnings("ignore::eventide.errors.UnboundedStateWarning")
 @pytest.mark.parametrize("name", TEXTS)
 def test_whatever_is_dumped_is_read_back(name: str) -> None:
-    """After every step, and though keys are held in layers."""
+    """After every step and at the end, and though keys are held in layers."""
     engine = live_engine(TEXTS[name])
     pieces = [
         batch.slice(start, 9) for batch in car_batches() for start in range(0, batch.num_rows, 9)
@@ -161,7 +161,9 @@ def test_whatever_is_dumped_is_read_back(name: str) -> None:
             state, found = engine.push(state, piece)
             state = engine.load(engine.dump(state))
         told.append((expected.rows, found.rows))
-    told.append((engine.finish(whole)[1].rows, engine.finish(state)[1].rows))
+    ended, found = engine.finish(state)
+    told.append((engine.finish(whole)[1].rows, found.rows))
+    engine.load(engine.dump(ended))
     for expected_rows, found_rows in told:
         assert as_bag(found_rows.to_pylist()) == as_bag(expected_rows.to_pylist())
     assert any(rows.num_rows for rows, _ in told)

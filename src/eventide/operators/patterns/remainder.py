@@ -45,7 +45,7 @@ def remainder(
     if len(matched):
         matched = matched[ranges(parts.offsets[1:][stayed] - lengths, lengths)]
     all_rows = kept == by_key.rows.num_rows and by_key.in_key_order
-    chosen = None if count == known else to_arrow(stayed)
+    chosen = None if count == len(by_key.offsets) - 1 else to_arrow(stayed)
     after = MatchState(
         by_key.rows if all_rows else by_key.rows.take(to_arrow(rows[:kept])),
         keys if chosen is None else tuple(key.take(chosen) for key in keys),
