@@ -20,7 +20,7 @@ import google_crc32c
 from eventide.errors import StateError, StateVersionError
 
 MAGIC = b"EvSt"
-VERSION = 2
+VERSION = 3
 QUERY = "query"
 """The name of the fact that holds the plan as text; the others are settings."""
 
