@@ -55,7 +55,7 @@ def test_calibrate_shows_weights_before_and_now(
 ) -> None:
     # tests/test_calibrate.py measures; here it is only shown and kept.
     measured = replace(DEFAULTS, replay_event=2 * DEFAULTS.replay_event)
-    monkeypatch.setattr("eventide.api.database.calibrated", lambda *_: measured)
+    monkeypatch.setattr("eventide.engines.history.calibrate.calibrated", lambda *_: measured)
     result = run("calibrate", database)
     assert result.exit_code == 0, result.stderr
     assert result.stdout.splitlines()[0].split() == ["seconds", "for", "each", "before", "now"]
