@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from unittest.mock import patch
 
 import pandas as pd
 import polars as pl
@@ -65,6 +66,73 @@ def test_all_kinds_of_data_give_the_same_events(data: object) -> None:
     events = to_events(data, SCHEMA)
     assert events.schema == event_schema(SCHEMA)
     assert events.to_pylist() == ROWS
+
+
+ODD_ROWS = st.fixed_dictionaries(
+    {
+        "ts": st.datetimes()
+        | st.integers(-(10**12), 10**12)
+        | st.just(NEW_YEAR.replace(tzinfo=PLUS_TWO))
+        | st.none(),
+        "text": st.text() | st.sampled_from(["\ud800", b"a", None]),
+        "number": st.floats() | st.integers(2**53 - 2, 2**53 + 2) | st.booleans() | st.none(),
+        "whole": st.integers(-(2**63) - 1, 2**63) | st.just(1.0) | st.just(1.5) | st.none(),
+        "flag": st.booleans() | st.sampled_from([0, None]),
+    }
+)
+ODD_SCHEMA = Schema.of({"text": "string", "number": "float64", "whole": "int64", "flag": "bool"})
+
+
+def outcome(data: object) -> object:
+    """Return the events, or the error."""
+    try:
+        return repr(to_events(data, ODD_SCHEMA).to_pydict())
+    except (SchemaError, IngestError) as error:
+        return type(error), str(error)
+
+
+@settings(deadline=None)
+@given(st.lists(ODD_ROWS, min_size=1, max_size=4))
+def test_what_is_converted_at_once_is_what_step_by_step_would_give(
+    rows: list[dict[str, object]],
+) -> None:
+    at_once = outcome(rows)
+    with patch("eventide.ingest.coerce.plain_column", return_value=None):
+        assert outcome(rows) == at_once
+
+
+EXACT = pa.table({"ts": [NEW_YEAR], "text": ["ä"], "number": [1.0], "whole": [1], "flag": [True]})
+EXACT = EXACT.cast(ODD_SCHEMA.event_arrow)
+OUT_OF_RANGE = pa.array([2**62], pa.int64()).cast(pa.timestamp("us"))
+NO_TEXT = pa.Array.from_buffers(
+    pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
+)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        EXACT,
+        EXACT.to_batches()[0],
+        EXACT.slice(0, 0),
+        pa.concat_tables([EXACT, EXACT]),
+        pa.concat_tables([EXACT, EXACT]).combine_chunks().slice(1),
+        EXACT.replace_schema_metadata({"from": "elsewhere"}),
+        EXACT.select([1, 0, 2, 3, 4]),
+        EXACT.set_column(0, "ts", pa.nulls(1, pa.timestamp("us"))),
+        EXACT.set_column(0, "ts", OUT_OF_RANGE),
+        EXACT.set_column(1, "text", NO_TEXT),
+        EXACT.set_column(1, "text", pa.nulls(1, pa.string())),
+    ],
+)
+def test_a_table_that_is_taken_as_it_is_is_what_converting_would_give(
+    table: pa.Table | pa.RecordBatch,
+) -> None:
+    at_once = outcome(table)
+    with patch("eventide.ingest.coerce.is_exact", return_value=False):
+        assert outcome(table) == at_once
+    if isinstance(at_once, str):
+        assert to_events(table, ODD_SCHEMA).schema.metadata is None
 
 
 def test_one_dict_is_one_event() -> None:

@@ -111,6 +111,7 @@ def tiny_files() -> Iterator[None]:
         ("writing.append.LOG_BYTES", 6000),
         ("writing.flush.QUEUED_ROWS", 4),
         ("writing.append.BULK_BYTES", 400),
+        ("writing.spare_log.LEAST_BYTES", 600),
         ("writing.staging.SEGMENT_ROWS", 12),
         ("upkeep.compaction.SEGMENT_ROWS", 12),
         ("upkeep.compaction.FAN_IN", 3),

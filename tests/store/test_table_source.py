@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eventide.errors import SchemaError
 from eventide.instants import ALL_TIME, TimeRange
@@ -39,6 +41,25 @@ def test_slices_count_rows_exactly() -> None:
     slices = TableSource("cars", SCHEMA, sorted_table(100)).slices(ALL_TIME, 30)
     assert [piece.rows for piece in slices] == [30, 30, 30, 10]
     assert TableSource("cars", SCHEMA, sorted_table(0)).slices(ALL_TIME, 30) == []
+
+
+@given(st.lists(st.integers(0, 9), max_size=20), st.integers(0, 10), st.integers(0, 10))
+def test_rows_without_numbers_have_those_of_their_order(
+    times: list[int], start: int, end: int
+) -> None:
+    ts = pa.array(times, pa.timestamp("us"))
+    table = pa.table({"ts": ts, "speed": np.arange(len(times)) * 0.5})
+    source = TableSource("cars", SCHEMA, table)
+    found = [
+        row
+        for batch in source.scan(["_seq", "speed", "ts"], TimeRange(start, end))
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    ]
+    naive = sorted((ts, number) for number, ts in enumerate(times) if start <= ts < end)
+    assert [row[0] for row in found] == [number for _, number in naive]
+    assert [row[1] for row in found] == [number * 0.5 for _, number in naive]
+    batches = source.scan(["speed"], TimeRange(start, end))
+    assert [x for batch in batches for x in batch.column(0).to_pylist()] == [r[1] for r in found]
 
 
 @pytest.mark.parametrize(

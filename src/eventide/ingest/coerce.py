@@ -5,17 +5,27 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import NoneType
 from typing import TYPE_CHECKING, TypeGuard, cast
 
+import numpy as np
 import pyarrow as pa
 
 from eventide.errors import IngestError, SchemaError, listed
-from eventide.ingest.convert import CONVERT_ERRORS, Misfit, convert
-from eventide.schema import SEQ, TIMESTAMP, TS, DataType, Schema
+from eventide.ingest.convert import CONVERT_ERRORS, Misfit, check_text, convert
+from eventide.schema import MAX_TS_US, MIN_TS_US, SEQ, TIMESTAMP, TS, DataType, Schema
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Index, Series
 
+PLAIN_TYPES: Mapping[str, type] = {
+    "bool": bool,
+    "int64": int,
+    "float64": float,
+    "string": str,
+    "timestamp": datetime,
+}
 ACCEPTED = (
     "an Arrow table or record batch, a pandas or polars data frame, a dict, a list of dicts, "
     "or an object with __arrow_c_stream__"
@@ -35,7 +45,9 @@ def to_events(data: object, schema: Schema) -> pa.Table:
     >>> events.to_pylist()
     [{'ts': datetime.datetime(2023, 12, 31, 23, 0, 1), 'speed': 3.0}]
     """
-    types = event_types(schema)
+    if isinstance(data, pa.Table | pa.RecordBatch) and is_exact(table := as_table(data), schema):
+        return table
+    types = schema.event_types
     if isinstance(data, Mapping):
         data = [data]
     if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
@@ -46,12 +58,27 @@ def to_events(data: object, schema: Schema) -> pa.Table:
         table = as_table(data)
         check_names(table.column_names, types)
         columns = {name: converted(name, table.column(name), types[name]) for name in types}
-    return with_times(pa.table(columns))
+    arrays = [columns[name] for name in types]
+    return with_times(pa.Table.from_arrays(arrays, schema=schema.event_arrow))
 
 
-def event_types(schema: Schema) -> dict[str, DataType]:
-    """Return the names and types of `ts` and the attributes."""
-    return {TS: TIMESTAMP} | {attribute.name: attribute.type for attribute in schema.attributes}
+def is_exact(table: pa.Table, schema: Schema) -> bool:
+    """Whether a table is what `to_events` would make of it: most have nothing to convert."""
+    if not table.schema.equals(schema.event_arrow, check_metadata=True):
+        return False
+    ts = table.column(0)
+    if ts.num_chunks != 1 or ts.null_count or not len(ts):
+        return False
+    (times,) = ts.chunks
+    counts = np.frombuffer(times.buffers()[1], np.int64, len(times), 8 * times.offset)
+    if counts.min() < MIN_TS_US or counts.max() > MAX_TS_US:
+        return False
+    try:
+        for name in schema.text_names:
+            check_text(table.column(name))
+    except CONVERT_ERRORS:
+        return False  # converting says in which row
+    return True
 
 
 def as_table(data: object) -> pa.Table:
@@ -229,7 +256,8 @@ def columns_of_dicts(
 ) -> dict[str, pa.ChunkedArray]:
     """Return a column for each name; keys that a row does not have are null."""
     events = rows_of_dicts(rows)
-    check_known(list(dict.fromkeys(key for event in events for key in event)), types)
+    if not all(event.keys() <= types.keys() for event in events):
+        check_known(list(dict.fromkeys(key for event in events for key in event)), types)
     return {
         name: column_of_values(name, [event.get(name) for event in events], data_type)
         for name, data_type in types.items()
@@ -249,6 +277,9 @@ def column_of_values(
     name: str, values: list[object], data_type: DataType, first_row: int = 0
 ) -> pa.ChunkedArray:
     """Convert Python values, which may be of several types."""
+    plain = plain_column(values, data_type)
+    if plain is not None:
+        return pa.chunked_array([plain])
     try:
         return convert(name, pa.chunked_array([pa.array(values)]), data_type)
     except (*CONVERT_ERRORS, TypeError, Misfit):
@@ -260,6 +291,19 @@ def column_of_values(
     left = column_of_values(name, values[:half], data_type, first_row)
     right = column_of_values(name, values[half:], data_type, first_row + half)
     return pa.chunked_array([*left.chunks, *right.chunks], data_type.arrow)
+
+
+def plain_column(values: list[object], data_type: DataType) -> pa.Array | None:
+    """Return values that all have the Python type of a column, or are null: nothing is lost."""
+    expected = PLAIN_TYPES.get(data_type.kind)
+    if expected is None or not {*map(type, values)} <= {expected, NoneType}:
+        return None
+    if expected is datetime and any(each.tzinfo for each in cast("list[datetime]", values) if each):
+        return None
+    try:
+        return pa.array(values, data_type.arrow)
+    except CONVERT_ERRORS:
+        return None  # converting says in which row
 
 
 def refusal(misfit: Misfit) -> IngestError:

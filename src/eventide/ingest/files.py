@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from eventide.errors import EventideError, IngestError, SchemaError, listed
-from eventide.ingest.coerce import check_known, check_names, event_types
+from eventide.ingest.coerce import check_known, check_names
 from eventide.ingest.columnar import arrow_batches, arrow_schema, parquet_batches, parquet_schema
 from eventide.ingest.convert import Misfit, convert, parse_text
 from eventide.ingest.csv_text import csv_batches, csv_header, csv_line, csv_schema
 from eventide.ingest.json_lines import json_batches, json_line, json_schema
 from eventide.schema import TS, DataType, Schema
 
-Types = dict[str, DataType]
+Types = Mapping[str, DataType]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def read_events(
     file, the line (or the row, counted from 0) and the value. It may come after some tables:
     stage them, and commit when the file is done.
     """
-    types = event_types(infer_schema(path, ts=ts) if schema is None else schema)
+    types = (infer_schema(path, ts=ts) if schema is None else schema).event_types
     kind = format_of(path)
     named_in_file = {ts if name == TS else name: data_type for name, data_type in types.items()}
     row = 0

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from eventide.arrays import to_arrow
 from eventide.errors import SchemaError
 from eventide.instants import ALL_TIME, TimeRange
 from eventide.kernels.ordering import sorting_order
@@ -27,8 +28,9 @@ SLICE_ROWS = 1 << 20
 class TableSource:
     """Events held in memory. The table has the schema's columns; `_seq` may be left out.
 
-    Without `_seq`, arrival order is the order of the rows. A table in order of (ts, _seq) is used
-    as it is, and scans are slices of it; any other is sorted once.
+    Without `_seq`, arrival order is the order of the rows, which are numbered when a scan asks for
+    it. A table in order of (ts, _seq) is used as it is, and scans are slices of it; any other is
+    sorted once.
 
     >>> table = pa.table({"ts": pa.array([20, 10], pa.timestamp("us")), "car": ["b", "a"]})
     >>> source = TableSource("cars", Schema.of({"car": "string"}), table)
@@ -73,7 +75,10 @@ class TableSource:
         """Yield the events of a time range in order of (ts, _seq), in batches, none empty."""
         self.schema.check_scanned(columns)
         start, end = self.rows_in(time_range)
-        part = self.table.select(list(columns)).slice(start, max(0, end - start))
+        part = self.table.slice(start, max(0, end - start))
+        if SEQ in columns and SEQ not in part.column_names:
+            part = part.append_column(SEQ, to_arrow(np.arange(start, start + part.num_rows)))
+        part = part.select(list(columns))
         return (batch for batch in part.to_batches(max_chunksize=SLICE_ROWS) if batch.num_rows)
 
     def slices(self, time_range: TimeRange, target_rows: int) -> list[TimeSlice]:
@@ -99,20 +104,20 @@ class TableSource:
 
 
 def checked(schema: Schema, table: pa.Table) -> pa.Table:
-    """Return the columns in the schema's order, `_seq` added if absent; refuse wrong ones."""
-    if SEQ not in table.column_names:
-        table = table.append_column(SEQ, pa.array(np.arange(table.num_rows, dtype=np.int64)))
+    """Return the columns in the schema's order, `_seq` only if it is there; refuse wrong ones."""
     expected = schema.arrow
-    if sorted(table.column_names) != sorted(expected.names):
+    numbered = SEQ in table.column_names
+    names = [name for name in expected.names if numbered or name != SEQ]
+    if sorted(table.column_names) != sorted(names):
         message = f"the table has columns {', '.join(table.column_names)}"
         raise SchemaError(message, hint=f"the stream has {', '.join(expected.names)}")
-    table = table.select(expected.names)
+    table = table.select(names)
     for field in table.schema:
         wanted = expected.field(field.name).type
         if field.type != wanted:
             message = f"column {field.name!r} has type {field.type}, not {wanted}"
             raise SchemaError(message, hint="convert it with ingest.coerce.to_events")
-    if table.column(TS).null_count or table.column(SEQ).null_count:
+    if table.column(TS).null_count or (numbered and table.column(SEQ).null_count):
         message = f"{TS} or {SEQ} is null in some row"
         raise SchemaError(message, hint="every event has a time; drop those rows")
     return joined(table)
@@ -130,6 +135,15 @@ def joined(table: pa.Table) -> pa.Table:
 
 
 def in_order(table: pa.Table) -> pa.Table:
-    """Return the table sorted by (ts, _seq); the same object if it already is."""
-    order = sorting_order(int64_view(table.column(TS)), int64_view(table.column(SEQ)))
-    return table if order is None else table.take(pa.array(order))
+    """Return the table sorted by (ts, _seq); the same object if it already is.
+
+    A table without `_seq` that is in order does not get one: the numbers of its rows are known.
+    """
+    numbered = SEQ in table.column_names
+    numbers = int64_view(table.column(SEQ)) if numbered else None
+    order = sorting_order(int64_view(table.column(TS)), numbers)
+    if order is None:
+        return table
+    rows = to_arrow(order)
+    table = table.take(rows)
+    return table if numbered else table.append_column(SEQ, rows)

@@ -47,7 +47,9 @@ class Snapshot:
 
     def __reduce__(self) -> tuple[object, ...]:
         tail, queue = self.memory
-        return Snapshot, (self.path, replace(self.view, tail=(tail,), queue=(queue,)))
+        # Whoever gets it reads the index itself.
+        view = replace(self.view, tail=(tail,), queue=(queue,), directories={})
+        return Snapshot, (self.path, view)
 
     def __repr__(self) -> str:
         return f"<Snapshot {self.name} version {self.version}: {self.row_count:,} events>"

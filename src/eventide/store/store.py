@@ -20,6 +20,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eventide.errors import StoreError, listed
 from eventide.local_path import local_path
@@ -40,10 +41,12 @@ from eventide.store.segments.manifest import Manifest, versions_in, write_manife
 from eventide.store.segments.segment import SEGMENT_NAME
 from eventide.store.snapshot import Snapshot
 from eventide.store.stream import StoredStream
-from eventide.store.upkeep.backup import Advance, backup_stream
 from eventide.store.writing.log import RecordKind, create_log
 from eventide.store.writing.open_stream import forget, opened
 from eventide.store.writing.view import StreamView
+
+if TYPE_CHECKING:
+    from eventide.store.upkeep.backup import Advance
 
 FORMAT = 3
 MARKER = "eventide.json"
@@ -172,6 +175,8 @@ class Store:
         partial = target.with_name(f"{target.name}.{uuid.uuid4().hex}.partial")
         try:
             copy = Store.open(partial)
+            from eventide.store.upkeep.backup import backup_stream
+
             for snapshot in self.backup_snapshots(definitions, copy):
                 backup_stream(snapshot, copy.path / STREAMS / snapshot.name, advance)
             if definitions:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 import google_crc32c
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -150,6 +151,26 @@ def test_plain_doubles_are_not_copied() -> None:
     values = decode_leaf(payload, pa.schema({"c0": pa.float64()}), ["c0"]).column(0).buffers()[1]
     assert payload.address < values.address < payload.address + payload.size
     assert values.address % 8 == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "at_most"),
+    [
+        (np.random.default_rng(1).random(16_384), 8.0),
+        (np.random.default_rng(1).random(16_384).astype(np.float32).astype(np.float64), 7.0),
+        (np.arange(16_384) / 4, 6.0),
+        (np.where(np.arange(16_384) < 12_000, np.random.default_rng(1).random(16_384), 0.5), 6.5),
+    ],
+    ids=["full precision", "single precision", "quarters", "constant at last"],
+)
+def test_doubles_that_shrink_are_compressed_and_others_left_alone(
+    values: npt.NDArray[np.float64], at_most: float
+) -> None:
+    rows = batch(pa.array(values))
+    assert returned(rows).equals(rows)
+    payload = leaf_of(rows)
+    assert entry_of(payload)[1] / len(values) <= at_most
+    assert (entry_of(payload)[4] == 0) == (at_most == 8.0)
 
 
 def test_other_types_are_refused() -> None:

@@ -17,6 +17,8 @@ from eventide.store.segments.manifest import encode_manifest, manifest_path
 from eventide.store.segments.segment import Segment
 from eventide.store.upkeep.repair import Repair, repair_stream
 from eventide.store.upkeep.verify import check_view, verify_stream
+from eventide.store.writing.log import stamp_of
+from eventide.store.writing.log_sectors import CONTENT, SECTOR, in_sectors
 from eventide.store.writing.view import StreamView
 from tests.store.events import new_stream, tiny_files
 from tests.store.upkeep.damage import Original, make
@@ -55,12 +57,15 @@ def test_files_that_nobody_needs_are_only_mentioned(original: Original, tmp_path
 
 
 def test_a_torn_record_is_only_mentioned(original: Original, tmp_path: Path) -> None:
-    name = original.snapshot.manifest.log
-    folder = original.copy(tmp_path, **{name: original.files[name] + bytes(100)})
+    name, end = original.snapshot.manifest.log, original.snapshot.view.log_end
+    content = original.files[name]
+    assert len(content) > end + 3 * SECTOR, "the log was written over another"
+    second = in_sectors(bytes(CONTENT), stamp_of(name)).tobytes()
+    torn = content[: end + SECTOR] + second + content[end + 2 * SECTOR :]
+    folder = original.copy(tmp_path, **{name: torn})
     (found,) = verify_stream(folder)
     assert str(found) == (
-        f"{name} at byte {len(original.files[name])}: "
-        "100 bytes of a record that was never acknowledged"
+        f"{name} at byte {end}: {2 * SECTOR} bytes of a record that was never acknowledged"
     )
     assert found.severity == "info"
 

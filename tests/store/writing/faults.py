@@ -188,10 +188,11 @@ class RecordingDisk(Disk):
             self.note(Rename(self.below(source), self.below(target)))
 
     def unlink(self, path: Path) -> None:
-        """See `Disk`."""
+        """See `Disk`. What lies elsewhere is not our business."""
         with self.lock:
             super().unlink(path)
-            self.note(Unlink(self.below(path)))
+            if path.is_relative_to(self.root):
+                self.note(Unlink(self.below(path)))
 
     def is_synced(self, path: Path) -> bool:
         """Whether everything written to a file so far is safe."""

@@ -19,6 +19,7 @@ from eventide.store.options import StreamOptions
 from eventide.store.reading.scan import StreamColumns
 from eventide.store.segments.manifest import MANIFEST_NAME, decode_manifest
 from eventide.store.upkeep.compaction import is_ours
+from eventide.store.writing.log import SPARE_NAME
 from eventide.store.writing.open_stream import OPENED, OpenStream
 from tests.store.events import SCHEMA, at, reopened, times, tiny_files
 from tests.store.writing.faults import FailingDisk, Rename, recorded, remains, renamed, using
@@ -202,9 +203,9 @@ def failing(action: Action, stream: StoredStream, disk: FailingDisk) -> BaseExce
 
 
 def leaked(stream: StoredStream) -> set[str]:
-    """Return the files that nobody refers to."""
+    """Return the files that nobody refers to, and that nobody will use again."""
     found = {path.name for path in stream.path.iterdir() if is_ours(path.name)}
-    return found - stream.snapshot().view.files
+    return found - stream.snapshot().view.files - {SPARE_NAME}
 
 
 def listed_once(stream: StoredStream) -> set[str]:

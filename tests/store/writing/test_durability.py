@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 from unittest.mock import patch
@@ -17,6 +17,7 @@ import pytest
 
 from eventide.errors import StoreError
 from eventide.store import Store, StoredStream
+from eventide.store.files.disk import AppendFile, write_back
 from eventide.store.options import Durability, StreamOptions
 from eventide.store.writing import open_stream
 from eventide.store.writing.group_commit import COMMITS
@@ -175,6 +176,22 @@ def test_a_group_sync_that_failed_is_made_good_by_the_next_append(tmp_path: Path
     lay_out(least, tmp_path / "left")
     assert times(Store.open(tmp_path / "left" / "db").stream("cars").snapshot()) == [1]
     assert times(stream.snapshot()) == [1, 2]
+
+
+@pytest.mark.parametrize("has_call", [True, False])
+def test_the_disk_may_begin_before_the_sync(tmp_path: Path, has_call: bool) -> None:
+    """On every system the file is the same; only Linux begins to write it early."""
+    path = tmp_path / "file"
+    file = AppendFile.create(path)
+    with ExitStack() as without:
+        if not has_call:
+            without.enter_context(patch("eventide.store.files.disk.write_back", lambda: None))
+        elif sys.platform == "linux":
+            assert write_back() is not None
+        file.begin_sync(file.append([b"one"]))
+        file.begin_sync(file.append([b"two"]))
+    file.sync()
+    assert path.read_bytes() == b"onetwo"
 
 
 def test_none_syncs_nothing_but_on_request(tmp_path: Path) -> None:

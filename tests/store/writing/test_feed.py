@@ -501,7 +501,8 @@ def test_one_slow_append_is_no_overload(tmp_path: Path) -> None:
 @pytest.mark.parametrize("split_us", [None, 2000])
 def test_a_regular_split_brings_everything_back(tmp_path: Path, split_us: int | None) -> None:
     options = StreamOptions(indexes=("lane",), split_us=split_us)
-    with tiny_files():
+    # A log that is not so short that it is flushed between a late event and the next.
+    with tiny_files(), patch("eventide.store.writing.append.LOG_BYTES", 20_000):
         stream = closed_up_to(tmp_path, 1000, options)
         with Feed(stream, CAPACITY) as feed:
             overload(feed, late(1001))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eventide.kernels.compiled import Bools, Floats, Int64s, kernel
+from eventide.kernels.compiled import Bools, Floats, Int64s, inline, kernel
 
 ENOUGH = 2.0**50
 PAIR = 2
@@ -20,6 +20,8 @@ PAIR = 2
 WITHOUT_SIGN = np.uint64(0x7FFFFFFFFFFFFFFF)
 ONE = np.uint64(1)
 ENDLESS = np.uint64(0x7FF0000000000000) - ONE
+SURE_SQUARES = 2.0**-900
+"""Smaller sums of squares may have lost what a double is too small for."""
 
 
 @kernel
@@ -59,6 +61,46 @@ def find_least(
         out[run] = np.uint64(found + ONE).view(np.float64)
 
 
+@inline
+def is_exact(count: int, smallest: float, largest: float, least: float, high: float) -> bool:
+    """Whether the pair of a sum has lost nothing; of an empty sum, extremes are arbitrary."""
+    if count == 0:
+        return True
+    exact = count <= PAIR
+    if not exact and least > 0.0:
+        # What is not finite gives a NaN, or an infinity.
+        exact = float(count) * float(count) * (max(-smallest, largest) / least) <= ENOUGH
+    return bool(exact and np.isfinite(high))
+
+
+@inline
+def bound_of_absolutes(count: int, smallest: float, largest: float, squares: float) -> float:
+    """Return a bound of the sum of absolute values, a NaN or infinite if none is known."""
+    by_extremes = count * max(-smallest, largest)
+    by_squares = np.inf
+    if squares > SURE_SQUARES:
+        by_squares = np.sqrt(float(count)) * np.sqrt(squares) * (1.0 + 2.0**-20)
+    # A NaN is no bound.
+    return by_squares if not by_extremes <= by_squares else by_extremes
+
+
+@kernel
+def bound_absolutes(
+    counts: Int64s, extremes: tuple[Floats, Floats], squares: Floats, out: Floats
+) -> None:
+    """Write a bound of the sum of absolute values of each row."""
+    for i in range(len(counts)):
+        out[i] = bound_of_absolutes(counts[i], extremes[0][i], extremes[1][i], squares[i])
+
+
+@inline
+def is_unsure(high: float, low: float, error: float) -> bool:
+    """Whether high + low does not round to the same double anywhere within an error."""
+    least = high + np.nextafter(low - error, -np.inf)
+    most = high + np.nextafter(low + error, np.inf)
+    return bool(least != most and error > 0.0)
+
+
 @kernel
 def mark_exact(
     counts: Int64s, extremes: tuple[Floats, Floats], least: Floats, high: Floats, out: Bools
@@ -70,12 +112,7 @@ def mark_exact(
     smallest, largest = extremes
     every = True
     for i in range(len(counts)):
-        exact = counts[i] <= PAIR
-        if not exact and least[i] > 0.0:
-            count = float(counts[i])
-            # What is not finite gives a NaN, or an infinity.
-            exact = count * count * (max(-smallest[i], largest[i]) / least[i]) <= ENOUGH
-        out[i] = exact and (counts[i] == 0 or np.isfinite(high[i]))
+        out[i] = is_exact(counts[i], smallest[i], largest[i], least[i], high[i])
         every = every and out[i]
     return every
 

@@ -176,6 +176,12 @@ def sum_floats_by_frame(
     return doubt
 
 
+@inline
+def rounded_pair(high: float, low: float) -> tuple[float, float]:
+    """Return a pair as its rounded sum, and what rounding left out."""
+    return two_sum(high, low) if np.isfinite(high) else (high, 0.0)
+
+
 @kernel
 def round_pairs(high: Floats, low: Floats, total: Floats, left: Floats) -> None:
     """Write each pair as its rounded sum, and what rounding left out; an empty `low` is zero.
@@ -184,9 +190,7 @@ def round_pairs(high: Floats, low: Floats, total: Floats, left: Floats) -> None:
     """
     no_low = len(low) == 0
     for i in range(len(high)):
-        total[i], left[i] = high[i], 0.0
-        if not no_low and np.isfinite(high[i]):
-            total[i], left[i] = two_sum(high[i], low[i])
+        total[i], left[i] = rounded_pair(high[i], 0.0 if no_low else low[i])
 
 
 @kernel

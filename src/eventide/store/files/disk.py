@@ -7,18 +7,22 @@ synced. Nothing else in this package writes, renames or deletes.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import pyarrow as pa
 
 TEMPORARY_SUFFIX = ".tmp"
 BUFFERS_AT_ONCE = 512
 """How many buffers one call of the system may take; the limit is 1,024 on Linux."""
+SYNC_FILE_RANGE_WRITE = 2
 
 Bytes: TypeAlias = bytes | pa.Buffer
 
@@ -44,6 +48,12 @@ class Disk:
         """Cut the file to `size` bytes."""
         os.ftruncate(descriptor, size)
 
+    def begin_sync(self, descriptor: int, offset: int, length: int) -> None:
+        """Let the system write bytes to the disk from now on; only `sync` makes them safe."""
+        begin = write_back()
+        if begin is not None:
+            begin(descriptor, offset, length, SYNC_FILE_RANGE_WRITE)
+
     def sync(self, descriptor: int) -> None:
         """Return once the file's bytes, and its length, are on the disk."""
         getattr(os, "fdatasync", os.fsync)(descriptor)
@@ -66,6 +76,22 @@ class Disk:
 
 
 DISK = Disk()
+
+
+@lru_cache(maxsize=1)
+def write_back() -> Callable[[int, int, int, int], int] | None:
+    """Return the system's call that writes a part of a file back, None if there is no such call.
+
+    An error is not lost: the next sync of the file reports it.
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        found = ctypes.CDLL(None).sync_file_range
+    except (OSError, AttributeError):
+        return None
+    found.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+    return cast("Callable[[int, int, int, int], int]", found)
 
 
 def rest_of(views: list[memoryview], written: int) -> list[memoryview]:
@@ -102,6 +128,10 @@ class AppendFile:
         DISK.write(self.descriptor, buffers, start)
         self.end += sum(memoryview(buffer).nbytes for buffer in buffers)
         return start
+
+    def begin_sync(self, start: int) -> None:
+        """Let the system write what was appended from a place on, so that `sync` waits less."""
+        DISK.begin_sync(self.descriptor, start, self.end - start)
 
     def cut(self, end: int) -> None:
         """Remove what was written behind `end`, for good.

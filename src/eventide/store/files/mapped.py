@@ -1,4 +1,4 @@
-"""Segment files mapped into memory, and the index nodes read from them lately.
+"""Segment files mapped into memory, and the index nodes and columns read from them lately.
 
 A segment's frames never change once they are written, and its file is only ever appended to. So
 what was read stays true, even if others append; a file that has grown is mapped again when a frame
@@ -10,17 +10,24 @@ from __future__ import annotations
 import os
 import socket
 from collections import OrderedDict
+from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 
 import pyarrow as pa
 
 from eventide.errors import StoreError
+from eventide.kernels.compiled import Bools, Numbers
 from eventide.store.files.frame import DamagedFrameError, Frame, Kind, read_frame
 
 OPEN_FILES = 256
 CACHED_NODES = 4096
 """About 64 entries each: with ten attributes some 40 KiB, so 160 MiB at most."""
+CACHED_BYTES = 64 << 20
+"""How much the columns of leaves that were decoded lately take at most."""
+
+Decoded = tuple[Numbers, Bools]
+"""The values of a column and which are valid; an empty `Bools` if all are."""
 
 
 class MappedFiles:
@@ -30,6 +37,8 @@ class MappedFiles:
         self.lock = Lock()
         self.files: OrderedDict[Path, pa.Buffer] = OrderedDict()
         self.nodes: OrderedDict[tuple[Path, int], pa.RecordBatch] = OrderedDict()
+        self.columns: OrderedDict[tuple[Path, int, str], Decoded] = OrderedDict()
+        self.column_bytes = 0
 
     def content(self, path: Path, end: int) -> pa.Buffer:
         """Return a file as one buffer of at least `end` bytes."""
@@ -77,12 +86,36 @@ class MappedFiles:
                 self.nodes.popitem(last=False)
         return found
 
+    def column(self, path: Path, address: int, name: str, decode: Callable[[], Decoded]) -> Decoded:
+        """Return a column of the leaf at an address, decoded once."""
+        key = (path, address, name)
+        with self.lock:
+            held = self.columns.get(key)
+            if held is not None:
+                self.columns.move_to_end(key)
+                return held
+        found = decode()
+        with self.lock:
+            if key not in self.columns:
+                self.columns[key] = found
+                self.column_bytes += bytes_of(found)
+            while self.column_bytes > CACHED_BYTES:
+                self.column_bytes -= bytes_of(self.columns.popitem(last=False)[1])
+        return found
+
     def forget(self, path: Path) -> None:
         """Forget a file that is deleted, or may be replaced."""
         with self.lock:
             self.files.pop(path, None)
             for key in [key for key in self.nodes if key[0] == path]:
                 del self.nodes[key]
+            for column in [key for key in self.columns if key[0] == path]:
+                self.column_bytes -= bytes_of(self.columns.pop(column))
+
+
+def bytes_of(column: Decoded) -> int:
+    """Return how much memory a column takes."""
+    return column[0].nbytes + column[1].nbytes
 
 
 MAPPED = MappedFiles()

@@ -21,6 +21,7 @@ from eventide.arrays import no_rows
 from eventide.instants import TimeRange
 from eventide.kernels.compiled import Bools, Int64s
 from eventide.store.reading.cuts import ListedCuts
+from eventide.store.reading.descent.results import direct_answers, direct_partials
 from eventide.store.reading.exact import SummedPeriods
 from eventide.store.reading.periods import dense, period_partials_of, thinned_away
 from eventide.store.reading.proof import proven
@@ -42,6 +43,8 @@ __all__ = [
     "question_of",
 ]
 
+ENDS = 2
+"""A single period has so many cuts."""
 NODES_PER_CUT = 8
 """Going down the index to a cut takes as long as reading this many of its nodes, in order."""
 PERIOD = ["ts_min", "ts_max"]
@@ -59,6 +62,10 @@ def aggregate(
     With `groups`, which numbers the periods from 0, one row for each group of periods instead.
     """
     question = question_of(tuple(calls), snapshot.schema)
+    if groups is None and len(cuts) == ENDS:
+        direct = direct_answers(snapshot, question, (cuts[0], cuts[1]))
+        if direct is not None:
+            return direct
     partials = period_partials(snapshot, question, cuts)
     return answers_of(snapshot, question, partials, cuts, groups)
 
@@ -91,7 +98,7 @@ def period_partials(
     snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
 ) -> pa.RecordBatch:
     """Return the partials of each period."""
-    if is_descended(snapshot, cuts):
+    if len(cuts) == ENDS or is_descended(snapshot, cuts):
         return partials_of_index(snapshot, question, cuts)
     listed = ListedCuts(np.array(cuts, np.int64))
     return dense(question, period_partials_of(snapshot, question, listed), len(cuts) - 1)
@@ -123,6 +130,9 @@ def partials_of_index(
     snapshot: Snapshot, question: AggregateQuestion, cuts: Sequence[int]
 ) -> pa.RecordBatch:
     """Return the partials of each period from the index, and from rows where necessary."""
+    direct = direct_partials(snapshot, question, cuts)
+    if direct is not None:
+        return direct
     found: list[pa.RecordBatch] = []
     bounds = [0]
     for start, end in pairwise(cuts):
@@ -163,8 +173,15 @@ class Directory:
     """One entry for each segment, and which segments have the aggregates asked for."""
 
     segments: tuple[Segment, ...]
+    column_ids: tuple[int, ...]
     entries: pa.RecordBatch
     known: Bools
+
+    def fits(self, snapshot: Snapshot) -> bool:
+        """Whether it is that of a snapshot; a column that came back has another id."""
+        return self.column_ids == snapshot.manifest.column_ids and is_same(
+            self.segments, snapshot.segments
+        )
 
 
 def directory_of(
@@ -173,7 +190,7 @@ def directory_of(
     """Return the segments as entries of an index above theirs; made once for a question."""
     made = snapshot.view.directories
     held = made.get(question.calls)
-    if not (isinstance(held, Directory) and is_same(held.segments, snapshot.segments)):
+    if not (isinstance(held, Directory) and held.fits(snapshot)):
         schema = pa.schema([*PERIOD_FIELDS, *question.stored])
         known = [question.known_to(segment, columns) for segment in snapshot.segments]
         entries = [
@@ -182,7 +199,8 @@ def directory_of(
         ]
         empty = no_rows(schema)
         together = pa.concat_batches([empty, *entries])
-        held = Directory(snapshot.segments, together, np.array(known, np.bool_))
+        ids = snapshot.manifest.column_ids
+        held = Directory(snapshot.segments, ids, together, np.array(known, np.bool_))
         made[question.calls] = held
     return held
 

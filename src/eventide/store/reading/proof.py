@@ -15,9 +15,9 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from eventide.accumulators.columns import floats, int64s
+from eventide.accumulators.columns import floats
 from eventide.accumulators.sums import FLOAT_SUM
-from eventide.kernels.aggregates.proofs import mark_exact
+from eventide.kernels.aggregates.proofs import bound_absolutes, mark_exact
 from eventide.kernels.compiled import Bools, Floats, Int64s
 from eventide.store.index.attribute_summaries import LEAST, raw_floats, raw_integers
 from eventide.store.reading.exact import SummedPeriods, exact_sums
@@ -28,8 +28,6 @@ from eventide.store.snapshot import Snapshot
 HALF_STEP_SQUARED = 2.0**-106
 LEVELS = 8
 """More levels than an index has, with those that merge segments and periods."""
-SURE_SQUARES = 2.0**-900
-"""Smaller sums of squares may have lost what a double is too small for."""
 
 
 def error_of(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Floats | None:
@@ -53,18 +51,15 @@ def error_of(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Fl
 
 
 def bound_of(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Floats:
-    """Return how far sums may be off that may have lost something.
-
-    The second half of a pair is at most c u S if c numbers were added, where S is the sum of their
-    absolute values and u is 2^-53. Each addition to it is off by u times as much.
-    """
-    longest = max([LEAF_ROWS, *(rows.num_rows for rows in snapshot.memory)])
-    entries = len(snapshot.memory) + sum(1 + segment.leaves for segment in snapshot.segments)
-    most = longest + LEVELS * entries
-    additions = 2.0 * longest * longest + 2.0 * LEVELS * entries * most
-    counts = int64s(partials.column(f"{attribute}.count"))
-    error: Floats = additions * HALF_STEP_SQUARED * _absolute(attribute, partials, counts)
-    high = floats(partials.column(f"{attribute}.sum.high"))
+    """Return how far sums may be off that may have lost something."""
+    counts, *parts = (
+        partials.column(f"{attribute}.{part}")
+        for part in ("count", "min", "max", "squares.high", "sum.high")
+    )
+    smallest, largest, squares, high = map(raw_floats, parts)
+    error: Floats = np.empty(partials.num_rows)
+    bound_absolutes(raw_integers(counts), (smallest, largest), squares, error)
+    error *= share_lost(snapshot, sum(1 + segment.leaves for segment in snapshot.segments))
     endless = np.flatnonzero(~np.isfinite(high))
     if len(endless):
         wrong = high_is_wrong(attribute, partials.take(pa.array(endless)), high[endless])
@@ -72,15 +67,19 @@ def bound_of(snapshot: Snapshot, attribute: str, partials: pa.RecordBatch) -> Fl
     return error
 
 
-def _absolute(attribute: str, partials: pa.RecordBatch, counts: Int64s) -> Floats:
-    """Return a bound of the sum of absolute values."""
-    squares = floats(partials.column(f"{attribute}.squares.high"))
-    smallest, largest = (floats(partials.column(f"{attribute}.{part}")) for part in ("min", "max"))
-    with np.errstate(over="ignore", invalid="ignore"):
-        by_extremes = counts * np.maximum(-smallest, largest)
-        by_squares = np.sqrt(counts) * np.sqrt(squares) * (1.0 + 2.0**-20)
-    bound: Floats = np.fmin(by_extremes, np.where(squares > SURE_SQUARES, by_squares, np.inf))
-    return bound
+def share_lost(snapshot: Snapshot, stored: int) -> float:
+    """Return what share of the sum of absolute values a sum may have lost.
+
+    `stored` is how many segments and leaves there are.
+
+    The second half of a pair is at most c u S if c numbers were added, where S is the sum of their
+    absolute values and u is 2^-53. Each addition to it is off by u times as much.
+    """
+    longest = max([LEAF_ROWS, *(rows.num_rows for rows in snapshot.memory)])
+    entries = len(snapshot.memory) + stored
+    most = longest + LEVELS * entries
+    additions = 2.0 * longest * longest + 2.0 * LEVELS * entries * most
+    return float(additions * HALF_STEP_SQUARED)
 
 
 def unsure(high: Floats, low: Floats, error: Floats | float) -> Bools:

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from eventide.arrays import no_rows, to_arrow
 from eventide.errors import SchemaError, listed
-from eventide.kernels.compiled import Int64s
+from eventide.kernels.compiled import Int64s, frozen
+from eventide.kernels.store.answers import FUNCTIONS
 from eventide.schema import TS, Schema
 from eventide.store.index.aggregates import (
     BUILT_IN,
@@ -22,6 +23,7 @@ from eventide.store.index.aggregates import (
 from eventide.store.index.attribute_summaries import LEAST
 from eventide.store.index.summaries import SummaryLayout
 from eventide.store.order import int64_view
+from eventide.store.reading.descent.words import KINDS
 from eventide.store.reading.scan import StreamColumns
 from eventide.store.segments.segment import Segment
 
@@ -37,6 +39,19 @@ class AggregateCall:
 
     def __str__(self) -> str:
         return f"{self.function}({self.attribute or '*'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Finishers:
+    """How answers come from words, see kernels/store/answers.py.
+
+    `functions` are asked of each attribute. A column is one of them: which attribute, or -1 for the
+    count of all events, which function of it, and the type of the answer.
+    """
+
+    functions: tuple[Int64s, ...]
+    columns: tuple[tuple[int, int, pa.DataType], ...]
+    schema: pa.Schema
 
 
 @dataclass(frozen=True)
@@ -88,6 +103,47 @@ class AggregateQuestion:
     def attributes(self) -> list[str]:
         """The attributes to read where rows are needed."""
         return list(dict.fromkeys([TS, *self.layout.types]))
+
+    @cached_property
+    def numbers(self) -> tuple[tuple[str, int], ...] | None:
+        """The attributes and the kinds of their words; None if a summary does not fit words."""
+        types = {name: kind.kind for name, kind in self.layout.types.items()}
+        if self.layout.stored or any(kind not in KINDS for kind in types.values()):
+            return None
+        return tuple((name, KINDS[types[name]]) for name in self.layout.attributes)
+
+    @cached_property
+    def finishers(self) -> Finishers | None:
+        """How answers come from words; None if some do not."""
+        if self.numbers is None:
+            return None
+        functions: list[list[int]] = [[] for _ in self.numbers]
+        columns: list[tuple[int, int, pa.DataType]] = []
+        for call in self.calls:
+            if call.attribute is None:
+                columns.append((-1, 0, pa.int64()))
+                continue
+            if call.function not in FUNCTIONS:
+                return None
+            place = self.layout.attributes.index(call.attribute)
+            columns.append((place, len(functions[place]), self.type_of(call)))
+            functions[place].append(FUNCTIONS.index(call.function))
+        fields = [
+            pa.field(str(call), kind)
+            for call, (_, _, kind) in zip(self.calls, columns, strict=True)
+        ]
+        numbered = tuple(frozen(np.array(each, np.int64)) for each in functions)
+        return Finishers(numbered, tuple(columns), pa.schema(fields))
+
+    def type_of(self, call: AggregateCall) -> pa.DataType:
+        """Return the type of a function of a number or a time."""
+        assert call.attribute is not None
+        argument = self.schema.type_of(call.attribute)
+        if call.function == "count":
+            return pa.int64()
+        if call.function in ("min", "max") or (call.function, argument.kind) == ("sum", "int64"):
+            return argument.arrow
+        return pa.float64()
 
     def known_to(self, segment: Segment, columns: StreamColumns) -> bool:
         """Whether the index of a segment has everything asked for."""

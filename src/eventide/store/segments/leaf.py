@@ -49,8 +49,8 @@ Decimals are 1, or as integers if each fits 64 bits. Rows that are null have som
 same, which means nothing.
 
 A reader checks the directory and the columns it is asked for, and nothing else is touched. Every
-byte is under one checksum, padding too. A buffer that no codec makes smaller by a thirty-second
-is stored raw, and plain raw values are read without being copied.
+byte is under one checksum, padding too. A buffer that the codec does not make smaller by a
+thirty-second is stored raw, and plain raw values are read without being copied.
 """
 
 from __future__ import annotations
@@ -88,6 +88,10 @@ BUFFERS = 4
 CODECS: dict[Codec, int] = {"lz4": 1, "zstd": 2}
 # The codec's own overhead on fewer bytes than this is more than it saves.
 SHORTEST_COMPRESSED = 64
+# A buffer of this length is compressed only if parts of it become smaller: most doubles at full
+# precision do not. Values that recur further apart are in a dictionary by then.
+LONG_BUFFER = 1 << 16
+PROBED_BYTES = 1 << 12
 EMPTY = pa.py_buffer(b"")
 
 
@@ -144,10 +148,19 @@ def compress(raw: Raw, codec: Codec) -> tuple[pa.Buffer, int]:
     if codec == "none" or buffer.size < SHORTEST_COMPRESSED:
         return buffer, RAW
     number = CODECS[codec]
-    compressed = pa.Codec(CODEC_NAMES[number]).compress(buffer)
+    compressor = pa.Codec(CODEC_NAMES[number])
+    if buffer.size >= LONG_BUFFER and not may_shrink(buffer, compressor):
+        return buffer, RAW
+    compressed = compressor.compress(buffer)
     if compressed.size > buffer.size - buffer.size // 32:
         return buffer, RAW
     return compressed, number
+
+
+def may_shrink(buffer: pa.Buffer, compressor: pa.Codec) -> bool:
+    """Whether one of four parts of a long buffer becomes smaller."""
+    parts = (buffer.slice(buffer.size // 8 * place, PROBED_BYTES) for place in (1, 3, 5, 7))
+    return any(compressor.compress(part).size < part.size for part in parts)
 
 
 def decode_leaf(payload: pa.Buffer, schema: pa.Schema, names: Sequence[str]) -> pa.RecordBatch:

@@ -177,7 +177,10 @@ class SegmentWriter:
             return leaf_entries(rows, bounds, frames, summaries(), in_order=self.form.in_order)
 
     def write_group(self, payloads: Sequence[list[Bytes]]) -> list[tuple[int, int]]:
-        """Append several leaves with one call; return the address and length of each."""
+        """Append several leaves with one call; return the address and length of each.
+
+        The disk writes them while the next ones are encoded.
+        """
         frames: list[tuple[int, int]] = []
         buffers: list[Bytes] = []
         address = self.file.end
@@ -187,7 +190,7 @@ class SegmentWriter:
             frames.append((address, length))
             buffers += frame
             address += length
-        self.file.append(buffers)
+        self.file.begin_sync(self.file.append(buffers))
         return frames
 
     def measure(self, rows: pa.RecordBatch, bounds: Int64s) -> None:

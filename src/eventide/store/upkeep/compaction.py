@@ -31,6 +31,7 @@ from eventide.store.segments.manifest import LOG_NAME, Manifest, Retired
 from eventide.store.segments.segment import INDEX_NAME, SEGMENT_NAME, Key, Segment
 from eventide.store.segments.segment_writer import SEGMENT_BYTES, SEGMENT_ROWS, write_segments
 from eventide.store.writing.flush import split_regularly
+from eventide.store.writing.log import SPARE_NAME
 
 FAN_IN = 8
 SMALLEST_CLASS_ROWS = 4096
@@ -165,7 +166,8 @@ def sweep(folder: Path, listed: frozenset[str], was_listed: frozenset[str], now_
 def is_ours(name: str) -> bool:
     """Whether a file name is one that streams write, but that no manifest lists."""
     patterns = (SEGMENT_NAME, INDEX_NAME, LOG_NAME)
-    return name.endswith(TEMPORARY_SUFFIX) or any(each.fullmatch(name) for each in patterns)
+    is_other = name == SPARE_NAME or name.endswith(TEMPORARY_SUFFIX)
+    return is_other or any(each.fullmatch(name) for each in patterns)
 
 
 def modified_s(path: Path, otherwise: float) -> float:

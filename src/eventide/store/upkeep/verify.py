@@ -35,6 +35,8 @@ from eventide.store.upkeep.verify_segment import (
     SegmentCheck,
     uncounted,
 )
+from eventide.store.writing.log import SPARE_NAME, is_old, stamp_of
+from eventide.store.writing.log_sectors import written_bytes
 from eventide.store.writing.open_stream import OpenStream
 from eventide.store.writing.view import StreamView
 
@@ -66,12 +68,20 @@ def verify_stream(stream: StoredStream | Path, advance: Advance = uncounted) -> 
         # Only the log knew which numbers were given out, and which files are needed.
         yield from check_view(folder, replace(view, next_seq=NO_END), advance)
         return
-    torn = (folder / view.manifest.log).stat().st_size - view.log_end
+    torn = torn_bytes(folder / view.manifest.log, view)
     if torn > 0:
         what = f"{torn} bytes of a record that was never acknowledged"
         yield Finding(view.manifest.log, view.log_end, what, "info")
     yield from check_view(folder, view, advance)
     yield from check_files(folder, view)
+
+
+def torn_bytes(path: Path, view: StreamView) -> int:
+    """Return how much was written to a log behind its last whole record."""
+    with path.open("rb") as file:
+        file.seek(view.log_end)
+        rest = file.read()
+    return len(rest) if is_old(view.log_header) else written_bytes(rest, stamp_of(path.name))
 
 
 def not_known(folder: Path) -> str | None:
@@ -118,7 +128,7 @@ def check_manifests(folder: Path) -> Iterator[Finding]:
 
 def check_files(folder: Path, view: StreamView) -> Iterator[Finding]:
     """Yield the files that no reader needs."""
-    needed = view.files | {LOCK_FILE, QUERY_FOLDER}
+    needed = view.files | {LOCK_FILE, QUERY_FOLDER, SPARE_NAME}
     for path in sorted(folder.iterdir()):
         if path.name not in needed and not MANIFEST_NAME.fullmatch(path.name):
             yield Finding(path.name, None, "not part of the stream: staged, or left over", "info")

@@ -18,7 +18,7 @@ class GroupCommit:
     def __init__(self) -> None:
         self.wake = threading.Condition()
         self.due: dict[Path, tuple[float, int]] = {}
-        self.failed: set[Path] = set()
+        self.failed: set[str] = set()
         self.thread: threading.Thread | None = None
 
     def later(self, file: AppendFile, within_s: float) -> None:
@@ -59,7 +59,7 @@ class GroupCommit:
         try:
             disk.DISK.sync(copy)
         except OSError:
-            self.failed.add(path)
+            self.failed.add(str(path))
         finally:
             os.close(copy)
 
@@ -83,9 +83,9 @@ def sync_soon(file: AppendFile, within_s: float) -> None:
 
 def note_lost(path: Path) -> None:
     """Remember that a sync of a file failed: the system forgets what it could not write."""
-    COMMITS.failed.add(path)
+    COMMITS.failed.add(str(path))
 
 
-def was_lost(path: Path) -> bool:
+def was_lost(path: Path | str) -> bool:
     """Whether a sync of a file failed, so that syncing it again would only seem to help."""
-    return path in COMMITS.failed
+    return str(path) in COMMITS.failed

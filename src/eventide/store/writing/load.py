@@ -59,11 +59,13 @@ class LoadMeter:
         if not rows.num_rows:
             return
         ts = int64_view(rows.column(TS))
+        now_s = self.clock()
         with self.mutex:
             late_rows, delay, most = self.lateness(ts)
-            self.newest = max(self.newest, int(ts.max()))
-            self.arrivals.append(MeteredAppend(self.clock(), len(ts), late_rows, delay, most))
-            self.forget()
+            # Without late events the last is the newest.
+            self.newest = max(self.newest, int(ts.max())) if late_rows else int(ts[-1])
+            self.arrivals.append(MeteredAppend(now_s, len(ts), late_rows, delay, most))
+            self.forget(now_s)
 
     def ask(self, attributes: Iterable[str]) -> None:
         """Record that a scan had conditions on some attributes."""
@@ -82,16 +84,16 @@ class LoadMeter:
         # As floats: a few dozen delays of millennia are more than an int64 holds.
         return int(late.sum()), float(delays.sum(dtype=np.float64)), int(delays.max())
 
-    def forget(self) -> None:
+    def forget(self, now_s: float) -> None:
         """Drop what is older than the window."""
-        border = self.clock() - WINDOW_S
+        border = now_s - WINDOW_S
         while self.arrivals and self.arrivals[0].at_s < border:
             self.arrivals.popleft()
 
     def load(self) -> Load:
         """Return the measures of the window."""
         with self.mutex:
-            self.forget()
+            self.forget(self.clock())
             arrivals, asked = list(self.arrivals), dict(self.asked)
         rows = sum(arrival.rows for arrival in arrivals)
         late = sum(arrival.late_rows for arrival in arrivals)

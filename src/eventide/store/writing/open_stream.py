@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eventide.errors import StoreError
 from eventide.store.files.disk import AppendFile, remove, sync_folder
@@ -32,35 +32,28 @@ from eventide.store.writing.findings import Findings
 from eventide.store.writing.group_commit import note_lost, was_lost
 from eventide.store.writing.load import LoadMeter
 from eventide.store.writing.log import (
+    MAGIC,
     DamagedLogError,
     LogWriter,
+    Record,
     RecordKind,
+    Refused,
     Rows,
     create_log,
+    ends_at,
+    is_old,
     is_still_there,
     read_records,
+    read_rest,
     stamp_of,
 )
 from eventide.store.writing.view import StreamView
 
+if TYPE_CHECKING:
+    from eventide.store.writing.spare_log import SpareLog
+
 # A writer that is just adding a record can make a reader see half of it.
 READ_ATTEMPTS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The end of a log that a failed append could not remove, as the failure has left it."""
-
-    log: str
-    end: int
-    """Where the log ends without it."""
-    size: int
-    modified_ns: int
-
-    def is_as_left(self, log: str, found: os.stat_result) -> bool:
-        """Whether nobody has written to the log since, behind the record or by cutting it."""
-        left = (self.log, self.size, self.modified_ns)
-        return left == (log, found.st_size, found.st_mtime_ns)
 
 
 class OpenStream:
@@ -71,6 +64,7 @@ class OpenStream:
         self.mutex = threading.RLock()
         self.held: StreamView | None = None
         self.log: LogWriter | None = None
+        self.spare: SpareLog | None = None
         self.writer: SegmentWriter | None = None
         self.refused: Refused | None = None
         self.acknowledged = ("", 0)
@@ -92,13 +86,14 @@ class OpenStream:
         """Whether no process has written since."""
         if not is_newest(self.folder, view.manifest.version):
             return False
+        end = view.log_end
         try:
             found = os.stat(f"{self.folder}/{view.manifest.log}")  # noqa: PTH116
+            if end in (found.st_size, self.end_of(view.manifest.log, found)):
+                return True
+            return ends_at(self.folder, view.manifest.log, view.log_header, end)
         except FileNotFoundError:
             return False
-        return (
-            found.st_size == view.log_end or self.end_of(view.manifest.log, found) == view.log_end
-        )
 
     def end_of(self, log: str, found: os.stat_result) -> int:
         """Return where a log ends: before what was refused, as long as that is the last."""
@@ -155,15 +150,20 @@ class OpenStream:
         with path.open("rb") as file:
             if held.log_end and not is_still_there(file, held.log_header, held.log_end):
                 held = StreamView(held.manifest)
+            file.seek(0)
+            old = is_old(file.read(len(MAGIC)))
             end = self.end_of(path.name, os.fstat(file.fileno()))
-            file.seek(held.log_end)
-            content = file.read(max(0, end - held.log_end))
+            if held.log_end and not old:
+                content = read_rest(file, held.log_end, end, stamp_of(path.name))
+            else:
+                file.seek(held.log_end)
+                content = file.read(max(0, end - held.log_end))
         if not content and held.log_end and held.log_end >= held.manifest.log_end:
             return held
         schema = held.manifest.schema.arrow
         schemas = {RecordKind.CHECKPOINT: schema, RecordKind.EVENTS: schema.remove(1)}
         try:
-            for record in read_records(
+            for record in reader_of(old=old)(
                 content,
                 stamp_of(path.name),
                 schemas,
@@ -178,7 +178,8 @@ class OpenStream:
                 raise DamagedLogError(no_checkpoint)
             check_length(held, self.acknowledged)
         except DamagedLogError as error:
-            if strict:
+            # The file may be that of another log by now, if nobody could be kept from writing.
+            if strict and is_newest(self.folder, held.manifest.version):
                 raise damaged(path, str(error)) from error
             return None
         return replace(held, next_seq=max(held.next_seq, held.manifest.next_seq))
@@ -191,8 +192,9 @@ class OpenStream:
             self.keep_handles_of(view)
             try:
                 self.make_safe(view)
-                if was_lost(self.folder / view.manifest.log):
-                    # Syncing it again would only seem to help: a new log gets all of it, from here.
+                if was_lost(f"{self.folder}/{view.manifest.log}") or is_old(view.log_header):
+                    # A new log gets all of it, from here: syncing a lost one again would only seem
+                    # to help, and nothing is added to a log of an older format.
                     view = self.commit(view)
                 yield view
             except BaseException as error:
@@ -238,14 +240,17 @@ class OpenStream:
             self.log.file.close()
         if self.writer is not None:
             self.writer.close()
-        self.log = self.writer = None
+        if self.spare is not None:
+            self.spare.file.close()
+        self.log = self.writer = self.spare = None
 
     def opened_log(self, view: StreamView) -> LogWriter:
         """Return the log, ready for a record behind the last whole one."""
         if self.log is None:
             file = AppendFile.open(self.folder / view.manifest.log)
             if file.end != view.log_end:
-                # Torn by a crash, or written by an append that failed: never acknowledged.
+                # Torn by a crash, or written by an append that failed: never acknowledged. Or of
+                # an older log; a process trusts only the rest of what it has written itself.
                 file.cut(view.log_end)
             self.log = LogWriter(file, view.log_records)
         return self.log
@@ -313,7 +318,7 @@ class OpenStream:
         `following.manifest` is the old one with what changed; version and log are set here.
         """
         old_log = following.manifest.log
-        log = create_log(self.folder)
+        log = self.begun_log()
         facts, batches = following.checkpoint()
         try:
             log.append(RecordKind.CHECKPOINT, facts, batches)
@@ -334,9 +339,7 @@ class OpenStream:
                 remove(log.file.path)
             raise
         self.safe_version = manifest.version
-        if self.log is not None:
-            self.log.file.close()
-        self.log = log
+        old, self.log = self.log, log
         self.held = replace(
             following,
             manifest=manifest,
@@ -345,8 +348,21 @@ class OpenStream:
             log_start=log.file.end,
             log_header=log.header,
         )
-        remove(self.folder / old_log)
+        if old is not None and old.file.path.name == old_log and not was_lost(old.file.path):
+            from eventide.store.writing.spare_log import kept_as_spare
+
+            self.spare = kept_as_spare(old)
+        else:
+            remove(self.folder / old_log)
+        if old is not None:
+            old.file.close()
         return self.held
+
+    def begun_log(self) -> LogWriter:
+        """Begin a log, over the one before the last if that was kept."""
+        spare, self.spare = self.spare, None
+        begun = None if spare is None else spare.begin()
+        return begun or create_log(self.folder)
 
     def commit_manifest(self, following: StreamView) -> StreamView:
         """Commit a manifest that changes nothing about the open end."""
@@ -362,6 +378,15 @@ class OpenStream:
         self.safe_version = manifest.version
         self.held = replace(following, manifest=manifest)
         return self.held
+
+
+def reader_of(*, old: bool) -> Callable[..., Iterator[Record]]:
+    """Return what reads the records of a log."""
+    if old:
+        from eventide.store.writing.old_log import read_old_records
+
+        return read_old_records
+    return read_records
 
 
 def check_length(view: StreamView, acknowledged: tuple[str, int]) -> None:
@@ -429,6 +454,8 @@ def close_oldest(written: OpenStream) -> None:
         # Who is writing to it now comes by here as well.
         if stream.mutex.acquire(blocking=False):
             try:
+                if stream.spare is not None:
+                    stream.spare.discard()
                 stream.close()
             finally:
                 stream.mutex.release()

@@ -31,7 +31,7 @@ def write_staged(
     first_seq = 0
     try:
         for chunk in chunks(events, manifest.schema):
-            rows = sort_rows(rows_with_seq(chunk, first_seq, manifest))
+            rows = sort_rows(rows_with_seq(chunk, first_seq))
             first_seq += rows.num_rows
             segments += write_segments(folder, form, [rows], manifest.options.indexes)
     except BaseException:

@@ -27,6 +27,7 @@ from eventide.store.segments.segment import Segment
 from eventide.store.writing.log import DamagedLogError, Record, RecordKind
 
 MOST_BATCHES = 512
+SEQ_FIELD = pa.field(SEQ, pa.int64())
 REMEMBERED_PRODUCERS = 10_000
 
 
@@ -172,7 +173,7 @@ class StreamView:
             log_header=record.header,
         )
         if record.kind == RecordKind.EVENTS:
-            rows = rows_with_seq(record.batches[0], whole(facts["first_seq"]), self.manifest)
+            rows = rows_with_seq(record.batches[0], whole(facts["first_seq"]))
             producer, sequence = facts["producer"], facts["sequence"]
             if producer is None or sequence is None:
                 return read.with_rows(rows)
@@ -216,8 +217,7 @@ def rows_in(message: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.ipc.read_message(message), schema)
 
 
-def rows_with_seq(events: pa.RecordBatch, first_seq: int, manifest: Manifest) -> pa.RecordBatch:
+def rows_with_seq(events: pa.RecordBatch, first_seq: int) -> pa.RecordBatch:
     """Return events with their `_seq`."""
     seq = to_arrow(np.arange(first_seq, first_seq + events.num_rows, dtype=np.int64))
-    columns = [events.column(0), seq, *events.columns[1:]]
-    return pa.RecordBatch.from_arrays(columns, schema=manifest.schema.arrow)
+    return events.add_column(1, SEQ_FIELD, seq)

@@ -14,15 +14,16 @@ import pyarrow as pa
 from eventide.store.segments.manifest import Manifest
 from eventide.store.upkeep.verify_segment import MISSING
 from eventide.store.writing.log import (
-    HEADER,
-    MAGIC,
     DamagedLogError,
     Record,
     RecordKind,
-    is_whole,
+    is_old,
+    next_record,
     read_records,
     stamp_of,
 )
+from eventide.store.writing.log_sectors import written_bytes
+from eventide.store.writing.old_log import has_header, next_old_record, read_old_records
 from eventide.store.writing.view import StreamView
 
 ROW_BYTES = 8
@@ -69,28 +70,32 @@ def read_log(folder: Path, manifest: Manifest, name: str) -> LogReading:
     schema = manifest.schema.arrow
     schemas = {RecordKind.CHECKPOINT: schema, RecordKind.EVENTS: schema.remove(1)}
     synced, stamp = manifest.options.durability == "batch", stamp_of(name)
+    old = is_old(content) or has_header(content, 0, stamp)
+    read, following = (read_old_records, next_old_record) if old else (read_records, next_record)
     view, reason = StreamView(manifest, next_seq=manifest.next_seq), None
     gaps: list[range] = []
     start, number, unread, reached = 0, 0, 0, 0
     is_skipped = is_first_lost = False
     while True:
         place = {"origin": start, "number": number}
+        rest = content[start:]
         try:
-            for record in read_records(content[start:], stamp, schemas, synced=synced, **place):
-                following = checked(view, record)
+            for record in read(rest, stamp, schemas, **place, synced=synced):
+                after = checked(view, record)
                 if record.kind == RecordKind.CHECKPOINT:
                     gaps.clear()
                     is_first_lost = False
                 elif is_skipped:
                     gaps.append(range(reached, record.facts["first_seq"]))
-                view, is_skipped, reached = following, False, reached_by(record)
+                view, is_skipped, reached = after, False, reached_by(record)
                 start, number = record.end, number + 1
             break
         except DamagedLogError as error:
             reason = reason or str(error)
-            found = next_record(content, start, stamp, number)
+            found = following(content, start, stamp, number)
             if found is None:
-                unread = (len(content) - start) // ROW_BYTES
+                rest = content[start:]
+                unread = (len(rest) if old else written_bytes(rest, stamp)) // ROW_BYTES
                 break
             is_skipped, is_first_lost = True, is_first_lost or number == 0
             start, number = found
@@ -120,26 +125,3 @@ def checked(view: StreamView, record: Record) -> StreamView:
     except pa.ArrowException as error:
         raise DamagedLogError(str(error)) from error
     return view.after(record)
-
-
-def next_record(content: bytes, start: int, stamp: bytes, number: int) -> tuple[int, int] | None:
-    """Return where the next whole header behind a damaged record is, and its number."""
-    place = start
-    if (own := own_header(content, start, stamp)) is not None and own[0] == number:
-        place += HEADER.size + own[1]
-    while (place := content.find(MAGIC, place)) >= 0:
-        # Headers and payloads are multiples of 8 bytes long.
-        found = None if place % 8 else own_header(content, place, stamp)
-        if found is not None and found[0] > number:
-            return place, found[0]
-        place += 1
-    return None
-
-
-def own_header(content: bytes, start: int, stamp: bytes) -> tuple[int, int] | None:
-    """Return the number and the length of a record of this log whose header is whole."""
-    header = content[start : start + HEADER.size]
-    if not is_whole(header):
-        return None
-    magic, _, number, length, found_stamp, _, _ = HEADER.unpack(header)
-    return (number, length) if (magic, found_stamp) == (MAGIC, stamp) else None
